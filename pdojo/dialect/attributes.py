@@ -1,0 +1,118 @@
+"""Attributes of the pdojo dialect: mappings, memory locations, argument intents, numerics classes, index values."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import AffineMapAttr, FixedBitwidthType
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.str_enum import StrEnum
+
+
+class Mapping(StrEnum):
+    """How the iterations of a scope are instantiated (paper section 2.1)."""
+
+    SEQUENTIAL = "seq"
+    UNROLL = "u"
+    PARALLEL = "p"
+    VECTOR = "v"
+    GRID = "g"
+    BLOCK = "b"
+    WARP = "w"
+    FREP = "f"
+    STREAM = "s"
+    TENSOR = "m"
+
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether iterations may run at the same time: in any order, or, for vectors, in lock step."""
+        return self in _CONCURRENT
+
+    @property
+    def is_threaded(self) -> bool:
+        """Whether iterations may run in any order and interleaving."""
+        return self in _CONCURRENT and self is not Mapping.VECTOR
+
+
+_CONCURRENT = frozenset((Mapping.PARALLEL, Mapping.VECTOR, Mapping.GRID, Mapping.BLOCK, Mapping.WARP))
+
+
+class Memory(StrEnum):
+    """Where a buffer lives."""
+
+    HEAP = "heap"
+    STACK = "stack"
+    SHARED = "shared"
+    REGISTER = "register"
+
+
+class Intent(StrEnum):
+    """What a kernel does with an interface array."""
+
+    IN = "in"
+    INOUT = "inout"
+    OUT = "out"
+
+
+class Numerics(StrEnum):
+    """What a move may do to rounding; a kernel says which classes it permits, exact moves always are."""
+
+    EXACT = "exact"
+    REASSOCIATES = "reassociate"
+    CONTRACTS = "contract"
+
+
+@irdl_attr_definition
+class MappingAttr(EnumAttribute[Mapping], SpacedOpaqueSyntaxAttribute):
+    """The mapping of a scope."""
+
+    name = "pdojo.mapping"
+
+
+@irdl_attr_definition
+class MemoryAttr(EnumAttribute[Memory], SpacedOpaqueSyntaxAttribute):
+    """The memory location of a buffer."""
+
+    name = "pdojo.memory"
+
+
+@irdl_attr_definition
+class IntentAttr(EnumAttribute[Intent], SpacedOpaqueSyntaxAttribute):
+    """The intent of a kernel argument."""
+
+    name = "pdojo.intent"
+
+
+@irdl_attr_definition
+class NumericsAttr(EnumAttribute[Numerics], SpacedOpaqueSyntaxAttribute):
+    """A numerics class that a kernel permits."""
+
+    name = "pdojo.numerics"
+
+
+@irdl_attr_definition
+class IndexValueAttr(ParametrizedAttribute):
+    """An index expression used as a value, converted to the element type `type` (paper Table 2, index as value)."""
+
+    name = "pdojo.index"
+
+    map: AffineMapAttr
+    type: FixedBitwidthType
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<affine_map<...>, type>`."""
+        with parser.in_angle_brackets():
+            index_map = parser.parse_attribute()
+            parser.parse_punctuation(",")
+            element = parser.parse_type()
+        return [index_map, element]
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print `<affine_map<...>, type>`."""
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.map)
+            printer.print_string(", ")
+            printer.print_attribute(self.type)

@@ -1,0 +1,236 @@
+"""Leaf functions: the standard dialect operations that a `pdojo.op` may name, their types and their spelling.
+
+A function is named by the operation that computes it (`arith.addf`, `math.exp`); comparisons carry their predicate
+(`arith.cmpf.olt`). No function (`None`) is a copy. Integers are signless: signedness belongs to the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    FixedBitwidthType,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+)
+from xdsl.ir import Attribute
+
+ElementType: TypeAlias = Float64Type | Float32Type | Float16Type | BFloat16Type | IntegerType
+
+DTYPES: dict[str, ElementType] = {
+    "f64": Float64Type(),
+    "f32": Float32Type(),
+    "f16": Float16Type(),
+    "bf16": BFloat16Type(),
+    "i64": IntegerType(64),
+    "i32": IntegerType(32),
+    "i16": IntegerType(16),
+    "i8": IntegerType(8),
+    "i1": IntegerType(1),
+}
+"""Element types by name."""
+
+_NAMES = {t: n for n, t in DTYPES.items()}
+
+
+def dtype_name(element: Attribute) -> str:
+    """`f32` for the xDSL type `f32`; raises KeyError for types that are no element type of pdojo."""
+    return _NAMES[element]  # pyright: ignore[reportArgumentType]
+
+
+def is_element_type(element: Attribute) -> bool:
+    """Whether arrays of this element type exist."""
+    return element in _NAMES
+
+
+def is_float(dtype: str) -> bool:
+    """Whether `dtype` names a floating-point type."""
+    return dtype in ("f64", "f32", "f16", "bf16")
+
+
+def byte_width(dtype: str) -> int:
+    """Bytes that one element takes in memory; i1 takes one."""
+    element = DTYPES[dtype]
+    assert isinstance(element, FixedBitwidthType)
+    return max(1, element.bitwidth // 8)
+
+
+class Signature(Enum):
+    """How operand and result types of a function relate."""
+
+    FLOAT = auto()
+    """All operands and the result have one floating-point type."""
+    INTEGER = auto()
+    """All operands and the result have one integer type."""
+    COMPARE_FLOAT = auto()
+    """Operands of one floating-point type, result i1."""
+    COMPARE_INTEGER = auto()
+    """Operands of one integer type, result i1."""
+    SELECT = auto()
+    """(i1, T, T) to T."""
+    CAST = auto()
+    """One operand and a result of another type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A leaf function: name of the operation, number of operands, types."""
+
+    name: str
+    arity: int
+    signature: Signature
+
+
+def _table() -> dict[str, Function]:
+    table: dict[str, Function] = {}
+
+    def declare(signature: Signature, arity: int, *names: str) -> None:
+        for name in names:
+            table[name] = Function(name, arity, signature)
+
+    def arith(signature: Signature, arity: int, names: str) -> None:
+        declare(signature, arity, *(f"arith.{n}" for n in names.split()))
+
+    def math(signature: Signature, arity: int, names: str) -> None:
+        declare(signature, arity, *(f"math.{n}" for n in names.split()))
+
+    arith(Signature.FLOAT, 1, "negf")
+    arith(Signature.FLOAT, 2, "addf subf mulf divf remf maximumf minimumf maxnumf minnumf")
+    math(Signature.FLOAT, 1, "absf ceil floor roundeven trunc exp exp2 expm1 log log2 log1p sqrt rsqrt")
+    math(Signature.FLOAT, 1, "sin cos tanh erf")
+    math(Signature.FLOAT, 2, "powf copysign")
+    math(Signature.FLOAT, 3, "fma")
+    arith(Signature.INTEGER, 2, "addi subi muli divsi divui remsi remui floordivsi")
+    arith(Signature.INTEGER, 2, "maxsi maxui minsi minui andi ori xori shli shrsi shrui")
+    math(Signature.INTEGER, 1, "absi")
+    for predicate in "oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno".split():
+        arith(Signature.COMPARE_FLOAT, 2, f"cmpf.{predicate}")
+    for predicate in "eq ne slt sle sgt sge ult ule ugt uge".split():
+        arith(Signature.COMPARE_INTEGER, 2, f"cmpi.{predicate}")
+    arith(Signature.SELECT, 3, "select")
+    arith(Signature.CAST, 1, "extf truncf sitofp uitofp fptosi fptoui extsi extui trunci bitcast")
+    return table
+
+
+FUNCTIONS: dict[str, Function] = _table()
+"""Every leaf function by name."""
+
+
+def cast_between(function: str, source: str, target: str) -> bool:
+    """Whether the cast `function` goes from dtype `source` to dtype `target`."""
+    match function, is_float(source), is_float(target):
+        case "arith.extf", True, True:
+            return byte_width(source) < byte_width(target)
+        case "arith.truncf", True, True:
+            return byte_width(source) > byte_width(target)
+        case "arith.sitofp" | "arith.uitofp", False, True:
+            return True
+        case "arith.fptosi" | "arith.fptoui", True, False:
+            return True
+        case "arith.extsi" | "arith.extui", False, False:
+            return _bits(source) < _bits(target)
+        case "arith.trunci", False, False:
+            return _bits(source) > _bits(target)
+        case "arith.bitcast", _, _:
+            return _bits(source) == _bits(target) and source != target
+        case _:
+            return False
+
+
+def _bits(dtype: str) -> int:
+    return DTYPES[dtype].bitwidth
+
+
+def check_types(function: str | None, operands: Sequence[str], result: str) -> str | None:
+    """None if `function` takes dtypes `operands` to `result`; otherwise what is wrong, in one phrase."""
+    if function is None:
+        if len(operands) != 1:
+            return f"a copy takes one operand, not {len(operands)}"
+        return None if operands[0] == result else f"a copy cannot turn {operands[0]} into {result}; use a cast"
+    spec = FUNCTIONS.get(function)
+    if spec is None:
+        return f"unknown function '{function}'"
+    if len(operands) != spec.arity:
+        return f"'{function}' takes {spec.arity} operand{'s' * (spec.arity != 1)}, not {len(operands)}"
+    listed = ", ".join(operands)
+    if spec.signature is Signature.CAST:
+        fits = cast_between(function, operands[0], result)
+    elif spec.signature is Signature.SELECT:
+        fits = operands[0] == "i1" and operands[1] == operands[2] == result
+    elif len(set(operands)) != 1:
+        fits = False
+    else:
+        wants_float = spec.signature in (Signature.FLOAT, Signature.COMPARE_FLOAT)
+        compares = spec.signature in (Signature.COMPARE_FLOAT, Signature.COMPARE_INTEGER)
+        fits = is_float(operands[0]) is wants_float and result == ("i1" if compares else operands[0])
+    return None if fits else f"'{function}' cannot take ({listed}) to {result}"
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulation:
+    """A commutative, associative operation that an op may accumulate with."""
+
+    function: str
+    spelling: str
+    exact: bool
+    """Whether reordering keeps every bit (all but floating-point sums and products)."""
+    identity: float | int | str
+    """Neutral element: a number, or `lowest` / `highest` / `ones` of the integer type."""
+
+
+ACCUMULATIONS: dict[str, Accumulation] = {
+    a.function: a
+    for a in (
+        Accumulation("arith.addf", "+", exact=False, identity=0.0),
+        Accumulation("arith.mulf", "*", exact=False, identity=1.0),
+        Accumulation("arith.maximumf", "max", exact=True, identity=float("-inf")),
+        Accumulation("arith.minimumf", "min", exact=True, identity=float("inf")),
+        Accumulation("arith.addi", "+", exact=True, identity=0),
+        Accumulation("arith.muli", "*", exact=True, identity=1),
+        Accumulation("arith.maxsi", "max", exact=True, identity="lowest"),
+        Accumulation("arith.minsi", "min", exact=True, identity="highest"),
+        Accumulation("arith.maxui", "umax", exact=True, identity=0),
+        Accumulation("arith.minui", "umin", exact=True, identity="ones"),
+        Accumulation("arith.andi", "and", exact=True, identity="ones"),
+        Accumulation("arith.ori", "or", exact=True, identity=0),
+    )
+}
+"""Accumulations by the name of their function."""
+
+
+def identity_value(accumulation: str, dtype: str) -> float | int:
+    """The neutral element of an accumulation for a dtype; integers as signed values."""
+    identity = ACCUMULATIONS[accumulation].identity
+    bits = _bits(dtype)
+    match identity:
+        case "lowest":
+            return -(1 << (bits - 1)) if bits > 1 else -1
+        case "highest":
+            return (1 << (bits - 1)) - 1
+        case "ones":
+            return -1
+        case str():
+            raise AssertionError(identity)
+        case _:
+            return identity
+
+
+def accumulation_function(spelling: str, dtype: str) -> str | None:
+    """The function that `spelling=` (`+ * max min umax umin and or`) means for a dtype, or None."""
+    wants_float = is_float(dtype)
+    for function, accumulation in ACCUMULATIONS.items():
+        if accumulation.spelling == spelling and function.endswith("f") is wants_float:
+            return function
+    return None
+
+
+def accumulates(function: str, dtype: str) -> bool:
+    """Whether `function` accumulates into arrays of `dtype`."""
+    known = ACCUMULATIONS.get(function)
+    return known is not None and accumulation_function(known.spelling, dtype) == function

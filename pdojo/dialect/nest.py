@@ -1,0 +1,373 @@
+"""The view of a kernel that analyses, moves, interpreters and backends read: plain objects instead of SSA.
+
+A `Nest` is computed once from a `KernelOp` and never changes. Induction variables are known by the depth of their
+scope, so that index expressions (`pdojo.dialect.affine`) of two nodes that share ancestors are directly comparable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping as MappingABC, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias, cast
+
+from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, FloatAttr, IntegerAttr, MemRefType, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pdojo.dialect.affine import Expr, from_affine, var
+from pdojo.dialect.attributes import IndexValueAttr, Intent, Mapping, Memory
+from pdojo.dialect.functions import byte_width, dtype_name
+from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.syntax import names_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer:
+    """A memory buffer, or the caller's memory behind an interface array (`op` is None, `intent` is set)."""
+
+    names: tuple[str, ...]
+    dtype: str
+    shape: tuple[int, ...]
+    reuse: tuple[bool, ...]
+    memory: Memory
+    intent: Intent | None
+    op: BufferOp | None
+    alignment: int
+    """Bytes; a fact for interface arrays, what the element type needs otherwise."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Array:
+    """A named multidimensional array and the buffer that it lives in."""
+
+    name: str
+    buffer: Buffer
+    value: SSAValue
+
+    @property
+    def dtype(self) -> str:
+        """Element type, by name."""
+        return self.buffer.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Logical extents."""
+        return self.buffer.shape
+
+    @property
+    def intent(self) -> Intent | None:
+        """The intent of an interface array; None for a temporary."""
+        return self.buffer.intent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """One array element per instance of a statement."""
+
+    array: Array
+    index: tuple[Expr, ...]
+    """One expression per dimension, over the depths of the enclosing scopes."""
+    hints: DictionaryAttr
+
+    @property
+    def key(self) -> tuple[str, tuple[Expr, ...]]:
+        """What is accessed, as a comparable value."""
+        return self.array.name, self.index
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A typed constant input; integers are signed values."""
+
+    value: float | int
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index expression used as a value of type `dtype`."""
+
+    expression: Expr
+    dtype: str
+
+
+Input: TypeAlias = Access | Constant | Index
+
+
+@dataclass(eq=False)
+class Scope:
+    """A node of the tree with children; compared by identity."""
+
+    op: ScopeOp
+    parent: Scope | None
+    position: int
+    """Index among the children of the parent (or of the kernel)."""
+    depth: int
+    extent: int
+    mapping: Mapping
+    guard: tuple[Expr, ...]
+    """`e >= 0` for each, over the depths up to and including this scope's."""
+    children: list[Scope | Leaf] = field(default_factory=list["Scope | Leaf"])
+    leaves: list[Leaf] = field(default_factory=list["Leaf"])
+    """All statements inside, in order."""
+
+    @property
+    def id(self) -> str:
+        """Stable identifier ('' before `assign_ids`)."""
+        return "" if self.op.id is None else self.op.id.data
+
+    @cached_property
+    def chain(self) -> tuple[Scope, ...]:
+        """The scopes from the outermost to this one."""
+        return (*(self.parent.chain if self.parent else ()), self)
+
+    def __repr__(self) -> str:
+        suffix = "" if self.mapping is Mapping.SEQUENTIAL else f":{self.mapping.value}"
+        return f"<scope {self.id} {self.extent}{suffix}>"
+
+
+@dataclass(eq=False)
+class Leaf:
+    """A statement: `output accumulate= function(inputs)`; compared by identity."""
+
+    op: OpOp
+    parent: Scope | None
+    position: int
+    order: int
+    """Number of the statement in textual order."""
+    output: Access
+    inputs: tuple[Input, ...]
+    function: str | None
+    accumulate: str | None
+
+    @property
+    def id(self) -> str:
+        """Stable identifier ('' before `assign_ids`)."""
+        return "" if self.op.id is None else self.op.id.data
+
+    @cached_property
+    def chain(self) -> tuple[Scope, ...]:
+        """The enclosing scopes, outermost first."""
+        return self.parent.chain if self.parent else ()
+
+    @property
+    def depth(self) -> int:
+        """Number of enclosing scopes."""
+        return len(self.chain)
+
+    @cached_property
+    def extents(self) -> tuple[int, ...]:
+        """Extents of the enclosing scopes, outermost first."""
+        return tuple(s.extent for s in self.chain)
+
+    @cached_property
+    def guards(self) -> tuple[Expr, ...]:
+        """All guards (`e >= 0`) of the enclosing scopes."""
+        return tuple(g for s in self.chain for g in s.guard)
+
+    @cached_property
+    def reads(self) -> tuple[Access, ...]:
+        """The accesses among the inputs (not the old value of an accumulation)."""
+        return tuple(i for i in self.inputs if isinstance(i, Access))
+
+    @cached_property
+    def accesses(self) -> tuple[Access, ...]:
+        """The output access, then the read ones."""
+        return (self.output, *self.reads)
+
+    def __repr__(self) -> str:
+        return f"<op {self.id} writes {self.output.array.name}>"
+
+
+Node: TypeAlias = Scope | Leaf
+
+
+@dataclass(eq=False)
+class Nest:
+    """A kernel as a tree of scopes and statements over named arrays."""
+
+    kernel: KernelOp
+    arrays: dict[str, Array]
+    """Interface arrays first, then temporaries, in order of declaration."""
+    buffers: list[Buffer]
+    """In order of declaration, interface arrays first."""
+    children: list[Node]
+    leaves: list[Leaf]
+    """All statements in textual order."""
+    scopes: list[Scope]
+    """All scopes, parents first, in textual order."""
+
+    @property
+    def name(self) -> str:
+        """The kernel's symbol."""
+        return self.kernel.sym_name.data
+
+    @cached_property
+    def writers(self) -> dict[str, list[Leaf]]:
+        """Per array, the statements that write it, in textual order."""
+        found: dict[str, list[Leaf]] = {name: [] for name in self.arrays}
+        for leaf in self.leaves:
+            found[leaf.output.array.name].append(leaf)
+        return found
+
+    @cached_property
+    def readers(self) -> dict[str, list[Leaf]]:
+        """Per array, the statements that read it as an input, in textual order."""
+        found: dict[str, list[Leaf]] = {name: [] for name in self.arrays}
+        for leaf in self.leaves:
+            for name in dict.fromkeys(a.array.name for a in leaf.reads):
+                found[name].append(leaf)
+        return found
+
+    @cached_property
+    def by_id(self) -> dict[str, Node]:
+        """Scopes and statements by stable identifier."""
+        return {node.id: node for node in (*self.scopes, *self.leaves)}
+
+    def siblings(self, node: Node) -> list[Node]:
+        """The children of the node's parent, itself among them."""
+        return self.children if node.parent is None else node.parent.children
+
+    def next_sibling(self, node: Node) -> Node | None:
+        """The node that follows in the same parent, if any."""
+        siblings = self.siblings(node)
+        return siblings[node.position + 1] if node.position + 1 < len(siblings) else None
+
+
+def leaves_of(node: Node) -> list[Leaf]:
+    """The statements in a subtree, in textual order."""
+    return [node] if isinstance(node, Leaf) else node.leaves
+
+
+def nest_of(kernel: KernelOp) -> Nest:
+    """Compute the view of a kernel. Index expressions come out in canonical form."""
+    return _Builder(kernel).build()
+
+
+class _Builder:
+    def __init__(self, kernel: KernelOp) -> None:
+        self.kernel = kernel
+        self.arrays: dict[SSAValue, Array] = {}
+        self.buffers: list[Buffer] = []
+        self.leaves: list[Leaf] = []
+        self.scopes: list[Scope] = []
+
+    def build(self) -> Nest:
+        self._interface()
+        children = self._children(self.kernel.body.block.ops, None, {}, ())
+        arrays = {a.name: a for a in self.arrays.values()}
+        return Nest(self.kernel, arrays, self.buffers, children, self.leaves, self.scopes)
+
+    def _interface(self) -> None:
+        kernel = self.kernel
+        aligned = kernel.arg_alignments
+        rows = zip(kernel.body.block.args, names_of(kernel.arg_names), kernel.arg_intents.data, strict=True)
+        for position, (argument, name, intent) in enumerate(rows):
+            dtype, shape = element_and_shape(argument)
+            alignment = byte_width(dtype) if aligned is None else aligned.data[position].value.data
+            flags = (False,) * len(shape)
+            buffer = Buffer((name,), dtype, shape, flags, Memory.HEAP, intent.data, None, alignment)
+            self.buffers.append(buffer)
+            self.arrays[argument] = Array(name, buffer, argument)
+
+    def _declare(self, op: BufferOp) -> None:
+        dtype, shape = element_and_shape(op.arrays[0])
+        names = names_of(op.array_names)
+        buffer = Buffer(names, dtype, shape, op.reuse_flags, op.memory.data, None, op, byte_width(dtype))
+        self.buffers.append(buffer)
+        for name, value in zip(names, op.arrays, strict=True):
+            self.arrays[value] = Array(name, buffer, value)
+
+    def _children(
+        self,
+        ops: Iterator[Operation] | Sequence[Operation],
+        parent: Scope | None,
+        depths: MappingABC[SSAValue, int],
+        extents: tuple[int, ...],
+    ) -> list[Node]:
+        children: list[Node] = []
+        for op in ops:
+            match op:
+                case BufferOp():
+                    self._declare(op)
+                case ScopeOp():
+                    children.append(self._scope(op, parent, len(children), depths, extents))
+                case OpOp():
+                    children.append(self._leaf(op, parent, len(children), depths, extents))
+                case _:
+                    raise ValueError(f"'{op.name}' cannot be part of a pdojo.kernel")
+        return children
+
+    def _scope(
+        self,
+        op: ScopeOp,
+        parent: Scope | None,
+        position: int,
+        depths: MappingABC[SSAValue, int],
+        extents: tuple[int, ...],
+    ) -> Scope:
+        depth = len(extents)
+        inner = {**depths, op.iv: depth}
+        inner_extents = (*extents, op.count)
+        dims = [var(inner[iv]) for iv in (*op.guard_ivs, op.iv)]
+        guard = tuple(from_affine(e, dims, inner_extents) for e in op.guard_exprs)
+        scope = Scope(op, parent, position, depth, op.count, op.mapping.data, guard)
+        self.scopes.append(scope)
+        first = len(self.leaves)
+        scope.children = self._children(op.body.block.ops, scope, inner, inner_extents)
+        scope.leaves = self.leaves[first:]
+        return scope
+
+    def _leaf(
+        self,
+        op: OpOp,
+        parent: Scope | None,
+        position: int,
+        depths: MappingABC[SSAValue, int],
+        extents: tuple[int, ...],
+    ) -> Leaf:
+        dims = [var(depths[iv]) for iv in op.ivs]
+        hints = iter(op.access_hints)
+        arrays = iter(op.arrays)
+
+        def access(value: SSAValue, index: AffineMapAttr) -> Access:
+            expressions = tuple(from_affine(e, dims, extents) for e in index.data.results)
+            return Access(self.arrays[value], expressions, next(hints))
+
+        output = access(op.output, op.output_map)
+        inputs: list[Input] = []
+        for value in op.inputs.data:
+            match value:
+                case AffineMapAttr():
+                    inputs.append(access(next(arrays), value))
+                case IndexValueAttr():
+                    expression = from_affine(value.map.data.results[0], dims, extents)
+                    inputs.append(Index(expression, dtype_name(value.type)))
+                case _:
+                    inputs.append(_constant(value))
+        function = None if op.function is None else op.function.data
+        accumulate = None if op.accumulate is None else op.accumulate.data
+        leaf = Leaf(op, parent, position, len(self.leaves), output, tuple(inputs), function, accumulate)
+        self.leaves.append(leaf)
+        return leaf
+
+
+def _constant(value: Attribute) -> Constant:
+    assert isinstance(value, IntegerAttr | FloatAttr)
+    return Constant(value.value.data, dtype_name(cast(Attribute, value.type)))
+
+
+def element_and_shape(value: SSAValue) -> tuple[str, tuple[int, ...]]:
+    """Element type by name, and extents, of a memref value."""
+    assert isinstance(value.type, MemRefType)
+    return dtype_name(value.type.element_type), tuple(value.type.get_shape())
+
+
+def assign_ids(kernel: KernelOp) -> None:
+    """Give every scope and statement that has none an identifier: its number in textual order."""
+    nodes = [op for op in kernel.walk() if isinstance(op, ScopeOp | OpOp)]
+    used = {op.id.data for op in nodes if op.id is not None}
+    fresh = (name for k in range(2 * len(nodes)) if (name := str(k)) not in used)
+    for op in nodes:
+        if op.id is None:
+            op.properties["id"] = StringAttr(next(fresh))

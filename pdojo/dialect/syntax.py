@@ -1,0 +1,206 @@
+"""Parsing and printing of the parts of the MLIR form that several operations share: index expressions and inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import AnyFloat, ArrayAttr, FloatAttr, IndexType, IntegerAttr, IntegerType, StringAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+
+
+@dataclass
+class IndexNames:
+    """The induction variables that the expressions of one operation use; dimension k is `operands[k]`.
+
+    `own` is the name of a variable that is no operand (the one a scope defines itself); it gets the last dimension.
+    """
+
+    parser: Parser
+    own: str | None = None
+    operands: list[SSAValue] = field(default_factory=list)
+
+    def dimension(self, name: UnresolvedOperand) -> AffineExpr:
+        """The dimension that stands for the named variable; `own` is dimension -1 until `finish`."""
+        if name.operand_name == self.own:
+            return AffineExpr.dimension(-1)
+        value = self.parser.resolve_operand(name, IndexType())
+        if value not in self.operands:
+            self.operands.append(value)
+        return AffineExpr.dimension(self.operands.index(value))
+
+    def finish(self, expression: AffineExpr) -> AffineExpr:
+        """Give the own variable its place behind the operands."""
+        if self.own is None:
+            return expression
+        return _shift_own(expression, len(self.operands))
+
+
+def _shift_own(expression: AffineExpr, position: int) -> AffineExpr:
+    match expression:
+        case AffineDimExpr(-1):
+            return AffineExpr.dimension(position)
+        case AffineBinaryOpExpr(kind, lhs, rhs):
+            return AffineBinaryOpExpr(kind, _shift_own(lhs, position), _shift_own(rhs, position))
+        case _:
+            return expression
+
+
+def parse_index_expression(parser: Parser, names: IndexNames) -> AffineExpr:
+    """Parse a quasi-affine expression over induction variables: `%i * 16 + %j floordiv 4`."""
+    result = _parse_term(parser, names)
+    while True:
+        if parser.parse_optional_punctuation("+"):
+            result = result + _parse_term(parser, names)
+        elif parser.parse_optional_punctuation("-"):
+            result = result - _parse_term(parser, names)
+        else:
+            return result
+
+
+def _parse_term(parser: Parser, names: IndexNames) -> AffineExpr:
+    result = _parse_factor(parser, names)
+    while True:
+        start = parser.pos
+        if parser.parse_optional_punctuation("*"):
+            factor = _parse_factor(parser, names)
+            if isinstance(result, AffineConstantExpr):
+                result, factor = factor, result
+            if not isinstance(factor, AffineConstantExpr):
+                parser.raise_error(
+                    "index expressions are quasi-affine: one side of '*' must be a constant", start, parser.pos
+                )
+            result = result * factor
+            continue
+        keyword = parser.parse_optional_keyword_in(("floordiv", "ceildiv", "mod"))
+        if keyword is None:
+            return result
+        divisor = _parse_factor(parser, names)
+        if not isinstance(divisor, AffineConstantExpr) or divisor.value <= 0:
+            parser.raise_error(f"'{keyword}' needs a positive constant divisor", start, parser.pos)
+        kinds = {
+            "floordiv": AffineBinaryOpKind.FloorDiv,
+            "ceildiv": AffineBinaryOpKind.CeilDiv,
+            "mod": AffineBinaryOpKind.Mod,
+        }
+        result = AffineBinaryOpExpr(kinds[keyword], result, divisor)
+
+
+def _parse_factor(parser: Parser, names: IndexNames) -> AffineExpr:
+    if parser.parse_optional_punctuation("("):
+        inner = parse_index_expression(parser, names)
+        parser.parse_punctuation(")")
+        return inner
+    if parser.parse_optional_punctuation("-"):
+        return _parse_factor(parser, names) * -1
+    if (name := parser.parse_optional_unresolved_operand()) is not None:
+        return names.dimension(name)
+    if (value := parser.parse_optional_integer(allow_boolean=False, allow_negative=False)) is not None:
+        return AffineExpr.constant(value)
+    parser.raise_error("expected an index expression: an induction variable, an integer or '('")
+
+
+def print_index_expression(printer: Printer, expression: AffineExpr, dims: Sequence[SSAValue]) -> None:
+    """Print a quasi-affine expression over the given induction variables."""
+    _print_expression(printer, expression, dims, 0)
+
+
+_OPERATORS = {
+    AffineBinaryOpKind.Add: (" + ", 1),
+    AffineBinaryOpKind.Mul: (" * ", 2),
+    AffineBinaryOpKind.FloorDiv: (" floordiv ", 2),
+    AffineBinaryOpKind.CeilDiv: (" ceildiv ", 2),
+    AffineBinaryOpKind.Mod: (" mod ", 2),
+}
+
+
+def _print_expression(printer: Printer, expression: AffineExpr, dims: Sequence[SSAValue], level: int) -> None:
+    match expression:
+        case AffineConstantExpr(value):
+            printer.print_string(str(value))
+        case AffineDimExpr(position):
+            printer.print_ssa_value(dims[position])
+        case AffineBinaryOpExpr(kind, lhs, rhs):
+            text, own = _OPERATORS[kind]
+            with printer.in_parens() if own < level else _Nothing():
+                _print_expression(printer, lhs, dims, own)
+                _print_right(printer, text, rhs, dims, own)
+        case _:
+            raise ValueError(f"'{expression}' is no index expression")
+
+
+def _print_right(printer: Printer, text: str, rhs: AffineExpr, dims: Sequence[SSAValue], own: int) -> None:
+    """Print `+ rhs`, as `- |rhs|` where the right side is a negative constant or multiple."""
+    match rhs:
+        case AffineConstantExpr(value) if text == " + " and value < 0:
+            printer.print_string(f" - {-value}")
+        case AffineBinaryOpExpr(AffineBinaryOpKind.Mul, factor, AffineConstantExpr(value)) if (
+            text == " + " and value < 0
+        ):
+            printer.print_string(" - ")
+            _print_expression(printer, factor if value == -1 else factor * -value, dims, own + 1)
+        case _:
+            printer.print_string(text)
+            _print_expression(printer, rhs, dims, own + 1)
+
+
+class _Nothing:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def parse_list(parser: Parser, element: Callable[[], AffineExpr]) -> tuple[AffineExpr, ...]:
+    """Parse `[a, b, ...]`."""
+    return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, element))
+
+
+def parse_constant(parser: Parser, word: str | None) -> IntegerAttr | FloatAttr | None:
+    """Parse a typed constant `1.5 : f32`, `-inf : f32`, `nan : f32`, `3 : i32`, if there is one.
+
+    `word` is a leading `inf`, `nan`, `true` or `false` that was read already.
+    """
+    negative = word is None and parser.parse_optional_punctuation("-") is not None
+    if negative:
+        word = parser.parse_optional_keyword_in(("inf", "nan"))
+    number: float | int | None
+    if word is None:
+        number = parser.parse_optional_number()
+        if number is None:
+            if negative:
+                parser.raise_error("expected a number after '-'")
+            return None
+    else:
+        number = {"inf": math.inf, "nan": math.nan, "true": -1, "false": 0}[word]
+    parser.parse_punctuation(":")
+    element = parser.parse_type()
+    number = -number if negative else number
+    if isinstance(element, IntegerType) and isinstance(number, int):
+        return IntegerAttr(number, element, truncate_bits=True)
+    if isinstance(element, AnyFloat):
+        return FloatAttr(float(number), element)
+    parser.raise_error(f"{number} is no constant of type {element}")
+
+
+def print_constant(printer: Printer, constant: Attribute) -> None:
+    """Print a typed constant so that `parse_constant` reads it back."""
+    if isinstance(constant, FloatAttr) and not math.isfinite(constant.value.data):
+        text = "nan" if math.isnan(constant.value.data) else "inf" if constant.value.data > 0 else "-inf"
+        printer.print_string(f"{text} : ")
+        printer.print_attribute(constant.type)
+        return
+    if isinstance(constant, IntegerAttr):
+        printer.print_string(f"{constant.value.data} : ")
+        printer.print_attribute(constant.type)
+        return
+    printer.print_attribute(constant)
+
+
+def names_of(attribute: Attribute) -> tuple[str, ...]:
+    """The strings of an array of string attributes."""
+    assert isinstance(attribute, ArrayAttr)
+    return tuple(a.data for a in attribute.data if isinstance(a, StringAttr))

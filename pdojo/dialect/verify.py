@@ -1,0 +1,2 @@
+"""stub"""
+def verify_kernel(k): pass

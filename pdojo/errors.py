@@ -1,0 +1,42 @@
+"""The exception hierarchy: every mistake a user can make is a `PdojoError` whose message is complete."""
+
+from __future__ import annotations
+
+
+class PdojoError(Exception):
+    """A user's mistake. `str(error)` is one complete message: what is wrong, where, and what to do.
+
+    Tools print it without a traceback and exit with `exit_code`; any other exception is a bug in pdojo.
+    """
+
+    exit_code = 1
+
+
+class UsageError(PdojoError):
+    """The command line or a call is wrong (unknown option value, missing file)."""
+
+    exit_code = 2
+
+
+class NotationError(PdojoError):
+    """A `.pdojo` text does not parse or names an unsupported feature."""
+
+
+class LocationError(PdojoError):
+    """A location does not exist or is ambiguous; the message lists the candidates."""
+
+
+class IllegalMove(PdojoError):
+    """A move was asked for that would change the meaning of the program, or does not fit it."""
+
+
+class InvalidKernel(PdojoError):
+    """A kernel is well formed but means nothing: unwritten outputs, undefined reads, races."""
+
+
+class LoweringError(PdojoError):
+    """A backend cannot express what the program asks for."""
+
+
+class MeasurementError(PdojoError):
+    """A measurement could not be made at all (as opposed to a candidate that failed)."""
