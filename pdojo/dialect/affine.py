@@ -123,8 +123,11 @@ class Expr:
 
     def bounds(self, extents: Extents) -> tuple[int, int]:
         """Least and greatest value over the box (exact for linear expressions, otherwise an enclosure)."""
-        low = high = self.constant
-        for atom, coefficient in self.terms:
+        rest, remainders = (self, []) if self.is_linear else split_remainders(self)
+        low = high = rest.constant
+        for _, divisor, coefficient in remainders:
+            low, high = low + min(0, coefficient * (divisor - 1)), high + max(0, coefficient * (divisor - 1))
+        for atom, coefficient in rest.terms:
             if isinstance(atom, int):
                 first, last = 0, extents[atom] - 1
             else:

@@ -165,6 +165,11 @@ class Leaf:
         """All guards (`e >= 0`) of the enclosing scopes."""
         return tuple(g for s in self.chain for g in s.guard)
 
+    @property
+    def contracted(self) -> bool:
+        """Whether product and sum of `z += x * y` round once (written `z fma= x * y`)."""
+        return self.op.contracted is not None
+
     @cached_property
     def reads(self) -> tuple[Access, ...]:
         """The accesses among the inputs (not the old value of an accumulation)."""

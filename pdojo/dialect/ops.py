@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     FlatSymbolRefAttrConstr,
     SymbolRefAttr,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Operation, Region, SSAValue
@@ -437,6 +438,8 @@ class OpOp(IRDLOperation):
     """The leaf function, by the name of a standard operation; absent for a copy."""
     accumulate = opt_prop_def(StringAttr)
     """The function that combines the old value of the output with the new one; absent for a plain write."""
+    contracted = opt_prop_def(UnitAttr)
+    """Present where `z += x * y` rounds once; both syntaxes write `z fma= x * y`."""
     output_map = prop_def(AffineMapAttr)
     """Index of the output access, one result per dimension of the array."""
     inputs = prop_def(ArrayAttr)
@@ -460,12 +463,14 @@ class OpOp(IRDLOperation):
         accumulate: str | None = None,
         hints: Sequence[DictionaryAttr] | None = None,
         id: str | None = None,  # noqa: A002  # the IR's own word for it
+        contracted: bool = False,
     ) -> None:
         super().__init__(
             operands=[output, arrays, ivs],
             properties={
                 "function": None if function is None else StringAttr(function),
                 "accumulate": None if accumulate is None else StringAttr(accumulate),
+                "contracted": UnitAttr() if contracted else None,
                 "output_map": AffineMapAttr(output_map),
                 "inputs": ArrayAttr(inputs),
                 "hints": hints_attr(hints),
@@ -491,6 +496,7 @@ class OpOp(IRDLOperation):
         printer.print_string(" ")
         self._print_access(printer, self.output, self.output_map.data, next(hints))
         accumulation = "" if self.accumulate is None else ACCUMULATIONS[self.accumulate.data].spelling
+        accumulation = accumulation if self.contracted is None else "fma"
         printer.print_string(f" {accumulation}= ")
         arrays = iter(self.arrays)
 
@@ -540,25 +546,35 @@ class _OpParser:
 
     def parse(self) -> OpOp:
         output, output_index = self._access(self.parser.parse_operand("the array to write"))
-        accumulate = self._accumulation(output)
+        accumulate, contracted = self._accumulation(output)
         function = self._function()
         inputs = [self._close(i) for i in self.inputs]
-        ivs = self.names.operands
-        return OpOp(output, self._map(output_index), inputs, self.arrays, ivs, function, accumulate, self.hints)
+        return OpOp(
+            output,
+            self._map(output_index),
+            inputs,
+            self.arrays,
+            self.names.operands,
+            function,
+            accumulate,
+            self.hints,
+            contracted=contracted,
+        )
 
-    def _accumulation(self, output: SSAValue) -> str | None:
+    def _accumulation(self, output: SSAValue) -> tuple[str | None, bool]:
         parser = self.parser
         if parser.parse_optional_punctuation("="):
-            return None
+            return None, False
         start = parser.pos
         spelling = parser.parse_optional_punctuation("+") or parser.parse_optional_punctuation("*")
-        word = spelling or parser.parse_identifier("an accumulation: += *= max= min= umax= umin= and= or=")
+        word = spelling or parser.parse_identifier("an accumulation: += *= max= min= umax= umin= and= or= fma=")
         parser.parse_punctuation("=")
         element = output.type.element_type if isinstance(output.type, MemRefType) else None
-        function = None if element is None else accumulation_function(word, dtype_name(element))
+        sum_of = "+" if word == "fma" else word
+        function = None if element is None else accumulation_function(sum_of, dtype_name(element))
         if function is None:
             parser.raise_error(f"'{word}=' does not accumulate into {output.type}", start, parser.pos)
-        return function
+        return function, word == "fma"
 
     def _function(self) -> str | None:
         start = self.parser.pos

@@ -1,2 +1,222 @@
-"""stub"""
-def verify_kernel(k): pass
+"""Verification of a kernel: structure, names, types, bounds and placement of mappings (cheap, after every move).
+
+Messages name the array, the scope and the position in the tree; the parsers add the source position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+from xdsl.dialects.builtin import AffineMapAttr, IndexType, MemRefType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.attributes import IndexValueAttr, Intent, Mapping
+from pdojo.dialect.functions import accumulates, check_types, is_element_type
+from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope, nest_of
+from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.syntax import names_of
+
+
+class KernelVerifyException(VerifyException):
+    """A verification error that knows the operation it concerns."""
+
+    def __init__(self, message: str, operation: Operation) -> None:
+        super().__init__(message)
+        self.operation = operation
+
+
+def verify_kernel(kernel: KernelOp) -> None:
+    """Raise `KernelVerifyException` with one precise message where the kernel is malformed."""
+    _verify_interface(kernel)
+    _verify_body(kernel)
+    nest = nest_of(kernel)
+    _verify_ids(nest)
+    for scope in nest.scopes:
+        _verify_scope(scope)
+    for leaf in nest.leaves:
+        _verify_leaf(leaf)
+
+
+def _fail(operation: Operation, message: str) -> NoReturn:
+    raise KernelVerifyException(message, operation)
+
+
+def _verify_interface(kernel: KernelOp) -> None:
+    arguments = kernel.body.block.args
+    names = names_of(kernel.arg_names)
+    if not len(arguments) == len(names) == len(kernel.arg_intents.data):
+        _fail(kernel, f"kernel has {len(arguments)} arguments but {len(names)} names")
+    if kernel.arg_alignments is not None and len(kernel.arg_alignments.data) != len(names):
+        _fail(kernel, f"kernel has {len(names)} arguments but {len(kernel.arg_alignments.data)} alignments")
+    for name, argument in zip(names, arguments, strict=True):
+        _verify_array_type(kernel, name, argument)
+    _verify_unique(kernel, names)
+
+
+def _verify_unique(kernel: KernelOp, interface: Iterable[str]) -> None:
+    seen: set[str] = set()
+    operations: list[Operation] = [kernel, *kernel.buffers()]
+    for operation in operations:
+        for name in names_of(operation.array_names) if isinstance(operation, BufferOp) else interface:
+            if name in seen:
+                _fail(operation, f"array '{name}' is declared twice")
+            if not name.isidentifier() or not name.isascii():
+                _fail(operation, f"array name '{name}' is not an identifier")
+            seen.add(name)
+
+
+def _verify_array_type(operation: Operation, name: str, array: SSAValue) -> None:
+    if not isinstance(array.type, MemRefType):
+        _fail(operation, f"array '{name}' must be a memref, not {array.type}")
+    if not is_element_type(array.type.element_type):
+        _fail(
+            operation,
+            f"array '{name}' has element type {array.type.element_type}; known are f64 f32 f16 bf16 i64 i32 i16 i8 i1",
+        )
+    if any(extent < 1 for extent in array.type.get_shape()):
+        _fail(operation, f"array '{name}' needs static extents of at least 1, not {list(array.type.get_shape())}")
+
+
+def _verify_body(kernel: KernelOp) -> None:
+    declared = True
+    for operation in kernel.body.block.ops:
+        if isinstance(operation, BufferOp):
+            if not declared:
+                _fail(operation, "buffers are declared before the first scope or op")
+            _verify_buffer(operation)
+        else:
+            declared = False
+            _verify_structure(operation)
+    if declared:
+        _fail(kernel, "kernel has no statements")
+
+
+def _verify_buffer(buffer: BufferOp) -> None:
+    names = names_of(buffer.array_names)
+    if not names or len(names) != len(buffer.arrays):
+        _fail(buffer, f"buffer has {len(names)} names for {len(buffer.arrays)} arrays")
+    for name, array in zip(names, buffer.arrays, strict=True):
+        _verify_array_type(buffer, name, array)
+        if array.type != buffer.array_type:
+            _fail(buffer, f"array '{name}' has type {array.type}; arrays of one buffer have one type")
+    if buffer.reuse is not None and len(buffer.reuse.data) != len(buffer.array_type.get_shape()):
+        _fail(buffer, f"buffer '{names[0]}' has {len(buffer.reuse.data)} reuse flags for its dimensions")
+
+
+def _verify_structure(operation: Operation) -> None:
+    """Only scopes and ops, scopes not empty, maps over the variables in scope."""
+    match operation:
+        case ScopeOp():
+            if operation.count < 1:
+                _fail(operation, f"a scope needs at least one iteration, not {operation.count}")
+            if operation.body.block.is_empty:
+                _fail(operation, f"scope of extent {operation.count} is empty")
+            if [a.type for a in operation.body.block.args] != [IndexType()]:
+                _fail(operation, "a scope has one induction variable of type index")
+            if operation.guard is not None and operation.guard.data.num_dims != len(operation.guard_ivs) + 1:
+                _fail(operation, "the guard's dimensions must be its operands and the own variable")
+            _verify_variables(operation, operation.guard_ivs)
+            for child in operation.body.block.ops:
+                _verify_structure(child)
+        case OpOp():
+            _verify_variables(operation, operation.ivs)
+            _verify_maps(operation)
+        case _:
+            _fail(operation, f"'{operation.name}' cannot be part of a pdojo.kernel")
+
+
+def _verify_variables(operation: Operation, variables: Iterable[SSAValue]) -> None:
+    for variable in variables:
+        owner = variable.owner.parent_op() if isinstance(variable.owner, Block) else None
+        if not isinstance(owner, ScopeOp):
+            _fail(operation, "index expressions use induction variables of enclosing scopes only")
+
+
+def _verify_maps(op: OpOp) -> None:
+    maps = [op.output_map, *(m for m in op.inputs.data if isinstance(m, AffineMapAttr))]
+    arrays = [op.output, *op.arrays]
+    if len(maps) != len(arrays):
+        _fail(op, f"op has {len(maps) - 1} accesses among its inputs but {len(arrays) - 1} arrays")
+    if op.hints is not None and len(op.hints.data) != len(arrays):
+        _fail(op, f"op has hints for {len(op.hints.data)} of its {len(arrays)} accesses")
+    values = [i.map for i in op.inputs.data if isinstance(i, IndexValueAttr)]
+    for index_map in (*maps, *values):
+        if index_map.data.num_dims != len(op.ivs) or index_map.data.num_symbols:
+            _fail(op, f"{index_map} must have one dimension per induction variable of the op and no symbols")
+    for array, index_map in zip(arrays, maps, strict=True):
+        assert isinstance(array.type, MemRefType)
+        rank = len(array.type.get_shape())
+        if len(index_map.data.results) != rank:
+            _fail(op, f"access has {len(index_map.data.results)} indices for an array of {rank} dimensions")
+
+
+def _verify_ids(nest: Nest) -> None:
+    seen: set[str] = set()
+    for node in (*nest.scopes, *nest.leaves):
+        if node.id and node.id in seen:
+            _fail(node.op, f"identifier '{node.id}' is used twice")
+        seen.add(node.id)
+
+
+def _verify_scope(scope: Scope) -> None:
+    mapping = scope.mapping
+    if mapping is Mapping.VECTOR and (len(scope.children) != 1 or isinstance(scope.children[0], Scope)):
+        _fail(scope.op, f"vector {describe_scope(scope)} must wrap exactly one op")
+    outer = scope.parent
+    while outer is not None:
+        if mapping is Mapping.PARALLEL and outer.mapping is not Mapping.SEQUENTIAL:
+            _fail(scope.op, f"parallel {describe_scope(scope)} cannot be inside {describe_scope(outer)}")
+        outer = outer.parent
+
+
+def describe_scope(scope: Scope) -> str:
+    """`scope {1} of extent 512:v` for messages."""
+    suffix = "" if scope.mapping is Mapping.SEQUENTIAL else f":{scope.mapping.value}"
+    return f"scope {{{scope.depth}}} of extent {scope.extent}{suffix}"
+
+
+def describe_access(access: Access) -> str:
+    """`x[{0},{1}*16+{2}]` for messages."""
+    return f"{access.array.name}[{','.join(e.render('{{{}}}'.format) for e in access.index)}]"
+
+
+def _verify_leaf(leaf: Leaf) -> None:
+    if leaf.output.array.intent is Intent.IN:
+        _fail(leaf.op, f"array '{leaf.output.array.name}' is an input of the kernel and cannot be written")
+    dtype = leaf.output.array.dtype
+    wrong = check_types(leaf.function, [i.array.dtype if isinstance(i, Access) else i.dtype for i in leaf.inputs], dtype)
+    if wrong is not None:
+        _fail(leaf.op, f"{wrong} in the op that writes {describe_access(leaf.output)}")
+    if leaf.accumulate is not None and not accumulates(leaf.accumulate, dtype):
+        _fail(leaf.op, f"'{leaf.accumulate}' does not accumulate into {dtype} array '{leaf.output.array.name}'")
+    if leaf.contracted and (leaf.accumulate, leaf.function) != ("arith.addf", "arith.mulf"):
+        _fail(leaf.op, "only 'fma=' of a product rounds once")
+    for access in leaf.accesses:
+        for dimension, expression in enumerate(access.index):
+            _verify_bounds(leaf, access, dimension, expression)
+
+
+def _verify_bounds(leaf: Leaf, access: Access, dimension: int, expression: Expr) -> None:
+    extent = access.array.shape[dimension]
+    low, high = expression.bounds(leaf.extents)
+    if low >= 0 and high < extent:
+        return
+    if leaf.guards or not expression.is_linear:
+        from pdojo.dialect.analysis.integer_sets import bounds_over_domain
+
+        low, high = bounds_over_domain(expression, leaf, (0, extent - 1))
+        if low >= 0 and high < extent:
+            return
+    _fail(
+        leaf.op,
+        f"access {describe_access(access)} is out of bounds: dimension {dimension} of '{access.array.name}' has extent "
+        f"{extent}, the index runs from {low} to {high}",
+    )
+
+
+def node_path(node: Node) -> tuple[int, ...]:
+    """Positions from the root to the node: its place in the tree."""
+    return (*(node_path(node.parent) if node.parent else ()), node.position)

@@ -1,0 +1,1 @@
+"""Everything that moves ask about a program: collisions, dependences, storage, liveness, validity."""

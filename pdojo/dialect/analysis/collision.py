@@ -1,0 +1,222 @@
+"""Do two accesses touch the same place, for iterations in a given order? With a witness when they do.
+
+The question is a `Query`; the answer a `Witness` or None, exact in both directions. A fast path settles most queries:
+it proves that there is no collision by comparing the index expressions digit by digit, or guesses one and checks it.
+Everything else goes to integer sets. Answers are remembered by the content of the query, so a state that follows from
+one already analysed asks only about what the move touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from itertools import product
+from typing import TypeAlias
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis import integer_sets
+
+
+class Order(Enum):
+    """How the iterations of two instances compare at one depth."""
+
+    EQUAL = "="
+    BEFORE = "<"
+    AFTER = ">"
+    ANY = "*"
+
+
+Relation: TypeAlias = tuple[Order, ...]
+"""One order per depth from the outermost; deeper variables are unrelated."""
+
+EQUAL, BEFORE, AFTER, ANY = Order.EQUAL, Order.BEFORE, Order.AFTER, Order.ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The instances of a statement: box and guards (`e >= 0`)."""
+
+    extents: tuple[int, ...]
+    guards: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Is there an instance of `first` and one of `second`, related as `relation` says, with equal indices?
+
+    `differs` adds pairs of expressions of which at least one must differ (used to tell elements of one cell apart).
+    """
+
+    first: Domain
+    second: Domain
+    equal: tuple[tuple[Expr, Expr], ...]
+    relation: Relation
+    differs: tuple[tuple[Expr, Expr], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Iterations of the two instances, outermost first."""
+
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+
+
+class Collisions:
+    """Answers queries; remembers them. One object is shared by all states of a game."""
+
+    def __init__(self) -> None:
+        self._answers: dict[Query, Witness | None] = {}
+        self.exact_queries = 0
+        """How many queries needed integer sets."""
+
+    def find(self, query: Query) -> Witness | None:
+        """A witness of the collision, or None if there is none."""
+        if query not in self._answers:
+            self._answers[query] = self._decide(query)
+        return self._answers[query]
+
+    def _decide(self, query: Query) -> Witness | None:
+        if impossible(query):
+            return None
+        for guess in guesses(query):
+            if holds(query, guess):
+                return guess
+        self.exact_queries += 1
+        return exact(query)
+
+
+def impossible(query: Query) -> bool:
+    """Whether boxes and index expressions alone exclude a collision (sound, not complete)."""
+    first, second = query.first.extents, query.second.extents
+    for depth, order in enumerate(query.relation):
+        last_first, last_second = first[depth] - 1, second[depth] - 1
+        if order is BEFORE and last_second < 1 or order is AFTER and last_first < 1:
+            return True
+    forced = _forced_equal(query)
+    if forced is None:
+        return True
+    related = any(order in (BEFORE, AFTER) and depth in forced for depth, order in enumerate(query.relation))
+    if related:
+        return True
+    return bool(query.differs) and all(_same(a, b, forced) for a, b in query.differs)
+
+
+def _same(first: Expr, second: Expr, forced: frozenset[int]) -> bool:
+    """Whether two expressions have equal values when the variables in `forced` are equal."""
+    return first == second and first.variables() <= forced
+
+
+def _forced_equal(query: Query) -> frozenset[int] | None:
+    """Depths whose variables must be equal in both instances; None if the equations have no solution.
+
+    Digit by digit: in `sum(c * (a - b)) + rest = 0` with |c| greater than all that follows can add up to, a = b.
+    """
+    forced = {d for d, order in enumerate(query.relation) if order is EQUAL}
+    pending = list(query.equal)
+    progress = True
+    while progress and pending:
+        progress = False
+        for pair in tuple(pending):
+            new = _digits(pair[0], pair[1], query, forced)
+            if new is None:
+                return None
+            if new - forced:
+                forced |= new
+                progress = True
+                pending.remove(pair)
+    return frozenset(forced)
+
+
+def _digits(first: Expr, second: Expr, query: Query, forced: set[int]) -> set[int] | None:
+    """Depths forced equal by the equation `first = second`; None if it has no solution."""
+    constant = first.constant - second.constant
+    free: list[tuple[int, int, int, int]] = []  # magnitude, depth or -1, least, greatest contribution
+    mine, other = dict(first.terms), dict(second.terms)
+    for atom in mine.keys() | other.keys():
+        a, b = mine.get(atom, 0), other.get(atom, 0)
+        if not isinstance(atom, int):
+            if a == b and atom.numerator.variables() <= forced:
+                continue
+            _add_enclosure(free, atom.numerator.bounds(query.first.extents) if a else (0, 0), atom.divisor, a)
+            _add_enclosure(free, atom.numerator.bounds(query.second.extents) if b else (0, 0), atom.divisor, -b)
+        elif atom in forced:
+            if a != b:
+                _add_interval(free, query.first.extents[atom] - 1, a - b)
+        elif a == b:
+            span = query.first.extents[atom] - 1, query.second.extents[atom] - 1
+            free.append((abs(a), atom, *sorted((-a * span[1], a * span[0]))))
+        else:
+            _add_interval(free, query.first.extents[atom] - 1 if a else 0, a)
+            _add_interval(free, query.second.extents[atom] - 1 if b else 0, -b)
+    low = constant + sum(item[2] for item in free)
+    high = constant + sum(item[3] for item in free)
+    if low > 0 or high < 0:
+        return None
+    equal: set[int] = set()
+    free.sort(reverse=True)
+    for magnitude, depth, least, greatest in free:
+        low, high = low - least, high - greatest
+        if depth < 0 or low <= -magnitude or high >= magnitude:
+            return equal
+        equal.add(depth)
+    return None if constant else equal
+
+
+def _add_interval(free: list[tuple[int, int, int, int]], last: int, factor: int) -> None:
+    if factor and last:
+        free.append((abs(factor), -1, *sorted((0, factor * last))))
+
+
+def _add_enclosure(
+    free: list[tuple[int, int, int, int]], bounds: tuple[int, int], divisor: int, factor: int
+) -> None:
+    if factor:
+        ends = sorted((factor * (bounds[0] // divisor), factor * (bounds[1] // divisor)))
+        free.append((abs(factor), -1, ends[0], ends[1]))
+
+
+def guesses(query: Query) -> Iterator[Witness]:
+    """A few likely collisions: neighbours at the related depths, everything else at zero."""
+    choices = {EQUAL: ((0, 0),), BEFORE: ((0, 1),), AFTER: ((1, 0),), ANY: ((0, 0), (0, 1), (1, 0))}
+    pairs = [choices[order] for order in query.relation]
+    inner = len(query.first.extents) - len(pairs), len(query.second.extents) - len(pairs)
+    for head in product(*pairs) if len(pairs) < 7 else ():
+        first = (*(a for a, _ in head), *(0,) * inner[0])
+        second = (*(b for _, b in head), *(0,) * inner[1])
+        yield Witness(first, second)
+        if query.differs and inner[0] and inner[1]:
+            yield Witness((*first[:-1], 0), (*second[:-1], 1))
+
+
+def holds(query: Query, witness: Witness) -> bool:
+    """Whether the iterations are in the domains, related as asked, and touch the same place."""
+    first, second = witness.first, witness.second
+    for values, domain in ((first, query.first), (second, query.second)):
+        if any(v >= n for v, n in zip(values, domain.extents, strict=True)):
+            return False
+        if any(g.evaluate(values) < 0 for g in domain.guards):
+            return False
+    if any(a.evaluate(first) != b.evaluate(second) for a, b in query.equal):
+        return False
+    return not query.differs or any(a.evaluate(first) != b.evaluate(second) for a, b in query.differs)
+
+
+def exact(query: Query) -> Witness | None:
+    """The answer by integer sets."""
+    first = integer_sets.variables("a", len(query.first.extents))
+    second = integer_sets.variables("b", len(query.second.extents))
+    constraints = integer_sets.domain_constraints(query.first.extents, query.first.guards, first)
+    constraints += integer_sets.domain_constraints(query.second.extents, query.second.guards, second)
+    constraints += [
+        f"{first[d]} {order.value} {second[d]}" for d, order in enumerate(query.relation) if order is not ANY
+    ]
+    constraints += [f"{integer_sets.spell(a, first)} = {integer_sets.spell(b, second)}" for a, b in query.equal]
+    if query.differs:
+        either = (f"{integer_sets.spell(a, first)} != {integer_sets.spell(b, second)}" for a, b in query.differs)
+        constraints.append(f"({' or '.join(either)})")
+    point = integer_sets.sample([*first, *second], constraints)
+    if point is None:
+        return None
+    return Witness(point[: len(first)], point[len(first) :])

@@ -1,0 +1,81 @@
+"""The fast path of storage questions: is every value that a read needs written in the same iteration before it?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.nest import Access, Leaf, Scope
+
+
+def common_depth(leaves: Sequence[Leaf]) -> int:
+    """Number of scopes that are around all statements."""
+    chains = [leaf.chain for leaf in leaves]
+    depth = 0
+    while all(len(c) > depth and c[depth] is chains[0][depth] for c in chains):
+        depth += 1
+    return depth
+
+
+def covers(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
+    """Whether the write, earlier in text, writes every element that the read reads in an iteration of the common scopes.
+
+    Sound, not complete: per dimension, the parts over the inner variables must be the same digits of equal scopes, or
+    the write's must run through an interval that holds the read's.
+    """
+    if writer.order >= reader.order or writer.accumulate is not None:
+        return False
+    depth = common_depth((writer, reader))
+    if _same_inner_scopes(writer.chain[depth:], reader.chain[depth:]) and write.index == read.index:
+        return True
+    if any(s.guard for s in writer.chain[depth:]):
+        return False
+    used: set[int] = set()
+    for mine, other in zip(write.index, read.index, strict=True):
+        inner = {v for v in mine.variables() if v >= depth}
+        if inner & used or not _dimension_covers(mine, other, writer, reader, depth):
+            return False
+        used |= inner
+    return True
+
+
+def _same_inner_scopes(first: Sequence[Scope], second: Sequence[Scope]) -> bool:
+    return [(s.extent, s.guard) for s in first] == [(s.extent, s.guard) for s in second]
+
+
+def _dimension_covers(mine: Expr, other: Expr, writer: Leaf, reader: Leaf, depth: int) -> bool:
+    outer_mine, inner_mine = _split(mine, depth)
+    outer_other, inner_other = _split(other, depth)
+    if outer_mine is None or outer_mine != outer_other:
+        return False
+    interval = _interval(inner_mine, writer.extents)
+    if interval is None:
+        return False
+    low, high = inner_other.bounds(reader.extents)
+    return interval[0] <= low and high <= interval[1]
+
+
+def _split(expression: Expr, depth: int) -> tuple[Expr | None, Expr]:
+    """The terms over the common scopes, and the others with the constant; None if a division mixes them."""
+    outer: list[tuple[object, int]] = []
+    inner: list[tuple[object, int]] = []
+    for atom, coefficient in expression.terms:
+        variables = {atom} if isinstance(atom, int) else atom.numerator.variables()
+        if all(v < depth for v in variables):
+            outer.append((atom, coefficient))
+        elif isinstance(atom, int):
+            inner.append((atom, coefficient))
+        else:
+            return None, expression
+    return Expr(0, tuple(outer)), Expr(expression.constant, tuple(inner))  # pyright: ignore[reportArgumentType]
+
+
+def _interval(expression: Expr, extents: Sequence[int]) -> tuple[int, int] | None:
+    """The interval of all values, if the expression takes every integer in it."""
+    reach = 1
+    for atom, coefficient in sorted(expression.terms, key=lambda term: term[1]):
+        assert isinstance(atom, int)
+        if not 0 < coefficient <= reach:
+            return None
+        reach += coefficient * (extents[atom] - 1)
+    return expression.constant, expression.constant + reach - 1

@@ -1,0 +1,188 @@
+"""A state of the game as moves see it: the kernel, its nest, the machine, and the questions that all moves ask.
+
+The vocabulary: two statements *conflict* under a relation of their iterations if some pair of instances so related
+touches one memory cell, at least one of them writing, other than two accumulations that commute. Every schedule move
+is legal exactly if the pairs of instances that it puts in another order do not conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping as MappingABC, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation, Witness
+from pdojo.dialect.analysis.storage_check import StorageChecks, Violation, uses_of
+from pdojo.dialect.attributes import Mapping, Numerics
+from pdojo.dialect.functions import ACCUMULATIONS
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import Access, Leaf, Nest, Scope, nest_of
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.storage import cell_index
+from pdojo.dialect.verify import describe_access
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two accesses that touch one cell, the statements they belong to, and the iterations that collide."""
+
+    first: Leaf
+    first_access: Access
+    second: Leaf
+    second_access: Access
+    witness: Witness
+    first_writes: bool
+    second_writes: bool
+
+    def __str__(self) -> str:
+        return (
+            f"{_describe(self.first_access, self.first_writes, self.witness.first)} and "
+            f"{_describe(self.second_access, self.second_writes, self.witness.second)}"
+        )
+
+
+def _describe(access: Access, writes: bool, iteration: tuple[int, ...]) -> str:
+    at = f" at iteration ({', '.join(map(str, iteration))})" if iteration else ""
+    return f"{'write' if writes else 'read'} of {describe_access(access)}{at}"
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """One access of a statement as the dependence analysis sees it."""
+
+    leaf: Leaf
+    access: Access
+    reads: bool
+    writes: bool
+    domain: Domain
+    cell: tuple[Expr, ...]
+
+    @property
+    def commutes_with(self) -> tuple[str, str] | None:
+        """The array and function of an accumulation: two touches with equal ones commute on one element."""
+        if self.writes and self.leaf.accumulate is not None:
+            return self.access.array.name, self.leaf.accumulate
+        return None
+
+
+class Program:
+    """A kernel and everything computed about it; built once per state.
+
+    `collisions` and `storage` are shared between the states of a game: only what a move touched is asked again.
+    """
+
+    def __init__(
+        self,
+        kernel: KernelOp,
+        machine: Machine,
+        collisions: Collisions | None = None,
+        storage: StorageChecks | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.machine = machine
+        self.collisions = collisions or Collisions()
+        self.storage = storage or StorageChecks()
+
+    @cached_property
+    def nest(self) -> Nest:
+        """The kernel as a tree of scopes and statements."""
+        return nest_of(self.kernel)
+
+    @cached_property
+    def touches(self) -> dict[Leaf, tuple[Touch, ...]]:
+        """The accesses of every statement under the mappings of the kernel."""
+        return {leaf: touches_of(leaf) for leaf in self.nest.leaves}
+
+    def remapped(self, mappings: MappingABC[Scope, Mapping]) -> dict[Leaf, tuple[Touch, ...]]:
+        """The accesses as they would be if some scopes had other mappings (private cells differ)."""
+        inside = {leaf for scope in mappings for leaf in scope.leaves}
+        return {leaf: touches_of(leaf, mappings) if leaf in inside else t for leaf, t in self.touches.items()}
+
+    def permits(self, numerics: Numerics) -> bool:
+        """Whether moves of this numerics class may be used on the kernel."""
+        return numerics is Numerics.EXACT or numerics in self.kernel.permitted
+
+    def conflict(
+        self,
+        first: Iterable[Leaf],
+        second: Iterable[Leaf],
+        relation: Relation,
+        *,
+        racing: bool = False,
+        touches: MappingABC[Leaf, tuple[Touch, ...]] | None = None,
+    ) -> Conflict | None:
+        """A conflict of a statement of `first` with one of `second` whose iterations are related so.
+
+        With `racing`, accumulations into one cell conflict too: concurrent ones lose updates.
+        """
+        known = self.touches if touches is None else touches
+        for one, other in _pairs(first, second, known):
+            witness = self._collide(one, other, relation, racing=racing)
+            if witness is not None:
+                return Conflict(
+                    one.leaf, one.access, other.leaf, other.access, witness, one.writes, other.writes
+                )
+        return None
+
+    def reorders(self, first: Iterable[Leaf], second: Iterable[Leaf], relation: Relation) -> bool:
+        """Whether accumulations whose order matters for rounding are related so (they commute, but not exactly)."""
+        for one, other in _pairs(first, second, self.touches):
+            mine = one.commutes_with
+            if mine is None or mine != other.commutes_with or ACCUMULATIONS[mine[1]].exact:
+                continue
+            equal = tuple(zip(one.access.index, other.access.index, strict=True))
+            if self.collisions.find(Query(one.domain, other.domain, equal, relation)) is not None:
+                return True
+        return False
+
+    def _collide(self, one: Touch, other: Touch, relation: Relation, *, racing: bool) -> Witness | None:
+        equal = tuple(zip(one.cell, other.cell, strict=True))
+        if racing or one.commutes_with is None or one.commutes_with != other.commutes_with:
+            return self.collisions.find(Query(one.domain, other.domain, equal, relation))
+        # Commuting accumulations conflict only where one cell holds two elements.
+        reuse = one.access.array.buffer.reuse
+        if not any(reuse):
+            return None
+        elements = zip(one.access.index, other.access.index, strict=True)
+        differs = tuple(pair for pair, reused in zip(elements, reuse, strict=True) if reused)
+        return self.collisions.find(Query(one.domain, other.domain, equal, relation, differs))
+
+    def storage_violation(
+        self, array: str, reuse: Sequence[bool], mappings: MappingABC[Scope, Mapping] | None = None
+    ) -> Violation | None:
+        """What goes wrong if the dimensions of the array's buffer are reused as said and some scopes remapped."""
+        return self.storage.violation(uses_of(self.nest, array, reuse, mappings), reuse)
+
+    def successor(self, kernel: KernelOp) -> Program:
+        """The program for the kernel that a move made of this one; what is known is kept."""
+        return Program(kernel, self.machine, self.collisions, self.storage)
+
+
+def _pairs(
+    first: Iterable[Leaf], second: Iterable[Leaf], touches: MappingABC[Leaf, tuple[Touch, ...]]
+) -> Iterator[tuple[Touch, Touch]]:
+    """Pairs of accesses to one buffer, at least one writing."""
+    others: dict[int, list[Touch]] = {}
+    for leaf in second:
+        for touch in touches[leaf]:
+            others.setdefault(id(touch.access.array.buffer), []).append(touch)
+    for leaf in first:
+        for touch in touches[leaf]:
+            for other in others.get(id(touch.access.array.buffer), ()):
+                if touch.writes or other.writes:
+                    yield touch, other
+
+
+def touches_of(leaf: Leaf, mappings: MappingABC[Scope, Mapping] | None = None) -> tuple[Touch, ...]:
+    """The accesses of a statement; `mappings` overrides those of some scopes."""
+    chain = leaf.chain
+    if mappings:
+        chain = tuple(replace(s, mapping=mappings[s]) if s in mappings else s for s in chain)
+    domain = Domain(leaf.extents, leaf.guards)
+    result: list[Touch] = []
+    for access in leaf.accesses:
+        writes = access is leaf.output
+        reads = not writes or leaf.accumulate is not None
+        result.append(Touch(leaf, access, reads, writes, domain, cell_index(access, chain)))
+    return tuple(result)

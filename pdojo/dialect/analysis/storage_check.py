@@ -1,0 +1,258 @@
+"""Do reuse flags, shared buffers and private copies keep every value until its last read?
+
+For every flow from the last write w of an element to a read r, no other instance may write r's cell in between: the
+flow over cells must be the flow over elements. And a value in a private copy must be written and read in the same
+iteration of the threaded scope that owns the copy. A fast path recognises the usual case (everything happens within
+one iteration of the scopes that index the reused dimensions); otherwise islpy computes both flows and compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingABC, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.coverage import common_depth, covers
+from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.nest import Access, Leaf, Nest, Scope
+from pdojo.dialect.storage import slot_index
+from pdojo.dialect.verify import describe_access, node_path
+
+if TYPE_CHECKING:
+    import islpy as isl
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One access to a buffer: how it reads or writes, which element, which cell."""
+
+    leaf: Leaf
+    access: Access
+    chain: tuple[Scope, ...]
+    """The enclosing scopes, under the mappings that are asked about."""
+    cell: tuple[Expr, ...]
+
+    @property
+    def writes(self) -> bool:
+        """Whether the access writes."""
+        return self.access is self.leaf.output
+
+    @property
+    def reads(self) -> bool:
+        """Whether the access reads: an input, or an accumulation."""
+        return not self.writes or self.leaf.accumulate is not None
+
+
+UseKey: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Why storage does not keep a value; `detail` names accesses and iterations."""
+
+    reason: str
+    detail: str
+
+
+class StorageChecks:
+    """Answers and remembers storage questions by content; shared by all states of a game."""
+
+    def __init__(self) -> None:
+        self._answers: dict[UseKey, Violation | None] = {}
+        self.exact_queries = 0
+        """How many questions needed integer sets."""
+
+    def violation(self, uses: Sequence[Use], reuse: Sequence[bool]) -> Violation | None:
+        """What goes wrong with these uses of one buffer whose dimensions are reused as said; None if nothing does."""
+        if not any(reuse) and len({u.access.array.name for u in uses}) <= 1:
+            return None
+        misplaced = _misplaced(uses, reuse)
+        if misplaced is not None:
+            return misplaced
+        if within_iteration(uses, reuse):
+            return None
+        key = _key(uses)
+        if key not in self._answers:
+            self.exact_queries += 1
+            self._answers[key] = compare_flows(uses, owner_depth(uses, reuse))
+        return self._answers[key]
+
+
+def uses_of(nest: Nest, name: str, reuse: Sequence[bool], mappings: MappingABC[Scope, Mapping] | None = None) -> list[Use]:
+    """All accesses to the buffer of array `name`, as if its dimensions were reused as said and some scopes remapped."""
+    buffer = nest.arrays[name].buffer
+    result: list[Use] = []
+    for leaf in nest.leaves:
+        chain = leaf.chain
+        if mappings:
+            chain = tuple(replace(s, mapping=mappings[s]) if s in mappings else s for s in chain)
+        for access in leaf.accesses:
+            if access.array.buffer is buffer:
+                cell = tuple(slot_index(e, chain) if r else e for e, r in zip(access.index, reuse, strict=True))
+                result.append(Use(leaf, access, chain, cell))
+    return result
+
+
+def owner_depth(uses: Sequence[Use], reuse: Sequence[bool]) -> int | None:
+    """Depth of the innermost threaded scope whose iterations each have a copy; None where all share the buffer."""
+    depths = [
+        depth
+        for use in uses
+        for expression, reused in zip(use.access.index, reuse, strict=True)
+        if reused
+        for depth in expression.variables()
+        if use.chain[depth].mapping.is_threaded
+    ]
+    return max(depths, default=None)
+
+
+def _misplaced(uses: Sequence[Use], reuse: Sequence[bool]) -> Violation | None:
+    """A private copy cannot be reached from outside the scope that owns it."""
+    depth = owner_depth(uses, reuse)
+    if depth is None:
+        return None
+    owners = {u.leaf.chain[depth] if depth < u.leaf.depth else None for u in uses}
+    if len(owners) == 1:
+        return None
+    name = uses[0].access.array.name
+    extent = next(o.extent for o in owners if o is not None)
+    return Violation(
+        f"'{name}' would be private to each iteration of a concurrent scope, but is used outside it",
+        f"threaded scope {{{depth}}} of extent {extent} owns the copies",
+    )
+
+
+def within_iteration(uses: Sequence[Use], reuse: Sequence[bool]) -> bool:
+    """Fast path: values live within one iteration of the scopes that tell the elements of a cell apart.
+
+    With every reused index equal to f + slot, f one expression over the scopes common to all uses, two elements of a
+    cell differ in f only, so they belong to different iterations of the common scopes; and if every read is covered
+    by a write of its own iteration, no other iteration's write comes between.
+    """
+    if len({u.access.array.name for u in uses}) != 1:
+        return False
+    depth = common_depth([u.leaf for u in uses])
+    for dimension, reused in enumerate(reuse):
+        if not reused:
+            continue
+        parts = {u.access.index[dimension] - u.cell[dimension] for u in uses}
+        if len(parts) != 1 or any(v >= depth for v in next(iter(parts)).variables()):
+            return False
+    owner = owner_depth(uses, reuse)
+    if owner is not None and owner >= depth:
+        return False
+    writes = [u for u in uses if u.writes]
+    return all(any(covers(w.leaf, w.access, r.leaf, r.access) for w in writes) for r in uses if r.reads)
+
+
+def _key(uses: Sequence[Use]) -> UseKey:
+    return tuple(
+        (
+            node_path(u.leaf),
+            tuple((s.extent, s.guard, s.mapping) for s in u.chain),
+            u.access.array.name,
+            u.access.index,
+            u.cell,
+            u.writes,
+            u.reads,
+        )
+        for u in uses
+    )
+
+
+def compare_flows(uses: Sequence[Use], owner: int | None) -> Violation | None:
+    """Compare the flow of values over elements with that over cells, exactly."""
+    arrays = sorted({u.access.array.name for u in uses})
+    elements = [(arrays.index(u.access.array.name), *u.access.index) for u in uses]
+    by_element = flow(uses, elements)
+    by_cell = flow(uses, [(0, *u.cell) for u in uses])
+    name = uses[0].access.array.name
+    lost = by_element.subtract(by_cell)
+    if not lost.is_empty():
+        return Violation(
+            f"'{name}' would be overwritten before its last read",
+            f"value lost between write and read {_point(lost, uses)}",
+        )
+    wrong = by_cell.subtract(by_element)
+    if not wrong.is_empty():
+        return Violation(f"'{name}' would be read before it is written", f"stale value {_point(wrong, uses)}")
+    if owner is not None:
+        crossing = by_cell.subtract(_same_iteration(uses, owner))
+        if not crossing.is_empty():
+            return Violation(
+                f"a value in the private copy of '{name}' would cross iterations of a concurrent scope",
+                f"write and read {_point(crossing, uses)}",
+            )
+    return None
+
+
+def flow(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> isl.UnionMap:
+    """Pairs (write instance, read instance) such that the read gets what the write wrote, running sequentially."""
+    import islpy as isl
+
+    reads, writes, schedule = _relations(uses, places)
+    access = isl.UnionAccessInfo.from_sink(isl.UnionMap.read_from_str(context(), reads))
+    access = access.set_must_source(isl.UnionMap.read_from_str(context(), writes))
+    access = access.set_schedule_map(isl.UnionMap.read_from_str(context(), schedule))
+    return access.compute_flow().get_must_dependence()
+
+
+def _relations(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> tuple[str, str, str]:
+    reads: list[str] = []
+    writes: list[str] = []
+    schedule: list[str] = []
+    length = 2 * max(u.leaf.depth for u in uses) + 2
+    for number, (use, place) in enumerate(zip(uses, places, strict=True)):
+        names = variables("i", use.leaf.depth)
+        instance = ", ".join(names)
+        domain = " and ".join(domain_constraints(use.leaf.extents, use.leaf.guards, names)) or "true"
+        cell = ", ".join(str(p) if isinstance(p, int) else spell(p, names) for p in place)
+        for kind, relation, step in (("R", reads, 0), ("W", writes, 1)):
+            if use.reads if kind == "R" else use.writes:
+                relation.append(f"{kind}{number}[{instance}] -> P[{cell}] : {domain}")
+                time = ", ".join(_time(use.leaf, names, step, length))
+                schedule.append(f"{kind}{number}[{instance}] -> [{time}] : {domain}")
+    return tuple(f"{{ {'; '.join(r)} }}" for r in (reads, writes, schedule))  # pyright: ignore[reportReturnType]
+
+
+def _time(leaf: Leaf, names: Sequence[str], step: int, length: int) -> list[str]:
+    """Position, iteration, position, iteration ... position; then 0 for the reads and 1 for the write."""
+    path = node_path(leaf)
+    vector = [str(path[0])]
+    for name, position in zip(names, path[1:], strict=True):
+        vector += [name, str(position)]
+    return vector + ["0"] * (length - 1 - len(vector)) + [str(step)]
+
+
+def _same_iteration(uses: Sequence[Use], owner: int) -> isl.UnionMap:
+    """All pairs of instances in one iteration of the scope at depth `owner` and those around it."""
+    import islpy as isl
+
+    pieces: list[str] = []
+    for w, writer in enumerate(uses):
+        for r, reader in enumerate(uses):
+            if writer.writes and reader.reads:
+                left = variables("a", writer.leaf.depth)
+                right = variables("b", reader.leaf.depth)
+                equal = " and ".join(f"a{d} = b{d}" for d in range(owner + 1))
+                pieces.append(f"W{w}[{', '.join(left)}] -> R{r}[{', '.join(right)}] : {equal}")
+    return isl.UnionMap.read_from_str(context(), f"{{ {'; '.join(pieces)} }}")
+
+
+def _point(relation: isl.UnionMap, uses: Sequence[Use]) -> str:
+    """One pair of instances of the relation, in words."""
+    import islpy as isl
+
+    pair = relation.sample()
+    source, sink = (uses[int(pair.get_tuple_name(kind)[1:])] for kind in (isl.dim_type.in_, isl.dim_type.out))
+    point = pair.wrap().sample_point()
+    values = [
+        point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(source.leaf.depth + sink.leaf.depth)
+    ]
+    first, second = values[: source.leaf.depth], values[source.leaf.depth :]
+    return (
+        f"{describe_access(source.access)} at iteration ({', '.join(map(str, first))}) and "
+        f"{describe_access(sink.access)} at iteration ({', '.join(map(str, second))})"
+    )
