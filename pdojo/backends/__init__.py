@@ -1,0 +1,1 @@
+"""Backends: from the IR to code, to a callable, to a measurement."""

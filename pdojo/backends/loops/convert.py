@@ -1,0 +1,60 @@
+"""The pass `convert-pdojo-to-loops`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from pdojo.backends.loops.kernel import lower_kernel
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.ops import CallOp, KernelOp
+
+
+@dataclass(frozen=True)
+class KernelToFuncPattern(RewritePattern):
+    """A kernel becomes a function of loops."""
+
+    sequential: bool
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: KernelOp, rewriter: PatternRewriter) -> None:
+        """Replace the kernel."""
+        rewriter.replace(op, lower_kernel(nest_of(op), sequential=self.sequential))
+
+
+class CallToFuncCallPattern(RewritePattern):
+    """A call of a kernel becomes a call of its function."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: CallOp, rewriter: PatternRewriter) -> None:
+        """Replace the call."""
+        rewriter.replace(op, func.CallOp(op.callee, op.arguments, ()))
+
+
+@dataclass(frozen=True)
+class ConvertPdojoToLoopsPass(ModulePass):
+    """Turn every kernel into a `func.func` over `scf`, `arith`, `math` and `memref`, and calls into `func.call`.
+
+    The arguments keep their order and types; nothing is returned. Raises LoweringError for what has no loop form.
+    """
+
+    name = "convert-pdojo-to-loops"
+
+    sequential: bool = False
+    """Write parallel scopes as `scf.for` instead of `scf.parallel`, for flows that lower no parallel loops."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        patterns = GreedyRewritePatternApplier([KernelToFuncPattern(self.sequential), CallToFuncCallPattern()])
+        PatternRewriteWalker(patterns, apply_recursively=False).rewrite_module(op)

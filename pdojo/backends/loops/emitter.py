@@ -1,0 +1,106 @@
+"""Arithmetic of the loop form: constants at the entry of the function, index expressions, guards, index values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i64
+from xdsl.ir import Operation, SSAValue
+
+from pdojo.backends.loops.functions import constant_op
+from pdojo.dialect.affine import Div, Expr, split_remainders
+from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.nest import Constant, Index
+
+
+@dataclass
+class Constants:
+    """The constants of a function, one operation for each, in the order of their first use."""
+
+    ops: list[Operation] = field(default_factory=list[Operation])
+    _index: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    _typed: dict[tuple[str, str], SSAValue] = field(default_factory=dict[tuple[str, str], SSAValue])
+
+    def index(self, value: int) -> SSAValue:
+        """A constant of type index."""
+        if value not in self._index:
+            self._index[value] = self._keep(arith.ConstantOp(IntegerAttr(value, IndexType())))
+        return self._index[value]
+
+    def typed(self, constant: Constant) -> SSAValue:
+        """A constant of an element type."""
+        # By text, because 0.0 and -0.0 are equal numbers, and nan equals nothing.
+        key = repr(constant.value), constant.dtype
+        if key not in self._typed:
+            self._typed[key] = self._keep(constant_op(constant))
+        return self._typed[key]
+
+    def _keep(self, op: Operation) -> SSAValue:
+        self.ops.append(op)
+        return op.results[0]
+
+
+@dataclass
+class Indices:
+    """Emits index arithmetic at one place: the variables by depth, and their extents."""
+
+    builder: Builder
+    constants: Constants
+    variables: Sequence[SSAValue]
+    extents: Sequence[int]
+
+    def value(self, expression: Expr) -> SSAValue:
+        """The value of an expression, of type index."""
+        rest, remainders = split_remainders(expression)
+        if any(numerator.bounds(self.extents)[0] < 0 for numerator, _, _ in remainders):
+            # arith.remsi takes the sign of the numerator: only `e - c * (e floordiv c)` is right below zero.
+            rest, remainders = expression, []
+        total: SSAValue | None = None
+        for atom, factor in rest.terms:
+            value = self._quotient(atom) if isinstance(atom, Div) else self.variables[atom]
+            total = self._add_multiple(total, value, factor)
+        for numerator, divisor, factor in remainders:
+            remainder = arith.RemSIOp(self.value(numerator), self.constants.index(divisor))
+            total = self._add_multiple(total, self._insert(remainder), factor)
+        if total is None:
+            return self.constants.index(rest.constant)
+        return self._add_multiple(total, self.constants.index(rest.constant), 1) if rest.constant else total
+
+    def condition(self, guard: Sequence[Expr]) -> SSAValue:
+        """Whether all expressions are at least zero, of type i1."""
+        result: SSAValue | None = None
+        for expression in guard:
+            constant = expression.constant
+            variable = expression - constant
+            # `c - e >= 0` reads better, and costs less, as `e <= c`.
+            falling = all(factor < 0 for _, factor in variable.terms)
+            left = self.value(-variable if falling else variable)
+            right = self.constants.index(constant if falling else -constant)
+            test = self._insert(arith.CmpiOp(left, right, "sle" if falling else "sge"))
+            result = test if result is None else self._insert(arith.AndIOp(result, test))
+        assert result is not None
+        return result
+
+    def converted(self, index: Index) -> SSAValue:
+        """An index expression used as a value, in its element type."""
+        element = DTYPES[index.dtype]
+        value = self.value(index.expression)
+        if isinstance(element, IntegerType):
+            return self._insert(arith.IndexCastOp(value, element))
+        return self._insert(arith.SIToFPOp(self._insert(arith.IndexCastOp(value, i64)), element))
+
+    def _quotient(self, atom: Div) -> SSAValue:
+        # arith.divsi rounds to zero; it is cheaper, and equal where nothing is negative.
+        division = arith.DivSIOp if atom.numerator.bounds(self.extents)[0] >= 0 else arith.FloorDivSIOp
+        return self._insert(division(self.value(atom.numerator), self.constants.index(atom.divisor)))
+
+    def _add_multiple(self, total: SSAValue | None, value: SSAValue, factor: int) -> SSAValue:
+        if factor != 1:
+            value = self._insert(arith.MuliOp(value, self.constants.index(factor)))
+        return value if total is None else self._insert(arith.AddiOp(total, value))
+
+    def _insert(self, op: Operation) -> SSAValue:
+        return self.builder.insert(op).results[0]

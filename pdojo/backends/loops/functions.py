@@ -1,0 +1,47 @@
+"""Leaf functions as operations of the standard dialects: they are named alike, so no second table is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import cast
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
+from xdsl.ir import Operation, SSAValue
+
+from pdojo.dialect.functions import DTYPES, FUNCTIONS, Signature
+from pdojo.dialect.nest import Constant
+from pdojo.errors import LoweringError
+
+
+@lru_cache(maxsize=1)
+def _operations() -> dict[str, Callable[..., Operation]]:
+    return {op.name: op for dialect in (arith.Arith, math.Math) for op in dialect.operations}
+
+
+def function_op(function: str, operands: Sequence[SSAValue], dtype: str) -> Operation:
+    """The operation that applies a leaf function; its one result has element type `dtype`.
+
+    Raises LoweringError where xDSL has no such operation.
+    """
+    signature = FUNCTIONS[function].signature
+    name, predicate = function, None
+    if signature in (Signature.COMPARE_FLOAT, Signature.COMPARE_INTEGER):
+        name, predicate = function.rsplit(".", 1)
+    operation = _operations().get(name)
+    if operation is None:
+        raise LoweringError(f"'{function}' has no operation in xDSL's arith and math dialects, so no loop form")
+    if predicate is not None:
+        return operation(*operands, predicate)
+    if signature is Signature.CAST:
+        return operation(*operands, DTYPES[dtype])
+    return operation(*operands)
+
+
+def constant_op(constant: Constant) -> arith.ConstantOp:
+    """The operation that makes a typed constant."""
+    element = DTYPES[constant.dtype]
+    if isinstance(element, IntegerType):
+        return arith.ConstantOp(IntegerAttr(int(constant.value), element, truncate_bits=True))
+    return arith.ConstantOp(FloatAttr(float(constant.value), cast(AnyFloat, element)))

@@ -1,0 +1,173 @@
+"""One kernel as a function of loops over memrefs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.builder import Builder
+from xdsl.dialects import func, memref, scf
+from xdsl.dialects.builtin import BoolAttr, IndexType
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from pdojo.backends.loops.emitter import Constants, Indices
+from pdojo.backends.loops.functions import function_op
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.nest import Access, Buffer, Constant, Index, Leaf, Nest, Node, Scope
+from pdojo.dialect.storage import accesses_of, physical_index, physical_shape
+from pdojo.errors import LoweringError
+
+_LOOPS = (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.VECTOR, Mapping.PARALLEL)
+"""Mappings that have a loop form. A vector scope of a valid kernel is equal to its sequential reading."""
+
+
+def lower_kernel(nest: Nest, *, sequential: bool) -> func.FuncOp:
+    """A function of the kernel's name and arguments that computes the kernel.
+
+    Parallel scopes become `scf.parallel`, or `scf.for` where `sequential`. Raises LoweringError for what has no
+    loop form: mappings and memories of other machines, functions that the standard dialects lack.
+    """
+    return _KernelLowering(nest, sequential=sequential).lower()
+
+
+class _KernelLowering:
+    def __init__(self, nest: Nest, *, sequential: bool) -> None:
+        self.nest = nest
+        self.sequential = sequential
+        self.constants = Constants()
+        self.memory: dict[tuple[Buffer, Scope | None], SSAValue] = {}
+        self.homes = {b: self._homes(b) for b in nest.buffers}
+        self.heap: list[SSAValue] = []
+
+    def lower(self) -> func.FuncOp:
+        kernel = self.nest.kernel
+        block = Block(arg_types=kernel.body.block.arg_types)
+        interface = [b for b in self.nest.buffers if b.op is None]
+        for argument, buffer in zip(block.args, interface, strict=True):
+            argument.name_hint = buffer.names[0]
+            self.memory[buffer, None] = argument
+        builder = Builder(InsertPoint.at_end(block))
+        self._allocate(None, builder)
+        self._nodes(self.nest.children, builder, ())
+        for value in self.heap:
+            builder.insert(memref.DeallocOp.get(value))
+        builder.insert(func.ReturnOp())
+        if self.constants.ops:
+            Rewriter.insert_op(self.constants.ops, InsertPoint.at_start(block))
+        return func.FuncOp(self.nest.name, (block.arg_types, ()), Region(block))
+
+    def _nodes(self, nodes: Sequence[Node], builder: Builder, variables: tuple[SSAValue, ...]) -> None:
+        for node in nodes:
+            if isinstance(node, Scope):
+                self._scope(node, builder, variables)
+            else:
+                self._leaf(node, builder, variables)
+
+    def _scope(self, scope: Scope, builder: Builder, variables: tuple[SSAValue, ...]) -> None:
+        if scope.mapping not in _LOOPS:
+            raise LoweringError(
+                f"kernel '{self.nest.name}': a scope of extent {scope.extent} has mapping '{scope.mapping.value}', "
+                f"which has no loop form (loops know {', '.join(m.value for m in _LOOPS)}); apply unmap to it first"
+            )
+        body = Block(arg_types=[IndexType()])
+        body.args[0].name_hint = scope.op.iv.name_hint
+        inner = Builder(InsertPoint.at_end(body))
+        variables = (*variables, body.args[0])
+        lower, upper, step = [self.constants.index(v) for v in (0, scope.extent, 1)]
+        if scope.mapping is Mapping.PARALLEL and not self.sequential:
+            self._allocate(scope, inner)
+            self._guarded(scope, inner, variables)
+            inner.insert(scf.ReduceOp())
+            builder.insert(scf.ParallelOp([lower], [upper], [step], Region(body)))
+        else:
+            self._guarded(scope, inner, variables)
+            inner.insert(scf.YieldOp())
+            builder.insert(scf.ForOp(lower, upper, step, (), Region(body)))
+
+    def _guarded(self, scope: Scope, builder: Builder, variables: tuple[SSAValue, ...]) -> None:
+        if not scope.guard:
+            self._nodes(scope.children, builder, variables)
+            return
+        condition = self._indices(builder, variables, scope).condition(scope.guard)
+        block = Block()
+        inner = Builder(InsertPoint.at_end(block))
+        self._nodes(scope.children, inner, variables)
+        inner.insert(scf.YieldOp())
+        builder.insert(scf.IfOp(condition, (), Region(block)))
+
+    def _leaf(self, leaf: Leaf, builder: Builder, variables: tuple[SSAValue, ...]) -> None:
+        indices = self._indices(builder, variables, leaf.parent)
+        operands = [self._input(i, leaf, indices) for i in leaf.inputs]
+        dtype = leaf.output.array.dtype
+        if leaf.function is None:
+            (value,) = operands
+        else:
+            value = builder.insert(function_op(leaf.function, operands, dtype)).results[0]
+        place, index = self._place(leaf.output, leaf), self._index(leaf.output, leaf, indices)
+        if leaf.accumulate is not None:
+            old = builder.insert(memref.LoadOp.get(place, index)).res
+            value = builder.insert(function_op(leaf.accumulate, [old, value], dtype)).results[0]
+        store = builder.insert(memref.StoreOp.get(value, place, index))
+        if "nontemporal" in leaf.output.hints.data:
+            store.nontemporal = BoolAttr.from_bool(True)
+
+    def _input(self, value: Access | Constant | Index, leaf: Leaf, indices: Indices) -> SSAValue:
+        match value:
+            case Constant():
+                return self.constants.typed(value)
+            case Index():
+                return indices.converted(value)
+            case Access():
+                load = memref.LoadOp.get(self._place(value, leaf), self._index(value, leaf, indices))
+                return indices.builder.insert(load).res
+
+    def _indices(self, builder: Builder, variables: tuple[SSAValue, ...], scope: Scope | None) -> Indices:
+        extents = [] if scope is None else [s.extent for s in scope.chain]
+        return Indices(builder, self.constants, variables, extents)
+
+    def _index(self, access: Access, leaf: Leaf, indices: Indices) -> list[SSAValue]:
+        return [indices.value(e) for e in physical_index(access, leaf.chain)]
+
+    def _place(self, access: Access, leaf: Leaf) -> SSAValue:
+        buffer = access.array.buffer
+        return self.memory[buffer, self._home(buffer, leaf)]
+
+    def _home(self, buffer: Buffer, leaf: Leaf) -> Scope | None:
+        """The scope whose iterations have their own copy of the buffer for this statement; None: the function."""
+        return next((s for s in reversed(leaf.chain) if s in self.homes[buffer]), None)
+
+    def _homes(self, buffer: Buffer) -> list[Scope]:
+        """The scopes that become concurrent loops and index a reused dimension: each iteration needs a copy."""
+        if self.sequential:
+            return []
+        found: dict[Scope, None] = {}
+        for leaf, access in accesses_of(self.nest, buffer):
+            reused = [e for e, r in zip(access.index, buffer.reuse, strict=True) if r]
+            private = (
+                s for s in reversed(leaf.chain) if s.mapping.is_threaded and any(e.uses(s.depth) for e in reused)
+            )
+            if (scope := next(private, None)) is not None:
+                found[scope] = None
+        return list(found)
+
+    def _allocate(self, scope: Scope | None, builder: Builder) -> None:
+        """Declare the buffers whose copies belong to each iteration of `scope` (to the function where None)."""
+        leaves = self.nest.leaves if scope is None else scope.leaves
+        for buffer in self.nest.buffers:
+            used = {self._home(buffer, leaf) for leaf in leaves for a in leaf.accesses if a.array.buffer is buffer}
+            if buffer.op is None or scope not in used:
+                continue
+            if buffer.memory is Memory.SHARED:
+                raise LoweringError(
+                    f"kernel '{self.nest.name}': buffer '{buffer.names[0]}' lives in shared memory, which only "
+                    "graphics processors have; apply set_location to it first"
+                )
+            element, shape = DTYPES[buffer.dtype], physical_shape(self.nest, buffer)
+            if scope is None and buffer.memory is Memory.HEAP:
+                value = builder.insert(memref.AllocOp.get(element, shape=shape)).memref
+                self.heap.append(value)
+            else:
+                value = builder.insert(memref.AllocaOp.get(element, shape=shape)).memref
+            value.name_hint = buffer.names[0]
+            self.memory[buffer, scope] = value

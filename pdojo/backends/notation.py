@@ -1,0 +1,25 @@
+"""The target `notation`: every kernel of a module in the textual notation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import IO
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.target import Target
+
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+
+
+@dataclass(frozen=True)
+class NotationTarget(Target):
+    """Print the kernels, separated by empty lines; other operations have no notation and are left out."""
+
+    name = "notation"
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        """Write the text."""
+        kernels = [op for op in module.walk() if isinstance(op, KernelOp)]
+        output.write("\n".join(print_notation(kernel) for kernel in kernels))

@@ -1,0 +1,45 @@
+"""Registration with xDSL (entry point `xdsl.universe`): the dialect, its passes and its targets.
+
+Everything is imported on first use: this module is loaded at every start of every xDSL tool.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+from xdsl.passes import ModulePass
+from xdsl.universe import Universe
+from xdsl.utils.target import Target
+
+
+def _dialect() -> Dialect:
+    from pdojo.dialect.ops import PDOJO
+
+    return PDOJO
+
+
+def _convert_to_loops() -> type[ModulePass]:
+    from pdojo.backends.loops.convert import ConvertPdojoToLoopsPass
+
+    return ConvertPdojoToLoopsPass
+
+
+def _dot() -> type[Target]:
+    from pdojo.backends.dot import DotTarget
+
+    return DotTarget
+
+
+def _notation() -> type[Target]:
+    from pdojo.backends.notation import NotationTarget
+
+    return NotationTarget
+
+
+PDOJO_UNIVERSE = Universe(
+    all_dialects={"pdojo": _dialect},
+    all_passes={
+        "convert-pdojo-to-loops": _convert_to_loops,
+    },
+    all_targets={"dot": _dot, "notation": _notation},
+)
+"""What pdojo adds to `xdsl-opt` and `pdojo-opt`."""

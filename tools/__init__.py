@@ -1,0 +1,1 @@
+"""The command-line tools of pdojo; each module has one `main`."""
