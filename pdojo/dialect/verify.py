@@ -199,22 +199,25 @@ def _verify_leaf(leaf: Leaf) -> None:
             _verify_bounds(leaf, access, dimension, expression)
 
 
+def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:
+    """Least and greatest value of an index over the statement's domain; exact where the box alone leaves `extent`."""
+    low, high = expression.bounds(leaf.extents)
+    if (low >= 0 and high < extent) or (expression.is_linear and not leaf.guards):
+        return low, high
+    from pdojo.dialect.analysis.integer_sets import bounds_over_domain
+
+    return bounds_over_domain(expression, leaf, (0, extent - 1))
+
+
 def _verify_bounds(leaf: Leaf, access: Access, dimension: int, expression: Expr) -> None:
     extent = access.array.shape[dimension]
-    low, high = expression.bounds(leaf.extents)
-    if low >= 0 and high < extent:
-        return
-    if leaf.guards or not expression.is_linear:
-        from pdojo.dialect.analysis.integer_sets import bounds_over_domain
-
-        low, high = bounds_over_domain(expression, leaf, (0, extent - 1))
-        if low >= 0 and high < extent:
-            return
-    _fail(
-        leaf.op,
-        f"access {describe_access(access)} is out of bounds: dimension {dimension} of '{access.array.name}' has extent "
-        f"{extent}, the index runs from {low} to {high}",
-    )
+    low, high = index_bounds(leaf, expression, extent)
+    if low < 0 or high >= extent:
+        _fail(
+            leaf.op,
+            f"access {describe_access(access)} is out of bounds: dimension {dimension} of '{access.array.name}' has "
+            f"extent {extent}, the index runs from {low} to {high}",
+        )
 
 
 def node_path(node: Node) -> tuple[int, ...]:

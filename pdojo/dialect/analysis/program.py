@@ -7,7 +7,7 @@ is legal exactly if the pairs of instances that it puts in another order do not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping as MappingABC, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping as MappingABC, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from pdojo.dialect.analysis.storage_check import StorageChecks, Violation, uses_
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Access, Leaf, Nest, Scope, nest_of
+from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope, nest_of
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.storage import cell_index
 from pdojo.dialect.verify import describe_access
@@ -111,13 +111,19 @@ class Program:
         *,
         racing: bool = False,
         touches: MappingABC[Leaf, tuple[Touch, ...]] | None = None,
+        seconds: MappingABC[Leaf, tuple[Touch, ...]] | None = None,
+        only: Container[Buffer] | None = None,
     ) -> Conflict | None:
         """A conflict of a statement of `first` with one of `second` whose iterations are related so.
 
-        With `racing`, accumulations into one cell conflict too: concurrent ones lose updates.
+        With `racing`, accumulations into one cell conflict too: concurrent ones lose updates. `touches` are the
+        accesses to look at where they are not those of the program, `seconds` those of the second instance where they
+        differ; `only` names the buffers that matter.
         """
         known = self.touches if touches is None else touches
-        for one, other in _pairs(first, second, known):
+        for one, other in _pairs(first, second, known, known if seconds is None else seconds):
+            if only is not None and one.access.array.buffer not in only:
+                continue
             witness = self._collide(one, other, relation, racing=racing)
             if witness is not None:
                 return Conflict(
@@ -127,7 +133,7 @@ class Program:
 
     def reorders(self, first: Iterable[Leaf], second: Iterable[Leaf], relation: Relation) -> bool:
         """Whether accumulations whose order matters for rounding are related so (they commute, but not exactly)."""
-        for one, other in _pairs(first, second, self.touches):
+        for one, other in _pairs(first, second, self.touches, self.touches):
             mine = one.commutes_with
             if mine is None or mine != other.commutes_with or ACCUMULATIONS[mine[1]].exact:
                 continue
@@ -160,15 +166,18 @@ class Program:
 
 
 def _pairs(
-    first: Iterable[Leaf], second: Iterable[Leaf], touches: MappingABC[Leaf, tuple[Touch, ...]]
+    first: Iterable[Leaf],
+    second: Iterable[Leaf],
+    firsts: MappingABC[Leaf, tuple[Touch, ...]],
+    seconds: MappingABC[Leaf, tuple[Touch, ...]],
 ) -> Iterator[tuple[Touch, Touch]]:
     """Pairs of accesses to one buffer, at least one writing."""
     others: dict[int, list[Touch]] = {}
     for leaf in second:
-        for touch in touches[leaf]:
+        for touch in seconds[leaf]:
             others.setdefault(id(touch.access.array.buffer), []).append(touch)
     for leaf in first:
-        for touch in touches[leaf]:
+        for touch in firsts[leaf]:
             for other in others.get(id(touch.access.array.buffer), ()):
                 if touch.writes or other.writes:
                     yield touch, other

@@ -66,14 +66,14 @@ class StorageChecks:
 
     def violation(self, uses: Sequence[Use], reuse: Sequence[bool]) -> Violation | None:
         """What goes wrong with these uses of one buffer whose dimensions are reused as said; None if nothing does."""
-        if not any(reuse) and len({u.access.array.name for u in uses}) <= 1:
+        if not uses or not any(reuse) and len({u.access.array.name for u in uses}) <= 1:
             return None
         misplaced = _misplaced(uses, reuse)
         if misplaced is not None:
             return misplaced
         if within_iteration(uses, reuse):
             return None
-        key = _key(uses)
+        key = (tuple(reuse), *_key(uses))
         if key not in self._answers:
             self.exact_queries += 1
             self._answers[key] = compare_flows(uses, owner_depth(uses, reuse))

@@ -1,0 +1,103 @@
+"""What vector lanes and registers ask of an access: strides over lanes, constant indices, sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from math import gcd, prod
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.storage import accesses_of, physical_index, physical_shape
+from pdojo.dialect.verify import describe_access, describe_scope
+
+
+class Stride(Enum):
+    """How an access moves in memory from lane to lane."""
+
+    BROADCAST = "broadcast"
+    CONTIGUOUS = "contiguous"
+    STRIDED = "strided"
+    IRREGULAR = "irregular"
+
+
+def stride_over(index: tuple[Expr, ...], depth: int) -> Stride:
+    """The stride of an access over the scope at `depth`, for memory whose last dimension is contiguous."""
+    using = [position for position, e in enumerate(index) if e.uses(depth)]
+    if not using:
+        return Stride.BROADCAST
+    if not all(_linear_in(index[position], depth) for position in using):
+        return Stride.IRREGULAR
+    if using == [len(index) - 1] and index[-1].coefficient(depth) == 1:
+        return Stride.CONTIGUOUS
+    return Stride.STRIDED
+
+
+def _linear_in(expression: Expr, depth: int) -> bool:
+    return not any(not isinstance(a, int) and a.numerator.uses(depth) for a, _ in expression.terms)
+
+
+def lane_problem(access: Access, leaf: Leaf, scope: Scope, machine: Machine, order: tuple[int, ...] = ()) -> str | None:
+    """Why the access cannot be one vector access over `scope`, None if it can; `order` permutes its dimensions."""
+    chain = tuple(replace(s, mapping=Mapping.VECTOR) if s is scope else s for s in leaf.chain)
+    index = physical_index(access, chain)
+    stride = stride_over(tuple(index[d] for d in order) if order else index, scope.depth)
+    described = f"{describe_access(access)} over {describe_scope(scope)}"
+    if stride is Stride.IRREGULAR:
+        return f"the access {described} divides the lane number; vector accesses are contiguous, broadcast or strided"
+    if stride is Stride.STRIDED and access.array.buffer.memory.value == "register":
+        return f"the access {described} is strided, but registers hold whole vectors"
+    if stride is Stride.STRIDED and not machine.gather:
+        return f"the access {described} is strided, which {machine.name} cannot do"
+    return None
+
+
+def physical_bytes(nest: Nest, buffer: Buffer) -> int:
+    """Bytes that one copy of the buffer takes."""
+    return prod(physical_shape(nest, buffer)) * byte_width(buffer.dtype)
+
+
+def register_problem(nest: Nest, buffer: Buffer, order: tuple[int, ...] = ()) -> str | None:
+    """Why the buffer cannot live in registers, None if it can: constants and whole vectors index registers."""
+    owners: set[Scope | None] = set()
+    for leaf, access in accesses_of(nest, buffer):
+        owners.add(next((s for s in reversed(leaf.chain) if s.mapping.is_threaded), None))
+        index = physical_index(access, leaf.chain)
+        index = tuple(index[d] for d in order) if order else index
+        for expression in index:
+            for depth in expression.variables():
+                scope = leaf.chain[depth]
+                if scope.mapping not in (Mapping.UNROLL, Mapping.VECTOR):
+                    return f"{describe_access(access)} is indexed by {describe_scope(scope)}; registers need constants"
+        lanes = leaf.chain[-1] if leaf.chain and leaf.chain[-1].mapping is Mapping.VECTOR else None
+        if lanes is not None and stride_over(index, lanes.depth) in (Stride.STRIDED, Stride.IRREGULAR):
+            return f"{describe_access(access)} is strided over {describe_scope(lanes)}; registers hold whole vectors"
+    if len(owners) > 1:
+        return f"'{buffer.names[0]}' is used by several threads; registers belong to one"
+    return None
+
+
+HEAP_ALIGNMENT = 64
+"""Alignment in bytes of the heap buffers that the backends allocate."""
+
+
+def known_alignment(access: Access, leaf: Leaf, lanes: Scope) -> int:
+    """Bytes that the address of a vector access over `lanes` is certainly a multiple of, in its first lane.
+
+    From the alignment of the memory and the strides of all scopes but the lanes; the access is to heap memory.
+    """
+    buffer = access.array.buffer
+    known = buffer.alignment if buffer.op is None else HEAP_ALIGNMENT
+    if any(buffer.reuse):
+        return byte_width(buffer.dtype)
+    stride = byte_width(buffer.dtype)
+    for extent, expression in zip(reversed(buffer.shape), reversed(access.index), strict=True):
+        known = gcd(known, expression.constant * stride)
+        for atom, coefficient in expression.terms:
+            if atom != lanes.depth:
+                known = gcd(known, coefficient * stride)
+        stride *= extent
+    return known

@@ -1,0 +1,172 @@
+"""Rewriting steps that the families share: substituting induction variables through a subtree, moving nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Operation
+from xdsl.ir.affine import AffineMap
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.affine import Expr, to_affine, var
+from pdojo.dialect.attributes import IndexValueAttr
+from pdojo.dialect.functions import DTYPES, is_float
+from pdojo.dialect.nest import Access, Array, Constant, Index, Input, Leaf, Node
+from pdojo.dialect.ops import OpOp, ScopeOp, guard_attr
+
+
+def constant_attr(constant: Constant) -> IntegerAttr | FloatAttr:
+    """The attribute of a typed constant."""
+    element = DTYPES[constant.dtype]
+    if is_float(constant.dtype):
+        return FloatAttr(float(constant.value), element)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    return IntegerAttr(int(constant.value), element, truncate_bits=True)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def build_op(
+    output: tuple[Array, Sequence[Expr]],
+    inputs: Sequence[Input],
+    chain: Sequence[ScopeOp],
+    *,
+    function: str | None = None,
+    accumulate: str | None = None,
+    hints: Sequence[DictionaryAttr] | None = None,
+    identifier: str = "",
+    contracted: bool = False,
+) -> OpOp:
+    """A statement whose index expressions range over `chain`, the scopes around it from the outermost."""
+    expressions = [*output[1]]
+    for value in inputs:
+        expressions += value.index if isinstance(value, Access) else ()
+        expressions += [value.expression] if isinstance(value, Index) else []
+    used = sorted(set().union(*(e.variables() for e in expressions)))
+    dims = {depth: position for position, depth in enumerate(used)}
+
+    def index_map(index: Sequence[Expr]) -> AffineMap:
+        return AffineMap(len(used), 0, tuple(to_affine(e, dims) for e in index))
+
+    attributes: list[Attribute] = []
+    for value in inputs:
+        match value:
+            case Access():
+                attributes.append(AffineMapAttr(index_map(value.index)))
+            case Index():
+                attributes.append(IndexValueAttr(AffineMapAttr(index_map([value.expression])), DTYPES[value.dtype]))
+            case Constant():
+                attributes.append(constant_attr(value))
+    return OpOp(
+        output[0].value,
+        index_map(output[1]),
+        attributes,
+        [i.array.value for i in inputs if isinstance(i, Access)],
+        [chain[depth].iv for depth in used],
+        function,
+        accumulate,
+        hints,
+        identifier or None,
+        contracted=contracted,
+    )
+
+
+def rebuilt(leaf: Leaf, chain: Sequence[ScopeOp], output: Sequence[Expr], inputs: Sequence[Input]) -> OpOp:
+    """The statement with other index expressions over other scopes; everything else as it was."""
+    return build_op(
+        (leaf.output.array, output),
+        inputs,
+        chain,
+        function=leaf.function,
+        accumulate=leaf.accumulate,
+        hints=leaf.op.access_hints,
+        identifier=leaf.id,
+        contracted=leaf.contracted,
+    )
+
+
+def substitute_input(value: Input, replacements: Mapping[int, Expr], extents: Sequence[int]) -> Input:
+    """An input with induction variables replaced."""
+    match value:
+        case Access(array, index, hints):
+            return Access(array, tuple(e.substitute(replacements, extents) for e in index), hints)
+        case Index(expression, dtype):
+            return Index(expression.substitute(replacements, extents), dtype)
+        case _:
+            return value
+
+
+def set_guard(op: ScopeOp, guard: Sequence[Expr], chain: Sequence[ScopeOp], rewriter: PatternRewriter) -> None:
+    """Give a scope a guard (`e >= 0` each) over `chain`, whose last member is the scope itself.
+
+    Guards that always hold are dropped, the others sorted: the canonical form.
+    """
+    own = len(chain) - 1
+    extents = [scope.count for scope in chain]
+    guard = sorted({g for g in guard if g.bounds(extents)[0] < 0}, key=lambda g: g.key)
+    used = sorted(set().union(*(e.variables() for e in guard)) - {own}) if guard else []
+    dims = {depth: position for position, depth in enumerate(used)} | {own: len(used)}
+    op.operands = [chain[depth].iv for depth in used]
+    attribute = guard_attr([to_affine(e, dims) for e in guard], len(used))
+    if attribute is None:
+        op.properties.pop("guard", None)
+    else:
+        op.properties["guard"] = attribute
+    rewriter.notify_op_modified(op)
+
+
+def reindex(
+    nodes: Iterable[Node], replacements: Mapping[int, Expr], chain: Sequence[ScopeOp], rewriter: PatternRewriter
+) -> None:
+    """Rewrite nodes that now stand inside `chain`, replacing the variables of their former ancestors.
+
+    Every former depth that the nodes use and that is not in `replacements` keeps its depth.
+    """
+    for node in nodes:
+        extents = tuple(op.count for op in chain)
+        if isinstance(node, Leaf):
+            output = tuple(e.substitute(replacements, extents) for e in node.output.index)
+            inputs = [substitute_input(i, replacements, extents) for i in node.inputs]
+            rewriter.replace(node.op, rebuilt(node, chain, output, inputs))
+            continue
+        inner = (*chain, node.op)
+        inner_replacements = {**replacements, node.depth: var(len(chain))}
+        guard = [g.substitute(inner_replacements, (*extents, node.extent)) for g in node.guard]
+        set_guard(node.op, guard, inner, rewriter)
+        reindex(node.children, inner_replacements, inner, rewriter)
+
+
+def move_into(nodes: Iterable[Operation], scope: ScopeOp, rewriter: PatternRewriter) -> None:
+    """Move operations to the end of a scope, in order."""
+    for op in tuple(nodes):
+        op.detach()
+        rewriter.insert(op, InsertPoint.at_end(scope.body.block))
+
+
+def chain_ops(node: Node) -> tuple[ScopeOp, ...]:
+    """The scopes around a node, outermost first."""
+    return tuple(s.op for s in (node.parent.chain if node.parent else ()))
+
+
+def set_id(op: ScopeOp | OpOp, identifier: str) -> None:
+    """Give a node its stable identifier."""
+    op.properties["id"] = StringAttr(identifier)
+
+
+def place_guards(
+    guards: Iterable[Expr], chain: Sequence[ScopeOp], depths: Iterable[int], rewriter: PatternRewriter
+) -> None:
+    """Distribute guards over the scopes at `depths` of `chain`: each goes to the scope of its deepest variable."""
+    wanted = sorted(depths)
+    placed: dict[int, list[Expr]] = {depth: [] for depth in wanted}
+    for guard in guards:
+        deepest = max(guard.variables(), default=wanted[0])
+        placed[max(deepest, wanted[0])].append(guard)
+    for depth, own in placed.items():
+        set_guard(chain[depth], own, chain[: depth + 1], rewriter)
+
+
+def fresh_id(taken: Mapping[str, object], base: str) -> str:
+    """`base`, with primes until it is not taken."""
+    while base in taken:
+        base += "'"
+    return base

@@ -1,0 +1,65 @@
+"""Applying moves to a program, and finding those that apply: the same checks for both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.errors import IllegalMove
+from pdojo.transforms.base import Refusal, identify
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import TRANSFORMATION_NAMES, instantiate, transformation
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What applying a move gave."""
+
+    program: Program
+    """The program after the move."""
+    move: Move
+    """The move, located for people in the program before."""
+    resolved: Move
+    """The move, located by identifier, for replay."""
+    inverse: Move
+    """The move that takes it back, located by identifier in the program after."""
+
+
+def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
+    """Apply a move to a copy of the program's kernel.
+
+    Raises LocationError for a location that is not one, IllegalMove for a move that is refused, with reason and witness.
+    """
+    wanted = instantiate(move)
+    kernel = program.kernel.clone()
+    copied = program.successor(kernel)
+    site = wanted.resolve(copied, move.at)
+    refusal = wanted.refusal(copied, site)
+    if refusal is not None:
+        raise IllegalMove(str(refusal))
+    resolved, surface, inverse = wanted.as_move(identify(site)), wanted.at(copied, site), wanted.inverse(copied, site)
+    anchor = next(iter(kernel.body.block.ops))
+    wanted.rewrite(copied, site, PatternRewriter(anchor))
+    if verify:
+        kernel.verify()
+    return Applied(program.successor(kernel), surface, resolved, inverse)
+
+
+def candidates(program: Program) -> Iterator[tuple[Move, Refusal | None]]:
+    """Every candidate move with its refusal, or None where it is legal."""
+    for name in TRANSFORMATION_NAMES:
+        for site, choice in transformation(name).candidates(program):
+            yield choice.at(program, site), choice.refusal(program, site)
+
+
+def legal_moves(program: Program) -> list[Move]:
+    """Every legal move, in a fixed order."""
+    return [move for move, refusal in candidates(program) if refusal is None]
+
+
+def refused_moves(program: Program) -> list[Refusal]:
+    """Every candidate that is refused, with the reason."""
+    return [refusal for _, refusal in candidates(program) if refusal is not None]

@@ -1,0 +1,503 @@
+"""Arithmetic: partial results of reductions, fused multiply-add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping, Memory, Numerics
+from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, byte_width, identity_value
+from pdojo.dialect.nest import Access, Array, Buffer, Constant, Leaf, Node, Scope
+from pdojo.dialect.ops import BufferOp, ScopeOp
+from pdojo.dialect.storage import accesses_of
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.move import Move
+from pdojo.dialect.verify import index_bounds
+from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards, substitute_input
+from pdojo.transforms.structure import reassociates
+
+
+def _reduction(site: Scope) -> Leaf | None:
+    """The accumulating op that is the scope's only child and whose output the scope does not index."""
+    leaf = site.children[0]
+    if len(site.children) != 1 or not isinstance(leaf, Leaf) or leaf.accumulate is None:
+        return None
+    return None if any(e.uses(site.depth) for e in leaf.output.index) else leaf
+
+
+@dataclass(frozen=True)
+class SplitReduction(Transformation[Scope]):
+    """Accumulate into `size` private partial results first, which are combined at the end.
+
+    512 s[0] += x[{0}]  -->  4 p[0,{0}] = 0
+                             128 4 p[0,{1}] += x[{0}*4+{1}]
+                             4 s[0] += p[0,{0}]
+
+    Legal where the scope wraps one accumulation that does not read what it accumulates into.
+    """
+
+    name: ClassVar[str] = "split_reduction"
+    site: ClassVar = Scope
+    restoring: ClassVar = frozenset({"into", "memory", "reuse", "position", "ids"})
+    size: int
+    into: str = ""
+    memory: str = ""
+    reuse: str = ""
+    position: int = -1
+    ids: str = ""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Reductions, with powers of two that divide them."""
+        for scope in program.nest.scopes:
+            if scope.mapping is Mapping.SEQUENTIAL and _reduction(scope) is not None:
+                sizes = [s for s in (2, 4, 8, 16, 32, 64) if s < scope.extent]
+                yield from ((scope, cls(size)) for size in [s for s in sizes if scope.extent % s == 0] or sizes)
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """A sequential reduction scope around one op, and a size below its extent."""
+        leaf = _reduction(site)
+        if leaf is None:
+            return Reason("the scope does not wrap exactly one accumulation into elements that it does not index")
+        if site.mapping is not Mapping.SEQUENTIAL:
+            return Reason("the scope is mapped; unmap it first")
+        if not 2 <= self.size < site.extent:
+            return Reason(f"'size' must be between 2 and {site.extent - 1}, below the extent {site.extent}")
+        if any(a.array.buffer is leaf.output.array.buffer for a in leaf.reads):
+            return Reason(f"the op reads '{leaf.output.array.name}', into which it accumulates")
+        if self.into in program.nest.arrays:
+            return Reason(f"an array '{self.into}' exists already")
+        return self._room(program, leaf)
+
+    def _room(self, program: Program, leaf: Leaf) -> Reason | None:
+        """A partial result in the stack memory of the total must fit there."""
+        if self._memory(leaf) is not Memory.STACK:
+            return None
+        size = self.size * byte_width(leaf.output.array.dtype)
+        for extent, reused in zip(leaf.output.array.shape, leaf.output.array.buffer.reuse, strict=True):
+            size *= 1 if reused else extent
+        if size > program.machine.stack_bytes:
+            return Reason(f"the partial results would take {size} bytes of stack; put '{leaf.output.array.name}' on the heap")
+        return None
+
+    def _memory(self, leaf: Leaf) -> Memory:
+        if self.memory:
+            return Memory(self.memory)
+        return Memory.HEAP if leaf.output.array.buffer.memory is Memory.HEAP else Memory.STACK
+
+    def numerics(self, program: Program, site: Scope) -> Numerics:
+        """The order of the sum changes."""
+        leaf = _reduction(site)
+        assert leaf is not None
+        assert leaf.accumulate is not None
+        return reassociates(not ACCUMULATIONS[leaf.accumulate].exact)
+
+    def _into(self, program: Program, leaf: Leaf) -> str:
+        name = self.into or f"{leaf.output.array.name}_part"
+        while name in program.nest.arrays:
+            name += "_"
+        return name
+
+    def _ids(self, site: Scope, leaf: Leaf) -> list[str]:
+        if self.ids:
+            return self.ids.split(" ")
+        return [*(f"{site.id}.{k}" for k in "zoif"), f"{leaf.id}.z", f"{leaf.id}.f"]
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """Declare the partial results; initialise, accumulate and combine them."""
+        leaf = _reduction(site)
+        assert leaf is not None
+        assert leaf.accumulate is not None
+        depth, outside = site.depth, chain_ops(site)
+        partial = self._declare(program, leaf, rewriter)
+        zero_id, outer_id, inner_id, final_id, zero_op, final_op = self._ids(site, leaf)
+        zero, final, inner = ScopeOp(self.size, id=zero_id), ScopeOp(self.size, id=final_id), ScopeOp(self.size, id=inner_id)
+        outer = ScopeOp(-(-site.extent // self.size), id=outer_id)
+        rewriter.insert([zero, outer, final], InsertPoint.before(site.op))
+        rewriter.insert(inner, InsertPoint.at_start(outer.body.block))
+        total = leaf.output
+        slot = (*total.index, var(depth))
+        identity = Constant(identity_value(leaf.accumulate, total.array.dtype), total.array.dtype)
+        start = build_op((partial, slot), [identity], (*outside, zero), identifier=zero_op)
+        rewriter.insert(start, InsertPoint.at_end(zero.body.block))
+        part = Access(partial, slot, total.hints)
+        combine = build_op(
+            (total.array, total.index), [part], (*outside, final), accumulate=leaf.accumulate, identifier=final_op
+        )
+        rewriter.insert(combine, InsertPoint.at_end(final.body.block))
+        chain = (*outside, outer, inner)
+        extents = [op.count for op in chain]
+        value = var(depth) * self.size + var(depth + 1)
+        step = build_op(
+            (partial, (*total.index, var(depth + 1))),
+            [substitute_input(i, {depth: value}, extents) for i in leaf.inputs],
+            chain,
+            function=leaf.function,
+            accumulate=leaf.accumulate,
+            hints=leaf.op.access_hints,
+            identifier=leaf.id,
+            contracted=leaf.contracted,
+        )
+        rewriter.insert(step, InsertPoint.at_end(inner.body.block))
+        guards = [g.substitute({depth: value}, extents) for g in site.guard]
+        if site.extent % self.size:
+            guards.append(const(site.extent - 1) - value)
+        place_guards(guards, chain, (depth, depth + 1), rewriter)
+        rewriter.erase(site.op)
+
+    def _declare(self, program: Program, leaf: Leaf, rewriter: PatternRewriter) -> Array:
+        total = leaf.output.array
+        shape = (*total.shape, self.size)
+        flags = tuple(c == "1" for c in self.reuse[1:]) if self.reuse else (*total.buffer.reuse, False)
+        memory = self._memory(leaf)
+        name = self._into(program, leaf)
+        op = BufferOp([name], MemRefType(DTYPES[total.dtype], shape), memory, flags)
+        block = program.kernel.body.block
+        existing = list(program.kernel.buffers())
+        position = self.position if 0 <= self.position <= len(existing) else len(existing)
+        anchor = existing[position] if position < len(existing) else None
+        following = anchor or next(o for o in block.ops if not isinstance(o, BufferOp))
+        rewriter.insert(op, InsertPoint.before(following))
+        buffer = Buffer((name,), total.dtype, shape, flags, memory, None, op, byte_width(total.dtype))
+        return Array(name, buffer, op.arrays[0])
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Merge the partial results."""
+        leaf = _reduction(site)
+        assert leaf is not None
+        ids = self._ids(site, leaf)
+        identifier = "" if ids[1] == f"{site.id}.o" else site.id
+        return MergeReduction(identifier).as_move(f"%{ids[1]}")
+
+
+@dataclass(frozen=True)
+class _Partials:
+    """The four parts of a split reduction, around its outer scope."""
+
+    zero: Scope
+    outer: Scope
+    inner: Scope
+    final: Scope
+    start: Leaf
+    step: Leaf
+    combine: Leaf
+
+
+@dataclass(frozen=True)
+class MergeReduction(Transformation[Scope]):
+    """Accumulate into the total directly again; the location is the scope of the accumulation into the partial results.
+
+    4 p[0,{0}] = 0
+    128 4 p[0,{1}] += x[{0}*4+{1}]
+    4 s[0] += p[0,{0}]              -->  512 s[0] += x[{0}]
+
+    Legal where the partial results are used for nothing else.
+    """
+
+    name: ClassVar[str] = "merge_reduction"
+    site: ClassVar = Scope
+    restoring: ClassVar = frozenset({"id"})
+    id: str = ""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Scopes between two siblings whose only child is a scope around one accumulation."""
+        for scope in program.nest.scopes:
+            if not isinstance(_partials(program, scope), str):
+                yield scope, cls()
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """The pattern, and nobody else uses the partial results."""
+        found = _partials(program, site)
+        return Reason(found) if isinstance(found, str) else None
+
+    def numerics(self, program: Program, site: Scope) -> Numerics:
+        """The order of the sum changes."""
+        found = _partials(program, site)
+        assert not isinstance(found, str)
+        assert found.step.accumulate is not None
+        return reassociates(not ACCUMULATIONS[found.step.accumulate].exact)
+
+    def _identifier(self, program: Program, parts: _Partials) -> str:
+        base = parts.outer.id.removesuffix(".o")
+        natural = f"{base}.o" == parts.outer.id
+        return self.id or (base if natural else fresh_id(program.nest.by_id, f"{parts.outer.id}*{parts.inner.id}"))
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """One scope, one accumulation; the partial results and their declaration go."""
+        parts = _partials(program, site)
+        assert not isinstance(parts, str)
+        depth, size, outside = site.depth, parts.inner.extent, chain_ops(site)
+        total = site.extent * size
+        outer_extents = [op.count for op in outside]
+        bounds = [g.constant + 1 for g in (*site.guard, *parts.inner.guard) if g.terms == ((depth, -size), (depth + 1, -1))]
+        cut = min(bounds, default=total)
+        total = cut if -(-cut // size) == site.extent else total
+        scope = ScopeOp(total, id=self._identifier(program, parts))
+        rewriter.insert(scope, InsertPoint.before(site.op))
+        extents = [*outer_extents, total]
+        digits = {depth: floordiv(var(depth), size, extents), depth + 1: modulo(var(depth), size, extents)}
+        chain = (*outside, scope)
+        step, combine = parts.step, parts.combine
+        merged = build_op(
+            (combine.output.array, combine.output.index),
+            [substitute_input(i, digits, extents) for i in step.inputs],
+            chain,
+            function=step.function,
+            accumulate=step.accumulate,
+            hints=[combine.op.access_hints[0], *step.op.access_hints[1:]],
+            identifier=step.id,
+            contracted=step.contracted,
+        )
+        rewriter.insert(merged, InsertPoint.at_end(scope.body.block))
+        guards = [g.substitute(digits, extents) for g in (*site.guard, *parts.inner.guard)]
+        place_guards(guards, chain, [depth], rewriter)
+        buffer = step.output.array.buffer.op
+        assert buffer is not None
+        for op in (parts.zero.op, site.op, parts.final.op, buffer):
+            rewriter.erase(op)
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Split again, with the same name, memory, place and identifiers."""
+        parts = _partials(program, site)
+        assert not isinstance(parts, str)
+        buffer = parts.step.output.array.buffer
+        assert buffer.op is not None
+        identifier = self._identifier(program, parts)
+        ids = [parts.zero.id, site.id, parts.inner.id, parts.final.id, parts.start.id, parts.combine.id]
+        natural = [*(f"{identifier}.{k}" for k in "zoif"), f"{parts.step.id}.z", f"{parts.step.id}.f"]
+        return SplitReduction(
+            parts.inner.extent,
+            into=buffer.names[0],
+            memory=buffer.memory.value,
+            reuse="b" + "".join("01"[flag] for flag in buffer.reuse),
+            position=list(program.kernel.buffers()).index(buffer.op),
+            ids="" if ids == natural else " ".join(ids),
+        ).as_move(f"%{identifier}")
+
+
+def _partials(program: Program, site: Scope) -> _Partials | str:
+    """The parts of a split reduction, or what is missing."""
+    siblings = program.nest.siblings(site)
+    around = siblings[site.position - 1 : site.position + 2] if site.position else []
+    inner = site.children[0]
+    if len(around) != 3 or len(site.children) != 1 or not isinstance(inner, Scope):
+        return "the scope is not the middle one of initialisation, accumulation and combination"
+    zero, final = around[0], around[2]
+    found = _single_ops(zero, inner, final)
+    if found is None or not isinstance(zero, Scope) or not isinstance(final, Scope):
+        return "initialisation, accumulation and combination must be scopes around one op each"
+    parts = _Partials(zero, site, inner, final, *found)
+    if any(s.mapping is not Mapping.SEQUENTIAL for s in (zero, site, inner, final)):
+        return "the scopes of the partial results are mapped; unmap them first"
+    if zero.guard or final.guard or not zero.extent == inner.extent == final.extent:
+        return "the scopes over the partial results differ"
+    return _mismatch(program, parts) or parts
+
+
+def _single_ops(*nodes: Node) -> tuple[Leaf, Leaf, Leaf] | None:
+    ops = [n.children[0] for n in nodes if isinstance(n, Scope) and len(n.children) == 1]
+    leaves = [op for op in ops if isinstance(op, Leaf)]
+    return (leaves[0], leaves[1], leaves[2]) if len(leaves) == 3 else None
+
+
+def _mismatch(program: Program, parts: _Partials) -> str | None:
+    """What about the three ops is not a split reduction."""
+    start, step, combine, depth = parts.start, parts.step, parts.combine, parts.outer.depth
+    partial = step.output.array
+    if step.accumulate is None or combine.accumulate != step.accumulate or start.accumulate is not None:
+        return "the ops do not initialise, accumulate and combine with one operation"
+    identity = Constant(identity_value(step.accumulate, partial.dtype), partial.dtype)
+    if start.function is not None or start.inputs != (identity,):
+        return "the partial results do not start at the neutral element"
+    if combine.function is not None or len(combine.reads) != 1 or len(combine.inputs) != 1:
+        return "the combination does more than add up the partial results"
+    slot = (*combine.output.index, var(depth))
+    expected = (*combine.output.index, var(depth + 1))
+    if any(_uses(combine.output.index, d) for d in (depth, depth + 1)):
+        return "the total depends on the partial result"
+    read = combine.reads[0]
+    if read.array is not partial or (start.output.array, start.output.index) != (partial, slot):
+        return "the three ops use different partial results"
+    if read.index != slot or step.output.index != expected:
+        return "the three ops index the partial results differently"
+    uses = accesses_of(program.nest, partial.buffer)
+    if partial.intent is not None or len(partial.buffer.names) != 1 or len(uses) != 3:
+        return f"'{partial.name}' is used elsewhere"
+    if any(a.array.buffer is combine.output.array.buffer for a in step.reads):
+        return f"the accumulation reads '{combine.output.array.name}'"
+    return None
+
+
+def _uses(index: tuple[Expr, ...], depth: int) -> bool:
+    return any(e.uses(depth) for e in index)
+
+
+@dataclass(frozen=True)
+class Contract(Transformation[Leaf]):
+    """Fuse a product and the sum that uses it into one operation that rounds once.
+
+    t[0] = x[{0}] * y[{0}]
+    z[0] += t[0]            -->  z[0] fma= x[{0}] * y[{0}]
+
+    Also `z += x * y` to `z fma= x * y`. Legal where the sum directly follows, is the product's only reader and has its
+    type; nothing is cast in between.
+    """
+
+    name: ClassVar[str] = "contract"
+    site: ClassVar = Leaf
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Floating-point sums."""
+        for leaf in program.nest.leaves:
+            if leaf.accumulate == "arith.addf" and not leaf.contracted:
+                yield leaf, cls()
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """A sum of a product, in one op or two."""
+        if site.accumulate != "arith.addf" or site.contracted:
+            return Reason("the op is not a floating-point sum with two roundings")
+        if site.function == "arith.mulf":
+            return None
+        product = _previous(program, site)
+        if site.function is not None or not site.reads:
+            return Reason("the op adds something else than a product")
+        term = site.reads[0]
+        if not isinstance(product, Leaf) or product.function != "arith.mulf" or product.accumulate is not None:
+            return Reason("no product precedes immediately")
+        if product.output.key != term.key:
+            return Reason(f"the product is not the element of '{term.array.name}' that is added")
+        if term.array.intent is not None or len(accesses_of(program.nest, term.array.buffer)) != 2:
+            return Reason(f"'{term.array.name}' is used elsewhere; the product needs a single reader")
+        return None
+
+    def numerics(self, program: Program, site: Leaf) -> Numerics:  # noqa: ARG002  # the same everywhere
+        """One rounding instead of two."""
+        return Numerics.CONTRACTS
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """The sum takes the product's operands."""
+        product = site if site.function == "arith.mulf" else _previous(program, site)
+        assert isinstance(product, Leaf)
+        hints = [site.op.access_hints[0], *product.op.access_hints[1:]]
+        rewriter.replace(site.op, _fused(site, product, chain_ops(site), hints, contracted=True))
+        if product is not site:
+            rewriter.erase(product.op)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """Two roundings, through the same temporary."""
+        if site.function == "arith.mulf":
+            return Expand().as_move(f"%{site.id}")
+        product = _previous(program, site)
+        assert isinstance(product, Leaf)
+        index = ",".join(e.render("{{{}}}".format) for e in product.output.index)
+        return Expand(product.output.array.name, index, product.id).as_move(f"%{site.id}")
+
+
+def _previous(program: Program, site: Leaf) -> Node | None:
+    return program.nest.siblings(site)[site.position - 1] if site.position else None
+
+
+def _fused(site: Leaf, product: Leaf, chain: tuple[ScopeOp, ...], hints: list, *, contracted: bool):  # noqa: ANN202
+    return build_op(
+        (site.output.array, site.output.index),
+        product.inputs,
+        chain,
+        function="arith.mulf",
+        accumulate=site.accumulate,
+        hints=hints,
+        identifier=site.id,
+        contracted=contracted,
+    )
+
+
+@dataclass(frozen=True)
+class Expand(Transformation[Leaf]):
+    """Round product and sum separately again; with `into`, through an array that nothing else uses.
+
+    z[0] fma= x[{0}] * y[{0}]  -->  z[0] += x[{0}] * y[{0}]
+    """
+
+    name: ClassVar[str] = "expand"
+    site: ClassVar = Leaf
+    restoring: ClassVar = frozenset({"into", "index", "id"})
+    into: str = ""
+    index: str = ""
+    id: str = ""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Contracted ops."""
+        for leaf in program.nest.leaves:
+            if leaf.contracted:
+                yield leaf, cls()
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """A contracted op, and a temporary of the right type that nothing uses."""
+        if not site.contracted:
+            return Reason("the op is not contracted")
+        if not self.into:
+            return None
+        array = program.nest.arrays.get(self.into)
+        if array is None or array.intent is not None or array.dtype != site.output.array.dtype:
+            return Reason(f"'{self.into}' is no temporary of type {site.output.array.dtype}")
+        if accesses_of(program.nest, array.buffer):
+            return Reason(f"'{self.into}' is used elsewhere")
+        index = self._index(site)
+        if len(index) != len(array.shape):
+            return Reason(f"'{self.into}' has {len(array.shape)} dimensions, the index '{self.index}' has {len(index)}")
+        for expression, extent in zip(index, array.shape, strict=True):
+            low, high = index_bounds(site, expression, extent)
+            if low < 0 or high >= extent:
+                return Reason(f"the index '{self.index}' leaves the extents of '{self.into}'")
+        return None
+
+    def _index(self, site: Leaf) -> tuple[Expr, ...]:
+        from pdojo.dialect.notation.index import parse_index
+
+        return parse_index(self.index, site.extents)
+
+    def numerics(self, program: Program, site: Leaf) -> Numerics:  # noqa: ARG002  # the same everywhere
+        """Rounding changes as it does by contracting."""
+        return Numerics.CONTRACTS
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """One op with two roundings, or two ops."""
+        chain = chain_ops(site)
+        if not self.into:
+            rewriter.replace(site.op, _fused(site, site, chain, list(site.op.access_hints), contracted=False))
+            return
+        array, index = program.nest.arrays[self.into], self._index(site)
+        hints = site.op.access_hints
+        empty = type(hints[0])({})
+        product = build_op(
+            (array, index),
+            site.inputs,
+            chain,
+            function="arith.mulf",
+            hints=[empty, *hints[1:]],
+            identifier=self.id or fresh_id(program.nest.by_id, f"{site.id}.p"),
+        )
+        term = Access(array, index, empty)
+        total = build_op(
+            (site.output.array, site.output.index),
+            [term],
+            chain,
+            accumulate=site.accumulate,
+            hints=[hints[0], empty],
+            identifier=site.id,
+        )
+        rewriter.insert(product, InsertPoint.before(site.op))
+        rewriter.replace(site.op, total)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:  # noqa: ARG002  # the same everywhere
+        """Contract again."""
+        return Contract().as_move(f"%{site.id}")

@@ -1,0 +1,225 @@
+"""The protocol of transformations: what may be done where (candidates), why not (refusal), doing it, taking it back.
+
+A transformation with its parameters is a frozen dataclass and an xDSL `RewritePattern`: it rewrites every place at
+which its legality analysis does not refuse it. The same definition serves as a pass (`passes.py`) and as a move.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, fields
+from difflib import get_close_matches
+from typing import ClassVar, Generic, Self, TypeAlias, TypeVar, cast
+
+from xdsl.ir import Operation
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Numerics
+from pdojo.dialect.locations import find_array, find_dimension, find_node, location_of
+from pdojo.dialect.machine import machine
+from pdojo.dialect.nest import Array, Leaf, Scope
+from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
+from pdojo.errors import IllegalMove, LocationError
+from pdojo.transforms.move import Move, Param
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A dimension of an array's buffer."""
+
+    array: Array
+    index: int
+
+
+Site: TypeAlias = Scope | Leaf | Array | Dimension
+"""Where a transformation applies."""
+
+SiteT = TypeVar("SiteT", bound=Site)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a transformation is refused at a site: a sentence, and the collision that shows it."""
+
+    text: str
+    witness: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A refused move, the reason, and the witness: the two accesses and the iterations that collide."""
+
+    move: Move
+    reason: str
+    witness: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.move} is refused: {self.reason}"
+        return f"{text}\n  witness: {self.witness}" if self.witness else text
+
+
+@dataclass(frozen=True)
+class Transformation(RewritePattern, Generic[SiteT]):
+    """Base of all transformations. Subclasses are frozen dataclasses whose fields are the parameters.
+
+    Parameters whose default is `""` or `-1` may be left out; those named in `restoring` only carry what an inverse
+    needs to restore names and positions, and are never proposed as choices.
+    """
+
+    name: ClassVar[str]
+    """The move's name."""
+    site: ClassVar[type[Scope] | type[Leaf] | type[Array] | type[Dimension] | tuple[type[Scope], type[Leaf]]]
+    """What kind of place the location names."""
+    restoring: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    @abstractmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[SiteT, Self]]:
+        """Sites of the right shape with finite parameter choices; cheap, legality is not asked."""
+
+    @abstractmethod
+    def check(self, program: Program, site: SiteT) -> Reason | None:
+        """Why the transformation may not be applied at the site; None if it may. Pure."""
+
+    def numerics(self, program: Program, site: SiteT) -> Numerics:  # noqa: ARG002  # for subclasses
+        """What the transformation does to rounding at this site."""
+        return Numerics.EXACT
+
+    @abstractmethod
+    def rewrite(self, program: Program, site: SiteT, rewriter: PatternRewriter) -> None:
+        """Do it; legality was checked."""
+
+    @abstractmethod
+    def inverse(self, program: Program, site: SiteT) -> Move:
+        """The move that takes this one back, located by identifiers as they will be after it."""
+
+    # What follows is the same for all transformations: found and applicable cannot differ.
+
+    def refusal(self, program: Program, site: SiteT) -> Refusal | None:
+        """Why the move is refused at the site, or None if it is legal."""
+        reason = self.check(program, site)
+        if reason is None:
+            numerics = self.numerics(program, site)
+            if program.permits(numerics):
+                return None
+            reason = Reason(f"it would {_EFFECT[numerics]}, which the kernel does not permit")
+        return Refusal(self.at(program, site), reason.text, reason.witness)
+
+    def at(self, program: Program, site: SiteT) -> Move:
+        """This transformation at the site, as a move."""
+        return self.as_move(locate(program, site))
+
+    def as_move(self, at: str) -> Move:
+        """This transformation at a location, as a move; parameters with their default value are left out."""
+        values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
+        return Move(self.name, at, tuple((name, value) for name, value, default in values if value != default))
+
+    @classmethod
+    def from_move(cls, move: Move) -> Self:
+        """The transformation with the move's parameters. Raises IllegalMove for unknown or missing ones."""
+        known = {f.name: f for f in fields(cls)}
+        for key, value in move.params:
+            if key not in known:
+                close = get_close_matches(key, known, 1)
+                hint = f"; did you mean '{close[0]}'?" if close else ""
+                raise IllegalMove(f"'{move}': '{cls.name}' has no parameter '{key}'{hint}; it has {_listed(known)}")
+            wanted = int if known[key].type == "int" else str
+            if not isinstance(value, wanted):
+                raise IllegalMove(f"'{move}': parameter '{key}' must be {_KIND[wanted]}, not '{value}'")
+        given = dict(move.params)
+        for key, declared in known.items():
+            if declared.default is MISSING and key not in given:
+                raise IllegalMove(f"'{move}': parameter '{key}' is missing; write {cls.name}@{move.at}{{{key}=...}}")
+        return cls(**given)
+
+    @classmethod
+    def resolve(cls, program: Program, at: str) -> SiteT:
+        """The site at a location. Raises LocationError where it is not one for this transformation."""
+        site = _resolve(program, cls.site, at)
+        return cast(SiteT, site)
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        """Apply wherever `op` is the site and nothing speaks against it; the analysis is computed anew each time."""
+        kernel = _kernel_of(op)
+        if kernel is None:
+            return
+        program = Program(kernel, machine_of(kernel))
+        for site in _sites_at(program, type(self).site, op):
+            if self.refusal(program, cast(SiteT, site)) is None:
+                self.rewrite(program, cast(SiteT, site), rewriter)
+                return
+
+
+_EFFECT = {Numerics.REASSOCIATES: "reassociate a floating-point reduction", Numerics.CONTRACTS: "round once, not twice"}
+_KIND: dict[type[Param], str] = {int: "an integer", str: "a word"}
+
+
+def _listed(names: object) -> str:
+    text = ", ".join(names) if isinstance(names, dict) else ""
+    return text or "none"
+
+
+def machine_of(kernel: KernelOp):  # noqa: ANN201  # inferred: Machine
+    """The machine that the kernel names, or the host."""
+    return machine("host" if kernel.machine is None else kernel.machine.data)
+
+
+def locate(program: Program, site: Site) -> str:
+    """The location of a site, for people."""
+    match site:
+        case Array():
+            return site.name
+        case Dimension():
+            return f"{site.array.name}:{site.index}"
+        case _:
+            return location_of(program.nest, site)
+
+
+def identify(site: Site) -> str:
+    """The location of a site by identifier, for replay: arrays keep their names, nodes their ids."""
+    match site:
+        case Array():
+            return site.name
+        case Dimension():
+            return f"{site.array.name}:{site.index}"
+        case _:
+            return f"%{site.id}"
+
+
+def _resolve(program: Program, wanted: object, at: str) -> Site:
+    if wanted is Array:
+        return find_array(program.nest, at)
+    if wanted is Dimension:
+        return Dimension(*find_dimension(program.nest, at))
+    node = find_node(program.nest, at)
+    if wanted is Scope and not isinstance(node, Scope):
+        raise LocationError(f"location '{at}' is an op; name one of the scopes around it, for example {at}:0")
+    if wanted is Leaf and not isinstance(node, Leaf):
+        raise LocationError(f"location '{at}' is a scope; name an op by its output, for example {at.split(':')[0]}")
+    return node
+
+
+def _kernel_of(op: Operation) -> KernelOp | None:
+    if not isinstance(op, ScopeOp | OpOp | BufferOp):
+        return None
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, KernelOp):
+        parent = parent.parent_op()
+    return parent
+
+
+def _sites_at(program: Program, wanted: object, op: Operation) -> Iterator[Site]:
+    kinds = wanted if isinstance(wanted, tuple) else (wanted,)
+    nest = program.nest
+    if isinstance(op, BufferOp):
+        array = next(a for a in nest.arrays.values() if a.buffer.op is op)
+        if Array in kinds:
+            yield array
+        if Dimension in kinds:
+            yield from (Dimension(array, d) for d in range(len(array.shape)))
+        return
+    for node in (*nest.scopes, *nest.leaves):
+        if node.op is op and isinstance(node, kinds):  # pyright: ignore[reportArgumentType]
+            yield node

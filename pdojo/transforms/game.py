@@ -1,0 +1,101 @@
+"""The game by hand: a kernel, the moves made so far, the legal ones, taking any of them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.canonical import canonicalize
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import IllegalMove, LocationError, UsageError
+from pdojo.transforms.apply import apply, legal_moves, refused_moves
+from pdojo.transforms.base import Refusal
+from pdojo.transforms.move import Move
+from pdojo.transforms.trace import Step, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A later move that no longer applies after the trace was edited."""
+
+    move: Move
+    why: str
+
+    def __str__(self) -> str:
+        return f"skipped {self.move}: {self.why}"
+
+
+class Game:
+    """A state of the game: the initial kernel, the program now, and the trace between them.
+
+    The kernel that is passed in is copied and brought into canonical form; it is never changed.
+    """
+
+    def __init__(self, kernel: KernelOp, machine: Machine) -> None:
+        initial = kernel.clone()
+        canonicalize(initial)
+        self.programs = [Program(initial, machine)]
+        """The program before the first move and after each."""
+        self.trace = Trace(initial.sym_name.data, machine.name)
+        self.inverses: list[Move] = []
+        """Per move of the trace, the move that takes it back from the state right after it."""
+
+    @property
+    def program(self) -> Program:
+        """The program now."""
+        return self.programs[-1]
+
+    @property
+    def kernel(self) -> KernelOp:
+        """The kernel now."""
+        return self.program.kernel
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that the moves ask about."""
+        return self.program.machine
+
+    def moves(self) -> list[Move]:
+        """The legal moves."""
+        return legal_moves(self.program)
+
+    def refused(self) -> list[Refusal]:
+        """The candidates that are refused, with reasons."""
+        return refused_moves(self.program)
+
+    def apply(self, move: Move | str) -> None:
+        """Make a move. Raises LocationError or IllegalMove; the state is unchanged then."""
+        applied = apply(self.program, Move.parse(move) if isinstance(move, str) else move)
+        self.programs.append(applied.program)
+        self.trace.steps.append(Step(applied.move, applied.resolved))
+        self.inverses.append(applied.inverse)
+
+    def apply_all(self, moves: Iterable[Move | str]) -> None:
+        """Make moves in order."""
+        for move in moves:
+            self.apply(move)
+
+    def replay(self, steps: Iterable[Step]) -> list[Skipped]:
+        """Make moves by identifier; those that do not apply are skipped and reported, never applied elsewhere."""
+        skipped: list[Skipped] = []
+        for step in steps:
+            try:
+                self.apply(step.resolved)
+            except (LocationError, IllegalMove) as error:
+                skipped.append(Skipped(step.move, str(error)))
+        return skipped
+
+    def undo(self, index: int = -1) -> list[Skipped]:
+        """Remove the move at `index` of the trace (the last one by default); later moves that still apply are kept.
+
+        Returns the later moves that do not apply any more. Raises UsageError for an index that does not exist.
+        """
+        count = len(self.trace.steps)
+        if not -count <= index < count:
+            raise UsageError(f"cannot undo move {index}: the trace has {count} moves, numbered from 0")
+        index %= count
+        later = self.trace.steps[index + 1 :]
+        del self.programs[index + 1 :], self.trace.steps[index:], self.inverses[index:]
+        return self.replay(later)

@@ -1,0 +1,153 @@
+"""Hints on accesses: non-temporal stores and prefetches. They never change meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, i64
+from xdsl.ir import Attribute
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.analysis.lanes import known_alignment
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Access, Leaf
+from pdojo.dialect.ops import hints_attr
+from pdojo.dialect.verify import describe_access
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.move import Move
+
+NONTEMPORAL = "nontemporal"
+PREFETCH = "prefetch"
+PREFETCH_DISTANCES = (256, 1024, 4096)
+"""Distances in bytes that candidates propose."""
+
+
+def _in_memory(access: Access) -> bool:
+    return access.array.buffer.memory is Memory.HEAP
+
+
+@dataclass(frozen=True)
+class Hint(Transformation[Leaf]):
+    """Set a hint on an access: 0 is the output, 1 the first array that is read, and so on.
+
+    16:v y[{0}] = x[{0}]  -->  16:v y[{0}]!nontemporal = x[{0}]
+
+    `nontemporal` bypasses the caches on a store of an aligned vector; `prefetch` with `value` bytes fetches ahead of a
+    load.
+    """
+
+    name: ClassVar[str] = "hint"
+    site: ClassVar = Leaf
+    kind: str
+    access: int = 0
+    value: int = -1
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Vector accesses to the heap."""
+        for leaf in program.nest.leaves:
+            if leaf.parent is None or leaf.parent.mapping is not Mapping.VECTOR:
+                continue
+            for number, access in enumerate(leaf.accesses):
+                if not _in_memory(access):
+                    continue
+                if number == 0 and NONTEMPORAL not in access.hints.data:
+                    yield leaf, cls(NONTEMPORAL)
+                elif number and PREFETCH not in access.hints.data:
+                    yield from ((leaf, cls(PREFETCH, number, distance)) for distance in PREFETCH_DISTANCES)
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """A known hint on an access that can carry it."""
+        if self.kind not in (NONTEMPORAL, PREFETCH):
+            return Reason(f"'{self.kind}' is no hint; known are {NONTEMPORAL}, {PREFETCH}")
+        if not 0 <= self.access < len(site.accesses):
+            return Reason(f"'access' must be between 0 (the output) and {len(site.accesses) - 1}")
+        access = site.accesses[self.access]
+        if self.kind in access.hints.data:
+            return Reason(f"{describe_access(access)} has the hint already")
+        if not _in_memory(access):
+            return Reason(f"'{access.array.name}' is not on the heap")
+        if self.kind == PREFETCH:
+            if self.access == 0 or self.value < 1:
+                return Reason("a prefetch needs a read access (access=1 ...) and a distance in bytes (value=...)")
+            return None
+        return self._nontemporal(site, access)
+
+    def _nontemporal(self, site: Leaf, access: Access) -> Reason | None:
+        if self.access != 0 or site.accumulate is not None or self.value != -1:
+            return Reason("only plain stores are non-temporal (access=0, no value)")
+        lanes = site.parent
+        if lanes is None or lanes.mapping is not Mapping.VECTOR or lanes.guard:
+            return Reason("only stores of whole vectors are non-temporal")
+        needed = lanes.extent * byte_width(access.array.dtype)
+        known = known_alignment(access, site, lanes)
+        if known % needed:
+            return Reason(
+                f"the vector store {describe_access(access)} must be aligned to {needed} bytes, but only {known} are known; "
+                f"declare the alignment of '{access.array.name}'"
+            )
+        return None
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """Add the entry to the access's hints."""
+        value: Attribute = UnitAttr() if self.value < 0 else IntegerAttr(self.value, i64)
+        _set_hints(site, self.access, {**site.accesses[self.access].hints.data, self.kind: value}, rewriter)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """Clear it."""
+        return Unhint(self.kind, self.access).as_move(f"%{site.id}")
+
+
+@dataclass(frozen=True)
+class Unhint(Transformation[Leaf]):
+    """Clear a hint of an access.
+
+    16:v y[{0}]!nontemporal = x[{0}]  -->  16:v y[{0}] = x[{0}]
+    """
+
+    name: ClassVar[str] = "unhint"
+    site: ClassVar = Leaf
+    kind: str
+    access: int = 0
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Every hint that is set."""
+        for leaf in program.nest.leaves:
+            for number, access in enumerate(leaf.accesses):
+                yield from ((leaf, cls(kind, number)) for kind in access.hints.data)
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """The hint is set."""
+        if not 0 <= self.access < len(site.accesses):
+            return Reason(f"'access' must be between 0 (the output) and {len(site.accesses) - 1}")
+        access = site.accesses[self.access]
+        if self.kind not in access.hints.data:
+            return Reason(f"{describe_access(access)} has no hint '{self.kind}'")
+        return None
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """Remove the entry."""
+        kept = {k: v for k, v in site.accesses[self.access].hints.data.items() if k != self.kind}
+        _set_hints(site, self.access, kept, rewriter)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """Set it again."""
+        value = site.accesses[self.access].hints.data[self.kind]
+        number = value.value.data if isinstance(value, IntegerAttr) else -1
+        return Hint(self.kind, self.access, number).as_move(f"%{site.id}")
+
+
+def _set_hints(site: Leaf, access: int, hints: dict[str, Attribute], rewriter: PatternRewriter) -> None:
+    entries = list(site.op.access_hints)
+    entries[access] = DictionaryAttr(dict(sorted(hints.items())))
+    attribute = hints_attr(entries)
+    if attribute is None:
+        site.op.properties.pop("hints", None)
+    else:
+        site.op.properties["hints"] = attribute
+    rewriter.notify_op_modified(site.op)

@@ -1,0 +1,251 @@
+"""Mapping: how the iterations of a scope are instantiated on a CPU (unrolled, threads, vector lanes)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar, Self
+
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.analysis.collision import BEFORE
+from pdojo.dialect.analysis.lanes import lane_problem
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping, MappingAttr, Memory, Numerics
+from pdojo.dialect.functions import ACCUMULATIONS, byte_width
+from pdojo.dialect.nest import Access, Leaf, Scope
+from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.move import Move
+from pdojo.transforms.structure import reassociates, same_iteration
+
+
+@dataclass(frozen=True)
+class MapScope(Transformation[Scope]):
+    """Base of the moves that give a sequential scope a mapping."""
+
+    site: ClassVar = Scope
+    mapping: ClassVar[Mapping]
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Sequential scopes."""
+        for scope in program.nest.scopes:
+            if scope.mapping is Mapping.SEQUENTIAL:
+                yield scope, cls()
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """Sequential, legal for the mapping, and storage that keeps its values."""
+        if site.mapping is not Mapping.SEQUENTIAL:
+            return Reason(f"{describe_scope(site)} is mapped already; unmap it first")
+        return self.check_mapping(program, site) or storage_reason(program, site, self.mapping)
+
+    def check_mapping(self, program: Program, site: Scope) -> Reason | None:
+        """What the mapping itself needs."""
+        raise NotImplementedError
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """Set the attribute; nothing else changes, so it can be taken back."""
+        site.op.properties["mapping"] = MappingAttr(self.mapping)
+        rewriter.notify_op_modified(site.op)
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Back to sequential."""
+        return Unmap().as_move(f"%{site.id}")
+
+
+def storage_reason(program: Program, site: Scope, mapping: Mapping) -> Reason | None:
+    """Buffers with reused dimensions that the scope indexes get other cells: do values still survive?"""
+    for buffer in dict.fromkeys(a.array.buffer for leaf in site.leaves for a in leaf.accesses):
+        if any(buffer.reuse) and _reused_by(site, buffer.names):
+            violation = program.storage_violation(buffer.names[0], buffer.reuse, {site: mapping})
+            if violation is not None:
+                return Reason(violation.reason, violation.detail)
+    return None
+
+
+def _reused_by(site: Scope, names: tuple[str, ...]) -> bool:
+    """Whether the scope's variable indexes a reused dimension of these arrays."""
+    return any(
+        reused and expression.uses(site.depth)
+        for leaf in site.leaves
+        for access in leaf.accesses
+        if access.array.name in names
+        for expression, reused in zip(access.index, access.array.buffer.reuse, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class Unroll(MapScope):
+    """Unroll a scope: one copy of its body per iteration.
+
+    4 y[{0}] = x[{0}]  -->  4:u y[{0}] = x[{0}]
+
+    Always legal, up to a limit of the machine on the number of copies.
+    """
+
+    name: ClassVar[str] = "unroll"
+    mapping: ClassVar = Mapping.UNROLL
+
+    def check_mapping(self, program: Program, site: Scope) -> Reason | None:
+        """Not too many copies, no parallel scope inside."""
+        if any(s.mapping.is_threaded for leaf in site.leaves for s in leaf.chain[site.depth + 1 :]):
+            return Reason("a parallel scope cannot be inside an unrolled one")
+        outermost = next((s for s in site.chain if s.mapping is Mapping.UNROLL), site)
+        copies = sum(_copies(leaf, site) for leaf in outermost.leaves)
+        limit = program.machine.unroll_limit
+        if copies > limit:
+            return Reason(f"unrolling would make {copies} copies of ops; {program.machine.name} allows {limit}")
+        return None
+
+
+def _copies(leaf: Leaf, site: Scope) -> int:
+    return prod(s.extent for s in leaf.chain if s.mapping is Mapping.UNROLL or s is site)
+
+
+@dataclass(frozen=True)
+class Parallelize(MapScope):
+    """Give the iterations of a scope to threads.
+
+    N y[{0}] = x[{0}]  -->  N:p y[{0}] = x[{0}]
+
+    Legal iff no two different iterations conflict, accumulations included: not exists i != j: body(i) conflicts with
+    body(j). Buffers reused in a dimension that the scope indexes become private to each iteration.
+    """
+
+    name: ClassVar[str] = "parallelize"
+    mapping: ClassVar = Mapping.PARALLEL
+
+    def check_mapping(self, program: Program, site: Scope) -> Reason | None:
+        """Not nested in or around mapped scopes, and no race."""
+        for outer in site.chain[:-1]:
+            if outer.mapping is not Mapping.SEQUENTIAL:
+                return Reason(f"a parallel scope cannot be inside {describe_scope(outer)}")
+        for leaf in site.leaves:
+            for inner in leaf.chain[site.depth + 1 :]:
+                if inner.mapping.is_threaded:
+                    return Reason(f"{describe_scope(inner)} inside is parallel already")
+        relation = (*same_iteration(site), BEFORE)
+        touches = program.remapped({site: Mapping.PARALLEL})
+        race = program.conflict(site.leaves, site.leaves, relation, racing=True, touches=touches)
+        if race is not None:
+            summed = race.first is race.second and race.first.accumulate is not None and race.first_writes
+            hint = "; split_reduction gives each iteration a partial result" if summed and race.second_writes else ""
+            return Reason(f"different iterations race on '{race.first_access.array.name}'{hint}", str(race))
+        return self._registers(site)
+
+    @staticmethod
+    def _registers(site: Scope) -> Reason | None:
+        """Registers belong to one thread."""
+        for leaf in site.leaves:
+            for access in leaf.accesses:
+                buffer = access.array.buffer
+                if buffer.memory is Memory.REGISTER and not _reused_by(site, buffer.names):
+                    return Reason(f"'{access.array.name}' is in registers, which threads do not share")
+        return None
+
+
+@dataclass(frozen=True)
+class Vectorize(MapScope):
+    """Run the iterations of a scope as the lanes of one vector instruction (paper section 2).
+
+    16 y[{0}] = exp(x[{0}])  -->  16:v y[{0}] = exp(x[{0}])
+
+    The scope has the extent of a vector of the machine for the widest operand and wraps one op whose accesses are
+    contiguous, broadcast or, where the machine can, strided. Legal iff no lane reads what an earlier lane writes; one
+    cell written by all lanes must be an accumulation, whose lanes are then combined by a tree.
+    """
+
+    name: ClassVar[str] = "vectorize"
+    mapping: ClassVar = Mapping.VECTOR
+
+    def check_mapping(self, program: Program, site: Scope) -> Reason | None:
+        """The shape, the lane count, the strides, and lanes that do not depend on each other."""
+        leaf = site.children[0]
+        if len(site.children) != 1 or not isinstance(leaf, Leaf):
+            return Reason("a vector scope wraps exactly one op")
+        widest = max((_dtype(leaf, k) for k in range(-1, len(leaf.inputs))), key=byte_width)
+        lanes = program.machine.vector_lanes(widest)
+        if site.extent not in lanes:
+            known = ", ".join(map(str, lanes)) or "none"
+            return Reason(f"extent {site.extent} is no vector length of {program.machine.name} for {widest}: {known}")
+        for access in leaf.accesses:
+            problem = lane_problem(access, leaf, site, program.machine)
+            if problem is not None:
+                return Reason(problem)
+        return self._lanes_independent(program, site, leaf)
+
+    @staticmethod
+    def _lanes_independent(program: Program, site: Scope, leaf: Leaf) -> Reason | None:
+        if leaf.accumulate is None and not any(e.uses(site.depth) for e in leaf.output.index):
+            return Reason(f"all lanes would write {describe_access(leaf.output)}")
+        # Lanes read before any of them writes, so only a write of an earlier lane that a later one reads is lost.
+        touches = program.remapped({site: Mapping.VECTOR})
+        writes = {leaf: tuple(t for t in touches[leaf] if t.writes)}
+        reads = {leaf: tuple(t for t in touches[leaf] if not t.writes)}
+        relation = (*same_iteration(site), BEFORE)
+        conflict = program.conflict([leaf], [leaf], relation, touches=writes, seconds=reads)
+        if conflict is not None:
+            return Reason("a lane reads what an earlier lane writes", str(conflict))
+        return None
+
+    def numerics(self, program: Program, site: Scope) -> Numerics:
+        """Lanes that accumulate into one cell are combined in another order."""
+        leaf = site.children[0]
+        assert isinstance(leaf, Leaf)
+        summed = leaf.accumulate is not None and not ACCUMULATIONS[leaf.accumulate].exact
+        return reassociates(summed and not any(e.uses(site.depth) for e in leaf.output.index))
+
+
+def _dtype(leaf: Leaf, position: int) -> str:
+    value = leaf.output if position < 0 else leaf.inputs[position]
+    return value.array.dtype if isinstance(value, Access) else value.dtype
+
+
+@dataclass(frozen=True)
+class Unmap(Transformation[Scope]):
+    """Make a mapped scope sequential again.
+
+    16:v y[{0}] = x[{0}]  -->  16 y[{0}] = x[{0}]
+
+    Legal iff buffers whose reused dimensions the scope indexes keep their values in one slot instead of one per
+    iteration, and nothing in registers is indexed by the scope.
+    """
+
+    name: ClassVar[str] = "unmap"
+    site: ClassVar = Scope
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Mapped scopes."""
+        for scope in program.nest.scopes:
+            if scope.mapping is not Mapping.SEQUENTIAL:
+                yield scope, cls()
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """Registers need constant indices; private cells are merged."""
+        if site.mapping is Mapping.SEQUENTIAL:
+            return Reason(f"{describe_scope(site)} is not mapped")
+        for leaf in site.leaves:
+            for access in leaf.accesses:
+                in_register = access.array.buffer.memory is Memory.REGISTER
+                if in_register and any(e.uses(site.depth) for e in access.index):
+                    return Reason(f"'{access.array.name}' is in registers, which only constants index")
+        return storage_reason(program, site, Mapping.SEQUENTIAL)
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """Set the attribute."""
+        site.op.properties["mapping"] = MappingAttr(Mapping.SEQUENTIAL)
+        rewriter.notify_op_modified(site.op)
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Map it as it was."""
+        return Move(_MAPPERS[site.mapping], f"%{site.id}")
+
+
+_MAPPERS = {
+    Mapping.UNROLL: Unroll.name,
+    Mapping.PARALLEL: Parallelize.name,
+    Mapping.VECTOR: Vectorize.name,
+}

@@ -1,0 +1,84 @@
+"""Moves as data: a transformation's name, a location and parameters; they parse, print, hash and sort."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from pdojo.errors import IllegalMove
+
+Param: TypeAlias = int | str
+"""Value of a move's parameter."""
+
+_MOVE = re.compile(r"\s*(?P<name>[a-z_]\w*)\s*@\s*(?P<at>[^\s{,]+)\s*(?:\{(?P<params>(?:[^{}\"]|\"[^\"]*\")*)\})?\s*")
+_PARAM = re.compile(r"\s*(?P<key>[a-z_]\w*)\s*=\s*(?:\"(?P<text>[^\"]*)\"|(?P<word>[^\s,\"]+))\s*,?")
+_WORD = re.compile(r"[^\s,{}\"]+")
+_FORM = "name@location or name@location{parameter=value ...}, for example tile_scope@t#1:0{size=16}"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Move:
+    """One transformation at one location."""
+
+    name: str
+    at: str
+    """A location (`pdojo.dialect.locations`): `t:0`, `s#1:0`, `t`, or `%id` for a node by its identifier."""
+    params: tuple[tuple[str, Param], ...] = ()
+    """Parameters in declaration order, defaults left out."""
+
+    def __str__(self) -> str:
+        if not self.params:
+            return f"{self.name}@{self.at}"
+        return f"{self.name}@{self.at}{{{' '.join(f'{k}={_spell(v)}' for k, v in self.params)}}}"
+
+    @staticmethod
+    def parse(text: str) -> Move:
+        """Parse one move. Raises IllegalMove with the position where the text is malformed."""
+        match = _MOVE.fullmatch(text)
+        if match is None:
+            raise IllegalMove(f"'{text.strip()}' is not a move; write {_FORM}")
+        return Move(match["name"], match["at"], tuple(_parse_params(text, match["params"] or "")))
+
+    def moved_to(self, at: str) -> Move:
+        """The same move at another location."""
+        return replace(self, at=at)
+
+
+def _spell(value: Param) -> str:
+    if isinstance(value, str) and not _WORD.fullmatch(value):
+        return f'"{value}"'
+    return str(value)
+
+
+def _parse_params(move: str, text: str) -> Iterator[tuple[str, Param]]:
+    position = 0
+    seen: set[str] = set()
+    while position < len(text.rstrip()):
+        match = _PARAM.match(text, position)
+        if match is None:
+            raise IllegalMove(f"'{move.strip()}': cannot read the parameters at '{text[position:].strip()}'; write {_FORM}")
+        if match["key"] in seen:
+            raise IllegalMove(f"'{move.strip()}': parameter '{match['key']}' is given twice")
+        seen.add(match["key"])
+        word = match["word"]
+        number = word is not None and re.fullmatch(r"-?\d+", word) is not None
+        yield match["key"], int(word) if number else word if word is not None else match["text"]
+        position = match.end()
+
+
+def parse_moves(text: str) -> list[Move]:
+    """Parse a comma-separated list of moves; commas inside braces do not separate."""
+    pieces: list[str] = []
+    depth = 0
+    current = ""
+    for character in text:
+        depth += (character == "{") - (character == "}")
+        if character == "," and depth == 0:
+            pieces.append(current)
+            current = ""
+        else:
+            current += character
+    pieces.append(current)
+    return [Move.parse(piece) for piece in pieces]

@@ -1,0 +1,56 @@
+"""Every transformation by name, imported on first use; third parties add theirs by entry point."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from pdojo.errors import IllegalMove
+from pdojo.transforms.base import Transformation
+from pdojo.transforms.move import Move
+
+AnyTransformation: TypeAlias = Transformation[Any]
+
+_MODULES = {
+    "join_scopes": ("structure", "JoinScopes"),
+    "split_scopes": ("structure", "SplitScopes"),
+    "tile_scope": ("structure", "TileScope"),
+    "collapse_scopes": ("structure", "CollapseScopes"),
+    "swap_scopes": ("structure", "SwapScopes"),
+    "swap_nodes": ("structure", "SwapNodes"),
+    "unroll": ("mapping", "Unroll"),
+    "parallelize": ("mapping", "Parallelize"),
+    "vectorize": ("mapping", "Vectorize"),
+    "unmap": ("mapping", "Unmap"),
+    "reuse_dims": ("storage", "ReuseDims"),
+    "materialize_dims": ("storage", "MaterializeDims"),
+    "set_location": ("storage", "SetLocation"),
+    "swap_dims": ("layout", "SwapDims"),
+    "split_reduction": ("arithmetic", "SplitReduction"),
+    "merge_reduction": ("arithmetic", "MergeReduction"),
+    "contract": ("arithmetic", "Contract"),
+    "expand": ("arithmetic", "Expand"),
+    "hint": ("hints", "Hint"),
+    "unhint": ("hints", "Unhint"),
+}
+
+TRANSFORMATION_NAMES: tuple[str, ...] = tuple(_MODULES)
+"""Names of all transformations, in the order in which moves are listed."""
+
+
+@lru_cache(maxsize=None)
+def transformation(name: str) -> type[AnyTransformation]:
+    """The transformation of that name. Raises IllegalMove with a suggestion where there is none."""
+    if name not in _MODULES:
+        close = get_close_matches(name.replace("-", "_"), _MODULES, 1)
+        hint = f"; did you mean '{close[0]}'?" if close else f"; known are {', '.join(_MODULES)}"
+        raise IllegalMove(f"unknown move '{name}'{hint}")
+    module, attribute = _MODULES[name]
+    return getattr(import_module(f"pdojo.transforms.{module}"), attribute)
+
+
+def instantiate(move: Move) -> AnyTransformation:
+    """The transformation that a move names, with the move's parameters. Raises IllegalMove."""
+    return transformation(move.name).from_move(move)

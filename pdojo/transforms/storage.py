@@ -1,0 +1,206 @@
+"""Storage: reusing dimensions of a buffer, giving memory back, choosing where a buffer lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.analysis.lanes import physical_bytes, register_problem
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Memory, MemoryAttr
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Array, Buffer
+from pdojo.dialect.ops import reuse_attr
+from pdojo.transforms.base import Dimension, Reason, Transformation
+from pdojo.transforms.move import Move
+
+
+def temporaries(program: Program) -> Iterator[Array]:
+    """The first array of every buffer that is not the caller's."""
+    for buffer in program.nest.buffers:
+        if buffer.op is not None:
+            yield program.nest.arrays[buffer.names[0]]
+
+
+def callers_memory(array: Array) -> Reason | None:
+    """The refusal for interface arrays, whose layout belongs to the caller."""
+    if array.intent is None:
+        return None
+    return Reason(
+        f"'{array.name}' is an interface array, its memory is the caller's; stage_in and stage_out make a copy to work on"
+    )
+
+
+def set_reuse(buffer: Buffer, flags: tuple[bool, ...], rewriter: PatternRewriter) -> None:
+    """Give a buffer other reuse flags."""
+    assert buffer.op is not None
+    attribute = reuse_attr(flags)
+    if attribute is None:
+        buffer.op.properties.pop("reuse", None)
+    else:
+        buffer.op.properties["reuse"] = attribute
+    rewriter.notify_op_modified(buffer.op)
+
+
+def _with(flags: tuple[bool, ...], index: int, value: bool) -> tuple[bool, ...]:  # noqa: FBT001  # the flag itself
+    return (*flags[:index], value, *flags[index + 1 :])
+
+
+@dataclass(frozen=True)
+class ReuseDims(Transformation[Dimension]):
+    """Let a dimension of a buffer take one slot only (paper Figure 6).
+
+    t f32 [8, 4] heap  -->  t f32 [8:N, 4] heap
+
+    Legal iff for every flow from the last write w to a read r, no other instance writes r's new cell in between.
+    """
+
+    name: ClassVar[str] = "reuse_dims"
+    site: ClassVar = Dimension
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
+        """Dimensions of temporaries that are not reused yet."""
+        for array in temporaries(program):
+            for index, reused in enumerate(array.buffer.reuse):
+                if not reused and array.shape[index] > 1:
+                    yield Dimension(array, index), cls()
+
+    def check(self, program: Program, site: Dimension) -> Reason | None:
+        """A temporary, not reused yet, whose values survive."""
+        if (refused := callers_memory(site.array)) is not None:
+            return refused
+        flags = site.array.buffer.reuse
+        if flags[site.index]:
+            return Reason(f"dimension {site.index} of '{site.array.name}' is reused already")
+        violation = program.storage_violation(site.array.name, _with(flags, site.index, value=True))
+        return None if violation is None else Reason(violation.reason, violation.detail)
+
+    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
+        """Set the flag."""
+        set_reuse(site.array.buffer, _with(site.array.buffer.reuse, site.index, value=True), rewriter)
+
+    def inverse(self, program: Program, site: Dimension) -> Move:
+        """Give the memory back."""
+        return MaterializeDims().as_move(f"{site.array.name}:{site.index}")
+
+
+@dataclass(frozen=True)
+class MaterializeDims(Transformation[Dimension]):
+    """Give every index of a reused dimension its own memory again.
+
+    t f32 [8:N, 4] heap  -->  t f32 [8, 4] heap
+
+    Keeps every value; refused only where the memory is too small for it or registers could not be indexed.
+    """
+
+    name: ClassVar[str] = "materialize_dims"
+    site: ClassVar = Dimension
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
+        """Reused dimensions."""
+        for array in temporaries(program):
+            for index, reused in enumerate(array.buffer.reuse):
+                if reused:
+                    yield Dimension(array, index), cls()
+
+    def check(self, program: Program, site: Dimension) -> Reason | None:
+        """A reused dimension, and room for the whole one."""
+        if (refused := callers_memory(site.array)) is not None:
+            return refused
+        if not site.array.buffer.reuse[site.index]:
+            return Reason(f"dimension {site.index} of '{site.array.name}' is not reused")
+        buffer = site.array.buffer
+        flags = _with(buffer.reuse, site.index, value=False)
+        if (violation := program.storage_violation(site.array.name, flags)) is not None:
+            return Reason(violation.reason, violation.detail)
+        return room(program, _reflagged(buffer, flags), buffer, buffer.memory)
+
+    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
+        """Clear the flag."""
+        set_reuse(site.array.buffer, _with(site.array.buffer.reuse, site.index, value=False), rewriter)
+
+    def inverse(self, program: Program, site: Dimension) -> Move:
+        """Reuse the dimension again."""
+        return ReuseDims().as_move(f"{site.array.name}:{site.index}")
+
+
+@dataclass(frozen=True)
+class SetLocation(Transformation[Array]):
+    """Choose the memory of a buffer.
+
+    t f32 [8:N, 4] heap  -->  t f32 [8:N, 4] stack
+
+    Keeps every value; refused where the buffer does not fit or, for registers, where other than constants index it.
+    """
+
+    name: ClassVar[str] = "set_location"
+    site: ClassVar = Array
+    location: str
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
+        """The other memories of a CPU."""
+        for array in temporaries(program):
+            for memory in (Memory.HEAP, Memory.STACK, Memory.REGISTER):
+                if memory is not array.buffer.memory:
+                    yield array, cls(memory.value)
+
+    def check(self, program: Program, site: Array) -> Reason | None:
+        """A temporary, a memory that the machine has, and room in it."""
+        if (refused := callers_memory(site)) is not None:
+            return refused
+        known = [m.value for m in Memory]
+        if self.location not in known:
+            return Reason(f"'{self.location}' is no memory; known are {', '.join(known)}")
+        memory = Memory(self.location)
+        if memory is site.buffer.memory:
+            return Reason(f"'{site.name}' lives there already")
+        if memory is Memory.SHARED:
+            return Reason(f"{program.machine.name} has no shared memory")
+        return room(program, site.buffer, site.buffer, memory)
+
+    def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
+        """Set the attribute."""
+        assert site.buffer.op is not None
+        site.buffer.op.properties["memory"] = MemoryAttr(Memory(self.location))
+        rewriter.notify_op_modified(site.buffer.op)
+
+    def inverse(self, program: Program, site: Array) -> Move:
+        """Back to where it was."""
+        return SetLocation(site.buffer.memory.value).as_move(site.name)
+
+
+def _reflagged(buffer: Buffer, flags: tuple[bool, ...]) -> Buffer:
+    """The buffer as it would be with other reuse flags."""
+    from dataclasses import replace
+
+    return replace(buffer, reuse=flags)
+
+
+def room(program: Program, wanted: Buffer, present: Buffer, memory: Memory) -> Reason | None:
+    """Whether the buffer `present`, changed to `wanted`, fits into a memory beside the others there."""
+    limits = {Memory.STACK: program.machine.stack_bytes, Memory.REGISTER: program.machine.register_bytes}
+    if memory not in limits:
+        return None
+    nest = program.nest
+    if memory is Memory.REGISTER and (problem := register_problem(nest, present)) is not None:
+        return Reason(problem)
+    others = sum(physical_bytes(nest, b) for b in nest.buffers if b.memory is memory and b is not present)
+    needed = others + _bytes(program, wanted, present)
+    if needed > limits[memory]:
+        return Reason(f"{memory.value} buffers would take {needed} bytes; {program.machine.name} allows {limits[memory]}")
+    return None
+
+
+def _bytes(program: Program, wanted: Buffer, present: Buffer) -> int:
+    if wanted is present:
+        return physical_bytes(program.nest, present)
+    size = byte_width(wanted.dtype)
+    for extent, reused in zip(wanted.shape, wanted.reuse, strict=True):
+        size *= 1 if reused else extent
+    return size
