@@ -45,19 +45,16 @@ class Constants:
 
 @dataclass
 class Indices:
-    """Emits index arithmetic at one place: the variables by depth, and their extents."""
+    """Emits index arithmetic at one place, over the variables of the enclosing loops by depth."""
 
     builder: Builder
     constants: Constants
     variables: Sequence[SSAValue]
-    extents: Sequence[int]
 
     def value(self, expression: Expr) -> SSAValue:
         """The value of an expression, of type index."""
         rest, remainders = split_remainders(expression)
-        if any(numerator.bounds(self.extents)[0] < 0 for numerator, _, _ in remainders):
-            # arith.remsi takes the sign of the numerator: only `e - c * (e floordiv c)` is right below zero.
-            rest, remainders = expression, []
+        # In canonical form numerators are never negative, so that rounding down and rounding to zero are the same.
         total: SSAValue | None = None
         for atom, factor in rest.terms:
             value = self._quotient(atom) if isinstance(atom, Div) else self.variables[atom]
@@ -93,9 +90,7 @@ class Indices:
         return self._insert(arith.SIToFPOp(self._insert(arith.IndexCastOp(value, i64)), element))
 
     def _quotient(self, atom: Div) -> SSAValue:
-        # arith.divsi rounds to zero; it is cheaper, and equal where nothing is negative.
-        division = arith.DivSIOp if atom.numerator.bounds(self.extents)[0] >= 0 else arith.FloorDivSIOp
-        return self._insert(division(self.value(atom.numerator), self.constants.index(atom.divisor)))
+        return self._insert(arith.DivSIOp(self.value(atom.numerator), self.constants.index(atom.divisor)))
 
     def _add_multiple(self, total: SSAValue | None, value: SSAValue, factor: int) -> SSAValue:
         if factor != 1:

@@ -16,7 +16,8 @@ from pdojo.errors import LoweringError
 
 
 @lru_cache(maxsize=1)
-def _operations() -> dict[str, Callable[..., Operation]]:
+def standard_operations() -> dict[str, type[Operation]]:
+    """The operations of arith and math by name."""
     return {op.name: op for dialect in (arith.Arith, math.Math) for op in dialect.operations}
 
 
@@ -29,7 +30,7 @@ def function_op(function: str, operands: Sequence[SSAValue], dtype: str) -> Oper
     name, predicate = function, None
     if signature in (Signature.COMPARE_FLOAT, Signature.COMPARE_INTEGER):
         name, predicate = function.rsplit(".", 1)
-    operation = _operations().get(name)
+    operation = cast(Callable[..., Operation] | None, standard_operations().get(name))
     if operation is None:
         raise LoweringError(f"'{function}' has no operation in xDSL's arith and math dialects, so no loop form")
     if predicate is not None:

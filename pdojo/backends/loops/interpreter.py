@@ -1,22 +1,19 @@
 """What xDSL's interpreter lacks to run the loop form: functions of arith and math, stack memory, parallel loops.
 
-Floating-point functions are rounded to their type, once each (xDSL's own `addf` and its like are computed in double
-precision and rounded where the value is stored). Integers are kept as signed values.
+Functions mean what `pdojo.dialect.semantics` says, rounded to their type. Integers are kept as signed Python numbers.
 """
 
 from __future__ import annotations
 
-import math as numbers
 from collections.abc import Callable
-from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import arith, math, memref, scf
-from xdsl.dialects.builtin import Float16Type, Float32Type, Float64Type, IntegerType, ModuleOp
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import IndexType, ModuleOp
 from xdsl.interpreter import (
     Interpreter,
     InterpreterFunctions,
@@ -29,24 +26,24 @@ from xdsl.interpreter import (
 )
 from xdsl.interpreters import register_implementations
 from xdsl.interpreters.builtin import xtype_for_el_type
-from xdsl.interpreters.math import MathFunctions
 from xdsl.interpreters.shaped_array import ShapedArray
 from xdsl.interpreters.utils.ptr import TypedPtr
-from xdsl.ir import Attribute, Operation
-from xdsl.utils.comparisons import to_signed, to_unsigned
-from xdsl.utils.exceptions import InterpretationError
+from xdsl.ir import Operation, SSAValue
 
-Scalar: TypeAlias = Callable[..., Any]
-"""A function of NumPy or Python scalars."""
+from pdojo.backends.loops.functions import standard_operations
+from pdojo.dialect.functions import FUNCTIONS, Signature, dtype_name
+from pdojo.dialect.rounding import CARRIERS
+from pdojo.dialect.semantics import apply
+
+_Run: TypeAlias = Callable[[InterpreterFunctions, Interpreter, Any, PythonValues], PythonValues]
 
 
 def loops_interpreter(module: ModuleOp, ctx: Context) -> Interpreter:
     """An xDSL interpreter for a module in loop form, with all that its operations need."""
     interpreter = Interpreter(module)
     register_implementations(interpreter, ctx)
-    interpreter.register_implementations(MathFunctions())
-    for functions in (LoopFunctions(), _scalar_functions()()):
-        interpreter.register_implementations(functions, override=True)
+    interpreter.register_implementations(LoopFunctions())
+    interpreter.register_implementations(_scalar_functions()(), override=True)
     return interpreter
 
 
@@ -63,10 +60,9 @@ class LoopFunctions(InterpreterFunctions):
 
     @impl(scf.ParallelOp)
     def run_parallel(self, interpreter: Interpreter, op: scf.ParallelOp, args: PythonValues) -> PythonValues:
-        """All iterations, one after the other; reductions are not supported."""
-        if op.initVals:
-            raise InterpretationError("scf.parallel with reductions is not supported")
+        """All iterations, one after the other; the loop form has no reductions."""
         rank = len(op.lowerBound)
+        interpreter.interpreter_assert(len(args) == 3 * rank, "scf.parallel with reductions is not supported")
         bounds = zip(args[:rank], args[rank : 2 * rank], args[2 * rank :], strict=True)
         for point in product(*(range(*bound) for bound in bounds)):
             interpreter.run_ssacfg_region(op.body, point, "parallel")
@@ -80,127 +76,25 @@ class LoopFunctions(InterpreterFunctions):
         return ReturnedValues(()), ()
 
 
-def _rsqrt(x: float) -> float:
-    return np.divide(1, np.sqrt(x))
-
-
-def _fma(x: float, y: float, z: float) -> float:
-    """`x * y + z` without rounding the product; exact for double precision."""
-    plain = float(x) * float(y) + float(z)
-    if not numbers.isfinite(plain) or plain == 0:
-        return plain
-    return float(Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z)))
-
-
-_FLOAT: dict[type[Operation], Scalar] = {
-    arith.DivfOp: np.divide,
-    arith.NegfOp: np.negative,
-    arith.MaxnumfOp: np.fmax,
-    arith.MinnumfOp: np.fmin,
-    math.AbsFOp: np.abs,
-    math.CeilOp: np.ceil,
-    math.FloorOp: np.floor,
-    math.RoundEvenOp: np.rint,
-    math.TruncOp: np.trunc,
-    math.ExpOp: np.exp,
-    math.Exp2Op: np.exp2,
-    math.ExpM1Op: np.expm1,
-    math.LogOp: np.log,
-    math.Log2Op: np.log2,
-    math.Log1pOp: np.log1p,
-    math.SqrtOp: np.sqrt,
-    math.RsqrtOp: _rsqrt,
-    math.SinOp: np.sin,
-    math.CosOp: np.cos,
-    math.TanhOp: np.tanh,
-    math.ErfOp: numbers.erf,
-    math.PowFOp: np.power,
-    math.CopySignOp: np.copysign,
-    math.FmaOp: _fma,
-}
-
-_SIGNED: dict[type[Operation], Scalar] = {
-    arith.MaxSIOp: max,
-    arith.MinSIOp: min,
-    math.AbsIOp: abs,
-}
-
-_UNSIGNED: dict[type[Operation], Scalar] = {
-    arith.DivUIOp: int.__floordiv__,
-    arith.RemUIOp: int.__mod__,
-    arith.MaxUIOp: max,
-    arith.MinUIOp: min,
-    arith.ShRUIOp: int.__rshift__,
-}
-
-_CASTS: dict[type[Operation], Callable[[Any, Attribute, Attribute], Any]] = {
-    arith.ExtFOp: lambda x, _, target: _round(x, target),
-    arith.TruncFOp: lambda x, _, target: _round(x, target),
-    arith.SIToFPOp: lambda x, source, target: _round(to_signed(x, _width(source)), target),
-    arith.UIToFPOp: lambda x, source, target: _round(to_unsigned(x, _width(source)), target),
-    arith.FPToSIOp: lambda x, _, target: to_signed(int(x), _width(target)),
-    arith.FPToUIOp: lambda x, _, target: to_signed(int(x), _width(target)),
-    arith.ExtSIOp: lambda x, source, _: to_signed(x, _width(source)),
-    arith.ExtUIOp: lambda x, source, _: to_unsigned(x, _width(source)),
-    arith.TruncIOp: lambda x, _, target: to_signed(x, _width(target)),
-    arith.BitcastOp: lambda x, source, target: np.asarray(x, _dtype(source)).view(_dtype(target)).item(),
-}
-
-
 def _scalar_functions() -> type[InterpreterFunctions]:
-    """The tables above as implementations."""
-    rows = (
-        *((op, _float(function)) for op, function in _FLOAT.items()),
-        *((op, _integer(function, to_signed)) for op, function in _SIGNED.items()),
-        *((op, _integer(function, to_unsigned)) for op, function in _UNSIGNED.items()),
-        *((op, _cast(function)) for op, function in _CASTS.items()),
-    )
-    methods = {f"run_{op.__name__}": impl(op)(run) for op, run in rows}
+    """Every leaf function that has an operation; comparisons and select are xDSL's own."""
+    methods: dict[str, _Run] = {}
+    for function in FUNCTIONS.values():
+        operation = standard_operations().get(function.name)
+        if operation is not None and function.signature in (Signature.FLOAT, Signature.INTEGER, Signature.CAST):
+            methods[f"run_{function.name}"] = impl(operation)(_run(function.name))
     return register_impls(type("ScalarFunctions", (InterpreterFunctions,), methods))
 
 
-def _float(function: Scalar) -> Scalar:
-    def run(_: InterpreterFunctions, interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:
-        element = op.results[0].type
-        with np.errstate(all="ignore"):
-            return (_round(function(*(np.asarray(a, _dtype(element))[()] for a in args)), element),)
+def _run(function: str) -> _Run:
+    def run(self: InterpreterFunctions, interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:
+        dtypes = [_dtype(operand) for operand in op.operands]
+        operands = [np.asarray(a).astype(CARRIERS[t]) for a, t in zip(args, dtypes, strict=True)]
+        return (apply(function, operands, dtypes, _dtype(op.results[0])).item(),)
 
     return run
 
 
-def _integer(function: Scalar, read: Callable[[int, int], int]) -> Scalar:
-    def run(_: InterpreterFunctions, interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:
-        width = _width(op.results[0].type)
-        return (to_signed(function(*(read(a, width) for a in args)), width),)
-
-    return run
-
-
-def _cast(function: Scalar) -> Scalar:
-    def run(_: InterpreterFunctions, interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:
-        return (function(args[0], op.operands[0].type, op.results[0].type),)
-
-    return run
-
-
-def _round(value: float, element: Attribute) -> float:
-    with np.errstate(all="ignore"):
-        return np.asarray(value).astype(_dtype(element)).item()
-
-
-def _width(element: Attribute) -> int:
-    return cast(IntegerType, element).width.data
-
-
-def _dtype(element: Attribute) -> np.dtype[Any]:
-    match element:
-        case Float16Type():
-            return np.dtype(np.float16)
-        case Float32Type():
-            return np.dtype(np.float32)
-        case Float64Type():
-            return np.dtype(np.float64)
-        case IntegerType():
-            return np.dtype(f"i{max(1, element.width.data // 8)}")
-        case _:
-            raise InterpretationError(f"the interpreter has no numbers of type {element}")
+def _dtype(value: SSAValue) -> str:
+    """The element type that a value is computed in."""
+    return "i64" if isinstance(value.type, IndexType) else dtype_name(value.type)

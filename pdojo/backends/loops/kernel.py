@@ -89,7 +89,7 @@ class _KernelLowering:
         if not scope.guard:
             self._nodes(scope.children, builder, variables)
             return
-        condition = self._indices(builder, variables, scope).condition(scope.guard)
+        condition = Indices(builder, self.constants, variables).condition(scope.guard)
         block = Block()
         inner = Builder(InsertPoint.at_end(block))
         self._nodes(scope.children, inner, variables)
@@ -97,17 +97,20 @@ class _KernelLowering:
         builder.insert(scf.IfOp(condition, (), Region(block)))
 
     def _leaf(self, leaf: Leaf, builder: Builder, variables: tuple[SSAValue, ...]) -> None:
-        indices = self._indices(builder, variables, leaf.parent)
+        indices = Indices(builder, self.constants, variables)
         operands = [self._input(i, leaf, indices) for i in leaf.inputs]
         dtype = leaf.output.array.dtype
-        if leaf.function is None:
-            (value,) = operands
-        else:
-            value = builder.insert(function_op(leaf.function, operands, dtype)).results[0]
         place, index = self._place(leaf.output, leaf), self._index(leaf.output, leaf, indices)
-        if leaf.accumulate is not None:
-            old = builder.insert(memref.LoadOp.get(place, index)).res
-            value = builder.insert(function_op(leaf.accumulate, [old, value], dtype)).results[0]
+
+        def apply(function: str, *values: SSAValue) -> SSAValue:
+            return builder.insert(function_op(function, values, dtype)).results[0]
+
+        if leaf.contracted:
+            value = apply("math.fma", *operands, builder.insert(memref.LoadOp.get(place, index)).res)
+        else:
+            value = operands[0] if leaf.function is None else apply(leaf.function, *operands)
+            if leaf.accumulate is not None:
+                value = apply(leaf.accumulate, builder.insert(memref.LoadOp.get(place, index)).res, value)
         store = builder.insert(memref.StoreOp.get(value, place, index))
         if "nontemporal" in leaf.output.hints.data:
             store.nontemporal = BoolAttr.from_bool(True)
@@ -121,10 +124,6 @@ class _KernelLowering:
             case Access():
                 load = memref.LoadOp.get(self._place(value, leaf), self._index(value, leaf, indices))
                 return indices.builder.insert(load).res
-
-    def _indices(self, builder: Builder, variables: tuple[SSAValue, ...], scope: Scope | None) -> Indices:
-        extents = [] if scope is None else [s.extent for s in scope.chain]
-        return Indices(builder, self.constants, variables, extents)
 
     def _index(self, access: Access, leaf: Leaf, indices: Indices) -> list[SSAValue]:
         return [indices.value(e) for e in physical_index(access, leaf.chain)]

@@ -1,0 +1,29 @@
+# Every target sets up what it needs: Python 3.11 or later, make and a C library are enough.
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.PHONY: all test lint clean
+all: test
+
+# An interrupted installation leaves no stamp behind.
+$(READY): pyproject.toml setup.py
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or later found; set PYTHON=/path/to/python3" >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	PATH="$(abspath $(BIN)):$$PATH" lint-imports
+
+clean:
+	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,54 @@
+"""What all tests share: deterministic hypothesis in CI, slow tests on request, skips counted with their reasons."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+
+# Tests start the tools of the environment that runs the tests.
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--slow` runs the slow tests too."""
+    parser.addoption("--slow", action="store_true", help="run tests marked slow")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Use the derandomised profile unless another is named with --hypothesis-profile."""
+    if config.getoption("--hypothesis-profile", default=None) is None:
+        settings.load_profile("ci")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip slow tests unless asked for."""
+    if not config.getoption("--slow"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="slow; run with --slow"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Count the skipped tests by reason."""
+    reports: list[pytest.TestReport] = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(_reason(report) for report in reports)
+    if reasons:
+        terminalreporter.section("skipped tests by reason")
+        for reason, count in reasons.most_common():
+            terminalreporter.write_line(f"{count:5d}  {reason}")
+
+
+def _reason(report: pytest.TestReport) -> str:
+    match report.longrepr:
+        case (_, _, str(text)):
+            return text.removeprefix("Skipped: ")
+        case other:
+            return str(other)

@@ -1,0 +1,173 @@
+"""Reading programs: MLIR or notation, from a file or standard input, with errors that point into the text."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+from pdojo.dialect.notation.source import Source, Span
+from pdojo.dialect.verify import KernelVerifyException
+from pdojo.errors import InvalidKernel, NotationError, PdojoError, UsageError
+
+_SEPARATOR = re.compile(r"^(?://|#) -----.*$", re.MULTILINE)
+_COMMENT = ("#", "//")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of the input, with the number of lines before it."""
+
+    text: str
+    name: str
+    first_line: int = 0
+
+    @property
+    def padded(self) -> str:
+        """The text behind empty lines, so that positions are those of the whole input."""
+        return "\n" * self.first_line + self.text
+
+    def format(self, wanted: str | None) -> str:
+        """`mlir` or `notation`: what was asked for, or what the text and the name of the file tell."""
+        if wanted is not None:
+            return wanted
+        lines = (line.strip() for line in self.text.splitlines())
+        first = next((line for line in lines if line and not line.startswith(_COMMENT)), "")
+        return "notation" if re.match(r"kernel\b", first) or self.name.endswith(".pdojo") else "mlir"
+
+
+def read_input(path: str | None) -> Chunk:
+    """The whole input; None and `-` are standard input. Raises UsageError where there is no text to read."""
+    if path is None or path == "-":
+        name, data = "<stdin>", sys.stdin.buffer.read()
+    else:
+        name, data = path, _read_file(Path(path))
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is no text: byte {error.start} is not UTF-8; give an MLIR or .pdojo file") from None
+    if "\0" in text:
+        raise UsageError(f"{name} is no text: byte {data.index(0)} is zero; give an MLIR or .pdojo file")
+    if not text.strip():
+        raise UsageError(f"{name} is empty; give a program in MLIR or in the notation")
+    return Chunk(text, name)
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        there = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        close = get_close_matches(path.name, there, 1)
+        hint = f"; did you mean '{path.parent / close[0]}'?" if close else ""
+        raise UsageError(f"there is no file '{path}'{hint}") from None
+    except IsADirectoryError:
+        raise UsageError(f"'{path}' is a directory; give a file in it") from None
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {error.strerror}") from None
+
+
+def split(chunk: Chunk) -> Iterator[Chunk]:
+    """The pieces between lines `// -----` (or `# -----`)."""
+    line = 0
+    for text in _SEPARATOR.split(chunk.text):
+        yield Chunk(text, chunk.name, line)
+        line += text.count("\n")
+
+
+@dataclass
+class Program:
+    """A parsed module and where its operations stand in the text."""
+
+    module: ModuleOp
+    chunk: Chunk
+    spans: dict[Operation, Span]
+
+    def verify(self) -> None:
+        """Raise InvalidKernel with the position for the first operation that does not verify."""
+        try:
+            self.module.verify()
+        except VerifyException as error:
+            raise self._located(error) from None
+
+    def _located(self, error: VerifyException) -> PdojoError:
+        operation = error.operation if isinstance(error, KernelVerifyException) else _broken(self.module)
+        span = self.spans.get(operation) if operation is not None else None
+        if span is None:
+            return InvalidKernel(f"the program does not verify: {error}")
+        return Source(self.chunk.padded, self.chunk.name).error(span, str(error))
+
+
+def _broken(module: ModuleOp) -> Operation | None:
+    """The innermost first operation that does not verify."""
+    for operation in module.walk(reverse=True):
+        try:
+            operation.verify(verify_nested_ops=False)
+        except VerifyException:
+            return operation
+    return None
+
+
+def parse(chunk: Chunk, ctx: Context, wanted: str | None, *, implicit_module: bool = True) -> Program:
+    """Parse a chunk. Raises NotationError with the position for text that does not parse, in either form."""
+    if chunk.format(wanted) == "notation":
+        from pdojo.dialect.notation import parse_notation
+
+        ctx.get_dialect("pdojo")
+        return Program(ModuleOp(list(parse_notation(chunk.padded, chunk.name))), chunk, {})
+    parser = _Parser(ctx, chunk.text, chunk.name)
+    try:
+        module = parser.parse_module(implicit_module)
+    except ParseError as error:
+        raise _parse_error(error, chunk) from None
+    except VerifyException as error:
+        start = parser.pos
+        raise parser.source_error(chunk, start, start + 1, str(error)) from None
+    return Program(module, chunk, parser.located(chunk))
+
+
+class _Parser(Parser):
+    """xDSL's parser; it also records where operations stand."""
+
+    def __init__(self, ctx: Context, text: str, name: str) -> None:
+        super().__init__(ctx, text, name)
+        self.starts: list[tuple[Operation, int, int]] = []
+
+    def parse_operation(self) -> Operation:
+        """Parse one operation and record its place."""
+        start = self.pos
+        operation = super().parse_operation()
+        self.starts.append((operation, start, self.pos))
+        return operation
+
+    def located(self, chunk: Chunk) -> dict[Operation, Span]:
+        """The first line of each operation."""
+        return {operation: _span(chunk, start, end) for operation, start, end in self.starts}
+
+    def source_error(self, chunk: Chunk, start: int, end: int, message: str) -> NotationError:
+        """An error at a place of the text."""
+        return Source(chunk.padded, chunk.name).error(_span(chunk, start, end), message)
+
+
+def _parse_error(error: ParseError, chunk: Chunk) -> NotationError:
+    span = _span(chunk, error.span.start, error.span.end)
+    return Source(chunk.padded, chunk.name).error(span, error.msg.strip())
+
+
+def _span(chunk: Chunk, start: int, end: int) -> Span:
+    """The piece of text, cut at the end of its first line."""
+    start = min(start, len(chunk.text))
+    line_start = chunk.text.rfind("\n", 0, start) + 1
+    line_end = chunk.text.find("\n", start)
+    line_end = len(chunk.text) if line_end < 0 else line_end
+    line = chunk.first_line + chunk.text.count("\n", 0, start)
+    return Span(line, start - line_start, max(1, min(end, line_end) - start))

@@ -1,0 +1,231 @@
+"""`pdojo-opt`: read a program, apply passes and moves in the order of the command line, print it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from io import StringIO
+from typing import Any, ClassVar, NoReturn, cast
+
+from pdojo_tools.inputs import Chunk, Program, parse, read_input, split
+from pdojo_tools.outputs import write_output
+from pdojo_tools.steps import AppendStep, Step, parse_passes, suggestion
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import PassPipeline
+from xdsl.universe import Universe
+from xdsl.utils.arg_spec import ArgSpec, parse_spec
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+from pdojo.errors import InvalidKernel, NotationError, PdojoError, UsageError
+
+_ALIASES: dict[str, tuple[str, dict[str, tuple[bool, ...]]]] = {
+    "generic": ("mlir", {"print_generic_format": (True,)}),
+    "llvm": ("pdojo-llvm", {}),
+    "asm": ("pdojo-asm", {}),
+}
+"""Short names of targets: the target and its parameters."""
+
+
+class PdojoOptMain(xDSLOptMain):
+    """xDSL's driver with the notation, moves in the command line, and one message per mistake."""
+
+    version_format: ClassVar[str] = "pdojo-opt built from xdsl version {xdsl_version}"
+
+    def __init__(self, args: Sequence[str] | None = None) -> None:
+        # Not the inherited constructor: it asks for the universe three times, and exits by itself on a wrong target.
+        self.universe = Universe.get_multiverse()
+        self.available_frontends = {}
+        self.available_passes = dict(self.universe.all_passes)
+        self.available_targets = dict(self.universe.all_targets)
+        self.ctx = Context()
+        self.register_all_dialects()
+        arg_parser = _Parser(prog="pdojo-opt", description=__doc__, conflict_handler="resolve")
+        self.register_all_arguments(arg_parser)
+        self.args = arg_parser.parse_args(args)
+        self.ctx.allow_unregistered = self.args.allow_unregistered_dialect
+        self.target = self._target(self.args.target)
+        self.setup_pipeline()
+
+    def register_all_dialects(self) -> None:
+        """Register every dialect of the universe."""
+        for name, factory in self.universe.all_dialects.items():
+            self.ctx.register_dialect(name, factory)
+
+    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
+        """The arguments of `xdsl-opt`, and those of pdojo."""
+        super().register_all_arguments(arg_parser)
+        add = arg_parser.add_argument
+        add("-f", "--frontend", "--input-format", choices=("mlir", "notation"), help="form of the input; by content")
+        add("-p", "--passes", action=AppendStep, help="passes, separated by commas; may be repeated")
+        add("--apply", action=AppendStep, metavar="MOVES", help="moves, separated by commas; may be repeated")
+        add("--apply-trace", action=AppendStep, metavar="FILE", help="apply the moves of a trace; may be repeated")
+        add("--undo", action=AppendStep, metavar="N", help="take back the N-th move (-1: the last), keep the others")
+        add("--kernel", metavar="NAME", help="the kernel that moves are for, where the input has several")
+        add(
+            "--machine",
+            metavar="NAME",
+            help="the machine to optimise for; by default the kernel's, or host",
+        )
+        add("--list-moves", action="store_true", help="print the legal moves instead of the program")
+        add("--refused", action="store_true", help="with --list-moves: the refused candidates, with reasons")
+        add("--format", choices=("text", "json"), default="text", help="form of the list of moves")
+        add("--print-after-each-move", action="store_true", help="print the program after every move")
+        add("--verify", action="store_true", help="check that all steps together preserve the meaning, by execution")
+
+    def setup_pipeline(self) -> None:
+        """Check the steps as far as that needs no program."""
+        steps: list[Step] = getattr(self.args, "steps", None) or []
+        self.steps: list[tuple[Step, PassPipeline | None]] = [
+            (step, parse_passes(self.available_passes, step.value) if step.option == "passes" else None)
+            for step in steps
+        ]
+        if self.args.refused and not self.args.list_moves:
+            raise UsageError("--refused belongs to --list-moves; give both")
+
+    def run(self) -> None:
+        """Do the work; nothing is written before everything succeeded, save with --verify-diagnostics."""
+        chunk = read_input(self.args.input_file)
+        chunks = list(split(chunk)) if self.args.split_input_file else [chunk]
+        separator = "# -----\n" if self.target.name == "notation" else "// -----\n"
+        write_output(separator.join(self._run_chunk(chunk) for chunk in chunks), self.args.output_file)
+
+    def _run_chunk(self, chunk: Chunk) -> str:
+        try:
+            return self._process(chunk)
+        except PdojoError as error:
+            parsing = isinstance(error, NotationError)
+            if self.args.parsing_diagnostics if parsing else self.args.verify_diagnostics:
+                return f"{message(error)}\n"
+            raise
+        except DiagnosticException as error:
+            if self.args.verify_diagnostics:
+                return f"error: {error}\n"
+            raise
+
+    def _process(self, chunk: Chunk) -> str:
+        implicit = not self.args.no_implicit_module
+        program = parse(chunk, self.ctx, self.args.frontend, implicit_module=implicit)
+        if not self.args.disable_verify:
+            program.verify()
+        before = program.module.clone() if self.args.verify else None
+        output = StringIO()
+        if self._needs_game:
+            self._play(program, output)
+        else:
+            for step, pipeline in self.steps:
+                self._apply_passes(program.module, step, pipeline)
+        if before is not None:
+            from pdojo_tools.verification import verify_meaning
+
+            verify_meaning(before, program.module)
+        if not self.args.list_moves:
+            output.write(self.output_resulting_program(program.module))
+        return output.getvalue()
+
+    @property
+    def _needs_game(self) -> bool:
+        moves = any(step.option != "passes" for step, _ in self.steps)
+        return moves or self.args.list_moves or self.args.machine is not None
+
+    def _play(self, program: Program, output: StringIO) -> None:
+        """Apply the steps where some are moves."""
+        from pdojo_tools.moves import Session, list_moves
+
+        def show(title: str) -> None:
+            if self.args.print_after_each_move:
+                comment = "#" if self.target.name == "notation" else "//"
+                output.write(f"{comment} after {title}\n{self.output_resulting_program(program.module)}")
+
+        session = Session(program.module, self.args.machine, self.args.kernel, show)
+        for step, pipeline in self.steps:
+            if pipeline is not None:
+                self._apply_passes(program.module, step, pipeline)
+                session.restart()
+            else:
+                session.take(step)
+        if self.args.list_moves:
+            output.write(list_moves(session.game, refused=self.args.refused, form=self.args.format))
+
+    def _apply_passes(self, module: ModuleOp, step: Step, pipeline: PassPipeline | None) -> None:
+        assert pipeline is not None
+        for one in pipeline.passes:
+            try:
+                one.apply(self.ctx, module)
+                if not self.args.disable_verify:
+                    module.verify()
+            except DiagnosticException as error:
+                raise InvalidKernel(f"pass '{one.name}': {error}") from error
+
+    def output_resulting_program(self, prog: ModuleOp) -> str:
+        """The program in the form of the target."""
+        output = StringIO()
+        target = cast(Any, self.available_targets[self.target.name])().from_spec(self.target)
+        if self.target.name == "mlir":
+            options = {
+                "print_generic_format": self.args.print_op_generic or target.print_generic_format,
+                "print_properties_as_attributes": self.args.print_no_properties,
+                "print_debuginfo": self.args.print_debuginfo,
+                "syntax_highlight": self.args.syntax_highlight,
+            }
+            target = replace(target, **options)
+        target.emit(self.ctx, prog, output)
+        text = output.getvalue()
+        # xDSL's MLIR target ends with an empty line.
+        return f"{text.rstrip()}\n" if self.target.name == "mlir" else text
+
+    def _target(self, text: str) -> ArgSpec:
+        try:
+            spec = parse_spec(text)
+        except ArgSpecParseError:
+            raise UsageError(f"-t {text}: write a target's name, or name{{parameter=value}}") from None
+        name, parameters = _ALIASES.get(spec.name, (spec.name, {}))
+        if name not in self.available_targets:
+            known = [*self.available_targets, *_ALIASES]
+            raise UsageError(f"unknown target '{spec.name}'{suggestion(spec.name, known)}")
+        spec = ArgSpec(name, {**parameters, **spec.parameters})
+        try:
+            cast(Any, self.available_targets[name])().from_spec(spec)
+        except ValueError as error:
+            raise UsageError(f"target '{spec.name}': {error}") from None
+        return spec
+
+
+class _Parser(argparse.ArgumentParser):
+    """Mistakes in the command line are reported like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError."""
+        raise UsageError(f"{message}; see pdojo-opt --help")
+
+
+def message(error: PdojoError) -> str:
+    """What the user sees: errors with a position begin with it."""
+    return str(error) if isinstance(error, NotationError) else f"error: {error}"
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit code. A user's mistake is one message on standard error, a bug a traceback."""
+    try:
+        PdojoOptMain(args).run()
+    except PdojoError as error:
+        sys.stderr.write(f"{message(error)}\n")
+        return error.exit_code
+    except DiagnosticException as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    except BrokenPipeError:
+        # The reader of our output left; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""The steps of a `pdojo-opt` command line, in the order in which they were given."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, TypeAlias
+
+from xdsl.passes import ModulePass, PassPipeline
+from xdsl.utils.arg_spec import parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError
+
+from pdojo.errors import UsageError
+
+PassFactories: TypeAlias = dict[str, Callable[[], type[ModulePass]]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One of the options that act on the program: `passes`, `apply`, `apply_trace` or `undo`, with its value."""
+
+    option: str
+    value: str
+
+
+class AppendStep(argparse.Action):
+    """Append the option to the list of steps that all of them share."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        """Record the option and its value."""
+        steps: list[Step] = getattr(namespace, "steps", None) or []
+        namespace.steps = [*steps, Step(self.dest, str(values))]
+
+
+def parse_passes(available: PassFactories, text: str) -> PassPipeline:
+    """The passes of a `-p` pipeline. Raises UsageError with a suggestion for unknown passes and wrong arguments."""
+    try:
+        specs = list(parse_pipeline(text))
+    except ArgSpecParseError as error:
+        raise UsageError(f"-p {text}: {_pipeline_message(error)}") from None
+    passes: list[ModulePass] = []
+    for spec in specs:
+        factory = available.get(spec.name)
+        if factory is None:
+            raise UsageError(f"unknown pass '{spec.name}'{suggestion(spec.name, available)}")
+        try:
+            passes.append(factory().from_spec(spec))
+        except ValueError as error:
+            raise UsageError(f"pass '{spec.name}': {error}") from None
+    return PassPipeline(tuple(passes))
+
+
+def _pipeline_message(error: ArgSpecParseError) -> str:
+    """The message without the heading that xDSL puts above it."""
+    return str(error).split("\n", 1)[-1].strip()
+
+
+def suggestion(name: str, known: Sequence[str] | dict[str, Any]) -> str:
+    """`; did you mean 'x'?`, or where nothing is close, nothing for long lists and the list for short ones."""
+    close = get_close_matches(name, list(known), 1)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; known: {', '.join(known)}" if len(known) <= 20 else ""
