@@ -10,6 +10,8 @@ from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 from xdsl.utils.target import Target
 
+from pdojo.transforms.registry import TRANSFORMATION_NAMES, pass_factory
+
 
 def _dialect() -> Dialect:
     from pdojo.dialect.ops import PDOJO
@@ -39,6 +41,7 @@ PDOJO_UNIVERSE = Universe(
     all_dialects={"pdojo": _dialect},
     all_passes={
         "convert-pdojo-to-loops": _convert_to_loops,
+        **{f"pdojo-{name.replace('_', '-')}": pass_factory(name) for name in TRANSFORMATION_NAMES},
     },
     all_targets={"dot": _dot, "notation": _notation},
 )

@@ -64,7 +64,8 @@ class PdojoOptMain(xDSLOptMain):
         add("-p", "--passes", action=AppendStep, help="passes, separated by commas; may be repeated")
         add("--apply", action=AppendStep, metavar="MOVES", help="moves, separated by commas; may be repeated")
         add("--apply-trace", action=AppendStep, metavar="FILE", help="apply the moves of a trace; may be repeated")
-        add("--undo", action=AppendStep, metavar="N", help="take back the N-th move (-1: the last), keep the others")
+        add("--undo", action=AppendStep, metavar="N", help="take back move N, from 0 (-1: the last), keep the others")
+        add("--skip-illegal", action="store_true", help="with --apply-trace: report and skip moves that do not apply")
         add("--kernel", metavar="NAME", help="the kernel that moves are for, where the input has several")
         add(
             "--machine",
@@ -141,7 +142,9 @@ class PdojoOptMain(xDSLOptMain):
                 comment = "#" if self.target.name == "notation" else "//"
                 output.write(f"{comment} after {title}\n{self.output_resulting_program(program.module)}")
 
-        session = Session(program.module, self.args.machine, self.args.kernel, show)
+        session = Session(
+            program.module, self.args.machine, self.args.kernel, show, skip_illegal=self.args.skip_illegal
+        )
         for step, pipeline in self.steps:
             if pipeline is not None:
                 self._apply_passes(program.module, step, pipeline)

@@ -1,0 +1,139 @@
+"""Moves in the command line: the game that is played on one kernel of a module, and lists of moves."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+from pdojo_tools.steps import Step, suggestion
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.rewriter import Rewriter
+
+from pdojo.dialect.machine import machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import IllegalMove, LocationError, UsageError
+from pdojo.transforms.game import Game, Skipped
+from pdojo.transforms.move import Move, parse_moves
+from pdojo.transforms.trace import Trace
+
+
+class Session:
+    """The kernels of a module and the game on one of them; `show` is called with each move after it was made."""
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        machine_name: str | None,
+        kernel_name: str | None,
+        show: Callable[[str], None],
+        *,
+        skip_illegal: bool,
+    ) -> None:
+        self.module = module
+        self.kernel_name = kernel_name
+        self.show = show
+        self.skip_illegal = skip_illegal
+        self._game: Game | None = None
+        self._placed: KernelOp | None = None
+        if machine_name is not None:
+            machine(machine_name)
+            for kernel in self._kernels().values():
+                kernel.properties["machine"] = StringAttr(machine_name)
+
+    @property
+    def game(self) -> Game:
+        """The game on the chosen kernel. Raises UsageError where none is chosen."""
+        if self._game is None:
+            self._placed = self._chosen()
+            named = self._placed.machine
+            self._game = Game(self._placed, machine("host" if named is None else named.data))
+        return self._game
+
+    def restart(self) -> None:
+        """Begin a new game: something else changed the module."""
+        self._game = None
+
+    def take(self, step: Step) -> None:
+        """Carry out `--apply`, `--apply-trace` or `--undo`."""
+        match step.option:
+            case "apply":
+                for move in parse_moves(step.value):
+                    self._make(move, str(move))
+            case "apply_trace":
+                self._apply_trace(step.value)
+            case _:
+                self._undo(step.value)
+
+    def _make(self, move: Move, shown: str) -> None:
+        self.game.apply(move)
+        self._place()
+        self.show(shown)
+
+    def _apply_trace(self, path: str) -> None:
+        trace = Trace.load(path)
+        if self.kernel_name is None and trace.kernel in self._kernels():
+            self.kernel_name = trace.kernel
+        for number, step in enumerate(trace.steps):
+            try:
+                self._make(step.resolved, str(step.move))
+            except (IllegalMove, LocationError) as error:
+                if not self.skip_illegal:
+                    raise type(error)(f"{path}: move {number}, {step.move}: {error}") from None
+                _report(Skipped(step.move, str(error)))
+
+    def _undo(self, text: str) -> None:
+        try:
+            index = int(text)
+        except ValueError:
+            raise UsageError(f"--undo {text}: give the number of a move, from 0, or -1 for the last") from None
+        undone = self.game.trace.steps[index : index + 1 or None]
+        for skipped in self.game.undo(index):
+            _report(skipped)
+        self._place()
+        self.show(f"undo of {undone[0].move}")
+
+    def _place(self) -> None:
+        """Put the kernel of the game where the old one stands."""
+        assert self._placed is not None
+        new = self.game.kernel.clone()
+        Rewriter.replace_op(self._placed, new)
+        self._placed = new
+
+    def _kernels(self) -> dict[str, KernelOp]:
+        return {op.sym_name.data: op for op in self.module.walk() if isinstance(op, KernelOp)}
+
+    def _chosen(self) -> KernelOp:
+        kernels = self._kernels()
+        if self.kernel_name is not None:
+            if self.kernel_name not in kernels:
+                raise UsageError(f"there is no kernel '{self.kernel_name}'{suggestion(self.kernel_name, kernels)}")
+            return kernels[self.kernel_name]
+        if not kernels:
+            raise UsageError("the input has no pdojo.kernel to make moves on")
+        if len(kernels) > 1:
+            raise UsageError(f"the input has the kernels {', '.join(kernels)}; choose one with --kernel")
+        return next(iter(kernels.values()))
+
+
+def _report(skipped: Skipped) -> None:
+    sys.stderr.write(f"warning: {skipped}\n")
+
+
+def list_moves(game: Game, *, refused: bool, form: str) -> str:
+    """The legal moves, or the refused candidates, one a line or as JSON."""
+    if refused:
+        refusals = game.refused()
+        if form == "text":
+            return "".join(f"{refusal}\n" for refusal in refusals)
+        rows = [{**_row(r.move), "reason": r.reason, "witness": r.witness} for r in refusals]
+    else:
+        moves = game.moves()
+        if form == "text":
+            return "".join(f"{move}\n" for move in moves)
+        rows = [_row(move) for move in moves]
+    return json.dumps(rows, indent=2) + "\n"
+
+
+def _row(move: Move) -> dict[str, object]:
+    return {"move": str(move), "name": move.name, "at": move.at, "parameters": dict(move.params)}
