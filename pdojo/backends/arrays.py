@@ -1,0 +1,128 @@
+"""Arrays that callers pass to a compiled kernel: NumPy, PyTorch and DLPack, checked against the kernel's interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.nest import Nest
+from pdojo.dialect.rounding import INTERFACE
+from pdojo.errors import UsageError
+
+AnyArray: TypeAlias = Any
+"""A NumPy array, a PyTorch tensor on the CPU, or any object with `__dlpack__`."""
+ALIGNMENT = 64
+"""Bytes to which arrays made here are aligned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An interface array of a kernel."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    intent: Intent
+    alignment: int
+
+    @property
+    def written(self) -> bool:
+        """Whether the kernel writes it."""
+        return self.intent is not Intent.IN
+
+
+def parameters_of(nest: Nest) -> tuple[Parameter, ...]:
+    """The interface of a kernel, in order."""
+    interface = [b for b in nest.buffers if b.intent is not None]
+    return tuple(
+        Parameter(b.names[0], b.dtype, b.shape, b.intent, b.alignment) for b in interface if b.intent is not None
+    )
+
+
+def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any], alignment: int = ALIGNMENT) -> NDArray[Any]:
+    """An uninitialised C-ordered array whose first element lies at a multiple of `alignment` bytes."""
+    alignment = max(alignment, dtype.itemsize)
+    count = int(np.prod(shape, dtype=np.int64))
+    memory = np.empty(count * dtype.itemsize + alignment, np.uint8)
+    start = -memory.ctypes.data % alignment
+    return memory[start : start + count * dtype.itemsize].view(dtype).reshape(shape)
+
+
+def empty_for(parameter: Parameter) -> NDArray[Any]:
+    """An array that fits an output."""
+    return aligned_empty(parameter.shape, INTERFACE[parameter.dtype], max(ALIGNMENT, parameter.alignment))
+
+
+def view(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
+    """The caller's memory as a NumPy array; raises UsageError, naming the array, where it does not fit."""
+    array = value if isinstance(value, np.ndarray) else _imported(value, parameter)
+    wanted = INTERFACE[parameter.dtype]
+    if array.dtype != wanted:
+        hint = " (bit patterns of bf16)" if parameter.dtype == "bf16" else ""
+        raise UsageError(f"array '{parameter.name}' has dtype {array.dtype}, the kernel takes {wanted}{hint}")
+    if array.shape != parameter.shape:
+        raise UsageError(
+            f"array '{parameter.name}' has shape {_shape(array.shape)}, the kernel takes {_shape(parameter.shape)}"
+        )
+    if not array.flags.c_contiguous:
+        raise UsageError(f"array '{parameter.name}' is not C-contiguous; pass numpy.ascontiguousarray of it")
+    if parameter.written and not array.flags.writeable:
+        raise UsageError(f"array '{parameter.name}' is read-only, but the kernel writes it")
+    if array.ctypes.data % parameter.alignment:
+        raise UsageError(
+            f"array '{parameter.name}' lies at an address that is no multiple of {parameter.alignment} bytes, "
+            f"which the kernel relies on; allocate it with pdojo.backends.arrays.aligned_empty"
+        )
+    return array
+
+
+def check_overlap(arrays: Sequence[NDArray[Any]], parameters: Sequence[Parameter]) -> None:
+    """Raise UsageError where an array that the kernel writes shares memory with another one."""
+    spans = _spans(arrays, parameters)
+    for position, (_, end, first) in enumerate(spans):
+        for start, _, second in spans[position + 1 :]:
+            if start >= end:
+                break
+            if first.written or second.written:
+                raise UsageError(f"arrays '{first.name}' and '{second.name}' overlap in memory, and the kernel writes one")
+
+
+def _spans(arrays: Sequence[NDArray[Any]], parameters: Sequence[Parameter]) -> list[tuple[int, int, Parameter]]:
+    spans = [(a.ctypes.data, a.ctypes.data + a.nbytes, p) for a, p in zip(arrays, parameters, strict=True)]
+    return sorted(spans, key=lambda span: span[:2])
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "()"
+
+
+def _imported(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
+    """The memory of a foreign array, without a copy."""
+    if type(value).__module__.partition(".")[0] == "torch":
+        return _from_torch(value, parameter)
+    if not hasattr(value, "__dlpack__"):
+        raise UsageError(
+            f"array '{parameter.name}' is a {type(value).__name__}; pass a NumPy array, a PyTorch tensor on the CPU, or an "
+            f"object that supports DLPack"
+        )
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise UsageError(f"array '{parameter.name}' cannot be shared through DLPack: {error}") from error
+
+
+def _from_torch(tensor: Any, parameter: Parameter) -> NDArray[Any]:
+    if tensor.device.type != "cpu":
+        raise UsageError(f"array '{parameter.name}' is on device '{tensor.device}'; move it to the CPU")
+    tensor = tensor.detach()
+    if str(tensor.dtype) == "torch.bfloat16":
+        import torch  # pyright: ignore[reportMissingImports]  # loaded already: the tensor is torch's
+
+        # NumPy has no bfloat16: the same memory as bit patterns.
+        return tensor.view(torch.int16).numpy().view(np.uint16)
+    return tensor.numpy()

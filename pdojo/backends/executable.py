@@ -1,0 +1,156 @@
+"""A compiled kernel as a Python callable on NumPy arrays, PyTorch tensors and DLPack objects."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.backends.arrays import AnyArray, Parameter, aligned_empty, check_overlap, empty_for, parameters_of, view
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import UsageError
+
+if TYPE_CHECKING:
+    from pdojo.backends.llvm.build import Native
+
+Outputs = Any
+"""The array of the one `out` argument, a tuple where there are several, None where there is none."""
+
+
+@dataclass(eq=False)
+class Executable:
+    """A compiled kernel.
+
+    Call it with arrays in the order of the interface or by name. `out` arrays may be left out: then they are allocated,
+    aligned to 64 bytes. The call returns the `out` arrays. It is safe to call from several threads at once.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    native: Native
+    threads: int
+    """Threads that parallel scopes run on, at most."""
+    _workspaces: list[NDArray[Any]] = field(default_factory=list[NDArray[Any]])
+    """Workspaces that no call is using."""
+
+    def __post_init__(self) -> None:
+        kinds = [*([ctypes.c_void_p] * (len(self.parameters) + 1)), ctypes.c_int]
+        self._function = ctypes.CFUNCTYPE(None, *kinds)(self.native.address)
+
+    def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Outputs:
+        """Run the kernel; raises UsageError, naming the array, where one does not fit."""
+        views = self._views(arrays, named)
+        self._run([v.ctypes.data for v in views])
+        outputs = [v for v, p in zip(views, self.parameters, strict=True) if p.intent is Intent.OUT]
+        return None if not outputs else outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def bind(self, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
+        """Check the arrays once; calling the result runs the kernel on them, with next to no overhead."""
+        views = self._views(arrays, named)
+        pointers = [v.ctypes.data for v in views]
+        workspace = self._allocate()
+        function, threads = self._function, self.threads
+        place = None if workspace is None else workspace.ctypes.data
+
+        def run(_keep: object = (views, workspace, self)) -> None:
+            function(*pointers, place, threads)
+
+        return run
+
+    @property
+    def llvm_ir(self) -> str:
+        """The LLVM IR as lowered."""
+        return self.native.source.text
+
+    @property
+    def optimized_ir(self) -> str:
+        """The LLVM IR after the passes."""
+        return self.native.optimized_ir
+
+    @property
+    def asm(self) -> str:
+        """The assembly text of the machine code."""
+        return self.native.asm
+
+    def _views(self, arrays: tuple[AnyArray, ...], named: Mapping[str, AnyArray]) -> list[NDArray[Any]]:
+        given = self._given(arrays, named)
+        views = [view(given[p.name], p) if p.name in given else empty_for(p) for p in self.parameters]
+        check_overlap(views, self.parameters)
+        return views
+
+    def _given(self, arrays: tuple[AnyArray, ...], named: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+        names = [p.name for p in self.parameters]
+        if len(arrays) > len(names):
+            raise UsageError(f"kernel '{self.name}' takes {len(names)} arrays ({', '.join(names)}), not {len(arrays)}")
+        given = dict(zip(names, arrays, strict=False))
+        for name, array in named.items():
+            if name not in names:
+                raise UsageError(f"kernel '{self.name}' has no array '{name}'; it has {', '.join(names)}")
+            if name in given:
+                raise UsageError(f"array '{name}' of kernel '{self.name}' is given twice")
+            given[name] = array
+        missing = [p.name for p in self.parameters if p.name not in given and p.intent is not Intent.OUT]
+        if missing:
+            raise UsageError(f"kernel '{self.name}' needs {', '.join(missing)}; only 'out' arrays may be left out")
+        return given
+
+    def _run(self, pointers: list[int]) -> None:
+        try:
+            workspace = self._workspaces.pop()
+        except IndexError:
+            workspace = self._allocate()
+        if workspace is None:
+            self._function(*pointers, None, self.threads)
+            return
+        if workspace.nbytes < self._workspace_bytes():
+            workspace = aligned_empty((self._workspace_bytes(),), np.dtype(np.uint8))
+        self._function(*pointers, workspace.ctypes.data, self.threads)
+        self._workspaces.append(workspace)
+
+    def _workspace_bytes(self) -> int:
+        source = self.native.source
+        return source.shared_bytes + source.thread_bytes * self.threads
+
+    def _allocate(self) -> NDArray[Any] | None:
+        size = self._workspace_bytes()
+        return aligned_empty((size,), np.dtype(np.uint8)) if size else None
+
+
+def compile(  # noqa: A001  # the word for it, as in torch.compile; reached as pdojo.compile
+    kernel: KernelOp,
+    machine: Machine | None = None,
+    *,
+    threads: int | None = None,
+    optimize: Literal["search", "full"] = "full",
+) -> Executable:
+    """Compile a kernel for this processor, in process.
+
+    `threads` is the number of threads for parallel scopes: that of `machine` where left out, and the OpenMP default
+    where no machine is given either. `optimize` chooses between a cheap pass pipeline and LLVM's O3. Raises
+    LoweringError where the kernel asks for what the machine cannot do.
+    """
+    from pdojo.backends.llvm.build import build, emit
+
+    native = build(emit(kernel, machine), optimize)
+    if threads is None:
+        threads = _default_threads(machine, parallel=native.source.parallel)
+    if threads < 1:
+        raise UsageError(f"a kernel runs on at least 1 thread, not {threads}")
+    return Executable(kernel.sym_name.data, parameters_of(nest_of(kernel)), native, threads)
+
+
+def _default_threads(machine: Machine | None, *, parallel: bool) -> int:
+    if machine is not None:
+        return machine.threads
+    if not parallel:
+        return 1
+    from pdojo.backends.openmp import runtime
+
+    return runtime().max_threads()

@@ -1,0 +1,96 @@
+"""A kernel as LLVM IR text (`emit`), and that text as machine code in this process (`build`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import llvmlite.binding as llvm
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.llvm import FuncOp
+
+from pdojo.backends.llvm import optimize
+from pdojo.backends.llvm.convert import convert_module
+from pdojo.backends.llvm.kernel import SHARED_BYTES, THREAD_BYTES
+from pdojo.backends.llvm.lowering import lower
+from pdojo.backends.llvm.optimize import Effort, Processor
+from pdojo.backends.openmp import FUNCTIONS, runtime
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.ops import KernelOp
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kernel as LLVM IR for a processor; equal kernels give equal texts."""
+
+    name: str
+    """Symbol of the kernel's function."""
+    text: str
+    processor: Processor
+    shared_bytes: int
+    thread_bytes: int
+    parallel: bool
+    """Whether it needs an OpenMP runtime."""
+
+
+@dataclass(frozen=True, eq=False)
+class Native:
+    """Machine code in this process. What it was made from is kept, because the code lives only as long."""
+
+    source: Source
+    effort: Effort
+    address: int
+    module: llvm.ModuleRef
+    engine: llvm.ExecutionEngine
+
+    @cached_property
+    def optimized_ir(self) -> str:
+        """The LLVM IR after the passes."""
+        return str(self.module)
+
+    @cached_property
+    def asm(self) -> str:
+        """The assembly text."""
+        return self.source.processor.target_machine(self.effort).emit_assembly(optimize.parse(self.optimized_ir))
+
+
+def emit(kernel: KernelOp, machine: Machine | None = None) -> Source:
+    """Lower a kernel to LLVM IR; raises LoweringError where it asks for what the machine cannot do."""
+    target = optimize.processor(machine)
+    module = lower(kernel)
+    function = next(f for f in module.body.block.ops if isinstance(f, FuncOp) and SHARED_BYTES in f.attributes)
+    names = {f.sym_name.data for f in module.body.block.ops if isinstance(f, FuncOp)}
+    return Source(
+        kernel.sym_name.data,
+        module_text(module, target),
+        target,
+        _integer(function, SHARED_BYTES),
+        _integer(function, THREAD_BYTES),
+        FUNCTIONS[0] in names,
+    )
+
+
+def module_text(module: ModuleOp, target: Processor) -> str:
+    """A module of the llvm dialect as LLVM IR."""
+    layout = str(target.target_machine("full").target_data)
+    return str(convert_module(module, target.triple, layout))
+
+
+def build(source: Source, effort: Effort = "full") -> Native:
+    """Compile in process; raises LoweringError where a parallel kernel finds no OpenMP runtime."""
+    machine = source.processor.target_machine(effort)
+    module = optimize.parse(source.text)
+    optimize.run_passes(module, machine, effort)
+    engine = llvm.create_mcjit_compiler(module, machine)
+    if source.parallel:
+        library = runtime()
+        for name in FUNCTIONS:
+            engine.add_global_mapping(module.get_function(name), library.address(name))
+    engine.finalize_object()
+    return Native(source, effort, engine.get_function_address(source.name), module, engine)
+
+
+def _integer(function: FuncOp, attribute: str) -> int:
+    value = function.attributes[attribute]
+    assert isinstance(value, IntegerAttr)
+    return value.value.data

@@ -1,0 +1,294 @@
+"""A function under construction in the llvm dialect: blocks, loops, constants, index arithmetic.
+
+Arithmetic on induction variables is placed in the outermost loop where its variables are known: every open loop (and
+the function itself) is a *level* with a block of its own that ends in a branch, and code that depends on no deeper
+variable goes before that branch. What a cheap pass pipeline would have to hoist is thus in place from the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.builder import Builder
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from pdojo.backends.nest_walk import bind
+from pdojo.dialect.affine import Atom, Expr
+from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.nest import Constant
+
+POINTER = llvm.LLVMPointerType()
+_NO_WRAP = llvm.OverflowAttr([llvm.OverflowFlag.NO_SIGNED_WRAP, llvm.OverflowFlag.NO_UNSIGNED_WRAP])
+
+Terms: TypeAlias = tuple[tuple[Atom, int], ...]
+
+
+@dataclass(eq=False)
+class Level:
+    """Where values are computed that depend on the variables of this loop and of the loops around it."""
+
+    block: Block
+    """Ends in a branch; code goes before that."""
+    values: dict[Hashable, SSAValue] = field(default_factory=dict[Hashable, SSAValue])
+
+    def add(self, op: Operation) -> SSAValue:
+        """Append an operation to the level's own block."""
+        last = self.block.last_op
+        assert last is not None
+        self.block.insert_op_before(op, last)
+        return op.results[0]
+
+
+class FunctionCode:
+    """A function under construction; `block` is where code is appended."""
+
+    def __init__(self, name: str, argument_types: Sequence[Attribute]) -> None:
+        self.name = name
+        self.region = Region()
+        entry = Block(arg_types=argument_types)
+        self.region.add_block(entry)
+        self.arguments = entry.args
+        self.block = Block()
+        entry.add_op(llvm.BrOp(self.block))
+        self.region.add_block(self.block)
+        self.levels = [Level(entry)]
+        self.known: dict[int, int] = {}
+        """Induction variables with a value known now (unrolled scopes), by depth."""
+        self.variables: dict[int, tuple[SSAValue, int]] = {}
+        """The other induction variables, by depth: the value and the number of its level."""
+        self.extents: list[int] = []
+        """Extents of the open scopes, by depth."""
+
+    # Code at the current place.
+
+    def emit(self, op: Operation) -> SSAValue:
+        """Append an operation with one result."""
+        self.block.add_op(op)
+        return op.results[0]
+
+    def do(self, op: Operation) -> None:
+        """Append an operation without results."""
+        self.block.add_op(op)
+
+    def builder(self) -> Builder:
+        """A builder that appends to the current block."""
+        return Builder(InsertPoint.at_end(self.block))
+
+    def intrinsic(self, name: str, operands: Sequence[SSAValue], result: Attribute) -> SSAValue:
+        """Call `name`, completed by the type of the result (`llvm.fma` becomes `llvm.fma.v16f32`)."""
+        return self.emit(llvm.CallIntrinsicOp(f"{name}.{suffix(result)}", operands, [result]))
+
+    # Control flow.
+
+    def new_block(self, *argument_types: Attribute) -> Block:
+        """A block behind all others; the current block stays what it is."""
+        block = Block(arg_types=argument_types)
+        self.region.add_block(block)
+        return block
+
+    def enter(self, block: Block) -> None:
+        """Go on at the end of another block."""
+        self.block = block
+
+    def skip_unless(self, condition: SSAValue) -> Block:
+        """Branch over what follows unless `condition` (i1) holds; give the returned block to `rejoin`."""
+        inside, after = self.new_block(), Block()
+        self.do(llvm.CondBrOp(condition, inside, (), after, ()))
+        self.enter(inside)
+        return after
+
+    def rejoin(self, after: Block) -> None:
+        """End what `skip_unless` began."""
+        self.do(llvm.BrOp(after))
+        self.region.add_block(after)
+        self.enter(after)
+
+    def open_loop(self, depth: int, low: SSAValue) -> None:
+        """Begin a loop that runs at least once; its variable starts at `low`."""
+        header, body = self.new_block(i64), self.new_block()
+        self.do(llvm.BrOp(header, low))
+        header.add_op(llvm.BrOp(body))
+        self.levels.append(Level(header))
+        self.variables[depth] = (header.args[0], len(self.levels) - 1)
+        self.enter(body)
+
+    def close_loop(self, depth: int, high: SSAValue) -> None:
+        """End the innermost loop: repeat while the variable is below `high`."""
+        header = self.levels.pop().block
+        variable, _ = self.variables.pop(depth)
+        after = Block()
+        following = self.emit(llvm.AddOp(variable, self.integer(1), overflow=_NO_WRAP))
+        again = self.compare("ult", following, high)
+        self.do(llvm.CondBrOp(again, header, [following], after, ()))
+        self.region.add_block(after)
+        self.enter(after)
+
+    def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """An integer comparison."""
+        flag = llvm.ICmpPredicateFlag(predicate)
+        return self.emit(llvm.ICmpOp(lhs, rhs, IntegerAttr(flag.to_int(), i64)))
+
+    # Constants, one of each per function.
+
+    def integer(self, value: int, width: int = 64) -> SSAValue:
+        """An integer constant."""
+        return self._constant(("integer", value, width), IntegerAttr(value, IntegerType(width)))
+
+    def constant(self, constant: Constant) -> SSAValue:
+        """A constant of an element type."""
+        # By text: 0.0 and -0.0 are equal numbers, and nan equals nothing.
+        key = ("constant", repr(constant.value), constant.dtype)
+        element = DTYPES[constant.dtype]
+        if isinstance(element, IntegerType):
+            return self._constant(key, IntegerAttr(int(constant.value), element, truncate_bits=True))
+        return self._constant(key, FloatAttr(float(constant.value), element))
+
+    def vector_constant(self, values: Sequence[int], width: int) -> SSAValue:
+        """A vector of integer constants."""
+        kind = VectorType(IntegerType(width), [len(values)])
+        attribute = DenseIntOrFPElementsAttr.from_list(kind, list(values))
+        return self._constant(("vector", tuple(values), width), attribute)
+
+    def zeros(self, kind: VectorType) -> SSAValue:
+        """A vector of zeros of any element type."""
+        return self._constant(("zeros", kind), DenseIntOrFPElementsAttr.from_list(kind, [0]))
+
+    def _constant(self, key: Hashable, attribute: IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr) -> SSAValue:
+        root = self.levels[0]
+        if key not in root.values:
+            kind = attribute.type
+            root.values[key] = root.add(llvm.ConstantOp(attribute, kind))
+        return root.values[key]
+
+    # Index arithmetic.
+
+    def bind(self, expression: Expr) -> Expr:
+        """Put in the variables that have a value now."""
+        return bind(expression, self.known, self.extents)
+
+    def index(self, expression: Expr) -> SSAValue:
+        """The value of an index expression, as i64."""
+        return self._index(self.bind(expression))
+
+    def pointer(self, base: SSAValue, expression: Expr, element: Attribute) -> SSAValue:
+        """The address `expression` elements behind `base`."""
+        expression = self.bind(expression)
+        address = base
+        done: Terms = ()
+        for number, terms in self._by_level(expression):
+            done += terms
+            level = self.levels[number]
+            key = ("pointer", base, element, done)
+            if key not in level.values:
+                offset = self._sum(number, terms)
+                level.values[key] = level.add(
+                    llvm.GEPOp.from_mixed_indices(address, [offset], element),
+                )
+            address = level.values[key]
+        if not expression.constant:
+            return address
+        # A constant distance is part of the addressing mode: it needs no place of its own.
+        distance = expression.constant
+        index = distance if abs(distance) < 1 << 31 else self.integer(distance)
+        return self.emit(llvm.GEPOp.from_mixed_indices(address, [index], element))
+
+    def at_least_zero(self, constraints: Sequence[Expr]) -> SSAValue:
+        """Whether all expressions are at least zero (i1)."""
+        result: SSAValue | None = None
+        for constraint in constraints:
+            test = self.compare("sge", self.index(constraint), self.integer(0))
+            result = test if result is None else self.emit(llvm.AndOp(result, test))
+        assert result is not None
+        return result
+
+    def _index(self, expression: Expr) -> SSAValue:
+        total: SSAValue | None = None
+        done: Terms = ()
+        deepest = 0
+        for number, terms in self._by_level(expression):
+            done += terms
+            deepest = number
+            level = self.levels[number]
+            key = ("index", done)
+            if key not in level.values:
+                part = self._sum(number, terms)
+                level.values[key] = part if total is None else level.add(llvm.AddOp(total, part))
+            total = level.values[key]
+        if total is None:
+            return self.integer(expression.constant)
+        if not expression.constant:
+            return total
+        level = self.levels[deepest]
+        key = ("index", done, expression.constant)
+        if key not in level.values:
+            level.values[key] = level.add(llvm.AddOp(total, self.integer(expression.constant)))
+        return level.values[key]
+
+    def _by_level(self, expression: Expr) -> list[tuple[int, Terms]]:
+        """The terms of an expression by the level where they are known, outermost first."""
+        groups: dict[int, list[tuple[Atom, int]]] = {}
+        for term in expression.terms:
+            groups.setdefault(self._level(term[0]), []).append(term)
+        return [(number, tuple(groups[number])) for number in sorted(groups)]
+
+    def _level(self, atom: Atom) -> int:
+        if isinstance(atom, int):
+            return self.variables[atom][1]
+        return max(self.variables[v][1] for v in atom.numerator.variables())
+
+    def _sum(self, number: int, terms: Terms) -> SSAValue:
+        """The sum of terms, computed at a level."""
+        level = self.levels[number]
+        total: SSAValue | None = None
+        for atom, coefficient in terms:
+            value = self.variables[atom][0] if isinstance(atom, int) else self._quotient(level, atom.numerator, atom)
+            if coefficient != 1:
+                value = level.add(llvm.MulOp(value, self.integer(coefficient)))
+            total = value if total is None else level.add(llvm.AddOp(total, value))
+        assert total is not None
+        return total
+
+    def _quotient(self, level: Level, numerator: Expr, atom: Atom) -> SSAValue:
+        """`numerator floordiv divisor` by an unsigned division: the numerator is first made non-negative."""
+        assert not isinstance(atom, int)
+        if atom not in level.values:
+            low, _ = numerator.bounds(self.extents)
+            shift = max(0, -(low // atom.divisor))
+            quotient = level.add(
+                llvm.UDivOp(self._index(numerator + shift * atom.divisor), self.integer(atom.divisor)),
+            )
+            level.values[atom] = level.add(llvm.SubOp(quotient, self.integer(shift))) if shift else quotient
+        return level.values[atom]
+
+
+def suffix(kind: Attribute) -> str:
+    """The type as intrinsic names spell it: `f32`, `v16f32`, `p0`."""
+    match kind:
+        case VectorType():
+            return f"v{kind.get_shape()[0]}{suffix(kind.element_type)}"
+        case llvm.LLVMPointerType():
+            return "p0"
+        case _:
+            return str(kind)
+
+
+def value_type(dtype: str) -> Attribute:
+    """The type of a value of `dtype` in registers."""
+    return DTYPES[dtype]
+
+
+def memory_type(dtype: str) -> Attribute:
+    """The type of an element of `dtype` in memory: i1 takes a byte."""
+    return IntegerType(8) if dtype == "i1" else DTYPES[dtype]

@@ -1,0 +1,260 @@
+"""Operations whose conversion to llvmlite needs more than xDSL's converter offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
+
+from llvmlite import ir
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, VectorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pdojo.backends.llvm.code import suffix
+from pdojo.backends.llvm.convert_types import convert_type
+from pdojo.backends.llvm.ops import (
+    AddressesOp,
+    ExtractElementOp,
+    FCmpOp,
+    FPToSIOp,
+    FPToUIOp,
+    SelectOp,
+    StoreFenceOp,
+    UIToFPOp,
+)
+
+Values: TypeAlias = dict[SSAValue, Any]
+"""llvmlite values by SSA value."""
+
+
+class _Literal(ir.Constant):
+    """A constant written as LLVM spells it, which llvmlite would spell lane by lane, or with a type LLVM has dropped."""
+
+    def __init__(self, kind: ir.Type, text: str) -> None:
+        self.type = kind
+        self.constant = text
+
+    def _get_reference(self) -> str:
+        return self.constant
+
+    def _to_string(self) -> str:
+        return f"{self.type} {self.constant}"
+
+
+def _load(op: llvm.LoadOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
+    instruction = builder.load(values[op.ptr], typ=convert_type(op.dereferenced_value.type))
+    instruction.align = None if op.alignment is None else op.alignment.value.data
+    values[op.dereferenced_value] = instruction
+    return instruction
+
+
+def _store(op: llvm.StoreOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
+    instruction = builder.store(values[op.value], values[op.ptr])
+    instruction.align = None if op.alignment is None else op.alignment.value.data
+    return instruction
+
+
+def _alloca(op: llvm.AllocaOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
+    # A constant count in the instruction itself: only then is the frame of a fixed size.
+    instruction = builder.alloca(convert_type(op.elem_type), size=values[op.size])
+    instruction.align = 8 if op.alignment is None else op.alignment.value.data
+    # llvmlite would print the type of a typed pointer, which LLVM no longer knows.
+    instruction.type = ir.PointerType()
+    values[op.res] = instruction
+    return instruction
+
+
+def _address(op: llvm.GEPOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
+    dynamic = iter(op.ssa_indices)
+    indices = [
+        values[next(dynamic)] if index == llvm.GEP_USE_SSA_VAL else ir.IntType(32)(index)
+        for index in op.rawConstantIndices.iter_values()
+    ]
+    element = convert_type(op.elem_type)
+    instruction = ir.GEPInstr(builder.block, values[op.ptr], indices, op.inbounds is not None, source_etype=element, name="")
+    _insert(builder, instruction)
+    values[op.result] = instruction
+    return instruction
+
+
+class _Addresses(ir.Instruction):
+    """`getelementptr` with a vector of indices, which llvmlite's builder does not know."""
+
+    def __init__(self, parent: Any, pointer: Any, offsets: Any, element: ir.Type) -> None:
+        self.element = element
+        kind = ir.VectorType(ir.PointerType(), offsets.type.count)
+        super().__init__(parent, kind, "getelementptr", [pointer, offsets])
+
+    def descr(self, buf: list[str]) -> None:
+        """Print the instruction."""
+        pointer, offsets = self.operands
+        buf.append(
+            f"getelementptr {self.element}, {pointer.type} {pointer.get_reference()}, "
+            f"{offsets.type} {offsets.get_reference()}\n"
+        )
+
+
+def _addresses(op: AddressesOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
+    element = convert_type(op.element)
+    instruction = _Addresses(builder.block, values[op.pointer], values[op.offsets], element)
+    _insert(builder, instruction)
+    values[op.res] = instruction
+    return instruction
+
+
+def _insert(builder: ir.IRBuilder, instruction: ir.Instruction) -> None:
+    builder._insert(instruction)  # pyright: ignore[reportPrivateUsage]  # as xDSL does: there is no public way
+
+
+def _constant(op: llvm.ConstantOp, builder: ir.IRBuilder, values: Values) -> None:
+    kind = convert_type(op.result.type)
+    match op.value:
+        case DenseIntOrFPElementsAttr():
+            assert isinstance(op.result.type, VectorType)
+            element = op.result.type.element_type
+            numbers = [_bit(element, n) for n in op.value.get_values()]
+            values[op.result] = _vector(kind, convert_type(element), numbers)
+        case IntegerAttr() | FloatAttr():
+            values[op.result] = ir.Constant(kind, _bit(op.result.type, op.value.value.data))
+
+
+def _vector(kind: ir.Type, element: ir.Type, numbers: list[Any]) -> ir.Constant:
+    """A vector constant; one number in all lanes is written once, which LLVM also reads faster."""
+    texts = [ir.Constant(element, n).get_reference() for n in numbers]
+    if len(set(texts)) == 1:
+        return _Literal(kind, f"splat ({element} {texts[0]})")
+    return ir.Constant(kind, numbers)
+
+
+def _bit(kind: Attribute, number: Any) -> Any:
+    """i1 has the values 0 and 1; attributes hold true as -1."""
+    return number & 1 if str(kind) == "i1" else number
+
+
+def _undef(op: llvm.UndefOp, builder: ir.IRBuilder, values: Values) -> None:
+    values[op.res] = _Literal(convert_type(op.res.type), "undef")
+
+
+def _cast(opcode: str) -> Callable[[Operation, ir.IRBuilder, Values], ir.Instruction]:
+    def convert(op: Operation, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
+        source, kind = values[op.operands[0]], convert_type(op.results[0].type)
+        instruction = ir.CastInstr(builder.block, opcode, source, kind)
+        _insert(builder, instruction)
+        values[op.results[0]] = instruction
+        return instruction
+
+    return convert
+
+
+def _call(builder: ir.IRBuilder, name: str, arguments: list[Any], result: ir.Type, **options: Any) -> ir.Instruction:
+    signature = ir.FunctionType(result, [a.type for a in arguments])
+    known = builder.module.globals.get(name)
+    function = ir.Function(builder.module, signature, name=name) if known is None else known
+    return builder.call(function, arguments, **options)
+
+
+def _intrinsic(op: llvm.CallIntrinsicOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
+    arguments = [values[a] for a in op.args]
+    result = ir.VoidType() if op.ress is None else convert_type(op.ress.type)
+    flags = [f.value for f in op.fastmathFlags.data]
+    instruction = _call(builder, op.intrin.data, arguments, result, fastmath=flags)
+    alignment = op.attributes.get("alignment")
+    if isinstance(alignment, IntegerAttr):
+        facts = ir.ArgumentAttributes()
+        facts.align = alignment.value.data
+        cast(Any, instruction).arg_attributes[_pointer_position(op)] = facts
+    if op.ress is not None:
+        values[op.ress] = instruction
+    return instruction
+
+
+def _pointer_position(op: llvm.CallIntrinsicOp) -> int:
+    """The argument that holds the address or addresses."""
+    return next(k for k, a in enumerate(op.args) if suffix(a.type).endswith("p0"))
+
+
+def _named(name: str) -> Callable[[Operation, ir.IRBuilder, Values], ir.Instruction]:
+    """An operation that is an intrinsic, mangled by the type of its result."""
+
+    def convert(op: Operation, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
+        kind = op.results[0].type
+        arguments = [values[a] for a in op.operands]
+        instruction = _call(builder, f"{name}.{suffix(kind)}", arguments, convert_type(kind))
+        values[op.results[0]] = instruction
+        return instruction
+
+    return convert
+
+
+def _negate(op: llvm.FNegOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
+    instruction = builder.fneg(values[op.arg], flags=[f.value for f in op.fastmathFlags.data])
+    values[op.res] = instruction
+    return instruction
+
+
+def _compare(op: FCmpOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
+    predicate = op.predicate.data
+    operator = {"eq": "==", "gt": ">", "ge": ">=", "lt": "<", "le": "<=", "ne": "!="}.get(predicate[1:], predicate)
+    compare = builder.fcmp_ordered if predicate.startswith("o") else builder.fcmp_unordered
+    instruction = compare(operator, values[op.lhs], values[op.rhs])
+    values[op.res] = instruction
+    return instruction
+
+
+def _select(op: SelectOp, builder: ir.IRBuilder, values: Values) -> None:
+    values[op.res] = builder.select(values[op.cond], values[op.lhs], values[op.rhs])
+
+
+def _extract(op: ExtractElementOp, builder: ir.IRBuilder, values: Values) -> None:
+    values[op.res] = builder.extract_element(values[op.vector], values[op.index])
+
+
+def _fence(op: StoreFenceOp, builder: ir.IRBuilder, values: Values) -> None:
+    builder.fence("seq_cst")
+
+
+def _reference(op: llvm.AddressOfOp, builder: ir.IRBuilder, values: Values) -> None:
+    function = builder.module.get_global(op.global_name.string_value())
+    values[op.result] = _Literal(ir.PointerType(), function.get_reference())
+
+
+def _invoke(op: llvm.CallOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
+    assert op.callee is not None
+    function = builder.module.get_global(op.callee.string_value())
+    instruction = builder.call(function, [values[a] for a in op.args])
+    if op.returned is not None:
+        values[op.returned] = instruction
+    return instruction
+
+
+CONVERSIONS: dict[type[Operation], Callable[[Any, ir.IRBuilder, Values], ir.Instruction | None]] = {
+    llvm.LoadOp: _load,
+    llvm.StoreOp: _store,
+    llvm.AllocaOp: _alloca,
+    llvm.GEPOp: _address,
+    llvm.ConstantOp: _constant,
+    llvm.UndefOp: _undef,
+    llvm.BitcastOp: _cast("bitcast"),
+    llvm.FPExtOp: _cast("fpext"),
+    llvm.FPTruncOp: _cast("fptrunc"),
+    llvm.SIToFPOp: _cast("sitofp"),
+    UIToFPOp: _cast("uitofp"),
+    FPToSIOp: _cast("fptosi"),
+    FPToUIOp: _cast("fptoui"),
+    llvm.FNegOp: _negate,
+    llvm.FMAOp: _named("llvm.fma"),
+    llvm.FSqrtOp: _named("llvm.sqrt"),
+    llvm.FAbsOp: _named("llvm.fabs"),
+    llvm.FFloorOp: _named("llvm.floor"),
+    llvm.FCeilOp: _named("llvm.ceil"),
+    llvm.FCopySignOp: _named("llvm.copysign"),
+    llvm.CallIntrinsicOp: _intrinsic,
+    llvm.CallOp: _invoke,
+    llvm.AddressOfOp: _reference,
+    AddressesOp: _addresses,
+    FCmpOp: _compare,
+    SelectOp: _select,
+    ExtractElementOp: _extract,
+    StoreFenceOp: _fence,
+}
+"""Conversions by operation, tried before xDSL's."""

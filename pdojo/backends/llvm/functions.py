@@ -1,0 +1,262 @@
+"""Leaf functions as LLVM operations, the same for scalars and for vectors of lanes.
+
+Every operation rounds to its element type. f16 and bf16 are computed in f32 and rounded back, which is exact for
+`+ - * / sqrt` because f32 has more than twice their precision; fused products go through f64 for the same reason.
+What the dialect leaves undefined (division by zero, shifts beyond the width, conversions out of range) gives the
+results that the reference interpreter gives, so that nothing traps, also not in a lane that is masked off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import FixedBitwidthType, IntegerType
+from xdsl.ir import Attribute, SSAValue
+
+from pdojo.backends.llvm.code import FunctionCode, suffix, value_type
+from pdojo.backends.llvm.ops import (
+    ExtractElementOp,
+    FCmpOp,
+    SelectOp,
+    UIToFPOp,
+    element_type,
+    lanes,
+    with_lanes,
+)
+from pdojo.backends.llvm.vectors import splat_constant
+from pdojo.dialect.functions import is_float
+
+_FLOAT_BINARY: dict[str, Callable[[SSAValue, SSAValue], llvm.AbstractFloatArithOp]] = {
+    "addf": llvm.FAddOp,
+    "subf": llvm.FSubOp,
+    "mulf": llvm.FMulOp,
+    "divf": llvm.FDivOp,
+    "remf": llvm.FRemOp,
+}
+_INTEGER_BINARY: dict[str, Callable[[SSAValue, SSAValue], llvm.ArithmeticBinOperation | llvm.ArithmeticBinOpOverflow]]
+_INTEGER_BINARY = {
+    "addi": llvm.AddOp,
+    "subi": llvm.SubOp,
+    "muli": llvm.MulOp,
+    "andi": llvm.AndOp,
+    "xori": llvm.XOrOp,
+    "ori": llvm.OrOp,
+}
+_FLOAT_INTRINSICS = {
+    "maximumf": "llvm.maximum",
+    "minimumf": "llvm.minimum",
+    "maxnumf": "llvm.maxnum",
+    "minnumf": "llvm.minnum",
+    "absf": "llvm.fabs",
+    "ceil": "llvm.ceil",
+    "floor": "llvm.floor",
+    "roundeven": "llvm.roundeven",
+    "trunc": "llvm.trunc",
+    "sqrt": "llvm.sqrt",
+    "copysign": "llvm.copysign",
+    "fma": "llvm.fma",
+}
+_INTEGER_INTRINSICS = {"maxsi": "llvm.smax", "maxui": "llvm.umax", "minsi": "llvm.smin", "minui": "llvm.umin"}
+_DIVISIONS = ("divsi", "divui", "remsi", "remui", "floordivsi")
+_SHIFTS = ("shli", "shrsi", "shrui")
+
+
+def apply(code: FunctionCode, function: str, operands: Sequence[SSAValue], dtypes: Sequence[str], result: str) -> SSAValue:
+    """The value of `function`, in the element type `result`; operands all scalars or all vectors of one length."""
+    dialect, _, name = function.partition(".")
+    if name in _CASTS:
+        return _CASTS[name](code, operands[0], value_type(result))
+    if name == "select":
+        return code.emit(SelectOp(operands[0], operands[1], operands[2]))
+    if name.startswith("cmpi."):
+        return code.compare(name[5:], operands[0], operands[1])
+    if name.startswith("cmpf."):
+        widened = [_widen(code, o, d) for o, d in zip(operands, dtypes, strict=True)]
+        return code.emit(FCmpOp(name[5:], widened[0], widened[1]))
+    if not is_float(result):
+        return _integer(code, name, operands)
+    if result in ("f16", "bf16"):
+        wide = "f64" if name == "fma" else "f32"
+        widened = [convert_float(code, o, value_type(wide)) for o in operands]
+        return convert_float(code, _float(code, dialect, name, widened), value_type(result))
+    return _float(code, dialect, name, operands)
+
+
+def fused(code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue, dtype: str) -> SSAValue:
+    """`x * y + z`, rounded once."""
+    return apply(code, "math.fma", (x, y, z), (dtype,) * 3, dtype)
+
+
+def convert_float(code: FunctionCode, value: SSAValue, target: Attribute) -> SSAValue:
+    """A float of another width."""
+    source = element_type(value)
+    assert isinstance(source, FixedBitwidthType)
+    assert isinstance(target, FixedBitwidthType)
+    if source == target:
+        return value
+    operation = llvm.FPExtOp if source.bitwidth < target.bitwidth else llvm.FPTruncOp
+    return code.emit(operation(value, with_lanes(target, lanes(value))))
+
+
+def from_integer(code: FunctionCode, value: SSAValue, dtype: str, *, signed: bool = True) -> SSAValue:
+    """An integer as a float of `dtype`; bf16 goes through f64, which holds every i32."""
+    between = value_type("f64" if dtype == "bf16" else dtype)
+    operation = llvm.SIToFPOp if signed else UIToFPOp
+    return convert_float(code, code.emit(operation(value, with_lanes(between, lanes(value)))), value_type(dtype))
+
+
+def _widen(code: FunctionCode, value: SSAValue, dtype: str) -> SSAValue:
+    return convert_float(code, value, value_type("f32")) if dtype in ("f16", "bf16") else value
+
+
+def _float(code: FunctionCode, dialect: str, name: str, operands: Sequence[SSAValue]) -> SSAValue:
+    if name in _FLOAT_BINARY:
+        return code.emit(_FLOAT_BINARY[name](operands[0], operands[1]))
+    if name == "negf":
+        return code.emit(llvm.FNegOp(operands[0]))
+    if name in _FLOAT_INTRINSICS:
+        return code.intrinsic(_FLOAT_INTRINSICS[name], operands, operands[0].type)
+    from pdojo.backends.llvm.math import emit_math
+
+    return emit_math(f"{dialect}.{name}", operands, code.builder())
+
+
+def _integer(code: FunctionCode, name: str, operands: Sequence[SSAValue]) -> SSAValue:
+    if name in _INTEGER_BINARY:
+        return code.emit(_INTEGER_BINARY[name](operands[0], operands[1]))
+    if name in _INTEGER_INTRINSICS:
+        return code.intrinsic(_INTEGER_INTRINSICS[name], operands, operands[0].type)
+    if name in _DIVISIONS:
+        return _division(code, name, operands[0], operands[1])
+    if name in _SHIFTS:
+        return _shift(code, name, operands[0], operands[1])
+    assert name == "absi", name
+    wraps = code.integer(0, 1)
+    return code.emit(
+        llvm.CallIntrinsicOp(f"llvm.abs.{suffix(operands[0].type)}", [operands[0], wraps], [operands[0].type])
+    )
+
+
+def _division(code: FunctionCode, name: str, dividend: SSAValue, divisor: SSAValue) -> SSAValue:
+    """Integer division that cannot trap: by zero it gives 0 and leaves the dividend; the least number by -1 wraps."""
+    kind = dividend.type
+    zero, one = splat_constant(code, 0, kind), splat_constant(code, 1, kind)
+    by_zero = code.compare("eq", divisor, zero)
+    signed = name in ("divsi", "remsi", "floordivsi")
+    unsafe = by_zero
+    negates = by_zero
+    if signed:
+        negates = code.compare("eq", divisor, splat_constant(code, -1, kind))
+        unsafe = code.emit(llvm.OrOp(by_zero, negates))
+    safe = code.emit(SelectOp(unsafe, one, divisor))
+    if name in ("remsi", "remui"):
+        remainder = code.emit((llvm.SRemOp if signed else llvm.URemOp)(dividend, safe))
+        # The remainder by 1 is 0, which is that by -1 too.
+        return code.emit(SelectOp(by_zero, dividend, remainder))
+    quotient = code.emit((llvm.SDivOp if signed else llvm.UDivOp)(dividend, safe))
+    if name == "floordivsi":
+        quotient = _floor(code, quotient, dividend, safe)
+    if signed:
+        quotient = code.emit(SelectOp(negates, code.emit(llvm.SubOp(zero, dividend)), quotient))
+    return code.emit(SelectOp(by_zero, zero, quotient))
+
+
+def _floor(code: FunctionCode, quotient: SSAValue, dividend: SSAValue, divisor: SSAValue) -> SSAValue:
+    """A quotient rounded to zero, rounded down instead: one less where the remainder and the divisor differ in sign."""
+    zero = splat_constant(code, 0, dividend.type)
+    remainder = code.emit(llvm.SubOp(dividend, code.emit(llvm.MulOp(quotient, divisor))))
+    inexact = code.compare("ne", remainder, zero)
+    opposite = code.compare("slt", code.emit(llvm.XOrOp(remainder, divisor)), zero)
+    lower = code.emit(llvm.AndOp(inexact, opposite))
+    less = code.emit(llvm.SubOp(quotient, splat_constant(code, 1, dividend.type)))
+    return code.emit(SelectOp(lower, less, quotient))
+
+
+def _shift(code: FunctionCode, name: str, value: SSAValue, amount: SSAValue) -> SSAValue:
+    """A shift where an amount of the width or more shifts everything out."""
+    kind = value.type
+    element = element_type(value)
+    assert isinstance(element, IntegerType)
+    width = element.width.data
+    if width == 1:
+        return _shift_bit(code, name, value, amount)
+    fits = code.compare("ult", amount, splat_constant(code, width, kind))
+    if name == "shrsi":
+        return code.emit(llvm.AShrOp(value, code.emit(SelectOp(fits, amount, splat_constant(code, width - 1, kind)))))
+    zero = splat_constant(code, 0, kind)
+    bounded = code.emit(SelectOp(fits, amount, zero))
+    shifted = code.emit((llvm.ShlOp if name == "shli" else llvm.LShrOp)(value, bounded))
+    return code.emit(SelectOp(fits, shifted, zero))
+
+
+def _shift_bit(code: FunctionCode, name: str, value: SSAValue, amount: SSAValue) -> SSAValue:
+    """A shift of one bit by 0 or by 1 (or more)."""
+    if name == "shrsi":
+        return value
+    return code.emit(SelectOp(amount, splat_constant(code, 0, value.type), value))
+
+
+# Casts
+
+
+def _extend_float(code: FunctionCode, value: SSAValue, target: Attribute) -> SSAValue:
+    return convert_float(code, value, target)
+
+
+def _float_from(*, signed: bool) -> Callable[[FunctionCode, SSAValue, Attribute], SSAValue]:
+    def cast(code: FunctionCode, value: SSAValue, target: Attribute) -> SSAValue:
+        return from_integer(code, value, str(target), signed=signed)
+
+    return cast
+
+
+def _float_to(name: str) -> Callable[[FunctionCode, SSAValue, Attribute], SSAValue]:
+    def cast(code: FunctionCode, value: SSAValue, target: Attribute) -> SSAValue:
+        value = _widen(code, value, str(element_type(value)))
+        kind = with_lanes(target, lanes(value))
+        return code.emit(llvm.CallIntrinsicOp(f"{name}.{suffix(kind)}.{suffix(value.type)}", [value], [kind]))
+
+    return cast
+
+
+def _resize(code: FunctionCode, value: SSAValue, target: Attribute, *, signed: bool) -> SSAValue:
+    source = element_type(value)
+    assert isinstance(source, IntegerType)
+    assert isinstance(target, IntegerType)
+    kind = with_lanes(target, lanes(value))
+    if source.width.data > target.width.data:
+        return code.emit(llvm.TruncOp(value, kind))
+    return code.emit((llvm.SExtOp if signed else llvm.ZExtOp)(value, kind))
+
+
+def _bitcast(code: FunctionCode, value: SSAValue, target: Attribute) -> SSAValue:
+    return code.emit(llvm.BitcastOp(value, with_lanes(target, lanes(value))))
+
+
+_CASTS: dict[str, Callable[[FunctionCode, SSAValue, Attribute], SSAValue]] = {
+    "extf": _extend_float,
+    "truncf": _extend_float,
+    "sitofp": _float_from(signed=True),
+    "uitofp": _float_from(signed=False),
+    "fptosi": _float_to("llvm.fptosi.sat"),
+    "fptoui": _float_to("llvm.fptoui.sat"),
+    "extsi": lambda code, value, target: _resize(code, value, target, signed=True),
+    "extui": lambda code, value, target: _resize(code, value, target, signed=False),
+    "trunci": lambda code, value, target: _resize(code, value, target, signed=False),
+    "bitcast": _bitcast,
+}
+
+
+def fused_chain(code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue, mask: SSAValue | None, dtype: str) -> SSAValue:
+    """`z` after adding the products of all lanes one by one, each step rounded once; masked lanes are left out."""
+    count = lanes(x)
+    assert count is not None
+    for lane in range(count):
+        place = code.integer(lane, 32)
+        step = fused(code, code.emit(ExtractElementOp(x, place)), code.emit(ExtractElementOp(y, place)), z, dtype)
+        if mask is not None:
+            step = code.emit(SelectOp(code.emit(ExtractElementOp(mask, place)), step, z))
+        z = step
+    return z
+

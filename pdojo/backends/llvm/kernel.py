@@ -1,0 +1,258 @@
+"""One kernel as functions of the llvm dialect: its own, and one per parallel scope that the OpenMP runtime calls.
+
+The kernel's function takes a pointer per interface array, a pointer to the workspace, and the number of threads (i32).
+The workspace holds the shared heap buffers, then one part per thread for the private ones; its sizes are attributes of
+the function, for whoever calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, SymbolRefAttr, UnitAttr, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from pdojo.backends.llvm.code import POINTER, FunctionCode, memory_type
+from pdojo.backends.llvm.control import Budget, NestCode
+from pdojo.backends.llvm.memory import Reach
+from pdojo.backends.llvm.ops import StoreFenceOp
+from pdojo.backends.llvm.placement import ALIGNMENT, Home, Placement, Plan, plan_memory
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.nest import Buffer, Index, Nest, Scope
+
+SHARED_BYTES, THREAD_BYTES = "pdojo.shared_bytes", "pdojo.thread_bytes"
+"""Attributes of a kernel's function: bytes of workspace, and further bytes per thread."""
+RUNTIME: dict[str, llvm.LLVMFunctionType] = {
+    "GOMP_parallel": llvm.LLVMFunctionType([POINTER, POINTER, i32, i32]),
+    "omp_get_num_threads": llvm.LLVMFunctionType([], i32),
+    "omp_get_thread_num": llvm.LLVMFunctionType([], i32),
+}
+"""Functions of the OpenMP runtime that parallel scopes use."""
+
+
+def runtime_declarations() -> list[llvm.FuncOp]:
+    """Declarations of the OpenMP runtime."""
+    return [llvm.FuncOp(n, t, llvm.LinkageAttr("external")) for n, t in RUNTIME.items()]
+
+
+def lower_kernel(nest: Nest) -> tuple[list[llvm.FuncOp], bool]:
+    """The functions of a kernel, its own last, and whether they call the OpenMP runtime.
+
+    Raises LoweringError for mappings and memories that a CPU lacks, and for what the hints and locations ask in vain.
+    """
+    lowering = _KernelLowering(nest, plan_memory(nest))
+    own = lowering.lower()
+    return [*lowering.threads, own], bool(lowering.threads)
+
+
+@dataclass(eq=False)
+class _KernelLowering:
+    nest: Nest
+    plan: Plan
+    threads: list[llvm.FuncOp] = field(default_factory=list[llvm.FuncOp])
+    budget: Budget = field(default_factory=Budget)
+
+    def lower(self) -> llvm.FuncOp:
+        """The kernel's own function."""
+        interface = [b for b in self.nest.buffers if b.op is None]
+        code = FunctionCode(self.nest.name, [*([POINTER] * len(interface)), POINTER, i32])
+        *arrays, self.workspace, self.thread_count = code.arguments
+        for value, buffer in zip(arrays, interface, strict=True):
+            value.name_hint = buffer.names[0]
+        self.workspace.name_hint, self.thread_count.name_hint = "workspace", "threads"
+        reach = Reach(code, self.plan)
+        for buffer, placement in self.plan.placements.items():
+            self._settle(reach, buffer, placement)
+        NestCode(reach, self._parallel, self.budget).nodes(self.nest.children)
+        function = _finish(reach, "external")
+        function.properties["arg_attrs"] = self._facts(interface)
+        function.attributes[SHARED_BYTES] = IntegerAttr(self.plan.shared_bytes, 64)
+        function.attributes[THREAD_BYTES] = IntegerAttr(self.plan.thread_bytes, 64)
+        return function
+
+    def _facts(self, interface: Sequence[Buffer]) -> ArrayAttr[DictionaryAttr]:
+        """What callers guarantee of each argument: no aliasing, alignment, size."""
+        facts: list[DictionaryAttr] = []
+        for buffer in interface:
+            placement = self.plan.placements[buffer]
+            facts.append(_pointer_facts(placement.alignment, placement.layout.size_bytes))
+        facts.append(_pointer_facts(ALIGNMENT, 0))
+        facts.append(DictionaryAttr({}))
+        return ArrayAttr(facts)
+
+    def _settle(self, reach: Reach, buffer: Buffer, placement: Placement) -> None:
+        """Give a buffer its address in the kernel's own function."""
+        code = reach.code
+        root = code.levels[0]
+        match placement.home:
+            case Home.ARGUMENT:
+                reach.bases[buffer] = code.arguments[placement.position]
+            case Home.WORKSPACE:
+                reach.bases[buffer] = root.add(_displaced(code.arguments[-2], placement.position))
+            case Home.THREAD:
+                # Outside of parallel scopes, the first thread's part serves.
+                offset = self.plan.shared_bytes + placement.position
+                reach.bases[buffer] = root.add(_displaced(code.arguments[-2], offset))
+            case Home.FRAME:
+                if None in placement.owners:
+                    _frame(reach, buffer, placement)
+
+    # Parallel scopes
+
+    def _parallel(self, outer: NestCode, scope: Scope, low: SSAValue, high: SSAValue) -> None:
+        """A parallel scope: a function for its share of the iterations, called by every thread of the team."""
+        code = outer.reach.code
+        buffers = self._captured(outer.reach, scope)
+        variables = sorted(_used(scope) & code.variables.keys())
+        values = [outer.reach.bases[b] for b in buffers]
+        values += [self.workspace] if self.plan.thread_bytes else []
+        values += [low, high, *(code.variables[v][0] for v in variables)]
+        name = f"{self.nest.name}.parallel{len(self.threads)}"
+        placeholder = llvm.FuncOp(name, llvm.LLVMFunctionType([POINTER]))
+        self.threads.append(placeholder)
+        position = len(self.threads) - 1
+        self.threads[position] = self._thread_function(name, outer, scope, buffers, variables)
+        _call_team(code, name, values, self.thread_count)
+
+    def _captured(self, reach: Reach, scope: Scope) -> list[Buffer]:
+        """The buffers whose address the threads need to be told."""
+        used = dict.fromkeys(a.array.buffer for leaf in scope.leaves for a in leaf.accesses)
+        return [
+            b
+            for b in used
+            if b in reach.bases and self.plan.placements[b].home is not Home.THREAD and not self._owned(b, scope)
+        ]
+
+    def _owned(self, buffer: Buffer, scope: Scope) -> bool:
+        placement = self.plan.placements[buffer]
+        return placement.home is Home.FRAME and scope in placement.owners
+
+    def _thread_function(
+        self, name: str, outer: NestCode, scope: Scope, buffers: list[Buffer], variables: list[int]
+    ) -> llvm.FuncOp:
+        code = FunctionCode(name, [POINTER])
+        code.known = dict(outer.reach.code.known)
+        code.extents = outer.reach.code.extents[:-1]
+        reach = Reach(code, self.plan)
+        slot = _Slots(code)
+        for buffer in buffers:
+            reach.bases[buffer] = slot.next(POINTER)
+        workspace = slot.next(POINTER) if self.plan.thread_bytes else None
+        low, high = slot.next(i64), slot.next(i64)
+        for variable in variables:
+            code.variables[variable] = (slot.next(i64), 0)
+        root = code.levels[0]
+        thread = root.add(llvm.SExtOp(root.add(llvm.CallOp("omp_get_thread_num", return_type=i32)), i64))
+        team = root.add(llvm.SExtOp(root.add(llvm.CallOp("omp_get_num_threads", return_type=i32)), i64))
+        if workspace is not None:
+            self._settle_thread(reach, scope, workspace, thread)
+        for buffer, placement in self.plan.placements.items():
+            if self._owned(buffer, scope):
+                _frame(reach, buffer, placement)
+        first, last = _share(code, low, high, thread, team)
+        inner = NestCode(reach, outer.parallel, self.budget, scope)
+        inner.chunk(scope, first, last)
+        return _finish(reach, "internal")
+
+    def _settle_thread(self, reach: Reach, scope: Scope, workspace: SSAValue, thread: SSAValue) -> None:
+        """Addresses of the buffers of which each thread has a copy in the workspace."""
+        code = reach.code
+        root = code.levels[0]
+        offset = root.add(llvm.MulOp(thread, code.integer(self.plan.thread_bytes)))
+        part = root.add(llvm.GEPOp.from_mixed_indices(workspace, [offset], memory_type("i8")))
+        used = {a.array.buffer for leaf in scope.leaves for a in leaf.accesses}
+        for buffer, placement in self.plan.placements.items():
+            if placement.home is Home.THREAD and buffer in used:
+                reach.bases[buffer] = root.add(_displaced(part, self.plan.shared_bytes + placement.position))
+
+
+@dataclass(eq=False)
+class _Slots:
+    """The values that a thread function finds behind its argument, 8 bytes each, in order."""
+
+    code: FunctionCode
+    count: int = 0
+
+    def next(self, kind: Attribute) -> SSAValue:
+        root = self.code.levels[0]
+        address = self.code.arguments[0]
+        if self.count:
+            address = root.add(llvm.GEPOp.from_mixed_indices(address, [self.count], i64))
+        self.count += 1
+        return root.add(llvm.LoadOp(address, kind, 8))
+
+
+def _call_team(code: FunctionCode, name: str, values: Sequence[SSAValue], threads: SSAValue) -> None:
+    root = code.levels[0]
+    record = root.add(llvm.AllocaOp(code.integer(len(values)), i64, 8))
+    for position, value in enumerate(values):
+        address = record
+        if position:
+            address = code.emit(llvm.GEPOp.from_mixed_indices(record, [position], i64))
+        code.do(llvm.StoreOp(value, address, 8))
+    function = code.emit(llvm.AddressOfOp(SymbolRefAttr(name), POINTER))
+    code.do(llvm.CallOp("GOMP_parallel", function, record, threads, code.integer(0, 32)))
+
+
+def _share(
+    code: FunctionCode, low: SSAValue, high: SSAValue, thread: SSAValue, team: SSAValue
+) -> tuple[SSAValue, SSAValue]:
+    """The contiguous part of `low..high` that a thread runs: from `n * thread / team` to `n * (thread + 1) / team`."""
+    count = code.emit(llvm.SubOp(high, low))
+    following = code.emit(llvm.AddOp(thread, code.integer(1)))
+    ends: list[SSAValue] = []
+    for number in (thread, following):
+        part = code.emit(llvm.UDivOp(code.emit(llvm.MulOp(count, number)), team))
+        ends.append(code.emit(llvm.AddOp(low, part)))
+    return ends[0], ends[1]
+
+
+def _frame(reach: Reach, buffer: Buffer, placement: Placement) -> None:
+    """A buffer in the frame of the function under construction."""
+    code = reach.code
+    kind = llvm.LLVMArrayType(placement.layout.size, memory_type(buffer.dtype))
+    reach.bases[buffer] = code.levels[0].add(llvm.AllocaOp(code.integer(1), kind, placement.alignment))
+    reach.framed.add(buffer)
+
+
+def _displaced(base: SSAValue, offset: int) -> llvm.GEPOp:
+    return llvm.GEPOp.from_mixed_indices(base, [offset], memory_type("i8"))
+
+
+def _pointer_facts(alignment: int, size: int) -> DictionaryAttr:
+    facts: dict[str, Attribute] = {
+        "llvm.noalias": UnitAttr(),
+        "llvm.noundef": UnitAttr(),
+        "llvm.align": IntegerAttr(alignment, 64),
+    }
+    if size:
+        facts["llvm.nonnull"] = UnitAttr()
+        facts["llvm.dereferenceable"] = IntegerAttr(size, 64)
+    return DictionaryAttr(facts)
+
+
+def _used(scope: Scope) -> set[int]:
+    """The depths of the induction variables that the code of a scope reads."""
+    expressions: list[Expr] = []
+    pending: list[Scope] = [scope]
+    while pending:
+        current = pending.pop()
+        expressions.extend(current.guard)
+        pending.extend(c for c in current.children if isinstance(c, Scope))
+    for leaf in scope.leaves:
+        expressions.extend(e for a in leaf.accesses for e in a.index)
+        expressions.extend(i.expression for i in leaf.inputs if isinstance(i, Index))
+    return {v for e in expressions for v in e.variables()}
+
+
+def _finish(reach: Reach, linkage: str) -> llvm.FuncOp:
+    """End the function: a fence if it stored past the caches, and a return."""
+    code = reach.code
+    if reach.fence:
+        code.do(StoreFenceOp())
+    code.do(llvm.ReturnOp())
+    kinds = [a.type for a in code.arguments]
+    return llvm.FuncOp(code.name, llvm.LLVMFunctionType(kinds), llvm.LinkageAttr(linkage), body=code.region)
+

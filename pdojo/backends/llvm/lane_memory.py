@@ -1,0 +1,179 @@
+"""Loads and stores of vectors: contiguous, reversed, strided, masked."""
+
+from __future__ import annotations
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import SSAValue
+
+from pdojo.backends.llvm.code import memory_type, suffix
+from pdojo.backends.llvm.memory import Place, Reach, annotate, from_memory, to_memory
+from pdojo.backends.llvm.ops import AddressesOp, ExtractElementOp
+from pdojo.backends.llvm.vectors import index_lanes, reverse, splat
+from pdojo.backends.nest_walk import Lanes, lanes_of
+from pdojo.dialect.affine import Expr, const
+from pdojo.dialect.functions import byte_width
+from pdojo.errors import LoweringError
+
+WIDEST_STORE = 64
+"""Bytes of the widest store; longer vectors are stored in pieces."""
+
+
+def load_lanes(reach: Reach, place: Place, depth: int, mask: SSAValue | None) -> SSAValue:
+    """The elements of all lanes, as a vector; lanes outside of the mask are 0."""
+    code = reach.code
+    shape = lanes_of(place.index, depth, code.extents)
+    dtype = place.buffer.dtype
+    if shape.uniform:
+        return splat(code, reach.load(Place(place.access, place.leaf, shape.base)), code.extents[depth])
+    if shape.stride in (1, -1):
+        return from_memory(code, _load_contiguous(reach, place, shape, mask), dtype)
+    _refuse_streams(place, "its lanes are not contiguous")
+    reach.prefetch(place, shape.base if shape.offsets else place.index.substitute({depth: const(0)}, code.extents))
+    if place.buffer in reach.framed and mask is None and shape.offsets is not None:
+        return from_memory(code, _load_apart(reach, place, shape.base, shape.offsets), dtype)
+    kind = VectorType(memory_type(dtype), [code.extents[depth]])
+    pointers, alignment = _pointers(reach, place, shape, depth)
+    name = f"llvm.masked.gather.{suffix(kind)}.v{code.extents[depth]}p0"
+    active = _all_lanes(reach, depth) if mask is None else mask
+    op = llvm.CallIntrinsicOp(name, [pointers, active, code.zeros(kind)], [kind])
+    annotate(op, place, alignment=alignment)
+    return from_memory(code, code.emit(op), dtype)
+
+
+def store_lanes(reach: Reach, place: Place, value: SSAValue, depth: int, mask: SSAValue | None) -> None:
+    """Write the elements of all lanes that the mask leaves; where lanes coincide, the last one stays."""
+    code = reach.code
+    shape = lanes_of(place.index, depth, code.extents)
+    value = to_memory(code, value, place.buffer.dtype)
+    if shape.stride in (1, -1):
+        _store_contiguous(reach, place, shape, value, mask)
+        return
+    _refuse_streams(place, "its lanes are not contiguous")
+    if place.buffer in reach.framed and mask is None and shape.offsets is not None:
+        _store_apart(reach, place, shape.base, shape.offsets, value)
+        return
+    pointers, alignment = _pointers(reach, place, shape, depth)
+    name = f"llvm.masked.scatter.{suffix(value.type)}.v{code.extents[depth]}p0"
+    active = _all_lanes(reach, depth) if mask is None else mask
+    op = llvm.CallIntrinsicOp(name, [value, pointers, active], [])
+    annotate(op, place, alignment=alignment)
+    code.do(op)
+
+
+def _start(shape: Lanes) -> Expr:
+    """The lowest element that contiguous lanes touch."""
+    assert shape.offsets is not None
+    return shape.base + min(shape.offsets)
+
+
+def _load_contiguous(reach: Reach, place: Place, shape: Lanes, mask: SSAValue | None) -> SSAValue:
+    code = reach.code
+    assert shape.offsets is not None
+    start = _start(shape)
+    reach.prefetch(place, start)
+    alignment = reach.alignment(place, start)
+    pointer = reach.pointer(place, start)
+    kind = VectorType(memory_type(place.buffer.dtype), [len(shape.offsets)])
+    backwards = shape.stride == -1 and len(shape.offsets) > 1
+    if mask is None:
+        if place.streams:
+            _check_streams(reach, place, start, len(shape.offsets))
+        op = llvm.LoadOp(pointer, kind, alignment)
+        annotate(op, place, nontemporal=place.streams)
+    else:
+        _refuse_streams(place, "it is masked by a guard")
+        mask = reverse(code, mask) if backwards else mask
+        rest = code.zeros(kind)
+        op = llvm.CallIntrinsicOp(f"llvm.masked.load.{suffix(kind)}.p0", [pointer, mask, rest], [kind])
+        annotate(op, place, alignment=alignment)
+    value = code.emit(op)
+    return reverse(code, value) if backwards else value
+
+
+def _store_contiguous(reach: Reach, place: Place, shape: Lanes, value: SSAValue, mask: SSAValue | None) -> None:
+    code = reach.code
+    assert shape.offsets is not None
+    start = _start(shape)
+    alignment = reach.alignment(place, start)
+    pointer = reach.pointer(place, start)
+    if shape.stride == -1 and len(shape.offsets) > 1:
+        value = reverse(code, value)
+        mask = None if mask is None else reverse(code, mask)
+    if mask is not None:
+        _refuse_streams(place, "it is masked by a guard")
+        op = llvm.CallIntrinsicOp(f"llvm.masked.store.{suffix(value.type)}.p0", [value, pointer, mask], [])
+        annotate(op, place, alignment=alignment)
+        code.do(op)
+        return
+    if place.streams:
+        _check_streams(reach, place, start, len(shape.offsets))
+        reach.fence = True
+    op = llvm.StoreOp(value, pointer, alignment, nontemporal=place.streams)
+    annotate(op, place)
+    code.do(op)
+
+
+def _load_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...]) -> SSAValue:
+    """Lanes of an array in the frame, one by one, so that it can become registers."""
+    code = reach.code
+    element = memory_type(place.buffer.dtype)
+    vector = code.emit(llvm.UndefOp(VectorType(element, [len(offsets)])))
+    for lane, offset in enumerate(offsets):
+        index = base + offset
+        op = llvm.LoadOp(reach.pointer(place, index), element, reach.alignment(place, index))
+        annotate(op, place)
+        vector = code.emit(llvm.InsertElementOp(vector, code.emit(op), code.integer(lane, 32)))
+    return vector
+
+
+def _store_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...], value: SSAValue) -> None:
+    code = reach.code
+    for lane, offset in enumerate(offsets):
+        index = base + offset
+        element = code.emit(ExtractElementOp(value, code.integer(lane, 32)))
+        op = llvm.StoreOp(element, reach.pointer(place, index), reach.alignment(place, index))
+        annotate(op, place)
+        code.do(op)
+
+
+def _pointers(reach: Reach, place: Place, shape: Lanes, depth: int) -> tuple[SSAValue, int]:
+    """One address per lane, and the alignment of all of them."""
+    code = reach.code
+    element = memory_type(place.buffer.dtype)
+    if shape.offsets is None:
+        offsets = index_lanes(code, place.index, depth)
+        addresses = code.emit(AddressesOp(reach.bases[place.buffer], offsets, element))
+        return addresses, byte_width(place.buffer.dtype)
+    base = reach.pointer(place, shape.base)
+    addresses = code.emit(AddressesOp(base, code.vector_constant(shape.offsets, 64), element))
+    return addresses, byte_width(place.buffer.dtype)
+
+
+def _all_lanes(reach: Reach, depth: int) -> SSAValue:
+    return reach.code.vector_constant([-1] * reach.code.extents[depth], 1)
+
+
+def _refuse_streams(place: Place, reason: str) -> None:
+    if place.streams:
+        raise LoweringError(f"{place} cannot bypass the caches: {reason}; remove the hint 'nontemporal'")
+
+
+def _check_streams(reach: Reach, place: Place, start: Expr, count: int) -> None:
+    """A vector that bypasses the caches must be aligned to its own size."""
+    needed = min(WIDEST_STORE, count * byte_width(place.buffer.dtype))
+    if needed & (needed - 1):
+        _refuse_streams(place, f"a vector of {needed} bytes is no power of two")
+    known = reach.alignment(place, start)
+    if known >= needed:
+        return
+    base = reach.placement(place.buffer).alignment
+    if base < needed:
+        cause = f"'{place.access.array.name}' is only known to be aligned to {base}: declare its alignment {needed}"
+    else:
+        cause = f"the array is aligned to {base}, but the strides of the access are not multiples of {needed} bytes"
+    raise LoweringError(
+        f"{place} cannot bypass the caches: its vectors of {needed} bytes must be aligned to {needed}, and {cause}"
+    )
+
+

@@ -1,0 +1,149 @@
+"""Loads and stores of single array elements, with the facts that the optimiser needs: alignment, and what may alias."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
+from xdsl.ir import Operation, SSAValue
+
+from pdojo.backends.llvm.code import FunctionCode, memory_type, value_type
+from pdojo.backends.llvm.ops import element_type, lanes, with_lanes
+from pdojo.backends.llvm.placement import Placement, Plan
+from pdojo.backends.llvm.vectors import splat_constant
+from pdojo.backends.nest_walk import address, known_alignment, spell
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Access, Buffer, Leaf
+from pdojo.errors import LoweringError
+
+PREFETCH_READ, KEEP_CLOSE, DATA = 0, 3, 1
+"""Arguments of `llvm.prefetch`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """What an access touches, at the current point of the code."""
+
+    access: Access
+    leaf: Leaf
+    index: Expr
+    """Distance from the start of the buffer, in elements; variables with known values are put in."""
+
+    @property
+    def buffer(self) -> Buffer:
+        """The buffer accessed."""
+        return self.access.array.buffer
+
+    @property
+    def streams(self) -> bool:
+        """Whether the access is hinted to bypass the caches."""
+        return "nontemporal" in self.access.hints.data
+
+    def __str__(self) -> str:
+        return spell(self.access, self.leaf.chain)
+
+
+@dataclass(eq=False)
+class Reach:
+    """The memory that the function under construction can reach."""
+
+    code: FunctionCode
+    plan: Plan
+    bases: dict[Buffer, SSAValue] = field(default_factory=dict[Buffer, SSAValue])
+    """Address of the first element, per buffer."""
+    framed: set[Buffer] = field(default_factory=set[Buffer])
+    """Buffers in the frame of this function."""
+    fence: bool = False
+    """Whether the function stores past the caches, so that it must end with a fence."""
+
+    def placement(self, buffer: Buffer) -> Placement:
+        """The home of a buffer."""
+        return self.plan.placements[buffer]
+
+    def place(self, access: Access, leaf: Leaf) -> Place:
+        """Resolve an access; registers must be indexed by constants (and lanes)."""
+        index = self.code.bind(address(access, self.placement(access.array.buffer).layout, leaf.chain))
+        place = Place(access, leaf, index)
+        if access.array.buffer.memory is Memory.REGISTER:
+            self._check_register(place)
+        return place
+
+    def _check_register(self, place: Place) -> None:
+        if place.buffer not in self.framed:
+            raise LoweringError(
+                f"{place}: '{place.access.array.name}' is in registers, which another thread cannot reach"
+            )
+        lane = {s.depth for s in place.leaf.chain if s.mapping.value == "v"}
+        moving = sorted(place.index.variables() - lane)
+        if moving:
+            listed = ", ".join(f"{{{d}}}" for d in moving)
+            raise LoweringError(
+                f"{place}: '{place.access.array.name}' is in registers, which only constants can index, but the index uses "
+                f"{listed}; unroll that scope or move the buffer to the stack"
+            )
+
+    def pointer(self, place: Place, index: Expr) -> SSAValue:
+        """The address of the element `index` of the buffer."""
+        return self.code.pointer(self.bases[place.buffer], index, memory_type(place.buffer.dtype))
+
+    def alignment(self, place: Place, index: Expr) -> int:
+        """Bytes that are sure to divide that address."""
+        placement = self.placement(place.buffer)
+        return known_alignment(index, byte_width(place.buffer.dtype), placement.alignment)
+
+    def load(self, place: Place) -> SSAValue:
+        """The element, in its element type."""
+        self.prefetch(place, place.index)
+        pointer = self.pointer(place, place.index)
+        op = llvm.LoadOp(pointer, memory_type(place.buffer.dtype), self.alignment(place, place.index))
+        annotate(op, place, nontemporal=place.streams)
+        return from_memory(self.code, self.code.emit(op), place.buffer.dtype)
+
+    def store(self, place: Place, value: SSAValue) -> None:
+        """Write the element."""
+        pointer = self.pointer(place, place.index)
+        value = to_memory(self.code, value, place.buffer.dtype)
+        alignment = self.alignment(place, place.index)
+        op = llvm.StoreOp(value, pointer, alignment, nontemporal=place.streams)
+        self.fence |= place.streams
+        annotate(op, place)
+        self.code.do(op)
+
+    def prefetch(self, place: Place, index: Expr) -> None:
+        """Ask for the line that lies the hinted distance (in bytes) behind the access."""
+        hint = place.access.hints.data.get("prefetch")
+        if hint is None:
+            return
+        assert isinstance(hint, IntegerAttr)
+        code = self.code
+        address = self.pointer(place, index)
+        ahead = code.emit(llvm.GEPOp.from_mixed_indices(address, [code.integer(hint.value.data)], memory_type("i8")))
+        kind = [code.integer(a, 32) for a in (PREFETCH_READ, KEEP_CLOSE, DATA)]
+        code.do(llvm.CallIntrinsicOp("llvm.prefetch.p0", [ahead, *kind], []))
+
+
+def annotate(op: Operation, place: Place, *, nontemporal: bool = False, alignment: int | None = None) -> None:
+    """Attach what the conversion to LLVM turns into metadata: the alias scope of the buffer, and hints."""
+    op.attributes["alias_scope"] = StringAttr(place.buffer.names[0])
+    if nontemporal:
+        op.attributes["nontemporal"] = UnitAttr()
+    if alignment is not None:
+        op.attributes["alignment"] = IntegerAttr(alignment, 64)
+
+
+def from_memory(code: FunctionCode, value: SSAValue, dtype: str) -> SSAValue:
+    """A loaded value in its element type: i1 is a byte in memory, true where it is not 0."""
+    if dtype != "i1":
+        return value
+    return code.compare("ne", value, splat_constant(code, 0, value.type))
+
+
+def to_memory(code: FunctionCode, value: SSAValue, dtype: str) -> SSAValue:
+    """A value in the form that is stored."""
+    if dtype != "i1":
+        return value
+    assert element_type(value) == value_type("i1")
+    return code.emit(llvm.ZExtOp(value, with_lanes(memory_type(dtype), lanes(value))))

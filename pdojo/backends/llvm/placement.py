@@ -1,0 +1,147 @@
+"""Where each buffer lives when a kernel runs on a CPU: the caller's memory, workspace, or a function's stack frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from pdojo.backends.nest_walk import Layout, describe, layout_of, spell
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.nest import Buffer, Leaf, Nest, Scope
+from pdojo.dialect.storage import accesses_of, private_scope
+from pdojo.errors import LoweringError
+
+ALIGNMENT = 64
+"""Bytes to which all memory that is not the caller's is aligned: a cache line, and the widest vector."""
+FRAME_LIMIT = 1 << 20
+"""Most bytes of arrays in one stack frame; threads may have stacks of 2 MiB."""
+
+
+class Home(Enum):
+    """Whose memory a buffer takes."""
+
+    ARGUMENT = auto()
+    """The caller's array."""
+    WORKSPACE = auto()
+    """Memory that comes with the call, shared by all threads."""
+    THREAD = auto()
+    """Memory that comes with the call, one part per thread."""
+    FRAME = auto()
+    """The stack frame of a function; registers where only constants index it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The home of one buffer."""
+
+    home: Home
+    layout: Layout
+    alignment: int
+    """Bytes that are sure to divide the address of the first element."""
+    position: int = 0
+    """Number of the argument, or offset in bytes."""
+    owners: tuple[Scope | None, ...] = ()
+    """For frames: the parallel scopes whose function has a copy; None for the kernel's own function."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The homes of all buffers and the workspace that a call needs."""
+
+    placements: dict[Buffer, Placement]
+    shared_bytes: int
+    thread_bytes: int
+    """Bytes for each thread, behind the shared ones."""
+
+
+def plan_memory(nest: Nest) -> Plan:
+    """Give every buffer a home.
+
+    Raises LoweringError for memory that a CPU lacks, frames that are too large, and values that would have to pass
+    from one parallel scope to another through a copy that belongs to a thread.
+    """
+    placements: dict[Buffer, Placement] = {}
+    shared = thread = arguments = 0
+    frames: dict[Scope | None, int] = {}
+    for buffer in nest.buffers:
+        layout = layout_of(nest, buffer)
+        if buffer.op is None:
+            placements[buffer] = Placement(Home.ARGUMENT, layout, buffer.alignment, arguments)
+            arguments += 1
+            continue
+        private = private_scope(nest, buffer) is not None
+        groups = _groups(nest, buffer)
+        if private:
+            _check_flow(buffer, groups)
+        if buffer.memory is Memory.SHARED:
+            raise LoweringError(f"buffer '{buffer.names[0]}': a CPU has no shared memory; use heap or stack")
+        if buffer.memory is not Memory.HEAP or all(buffer.reuse):
+            owners = _owners(groups, private=private)
+            placements[buffer] = Placement(Home.FRAME, layout, ALIGNMENT, 0, owners)
+            for owner in owners:
+                frames[owner] = frames.get(owner, 0) + layout.size_bytes
+        elif private:
+            placements[buffer] = Placement(Home.THREAD, layout, ALIGNMENT, thread)
+            thread += _rounded(layout.size_bytes)
+        else:
+            placements[buffer] = Placement(Home.WORKSPACE, layout, ALIGNMENT, shared)
+            shared += _rounded(layout.size_bytes)
+    for total in frames.values():
+        if total > FRAME_LIMIT:
+            raise LoweringError(_too_large(total, placements))
+    # A line of distance keeps one thread's copies off the lines that its neighbour prefetches.
+    return Plan(placements, shared, thread + ALIGNMENT if thread else 0)
+
+
+def parallel_ancestor(leaf: Leaf) -> Scope | None:
+    """The parallel scope that a statement runs in."""
+    return next((s for s in leaf.chain if s.mapping is Mapping.PARALLEL), None)
+
+
+def _groups(nest: Nest, buffer: Buffer) -> dict[Scope | None, list[Leaf]]:
+    """The statements that use a buffer, by the parallel scope that they run in, in textual order."""
+    groups: dict[Scope | None, list[Leaf]] = {}
+    for leaf, _ in accesses_of(nest, buffer):
+        groups.setdefault(parallel_ancestor(leaf), []).append(leaf)
+    return groups
+
+
+def _check_flow(buffer: Buffer, groups: dict[Scope | None, list[Leaf]]) -> None:
+    """Each thread's copy dies with its parallel scope, so each must begin with a write."""
+    if len(groups) < 2:
+        return
+    for scope, leaves in groups.items():
+        first = leaves[0]
+        if first.accumulate is not None or any(a.array.buffer is buffer for a in first.reads):
+            access = next(a for a in (*first.reads, first.output) if a.array.buffer is buffer)
+            place = "outside of parallel scopes" if scope is None else f"in {describe(scope)}"
+            raise LoweringError(
+                f"{spell(access, first.chain)} is read {place}, but '{access.array.name}' has a reused dimension that a "
+                f"parallel scope indexes: each thread has its own copy, which ends with that scope; "
+                f"materialize the dimension"
+            )
+
+
+def _owners(groups: dict[Scope | None, list[Leaf]], *, private: bool) -> tuple[Scope | None, ...]:
+    if private:
+        return tuple(groups)
+    scopes = list(groups)
+    # A frame that belongs to a parallel scope ends with it, so the scope must not run again and find its values gone.
+    if len(scopes) == 1 and scopes[0] is not None and scopes[0].parent is None:
+        return (scopes[0],)
+    return (None,)
+
+
+def _rounded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _too_large(total: int, placements: dict[Buffer, Placement]) -> str:
+    framed = ((b, p) for b, p in placements.items() if p.home is Home.FRAME)
+    listed = _listed(f"{b.names[0]} ({p.layout.size_bytes} bytes)" for b, p in framed)
+    return f"a stack frame would take {total} bytes, more than {FRAME_LIMIT}: {listed}; move the largest to the heap"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,66 @@
+"""Vectors in the llvm dialect: splats, lane numbers, masks."""
+
+from __future__ import annotations
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, VectorType, i32
+from xdsl.ir import Attribute, SSAValue
+
+from pdojo.backends.llvm.code import FunctionCode
+from pdojo.backends.llvm.ops import lanes
+from pdojo.dialect.affine import Atom, Expr
+
+
+def splat(code: FunctionCode, value: SSAValue, count: int) -> SSAValue:
+    """A vector with `value` in every lane."""
+    kind = VectorType(value.type, [count])
+    empty = code.emit(llvm.UndefOp(kind))
+    first = code.emit(llvm.InsertElementOp(empty, value, code.integer(0, 32)))
+    return code.emit(llvm.ShuffleVectorOp(first, empty, DenseArrayBase.from_list(i32, [0] * count), kind))
+
+
+def splat_constant(code: FunctionCode, value: int, kind: Attribute) -> SSAValue:
+    """An integer constant of type `kind`, in every lane where that is a vector."""
+    count = lanes(kind)
+    element = kind.element_type if isinstance(kind, VectorType) else kind
+    assert isinstance(element, IntegerType)
+    width = element.width.data
+    return code.integer(value, width) if count is None else code.vector_constant([value] * count, width)
+
+
+def reverse(code: FunctionCode, vector: SSAValue) -> SSAValue:
+    """The lanes in opposite order."""
+    count = lanes(vector)
+    assert count is not None
+    mask = DenseArrayBase.from_list(i32, list(range(count - 1, -1, -1)))
+    return code.emit(llvm.ShuffleVectorOp(vector, vector, mask, vector.type))
+
+
+def index_lanes(code: FunctionCode, expression: Expr, depth: int) -> SSAValue:
+    """The values of an index expression for all lanes of the vector scope at `depth`, as i64."""
+    extent = code.extents[depth]
+    shared = [t for t in expression.terms if not _varies(t[0], depth)]
+    total = splat(code, code.index(Expr(expression.constant, tuple(shared))), extent)
+    for atom, coefficient in expression.terms:
+        if not _varies(atom, depth):
+            continue
+        part = _atom_lanes(code, atom, depth)
+        if coefficient != 1:
+            part = code.emit(llvm.MulOp(part, splat_constant(code, coefficient, part.type)))
+        total = code.emit(llvm.AddOp(total, part))
+    return total
+
+
+def _varies(atom: Atom, depth: int) -> bool:
+    return atom == depth if isinstance(atom, int) else atom.numerator.uses(depth)
+
+
+def _atom_lanes(code: FunctionCode, atom: Atom, depth: int) -> SSAValue:
+    if isinstance(atom, int):
+        return code.vector_constant(range(code.extents[depth]), 64)
+    # An unsigned division of a numerator that is first made non-negative.
+    low, _ = atom.numerator.bounds(code.extents)
+    shift = max(0, -(low // atom.divisor))
+    numerator = index_lanes(code, atom.numerator + shift * atom.divisor, depth)
+    quotient = code.emit(llvm.UDivOp(numerator, splat_constant(code, atom.divisor, numerator.type)))
+    return code.emit(llvm.SubOp(quotient, splat_constant(code, shift, quotient.type))) if shift else quotient

@@ -1,0 +1,164 @@
+"""What every backend needs to know of a nest before it prints code: addresses, alignment, lanes, loop bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingABC
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+
+from pdojo.dialect.affine import Div, Expr, const, floordiv, var
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Access, Buffer, Nest, Scope
+from pdojo.dialect.storage import physical_index, physical_shape
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How one copy of a buffer lies in memory, in row-major order."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In elements."""
+    element_bytes: int
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of one copy."""
+        return self.size * self.element_bytes
+
+
+def layout_of(nest: Nest, buffer: Buffer) -> Layout:
+    """The layout of one copy of `buffer` (of one thread's, where it is private)."""
+    shape = physical_shape(nest, buffer)
+    strides = [1] * len(shape)
+    for dimension in range(len(shape) - 2, -1, -1):
+        strides[dimension] = strides[dimension + 1] * shape[dimension + 1]
+    return Layout(shape, tuple(strides), byte_width(buffer.dtype))
+
+
+def address(access: Access, layout: Layout, chain: Sequence[Scope]) -> Expr:
+    """Distance of the accessed element from the start of its buffer, in elements."""
+    total = const(0)
+    for index, stride in zip(physical_index(access, chain), layout.strides, strict=True):
+        total = total + index * stride
+    return total
+
+
+def bind(expression: Expr, known: MappingABC[int, int], extents: Sequence[int]) -> Expr:
+    """Put in the variables whose values are known; `extents` are those of all enclosing scopes."""
+    used = [d for d in expression.variables() if d in known] if known else []
+    if not used:
+        return expression
+    return expression.substitute({d: const(known[d]) for d in used}, extents)
+
+
+def known_alignment(expression: Expr, element_bytes: int, base: int) -> int:
+    """The largest power of two of bytes that is sure to divide the address `base + element_bytes * expression`."""
+    divisor = gcd(base, expression.constant * element_bytes)
+    for _, coefficient in expression.terms:
+        divisor = gcd(divisor, coefficient * element_bytes)
+    return divisor & -divisor
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """How an expression runs over the lanes of a vector scope: `base + offsets[lane]`."""
+
+    base: Expr
+    """The part that all lanes share."""
+    offsets: tuple[int, ...] | None
+    """Per lane; None where they depend on other variables: then `base` is the expression itself."""
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all lanes have one value."""
+        return self.offsets is not None and not any(self.offsets)
+
+    @property
+    def stride(self) -> int | None:
+        """The distance between lanes where it is one number."""
+        if self.offsets is None:
+            return None
+        step = self.offsets[1] if len(self.offsets) > 1 else 1
+        return step if all(o == k * step for k, o in enumerate(self.offsets)) else None
+
+
+def lanes_of(expression: Expr, depth: int, extents: Sequence[int]) -> Lanes:
+    """Split off the lanes of the vector scope at `depth`."""
+    extent = extents[depth]
+    if not expression.uses(depth):
+        return Lanes(expression, (0,) * extent)
+    shared = Expr(expression.constant, tuple(t for t in expression.terms if not _atom_uses(t[0], depth)))
+    varying = expression - shared
+    if varying.variables() == {depth}:
+        values = [0] * (depth + 1)
+        offsets: list[int] = []
+        for lane in range(extent):
+            values[depth] = lane
+            offsets.append(varying.evaluate(values))
+        first = offsets[0]
+        return Lanes(shared + first, tuple(o - first for o in offsets))
+    return Lanes(expression, None)
+
+
+def _atom_uses(atom: int | Div, depth: int) -> bool:
+    return atom == depth if isinstance(atom, int) else atom.numerator.uses(depth)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBounds:
+    """The guard of a scope, sorted by how it can be checked. The scope runs over `max(lows) <= i < min(highs)`."""
+
+    outer: tuple[Expr, ...]
+    """`e >= 0` that do not use the own variable: decided before the scope."""
+    lows: tuple[Expr, ...]
+    highs: tuple[Expr, ...]
+    inner: tuple[Expr, ...]
+    """`e >= 0` that use the own variable inside a division: decided in each iteration."""
+
+
+def loop_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
+    """Turn the guard of a scope into bounds of its variable wherever that is linear in it."""
+    outer: list[Expr] = []
+    lows: list[Expr] = []
+    highs: list[Expr] = []
+    inner: list[Expr] = []
+    for constraint in scope.guard:
+        factor = constraint.coefficient(scope.depth)
+        rest = constraint - var(scope.depth) * factor
+        if rest.uses(scope.depth):
+            inner.append(constraint)
+        elif factor == 0:
+            outer.append(constraint)
+        elif factor < 0:
+            # rest - f * i >= 0  iff  i <= rest floordiv f
+            highs.append(floordiv(rest, -factor, extents) + 1)
+        else:
+            # rest + f * i >= 0  iff  i >= ceil(-rest / f) = -(rest floordiv f)
+            lows.append(-floordiv(rest, factor, extents))
+    return LoopBounds(tuple(outer), tuple(lows), tuple(highs), tuple(inner))
+
+
+def decided(constraint: Expr, extents: Sequence[int]) -> bool | None:
+    """Whether `constraint >= 0` holds everywhere (True), nowhere (False), or depends (None)."""
+    low, high = constraint.bounds(extents)
+    return True if low >= 0 else False if high < 0 else None
+
+
+def spell(access: Access, chain: Sequence[Scope]) -> str:
+    """The access as the notation spells it, for messages: `x[{0},{1}*16+{2}]`."""
+    index = ",".join(e.render(lambda d: f"{{{d}}}") for e in access.index)
+    return f"{access.array.name}[{index}]"
+
+
+def describe(scope: Scope) -> str:
+    """A scope as messages name it: what it writes, its depth, extent and mapping."""
+    written = ", ".join(dict.fromkeys(leaf.output.array.name for leaf in scope.leaves)) or "nothing"
+    suffix = "" if scope.mapping.value == "seq" else f":{scope.mapping.value}"
+    return f"the scope '{scope.extent}{suffix}' at depth {scope.depth} around the writes of {written}"

@@ -1,0 +1,91 @@
+"""The OpenMP runtime that parallel scopes run on: found, never bundled, and one only per process."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from pdojo.errors import LoweringError
+
+FUNCTIONS = ("GOMP_parallel", "omp_get_num_threads", "omp_get_thread_num")
+"""What compiled kernels call."""
+_SONAMES = ("libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so", "libomp.dylib")
+_STEMS = ("libgomp", "libomp", "libiomp5")
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A loaded OpenMP runtime."""
+
+    path: str
+    library: ctypes.CDLL
+
+    def address(self, function: str) -> int:
+        """The address of one of its functions."""
+        return ctypes.cast(getattr(self.library, function), ctypes.c_void_p).value or 0
+
+    def max_threads(self) -> int:
+        """How many threads a parallel region gets by default (`OMP_NUM_THREADS`, or the processors)."""
+        return int(self.library.omp_get_max_threads())
+
+
+@lru_cache(maxsize=1)
+def runtime() -> Runtime:
+    """The OpenMP runtime of this process.
+
+    One that is loaded already comes first (PyTorch's before others), so that there are not two teams of threads; then
+    the system's; then one that an installed package brings. Raises LoweringError where there is none.
+    """
+    for candidate in _candidates():
+        found = _load(candidate)
+        if found is not None:
+            return found
+    raise LoweringError(
+        "no OpenMP runtime found, which parallel scopes (:p) need; install one (libgomp1 on Debian and Ubuntu, libgomp on "
+        "Fedora, or the Python package intel-openmp), or take the mapping back (unmap)"
+    )
+
+
+def _load(candidate: str) -> Runtime | None:
+    try:
+        library = ctypes.CDLL(candidate)
+        complete = all(hasattr(library, f) for f in FUNCTIONS)
+    except OSError:
+        return None
+    return Runtime(candidate, library) if complete else None
+
+
+def _candidates() -> Iterator[str]:
+    loaded = _loaded()
+    yield from sorted(loaded, key=lambda path: "torch" not in path)
+    yield from _SONAMES
+    yield from _packaged()
+
+
+def _is_runtime(path: Path) -> bool:
+    return path.name.split(".")[0].split("-")[0] in _STEMS
+
+
+def _loaded() -> list[str]:
+    """Runtimes that are part of this process."""
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return []
+    paths = dict.fromkeys(line.split(maxsplit=5)[5] for line in lines if "/lib" in line and ".so" in line)
+    return [p for p in paths if _is_runtime(Path(p))]
+
+
+def _packaged() -> Iterator[str]:
+    """Runtimes that installed packages bring: `torch/lib`, `<package>.libs`, and the prefix of intel-openmp."""
+    site = Path(sysconfig.get_path("platlib"))
+    folders = [site / "torch" / "lib", *sorted(site.glob("*.libs")), Path(sys.prefix) / "lib"]
+    for folder in folders:
+        for path in sorted(folder.glob("lib*omp*")):
+            if _is_runtime(path):
+                yield str(path)
