@@ -32,6 +32,11 @@ def _reduction(site: Scope) -> Leaf | None:
     return None if any(e.uses(site.depth) for e in leaf.output.index) else leaf
 
 
+def _part_ids(identifier: str) -> list[str]:
+    """Identifiers of the scopes (initialising, outer, inner, combining) and of the two new ops."""
+    return [f"{identifier}.{part}" for part in ("z", "o", "i", "f", "zop", "fop")]
+
+
 @dataclass(frozen=True)
 class SplitReduction(Transformation[Scope]):
     """Accumulate into `size` private partial results first, which are combined at the end.
@@ -105,10 +110,10 @@ class SplitReduction(Transformation[Scope]):
             name += "_"
         return name
 
-    def _ids(self, site: Scope, leaf: Leaf) -> list[str]:
+    def _ids(self, site: Scope) -> list[str]:
         if self.ids:
             return self.ids.split(" ")
-        return [*(f"{site.id}.{k}" for k in "zoif"), f"{leaf.id}.z", f"{leaf.id}.f"]
+        return _part_ids(site.id)
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Declare the partial results; initialise, accumulate and combine them."""
@@ -117,7 +122,7 @@ class SplitReduction(Transformation[Scope]):
         assert leaf.accumulate is not None
         depth, outside = site.depth, chain_ops(site)
         partial = self._declare(program, leaf, rewriter)
-        zero_id, outer_id, inner_id, final_id, zero_op, final_op = self._ids(site, leaf)
+        zero_id, outer_id, inner_id, final_id, zero_op, final_op = self._ids(site)
         zero, final, inner = ScopeOp(self.size, id=zero_id), ScopeOp(self.size, id=final_id), ScopeOp(self.size, id=inner_id)
         outer = ScopeOp(-(-site.extent // self.size), id=outer_id)
         rewriter.insert([zero, outer, final], InsertPoint.before(site.op))
@@ -172,7 +177,7 @@ class SplitReduction(Transformation[Scope]):
         """Merge the partial results."""
         leaf = _reduction(site)
         assert leaf is not None
-        ids = self._ids(site, leaf)
+        ids = self._ids(site)
         identifier = "" if ids[1] == f"{site.id}.o" else site.id
         return MergeReduction(identifier).as_move(f"%{ids[1]}")
 
@@ -272,7 +277,7 @@ class MergeReduction(Transformation[Scope]):
         assert buffer.op is not None
         identifier = self._identifier(program, parts)
         ids = [parts.zero.id, site.id, parts.inner.id, parts.final.id, parts.start.id, parts.combine.id]
-        natural = [*(f"{identifier}.{k}" for k in "zoif"), f"{parts.step.id}.z", f"{parts.step.id}.f"]
+        natural = _part_ids(identifier)
         return SplitReduction(
             parts.inner.extent,
             into=buffer.names[0],

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.ops import KernelOp
@@ -30,13 +31,15 @@ class Skipped:
 class Game:
     """A state of the game: the initial kernel, the program now, and the trace between them.
 
-    The kernel that is passed in is copied and brought into canonical form; it is never changed.
+    The kernel that is passed in is copied and brought into canonical form; it is never changed. Raises InvalidKernel
+    where it is not valid: from a program without meaning no move could keep it.
     """
 
     def __init__(self, kernel: KernelOp, machine: Machine) -> None:
         initial = kernel.clone()
         canonicalize(initial)
         self.programs = [Program(initial, machine)]
+        validate(self.program)
         """The program before the first move and after each."""
         self.trace = Trace(initial.sym_name.data, machine.name)
         self.inverses: list[Move] = []

@@ -14,7 +14,7 @@ from pdojo.dialect.analysis.lanes import known_alignment
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Leaf
+from pdojo.dialect.nest import Access, Leaf, Scope
 from pdojo.dialect.ops import hints_attr
 from pdojo.dialect.verify import describe_access
 from pdojo.transforms.base import Reason, Transformation
@@ -30,14 +30,20 @@ def _in_memory(access: Access) -> bool:
     return access.array.buffer.memory is Memory.HEAP
 
 
+def _whole_lines(leaf: Leaf, lanes: Scope) -> bool:
+    """Whether the store writes whole vectors at addresses known to be aligned to them, as the instruction needs."""
+    size = lanes.extent * byte_width(leaf.output.array.dtype)
+    return not lanes.guard and known_alignment(leaf.output, leaf, lanes) % size == 0
+
+
 @dataclass(frozen=True)
 class Hint(Transformation[Leaf]):
     """Set a hint on an access: 0 is the output, 1 the first array that is read, and so on.
 
     16:v y[{0}] = x[{0}]  -->  16:v y[{0}]!nontemporal = x[{0}]
 
-    `nontemporal` bypasses the caches on a store of an aligned vector; `prefetch` with `value` bytes fetches ahead of a
-    load.
+    `nontemporal` bypasses the caches on a plain store (backends need an aligned vector for it); `prefetch` with `value`
+    bytes fetches ahead of a load.
     """
 
     name: ClassVar[str] = "hint"
@@ -55,7 +61,7 @@ class Hint(Transformation[Leaf]):
             for number, access in enumerate(leaf.accesses):
                 if not _in_memory(access):
                     continue
-                if number == 0 and NONTEMPORAL not in access.hints.data:
+                if number == 0 and NONTEMPORAL not in access.hints.data and _whole_lines(leaf, leaf.parent):
                     yield leaf, cls(NONTEMPORAL)
                 elif number and PREFETCH not in access.hints.data:
                     yield from ((leaf, cls(PREFETCH, number, distance)) for distance in PREFETCH_DISTANCES)
@@ -69,27 +75,12 @@ class Hint(Transformation[Leaf]):
         access = site.accesses[self.access]
         if self.kind in access.hints.data:
             return Reason(f"{describe_access(access)} has the hint already")
-        if not _in_memory(access):
-            return Reason(f"'{access.array.name}' is not on the heap")
-        if self.kind == PREFETCH:
-            if self.access == 0 or self.value < 1:
-                return Reason("a prefetch needs a read access (access=1 ...) and a distance in bytes (value=...)")
-            return None
-        return self._nontemporal(site, access)
-
-    def _nontemporal(self, site: Leaf, access: Access) -> Reason | None:
-        if self.access != 0 or site.accumulate is not None or self.value != -1:
+        if access.array.buffer.memory is Memory.REGISTER:
+            return Reason(f"'{access.array.name}' is in registers")
+        if self.kind == PREFETCH and (self.access == 0 or self.value < 1):
+            return Reason("a prefetch needs a read access (access=1 ...) and a distance in bytes (value=...)")
+        if self.kind == NONTEMPORAL and (self.access != 0 or site.accumulate is not None or self.value != -1):
             return Reason("only plain stores are non-temporal (access=0, no value)")
-        lanes = site.parent
-        if lanes is None or lanes.mapping is not Mapping.VECTOR or lanes.guard:
-            return Reason("only stores of whole vectors are non-temporal")
-        needed = lanes.extent * byte_width(access.array.dtype)
-        known = known_alignment(access, site, lanes)
-        if known % needed:
-            return Reason(
-                f"the vector store {describe_access(access)} must be aligned to {needed} bytes, but only {known} are known; "
-                f"declare the alignment of '{access.array.name}'"
-            )
         return None
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:

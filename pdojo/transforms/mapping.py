@@ -15,6 +15,7 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, MappingAttr, Memory, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, byte_width
 from pdojo.dialect.nest import Access, Leaf, Scope
+from pdojo.dialect.storage import physical_index
 from pdojo.dialect.verify import describe_access, describe_scope
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
@@ -229,8 +230,8 @@ class Unmap(Transformation[Scope]):
             return Reason(f"{describe_scope(site)} is not mapped")
         for leaf in site.leaves:
             for access in leaf.accesses:
-                in_register = access.array.buffer.memory is Memory.REGISTER
-                if in_register and any(e.uses(site.depth) for e in access.index):
+                in_register = site.mapping is Mapping.UNROLL and access.array.buffer.memory is Memory.REGISTER
+                if in_register and any(e.uses(site.depth) for e in physical_index(access, leaf.chain)):
                     return Reason(f"'{access.array.name}' is in registers, which only constants index")
         return storage_reason(program, site, Mapping.SEQUENTIAL)
 

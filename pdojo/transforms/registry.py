@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pdojo.errors import IllegalMove
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
 
-AnyTransformation: TypeAlias = Transformation[Any]
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
+
+    from pdojo.transforms.base import Transformation
+    from pdojo.transforms.move import Move
+
+AnyTransformation: TypeAlias = "Transformation[Any]"
 
 _MODULES = {
     "join_scopes": ("structure", "JoinScopes"),
@@ -44,11 +48,24 @@ TRANSFORMATION_NAMES: tuple[str, ...] = tuple(_MODULES)
 def transformation(name: str) -> type[AnyTransformation]:
     """The transformation of that name. Raises IllegalMove with a suggestion where there is none."""
     if name not in _MODULES:
+        from difflib import get_close_matches
+
         close = get_close_matches(name.replace("-", "_"), _MODULES, 1)
         hint = f"; did you mean '{close[0]}'?" if close else f"; known are {', '.join(_MODULES)}"
         raise IllegalMove(f"unknown move '{name}'{hint}")
     module, attribute = _MODULES[name]
     return getattr(import_module(f"pdojo.transforms.{module}"), attribute)
+
+
+def pass_factory(name: str) -> Callable[[], type[ModulePass]]:
+    """How to get the pass of a transformation, for lazy registration with xDSL."""
+
+    def load() -> type[ModulePass]:
+        from pdojo.transforms.passes import pass_for
+
+        return pass_for(name)
+
+    return load
 
 
 def instantiate(move: Move) -> AnyTransformation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from xdsl.pattern_rewriter import PatternRewriter
@@ -177,8 +177,6 @@ class SetLocation(Transformation[Array]):
 
 def _reflagged(buffer: Buffer, flags: tuple[bool, ...]) -> Buffer:
     """The buffer as it would be with other reuse flags."""
-    from dataclasses import replace
-
     return replace(buffer, reuse=flags)
 
 
@@ -188,7 +186,7 @@ def room(program: Program, wanted: Buffer, present: Buffer, memory: Memory) -> R
     if memory not in limits:
         return None
     nest = program.nest
-    if memory is Memory.REGISTER and (problem := register_problem(nest, present)) is not None:
+    if memory is Memory.REGISTER and (problem := register_problem(nest, present, reuse=wanted.reuse)) is not None:
         return Reason(problem)
     others = sum(physical_bytes(nest, b) for b in nest.buffers if b.memory is memory and b is not present)
     needed = others + _bytes(program, wanted, present)

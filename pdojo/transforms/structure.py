@@ -353,7 +353,10 @@ class SwapScopes(Transformation[Scope]):
             return _carried("a dependence would be turned round", conflict)
         if site.mapping.is_threaded:
             private = private_buffers(program, site)
-            conflict = program.conflict(leaves, leaves, (*outside, EQUAL, BEFORE), racing=True, only=private)
+            relation = (*outside, EQUAL, BEFORE)
+            conflict = program.conflict(
+                leaves, leaves, relation, racing=True, touches=program.elements, only=private
+            )
             if conflict is not None:
                 return _carried("a private copy keeps its value over iterations of the inner scope", conflict)
         return None

@@ -79,3 +79,18 @@ def _interval(expression: Expr, extents: Sequence[int]) -> tuple[int, int] | Non
             return None
         reach += coefficient * (extents[atom] - 1)
     return expression.constant, expression.constant + reach - 1
+
+
+def fills(writer: Leaf, write: Access) -> bool:
+    """Whether an unguarded write certainly covers its whole array: each dimension an interval of its own variables."""
+    if writer.guards:
+        return False
+    used: set[int] = set()
+    for expression, extent in zip(write.index, write.array.shape, strict=True):
+        own = expression.variables()
+        if own & used or not expression.is_linear:
+            return False
+        if _interval(expression, writer.extents) != (0, extent - 1):
+            return False
+        used |= own
+    return True

@@ -11,7 +11,7 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
-from pdojo.dialect.storage import accesses_of, physical_index, physical_shape
+from pdojo.dialect.storage import accesses_of, lane_index, physical_index, physical_shape
 from pdojo.dialect.verify import describe_access, describe_scope
 
 
@@ -60,12 +60,22 @@ def physical_bytes(nest: Nest, buffer: Buffer) -> int:
     return prod(physical_shape(nest, buffer)) * byte_width(buffer.dtype)
 
 
-def register_problem(nest: Nest, buffer: Buffer, order: tuple[int, ...] = ()) -> str | None:
-    """Why the buffer cannot live in registers, None if it can: constants and whole vectors index registers."""
+def register_problem(
+    nest: Nest, buffer: Buffer, order: tuple[int, ...] = (), reuse: tuple[bool, ...] | None = None
+) -> str | None:
+    """Why the buffer cannot live in registers, None if it can: constants and whole vectors index registers.
+
+    `order` permutes its dimensions, `reuse` are its flags, where they are not those it has.
+    """
+    flags = buffer.reuse if reuse is None else reuse
     owners: set[Scope | None] = set()
     for leaf, access in accesses_of(nest, buffer):
+        if access.hints.data:
+            return f"{describe_access(access)} has hints, which registers cannot honour; clear them first"
         owners.add(next((s for s in reversed(leaf.chain) if s.mapping.is_threaded), None))
-        index = physical_index(access, leaf.chain)
+        index = tuple(
+            lane_index(e, leaf.chain) if reused else e for e, reused in zip(access.index, flags, strict=True)
+        )
         index = tuple(index[d] for d in order) if order else index
         for expression in index:
             for depth in expression.variables():

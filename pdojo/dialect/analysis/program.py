@@ -94,6 +94,11 @@ class Program:
         """The accesses of every statement under the mappings of the kernel."""
         return {leaf: touches_of(leaf) for leaf in self.nest.leaves}
 
+    @cached_property
+    def elements(self) -> dict[Leaf, tuple[Touch, ...]]:
+        """The accesses of every statement as if no dimension were reused: two conflict where values can flow."""
+        return {leaf: tuple(replace(t, cell=t.access.index) for t in touched) for leaf, touched in self.touches.items()}
+
     def remapped(self, mappings: MappingABC[Scope, Mapping]) -> dict[Leaf, tuple[Touch, ...]]:
         """The accesses as they would be if some scopes had other mappings (private cells differ)."""
         inside = {leaf for scope in mappings for leaf in scope.leaves}

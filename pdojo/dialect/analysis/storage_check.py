@@ -190,13 +190,30 @@ def compare_flows(uses: Sequence[Use], owner: int | None) -> Violation | None:
 
 def flow(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> isl.UnionMap:
     """Pairs (write instance, read instance) such that the read gets what the write wrote, running sequentially."""
+    return _computed_flow(uses, places).get_must_dependence()
+
+
+def uninitialised(uses: Sequence[Use]) -> tuple[Use, tuple[int, ...]] | None:
+    """A read, with its iteration, of an element that no earlier instance writes; None if there is none."""
+    import islpy as isl
+
+    orphans = _computed_flow(uses, [u.access.index for u in uses]).get_must_no_source()
+    if orphans.is_empty():
+        return None
+    pair = orphans.sample()
+    use = uses[int(pair.get_tuple_name(isl.dim_type.in_)[1:])]
+    point = pair.domain().sample_point()
+    return use, tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(use.leaf.depth))
+
+
+def _computed_flow(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> isl.UnionFlow:
     import islpy as isl
 
     reads, writes, schedule = _relations(uses, places)
     access = isl.UnionAccessInfo.from_sink(isl.UnionMap.read_from_str(context(), reads))
     access = access.set_must_source(isl.UnionMap.read_from_str(context(), writes))
     access = access.set_schedule_map(isl.UnionMap.read_from_str(context(), schedule))
-    return access.compute_flow().get_must_dependence()
+    return access.compute_flow()
 
 
 def _relations(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> tuple[str, str, str]:
@@ -252,7 +269,9 @@ def _point(relation: isl.UnionMap, uses: Sequence[Use]) -> str:
         point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(source.leaf.depth + sink.leaf.depth)
     ]
     first, second = values[: source.leaf.depth], values[source.leaf.depth :]
-    return (
-        f"{describe_access(source.access)} at iteration ({', '.join(map(str, first))}) and "
-        f"{describe_access(sink.access)} at iteration ({', '.join(map(str, second))})"
-    )
+    return f"{describe_use(source, first)} and {describe_use(sink, second)}"
+
+
+def describe_use(use: Use, iteration: Sequence[int]) -> str:
+    """`t[{0}] at iteration (3)` for messages."""
+    return f"{describe_access(use.access)} at iteration ({', '.join(map(str, iteration))})"

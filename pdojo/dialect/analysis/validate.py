@@ -1,0 +1,97 @@
+"""Validation of a kernel, at entry and in tests: does it mean something?
+
+Every element of every output is written; no element is read before it is written; concurrent iterations do not race;
+reuse flags and shared buffers keep every value. Moves keep these properties, so they are not asked again after one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pdojo.dialect.analysis.collision import BEFORE, EQUAL
+from pdojo.dialect.analysis.coverage import covers, fills
+from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.storage_check import Use, describe_use, uninitialised, uses_of
+from pdojo.dialect.attributes import Intent, Mapping
+from pdojo.dialect.nest import Array, Leaf
+from pdojo.dialect.verify import describe_scope
+from pdojo.errors import InvalidKernel
+
+
+def validate(program: Program) -> None:
+    """Raise InvalidKernel with one message where the kernel of the program is not valid."""
+    nest = program.nest
+    for array in nest.arrays.values():
+        if array.intent is Intent.OUT:
+            _check_written(array, nest.writers[array.name])
+        if array.intent not in (Intent.IN, Intent.INOUT):
+            _check_initialised(program, array)
+    for buffer in nest.buffers:
+        violation = program.storage_violation(buffer.names[0], buffer.reuse)
+        if violation is not None:
+            raise InvalidKernel(f"kernel '{nest.name}': {violation.reason} ({violation.detail})")
+    _check_races(program)
+
+
+def _check_written(array: Array, writers: Sequence[Leaf]) -> None:
+    """Every element of an output is written."""
+    if any(fills(leaf, leaf.output) for leaf in writers):
+        return
+    import islpy as isl
+
+    names = variables("d", len(array.shape))
+    box = isl.Set.read_from_str(
+        context(), f"{{ [{', '.join(names)}] : {' and '.join(domain_constraints(array.shape, (), names)) or 'true'} }}"
+    )
+    for leaf in writers:
+        ivs = variables("i", leaf.depth)
+        domain = " and ".join(domain_constraints(leaf.extents, leaf.guards, ivs)) or "true"
+        index = ", ".join(spell(e, ivs) for e in leaf.output.index)
+        box = box.subtract(
+            isl.Map.read_from_str(context(), f"{{ [{', '.join(ivs)}] -> [{index}] : {domain} }}").range()
+        )
+    if not box.is_empty():
+        point = box.sample_point()
+        at = [str(point.get_coordinate_val(isl.dim_type.set, k)) for k in range(len(array.shape))]
+        raise InvalidKernel(f"output '{array.name}' is never written at [{', '.join(at)}]")
+
+
+def _check_initialised(program: Program, array: Array) -> None:
+    """No element is read before it is written (an accumulation reads)."""
+    uses = [u for u in uses_of(program.nest, array.name, array.buffer.reuse) if u.access.array is array]
+    if all(_initialised_within(u, uses) for u in uses if u.reads):
+        return
+    missing = uninitialised(uses)
+    if missing is not None:
+        use, iteration = missing
+        hint = "; initialise it before accumulating" if use.writes else ""
+        raise InvalidKernel(
+            f"{describe_use(use, iteration)} gets an element of '{array.name}' that nothing has written{hint}"
+        )
+
+
+def _initialised_within(read: Use, uses: Sequence[Use]) -> bool:
+    return any(w.writes and covers(w.leaf, w.access, read.leaf, read.access) for w in uses)
+
+
+def _check_races(program: Program) -> None:
+    for scope in program.nest.scopes:
+        relation = (EQUAL,) * scope.depth + (BEFORE,)
+        if scope.mapping.is_threaded:
+            race = program.conflict(scope.leaves, scope.leaves, relation, racing=True)
+        elif scope.mapping is Mapping.VECTOR:
+            race = lanes_conflict(program, scope.leaves, scope.depth)
+        else:
+            continue
+        if race is not None:
+            raise InvalidKernel(f"iterations of {describe_scope(scope)} race: {race}")
+
+
+def lanes_conflict(program: Program, leaves: Sequence[Leaf], depth: int):  # noqa: ANN201  # inferred: Conflict | None
+    """A lane that reads what an earlier lane writes, or two lanes that overwrite one cell."""
+    writes = {leaf: tuple(t for t in program.touches[leaf] if t.writes) for leaf in leaves}
+    reads = {leaf: tuple(t for t in program.touches[leaf] if not t.writes) for leaf in leaves}
+    relation = (EQUAL,) * depth + (BEFORE,)
+    flow = program.conflict(leaves, leaves, relation, touches=writes, seconds=reads)
+    return flow or program.conflict(leaves, leaves, relation, touches=writes)

@@ -1,0 +1,73 @@
+"""Every transformation as an xDSL pass: `pdojo-tile-scope{at="t#1:0" size=16}`, or everywhere it is legal without `at`."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriteWalker
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.canonical import canonicalize
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import LocationError
+from pdojo.transforms.apply import apply
+from pdojo.transforms.base import Transformation, machine_of
+from pdojo.transforms.registry import transformation
+
+
+@dataclass(frozen=True)
+class TransformationPass(ModulePass):
+    """Base of the passes that `pass_for` makes; the fields of the transformation become the pass's options."""
+
+    transformation: ClassVar[type[Transformation[Any]]]
+
+    at: str = ""
+    """Location; empty: every place where the move is legal, each visited once."""
+    kernel: str = ""
+    """Symbol of the kernel; may be left out where the module has one."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Apply the move; raises LocationError or IllegalMove where it is refused."""
+        options = {f.name: getattr(self, f.name) for f in fields(self.transformation)}
+        wanted = self.transformation(**{name: value for name, value in options.items() if value is not None})
+        kernels = [k for k in op.walk() if isinstance(k, KernelOp) and self.kernel in ("", k.sym_name.data)]
+        for kernel in kernels:
+            canonicalize(kernel)
+        if not self.at:
+            for kernel in kernels:
+                PatternRewriteWalker(wanted, apply_recursively=False).rewrite_region(kernel.body)
+            return
+        if len(kernels) != 1:
+            listed = ", ".join(k.sym_name.data for k in op.walk() if isinstance(k, KernelOp)) or "none"
+            raise LocationError(f"location '{self.at}' needs kernel=NAME: the module's kernels are {listed}")
+        program = Program(kernels[0], machine_of(kernels[0]))
+        result = apply(program, wanted.as_move(self.at)).program.kernel
+        block = kernels[0].parent_block()
+        assert block is not None
+        block.insert_op_before(result, kernels[0])
+        kernels[0].detach()
+        kernels[0].erase()
+
+
+@lru_cache(maxsize=None)
+def pass_for(name: str) -> type[ModulePass]:
+    """The pass of the transformation `name`."""
+    wrapped = transformation(name)
+    options: list[tuple[str, Any, Field[Any]]] = []
+    for parameter in fields(wrapped):
+        kind = int if parameter.type == "int" else str
+        default = None if parameter.default is MISSING else parameter.default
+        options.append((parameter.name, kind | None if default is None else kind, field(default=default)))
+    made = make_dataclass(
+        f"{wrapped.__name__}Pass",
+        options,
+        bases=(TransformationPass,),
+        frozen=True,
+        namespace={"name": f"pdojo-{name.replace('_', '-')}", "transformation": wrapped, "__doc__": wrapped.__doc__},
+    )
+    return made
