@@ -16,6 +16,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from pdojo.dialect.notation.source import Source, Span
+from pdojo.dialect.ops import PDOJO
 from pdojo.dialect.verify import KernelVerifyException
 from pdojo.errors import InvalidKernel, NotationError, PdojoError, UsageError
 
@@ -159,8 +160,27 @@ class _Parser(Parser):
 
 
 def _parse_error(error: ParseError, chunk: Chunk) -> NotationError:
-    span = _span(chunk, error.span.start, error.span.end)
-    return Source(chunk.padded, chunk.name).error(span, error.msg.strip())
+    """xDSL's parse error, with the place, and with clearer words where its own are not."""
+    source = Source(chunk.padded, chunk.name)
+    text, start, end = error.msg.strip(), error.span.start, error.span.end
+    unregistered = re.fullmatch(r"Operation (\S+) is not registered", text)
+    if unregistered is not None:
+        # xDSL points behind the name.
+        name = unregistered[1]
+        start = chunk.text.rfind(name, 0, start)
+        return source.error(
+            _span(chunk, start, start + len(name)), f"unknown operation '{name}'", _operation_hint(name)
+        )
+    if text == "in block definition":
+        text = "expected an operation, a block label or '}'"
+    return source.error(_span(chunk, start, end), text)
+
+
+def _operation_hint(name: str) -> str:
+    if name == "kernel":
+        return "this looks like the notation; give --input-format=notation"
+    close = get_close_matches(name, [op.name for op in PDOJO.operations], 1)
+    return f"did you mean '{close[0]}'?" if close else ""
 
 
 def _span(chunk: Chunk, start: int, end: int) -> Span:

@@ -28,6 +28,8 @@ class IndexNames:
         """The dimension that stands for the named variable; `own` is dimension -1 until `finish`."""
         if name.operand_name == self.own:
             return AffineExpr.dimension(-1)
+        if name.operand_name not in self.parser.ssa_values:
+            self.parser.raise_error(f"unknown induction variable '%{name.operand_name}'", name.span)
         value = self.parser.resolve_operand(name, IndexType())
         if value not in self.operands:
             self.operands.append(value)
