@@ -1,0 +1,286 @@
+"""Parsing of index expressions, accesses and the right sides of statements.
+
+Signs bind as in Python. `+ - * // %` between iterations and integers alone form an index expression; every other sign
+is the one function that a statement applies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.ir import Attribute
+
+from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
+from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.notation import features
+from pdojo.dialect.notation.lexer import Cursor, Kind, Token
+from pdojo.dialect.notation.source import Span, did_you_mean
+from pdojo.dialect.notation.spelling import INFIX, PRECEDENCE, PREFIX, call_candidates, call_names
+from pdojo.dialect.notation.values import (
+    AccessValue,
+    Application,
+    ArrayName,
+    ConstantValue,
+    IndexValue,
+    InputValue,
+    Value,
+)
+from pdojo.errors import NotationError
+
+_ARITHMETIC = PRECEDENCE["+"]
+_WORDS: dict[str, ConstantValue] = {
+    "inf": ConstantValue(math.inf, None, Span(0, 0, 0)),
+    "nan": ConstantValue(math.nan, None, Span(0, 0, 0)),
+    "true": ConstantValue(-1, "i1", Span(0, 0, 0)),
+    "false": ConstantValue(0, "i1", Span(0, 0, 0)),
+}
+
+
+class Expressions:
+    """Reads expressions at a cursor, in the scopes of given extents (outermost first)."""
+
+    def __init__(self, cursor: Cursor, arrays: Mapping[str, ArrayName], extents: Sequence[int]) -> None:
+        self.cursor = cursor
+        self.arrays = arrays
+        self.extents = extents
+        self.context = "value"
+        """What is being read: 'value', 'index' or 'guard'."""
+
+    def value(self) -> Value:
+        """A whole right side: an input or one function application."""
+        return self._binary(1)
+
+    def guard_side(self) -> Expr:
+        """One side of a comparison in a guard."""
+        self.context = "guard"
+        return self._index_expression("a guard")
+
+    def access(self) -> AccessValue:
+        """`name[index, ...]` with hints."""
+        cursor = self.cursor
+        name = cursor.expect_kind(Kind.WORD, "an array access")
+        array = self.arrays.get(name.text)
+        if array is None:
+            raise cursor.error(f"unknown array '{name.text}'", did_you_mean(name.text, self.arrays), name.span)
+        cursor.expect("[", f"after array '{name.text}'")
+        outer, self.context = self.context, "index"
+        index: list[Expr] = []
+        while not cursor.at("]"):
+            if index:
+                cursor.expect(",", "or ']' in an index")
+            index.append(self._index_expression(f"an index of '{name.text}'"))
+        closing = cursor.advance()
+        self.context = outer
+        span = name.span.to(closing.span)
+        if len(index) != len(array.shape):
+            rank = len(array.shape)
+            plural = "s" * (rank != 1)
+            raise cursor.error(f"array '{name.text}' has {rank} dimension{plural}, not {len(index)}", span=span)
+        return AccessValue(array, tuple(index), self._hints(), span)
+
+    def _index_expression(self, what: str) -> Expr:
+        value = self._binary(_ARITHMETIC)
+        expression = _as_index(value)
+        if expression is None:
+            raise self.cursor.error(f"{what} is made of iterations {{k}}, integers, + - * // and %", span=value.span)
+        return expression
+
+    def _binary(self, level: int) -> Value:
+        cursor = self.cursor
+        left = self._unary()
+        while True:
+            sign = cursor.token
+            strength = PRECEDENCE.get(sign.text, 0) if sign.kind is Kind.SIGN else 0
+            if strength < level:
+                return left
+            cursor.advance()
+            right = self._binary(strength + 1)
+            left = self._combine(sign, left, right)
+
+    def _combine(self, sign: Token, left: Value, right: Value) -> Value:
+        a, b = _as_index(left), _as_index(right)
+        span = left.span.to(right.span)
+        if sign.text in ("+", "-", "*", "//", "%"):
+            if a is not None and b is not None:
+                expression = self._arithmetic(sign, a, b, span)
+                if _is_integer(left) and _is_integer(right):
+                    return ConstantValue(expression.constant, None, span)
+                return IndexValue(expression, None, span)
+            if sign.text in ("//", "%"):
+                hint = "on values write floordiv(a, b), rem(a, b) or urem(a, b)"
+                raise self.cursor.error(f"'{sign.text}' is for index expressions only", hint, sign.span)
+        return Application(sign.text, INFIX[sign.text], (self._input(left, sign), self._input(right, sign)), span)
+
+    def _arithmetic(self, sign: Token, a: Expr, b: Expr, span: Span) -> Expr:
+        match sign.text:
+            case "+":
+                return a + b
+            case "-":
+                return a - b
+            case "*":
+                if b.is_constant:
+                    return a * b.constant
+                if a.is_constant:
+                    return b * a.constant
+                hint = (
+                    "an index times an index is not quasi-affine; on values write arith.muli(a, b) or arith.mulf(a, b)"
+                )
+                raise self.cursor.error("one side of '*' must be an integer", hint, span)
+            case _:
+                if not b.is_constant or b.constant <= 0:
+                    raise self.cursor.error(f"'{sign.text}' needs a positive integer on its right", span=span)
+                divide = floordiv if sign.text == "//" else modulo
+                return divide(a, b.constant, self.extents)
+
+    def _input(self, value: Value, at: Token) -> InputValue:
+        """A value that is no function application: a statement applies one function only."""
+        if isinstance(value, Application):
+            hint = "put the inner one into a temporary array; index expressions beside a sign need parentheses"
+            raise self.cursor.error("a statement applies one function", hint, at.span)
+        return value
+
+    def _unary(self) -> Value:
+        sign = self.cursor.token
+        if not self.cursor.accept("-"):
+            return self._typed(self._primary())
+        value = self._unary()
+        span = sign.span.to(value.span)
+        match value:
+            case ConstantValue():
+                return replace(value, value=-value.value, span=span)
+            case IndexValue():
+                return replace(value, expression=-value.expression, span=span)
+            case _:
+                return Application("-", PREFIX["-"], (self._input(value, sign),), span)
+
+    def _typed(self, value: Value) -> Value:
+        """An optional `:dtype` behind a constant or an index value."""
+        cursor = self.cursor
+        if not isinstance(value, ConstantValue | IndexValue) or not cursor.accept(":"):
+            return value
+        name = cursor.expect_kind(Kind.WORD, "an element type after ':'")
+        if name.text not in DTYPES:
+            raise cursor.error(f"unknown element type '{name.text}'", did_you_mean(name.text, DTYPES), name.span)
+        return replace(value, dtype=name.text, span=value.span.to(name.span))
+
+    def _primary(self) -> Value:
+        cursor = self.cursor
+        token = cursor.token
+        match token.kind:
+            case Kind.INTEGER | Kind.FLOAT:
+                cursor.advance()
+                number = int(token.text) if token.kind is Kind.INTEGER else float(token.text)
+                if number == math.inf:
+                    raise cursor.error(f"{token.text} is too large for a number", span=token.span)
+                return ConstantValue(number, None, token.span)
+            case Kind.ITERATION:
+                return self._iteration()
+            case Kind.WORD:
+                return self._word()
+            case _:
+                pass
+        if not cursor.accept("("):
+            raise cursor.error(f"expected {self._expected()}")
+        inner = self._binary(1 if self.context == "value" else _ARITHMETIC)
+        closing = cursor.expect(")", "to close the parenthesis")
+        return replace(inner, span=token.span.to(closing.span))
+
+    def _expected(self) -> str:
+        if self.context == "value":
+            return "an array access, a constant, an index expression or a function"
+        return "an iteration {k}, an integer or '('"
+
+    def _iteration(self) -> IndexValue:
+        token = self.cursor.advance()
+        depth = int(token.text)
+        if depth >= len(self.extents):
+            inside = f"only {len(self.extents)} scope{'s' * (len(self.extents) != 1)}" if self.extents else "no scope"
+            raise self.cursor.error(f"there is {inside} around this: {{{depth}}} means nothing", span=token.span)
+        return IndexValue(var(depth), None, token.span)
+
+    def _word(self) -> Value:
+        cursor = self.cursor
+        word = cursor.token
+        if cursor.at("[", 1):
+            if self.context == "index":
+                raise features.indirection(cursor, word.span, word.text)
+            if self.context == "guard":
+                raise features.control_flow(cursor, word.span, f"a guard may not read an array (here '{word.text}')")
+            return self.access()
+        if self.context == "value":
+            if cursor.at("(", 1):
+                return self._call()
+            if word.text in _WORDS:
+                cursor.advance()
+                return replace(_WORDS[word.text], span=word.span)
+        raise self._no_value(word)
+
+    def _no_value(self, word: Token) -> NotationError:
+        if word.text in self.arrays:
+            return self.cursor.error(f"array '{word.text}' needs an index: {word.text}[...]", span=word.span)
+        hint = "constants are numbers, iterations are written {k}"
+        return self.cursor.error(f"'{word.text}' is neither an array nor a number", hint, word.span)
+
+    def _call(self) -> Value:
+        cursor = self.cursor
+        name = cursor.advance()
+        cursor.advance()
+        if name.text == "index":
+            expression = self._index_expression("index(...)")
+            closing = cursor.expect(")", "after index(...")
+            return IndexValue(expression, None, name.span.to(closing.span))
+        candidates = call_candidates(name.text)
+        if candidates is None:
+            raise cursor.error(f"unknown function '{name.text}'", did_you_mean(name.text, call_names()), name.span)
+        inputs: list[InputValue] = []
+        while not cursor.at(")"):
+            if inputs:
+                cursor.expect(",", f"or ')' among the inputs of '{name.text}'")
+            start = cursor.token
+            inputs.append(self._input(self._binary(1), start))
+        closing = cursor.advance()
+        return Application(name.text, candidates, tuple(inputs), name.span.to(closing.span))
+
+    def _hints(self) -> DictionaryAttr:
+        """`!nontemporal!prefetch(4096)` after an access."""
+        hints: dict[str, Attribute] = {}
+        while self.cursor.accept("!"):
+            name = self.cursor.expect_kind(Kind.WORD, "the name of a hint after '!'")
+            if name.text in hints:
+                raise self.cursor.error(f"hint '{name.text}' is given twice", span=name.span)
+            hints[name.text] = self._hint_value() if self.cursor.accept("(") else UnitAttr()
+        return DictionaryAttr(hints)
+
+    def _hint_value(self) -> Attribute:
+        cursor = self.cursor
+        value: Attribute
+        negative = cursor.accept("-")
+        if cursor.token.kind is Kind.INTEGER:
+            number = int(cursor.advance().text)
+            value = IntegerAttr(-number if negative else number, i64)
+        elif cursor.token.kind is Kind.STRING and not negative:
+            value = StringAttr(cursor.advance().text)
+        elif not negative and (cursor.at_word("true") or cursor.at_word("false")):
+            value = BoolAttr.from_bool(cursor.advance().text == "true")
+        else:
+            raise cursor.error('the value of a hint is an integer, a "string", true or false')
+        cursor.expect(")", "after the value of a hint")
+        return value
+
+
+def _is_integer(value: Value) -> bool:
+    return isinstance(value, ConstantValue) and isinstance(value.value, int) and value.dtype is None
+
+
+def _as_index(value: Value) -> Expr | None:
+    """The value as an index expression, if it is one."""
+    match value:
+        case IndexValue(expression, None):
+            return expression
+        case ConstantValue(int(number), None):
+            return const(number)
+        case _:
+            return None

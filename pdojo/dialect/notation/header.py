@@ -1,0 +1,261 @@
+"""Parsing of a kernel's header: the interface, kernel facts and buffer declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import MemRefType
+
+from pdojo.dialect.attributes import Intent, Memory, Numerics
+from pdojo.dialect.functions import DTYPES, byte_width
+from pdojo.dialect.notation.lexer import Cursor, Kind, Token
+from pdojo.dialect.notation.source import Span, did_you_mean
+from pdojo.dialect.notation.values import ArrayName
+from pdojo.dialect.ops import BufferOp, KernelOp
+
+FACTS = ("arguments", "numerics", "machine")
+"""First words of header lines that state a fact about the kernel."""
+
+
+@dataclass
+class Declaration:
+    """`x f32 [24576, 512:N] heap align 64 -> a, b`."""
+
+    arrays: list[Token]
+    dtype: str
+    shape: list[int]
+    reuse: list[bool]
+    memory: Memory
+    alignment: int | None
+    span: Span
+
+    @property
+    def type(self) -> MemRefType:
+        """The logical type of each array."""
+        return MemRefType(DTYPES[self.dtype], self.shape)
+
+
+@dataclass
+class Header:
+    """What stands above the tree of one kernel."""
+
+    name: str
+    span: Span
+    inputs: list[Token]
+    outputs: list[Token]
+    order: list[str] | None = None
+    """The order of the arguments where `arguments` says it."""
+    numerics: list[Numerics] | None = None
+    machine: str | None = None
+    declarations: list[Declaration] = field(default_factory=list[Declaration])
+
+    @property
+    def interface(self) -> list[str]:
+        """The interface arrays in the order of the two lists."""
+        return list(dict.fromkeys(t.text for t in (*self.inputs, *self.outputs)))
+
+    def intent(self, name: str) -> Intent:
+        """An array of both lists is read and written."""
+        read = any(t.text == name for t in self.inputs)
+        written = any(t.text == name for t in self.outputs)
+        return Intent.INOUT if read and written else Intent.IN if read else Intent.OUT
+
+
+def parse_kernel_line(cursor: Cursor) -> Header:
+    """`kernel NAME(in, inout...) -> (out, inout...)`."""
+    cursor.advance()
+    if cursor.token.kind not in (Kind.WORD, Kind.STRING):
+        raise cursor.error("expected the name of the kernel")
+    name = cursor.advance()
+    inputs = _names(cursor, "the list of inputs")
+    cursor.expect("->", "and the list of outputs: kernel name(x) -> (y)")
+    outputs = _names(cursor, "the list of outputs")
+    cursor.expect_end("after the interface")
+    return Header(name.text, cursor.tokens[0].span.to(cursor.previous.span), inputs, outputs)
+
+
+def _names(cursor: Cursor, what: str) -> list[Token]:
+    cursor.expect("(", f"before {what}")
+    names: list[Token] = []
+    while not cursor.accept(")"):
+        if names:
+            cursor.expect(",", f"or ')' in {what}")
+        name = cursor.expect_kind(Kind.WORD, f"an array name in {what}")
+        if any(n.text == name.text for n in names):
+            raise cursor.error(f"array '{name.text}' is listed twice in {what}", span=name.span)
+        names.append(name)
+    return names
+
+
+def parse_fact(cursor: Cursor, header: Header) -> None:
+    """`numerics exact`, `machine NAME` or `arguments y, x`."""
+    word = cursor.advance()
+    match word.text:
+        case "numerics":
+            _once(cursor, word, known=header.numerics is not None)
+            header.numerics = list(_numerics(cursor))
+        case "machine":
+            _once(cursor, word, known=header.machine is not None)
+            header.machine = _machine(cursor)
+        case _:
+            _once(cursor, word, known=header.order is not None)
+            header.order = _order(cursor, header)
+    cursor.expect_end(f"after '{word.text}'")
+
+
+def _once(cursor: Cursor, word: Token, *, known: bool) -> None:
+    if known:
+        raise cursor.error(f"'{word.text}' is stated twice", span=word.span)
+
+
+def _numerics(cursor: Cursor) -> Iterator[Numerics]:
+    classes = [n.value for n in Numerics]
+    if cursor.at_word("none") and cursor.peek(1).kind is Kind.END:
+        cursor.advance()
+        return
+    while True:
+        word = cursor.expect_kind(Kind.WORD, f"a numerics class: {', '.join(classes)}")
+        if word.text not in classes:
+            raise cursor.error(f"unknown numerics class '{word.text}'", did_you_mean(word.text, classes), word.span)
+        yield Numerics(word.text)
+        if cursor.at_end:
+            return
+
+
+def _machine(cursor: Cursor) -> str:
+    """A quoted name, or the text up to the next blank (names such as x86-64-avx512 are several tokens)."""
+    first = cursor.token
+    if cursor.at_end:
+        raise cursor.error("expected the name of a machine description")
+    if first.kind is Kind.STRING:
+        return cursor.advance().text
+    last = cursor.advance()
+    while not cursor.at_end and cursor.token.span.column == last.span.column + last.span.width:
+        last = cursor.advance()
+    line = cursor.source.lines[first.span.line]
+    return line[first.span.column : last.span.column + last.span.width]
+
+
+def _order(cursor: Cursor, header: Header) -> list[str]:
+    names: list[str] = []
+    while not names or cursor.accept(","):
+        name = cursor.expect_kind(Kind.WORD, "an interface array")
+        if name.text not in header.interface:
+            hint = did_you_mean(name.text, header.interface)
+            raise cursor.error(f"'{name.text}' is no interface array", hint, name.span)
+        names.append(name.text)
+    if sorted(names) != sorted(header.interface):
+        raise cursor.error(f"'arguments' lists every interface array once: {', '.join(header.interface)}")
+    return names
+
+
+def parse_declaration(cursor: Cursor, header: Header) -> None:
+    """`name dtype [d0, d1:N] location [align bytes] [-> a, b]`."""
+    name = cursor.advance()
+    dtype = cursor.expect_kind(Kind.WORD, f"the element type of '{name.text}'")
+    if dtype.text not in DTYPES:
+        raise cursor.error(f"unknown element type '{dtype.text}'", did_you_mean(dtype.text, DTYPES), dtype.span)
+    shape, reuse = _shape(cursor, name)
+    locations = [m.value for m in Memory]
+    location = cursor.expect_kind(Kind.WORD, f"a location, one of {', '.join(locations)}")
+    if location.text not in locations:
+        hint = did_you_mean(location.text, locations)
+        raise cursor.error(f"unknown location '{location.text}'", hint, location.span)
+    alignment = _alignment(cursor, dtype.text) if cursor.at_word("align") else None
+    arrays = [name]
+    if cursor.accept("->"):
+        arrays = [cursor.expect_kind(Kind.WORD, "an array name after '->'")]
+        while cursor.accept(","):
+            arrays.append(cursor.expect_kind(Kind.WORD, "an array name"))
+    cursor.expect_end("after a declaration")
+    span = name.span.to(cursor.previous.span)
+    row = Declaration(arrays, dtype.text, shape, reuse, Memory(location.text), alignment, span)
+    _check_declaration(cursor, header, row)
+    header.declarations.append(row)
+
+
+def _shape(cursor: Cursor, name: Token) -> tuple[list[int], list[bool]]:
+    cursor.expect("[", f"and the extents of '{name.text}'")
+    shape: list[int] = []
+    reuse: list[bool] = []
+    while not cursor.accept("]"):
+        if shape:
+            cursor.expect(",", "or ']' in a shape")
+        extent = cursor.expect_kind(Kind.INTEGER, "an extent, an integer")
+        if int(extent.text) < 1:
+            raise cursor.error("an extent is at least 1", span=extent.span)
+        shape.append(int(extent.text))
+        reuse.append(cursor.accept(":"))
+        if reuse[-1] and not cursor.at_word("N"):
+            raise cursor.error("expected 'N' after ':': a reused dimension is written 512:N")
+        if reuse[-1]:
+            cursor.advance()
+    return shape, reuse
+
+
+def _alignment(cursor: Cursor, dtype: str) -> int:
+    cursor.advance()
+    number = cursor.expect_kind(Kind.INTEGER, "an alignment in bytes")
+    value = int(number.text)
+    if value & (value - 1) or value < byte_width(dtype):
+        message = f"an alignment is a power of two of at least {byte_width(dtype)} bytes, the size of {dtype}"
+        raise cursor.error(message, span=number.span)
+    return value
+
+
+def _check_declaration(cursor: Cursor, header: Header, row: Declaration) -> None:
+    declared = {t.text: t for d in header.declarations for t in d.arrays}
+    interface = header.interface
+    for array in row.arrays:
+        before = declared.get(array.text)
+        if before is not None:
+            message = f"array '{array.text}' is declared twice, first on line {before.span.line + 1}"
+            raise cursor.error(message, span=array.span)
+        if "." in array.text:
+            raise cursor.error(f"'{array.text}' is no array name: names have letters, digits and _", span=array.span)
+        declared[array.text] = array
+    shared = [t.text for t in row.arrays if t.text in interface]
+    if not shared:
+        if row.alignment is not None:
+            raise cursor.error("only interface arrays have an alignment: it is what callers guarantee", span=row.span)
+        return
+    name = shared[0]
+    if len(row.arrays) > 1:
+        raise cursor.error(
+            f"the memory of interface array '{name}' is the caller's: no other array lives in it", span=row.span
+        )
+    if row.memory is not Memory.HEAP or any(row.reuse):
+        raise cursor.error(
+            f"the memory of interface array '{name}' is the caller's: it is on the heap and not reused", span=row.span
+        )
+
+
+def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, ArrayName], list[tuple[BufferOp, Span]]]:
+    """The kernel with its buffers, its arrays by name, and where each buffer was declared."""
+    rows = {d.arrays[0].text: d for d in header.declarations}
+    for token in (*header.inputs, *header.outputs):
+        if token.text not in rows:
+            hint = f"add a line such as: {token.text} f32 [512] heap"
+            raise cursor.error(f"interface array '{token.text}' is not declared", hint, token.span)
+    order = header.order or header.interface
+    alignments = None
+    if any(rows[n].alignment is not None for n in order):
+        alignments = [rows[n].alignment or byte_width(rows[n].dtype) for n in order]
+    arguments = [(n, header.intent(n), rows[n].type) for n in order]
+    kernel = KernelOp(header.name, arguments, None, header.numerics, header.machine, alignments)
+    arrays = {
+        n: ArrayName(n, rows[n].dtype, tuple(rows[n].shape), v)
+        for n, v in zip(order, kernel.body.block.args, strict=True)
+    }
+    buffers: list[tuple[BufferOp, Span]] = []
+    for row in header.declarations:
+        if row.arrays[0].text in order:
+            continue
+        names = [t.text for t in row.arrays]
+        buffer = BufferOp(names, row.type, row.memory, row.reuse)
+        kernel.body.block.add_op(buffer)
+        buffers.append((buffer, row.span))
+        for name, value in zip(names, buffer.arrays, strict=True):
+            arrays[name] = ArrayName(name, row.dtype, tuple(row.shape), value)
+    return kernel, arrays, buffers

@@ -1,0 +1,168 @@
+"""Parsing of a `.pdojo` text: kernels, line by line, into the dialect."""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, Operation
+from xdsl.utils.exceptions import VerifyException
+
+from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.nest import assign_ids
+from pdojo.dialect.notation import features
+from pdojo.dialect.notation.header import FACTS, Header, build_kernel, parse_declaration, parse_fact, parse_kernel_line
+from pdojo.dialect.notation.lexer import Cursor, Kind, tokenize
+from pdojo.dialect.notation.source import Source, Span, did_you_mean
+from pdojo.dialect.notation.statements import parse_scope, parse_statement
+from pdojo.dialect.notation.values import ArrayName
+from pdojo.dialect.ops import KernelOp, ScopeOp
+from pdojo.errors import NotationError
+
+
+def parse_notation(text: str, source: str = "<notation>") -> list[KernelOp]:
+    """The kernels of a text, verified and with fresh ids; `source` names the text in errors.
+
+    Raises NotationError for anything that is no valid program.
+    """
+    return _Parser(Source(text, source)).parse()
+
+
+class _Parser:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.kernels: list[KernelOp] = []
+        self.header: Header | None = None
+        self.tree: _Tree | None = None
+
+    def parse(self) -> list[KernelOp]:
+        for line in range(len(self.source.lines)):
+            cursor = Cursor(self.source, tokenize(self.source, line))
+            if not cursor.at_end:
+                self._line(cursor)
+        self._finish()
+        if not self.kernels:
+            hint = "a kernel begins with: kernel name(x) -> (y)"
+            raise self.source.error(Span(0, 0, 1), "the text has no kernel", hint)
+        return self.kernels
+
+    def _line(self, cursor: Cursor) -> None:
+        if cursor.at_word("kernel") and cursor.peek(1).kind in (Kind.WORD, Kind.STRING) and cursor.at("(", 2):
+            self._finish()
+            self.header = parse_kernel_line(cursor)
+            if any(k.sym_name.data == self.header.name for k in self.kernels):
+                raise cursor.error(f"kernel '{self.header.name}' is defined twice", span=self.header.span)
+        elif self.header is None:
+            raise cursor.error("expected the header of a kernel", "a kernel begins with: kernel name(x) -> (y)")
+        elif _is_declaration(cursor):
+            if self.tree is not None:
+                raise cursor.error("declarations stand above the first scope or statement")
+            if cursor.token.text in FACTS and not cursor.at("[", 2):
+                parse_fact(cursor, self.header)
+            else:
+                parse_declaration(cursor, self.header)
+        else:
+            if self.tree is None:
+                self.tree = _Tree(cursor, self.header)
+            self.tree.line(cursor)
+
+    def _finish(self) -> None:
+        """End the kernel that was being read, if any."""
+        if self.header is None:
+            return
+        if self.tree is None:
+            raise self.source.error(self.header.span, f"kernel '{self.header.name}' has no statements")
+        self.kernels.append(self.tree.finish())
+        self.header = self.tree = None
+
+
+def _is_declaration(cursor: Cursor) -> bool:
+    """A fact, or `name dtype` or `name word [` at the start of a line; not `while z[{0}++] ...`."""
+    first, second = cursor.token, cursor.peek(1)
+    if first.kind is not Kind.WORD or cursor.at("[", 1) or cursor.at("=", 1):
+        return False
+    if first.text in FACTS or (second.kind is Kind.WORD and second.text in DTYPES):
+        return True
+    return second.kind is Kind.WORD and first.text not in features.CONTROL_FLOW and cursor.at("[", 2)
+
+
+class _Tree:
+    """The scopes and statements of one kernel as they are read."""
+
+    def __init__(self, cursor: Cursor, header: Header) -> None:
+        self.source = cursor.source
+        self.kernel: KernelOp
+        self.arrays: dict[str, ArrayName]
+        self.kernel, self.arrays, buffers = build_kernel(cursor, header)
+        self.places: dict[Operation, Span] = {self.kernel: header.span, **dict(buffers)}
+        self.parents: list[list[ScopeOp] | None] = [[]]
+        """`parents[b]` encloses lines with b bars: the scopes, outermost first; None below a statement."""
+
+    def line(self, cursor: Cursor) -> None:
+        """Add one line: bars, extents, perhaps a statement."""
+        start = cursor.token.span
+        bars = 0
+        while cursor.accept("|"):
+            bars += 1
+        if bars >= len(self.parents):
+            most = len(self.parents) - 1
+            message = f"this line has {bars} bar{'s' * (bars != 1)}, but the line above it allows at most {most}"
+            raise cursor.error(message, "a bar means: child of the nearest line above without that bar", start)
+        enclosing = self.parents[bars]
+        if enclosing is None:
+            raise cursor.error("a statement has no children: one bar less", span=start)
+        chain = list(enclosing)
+        while not cursor.at_end:
+            self._check_start(cursor)
+            if cursor.token.kind is Kind.WORD:
+                self._statement(cursor, chain)
+                self.parents[bars + 1 :] = [None]
+                return
+            first = cursor.token.span
+            scope = parse_scope(cursor, self.arrays, chain)
+            self._block(chain).add_op(scope)
+            self.places[scope] = first.to(cursor.previous.span)
+            chain.append(scope)
+        if len(chain) == len(enclosing):
+            raise cursor.error("expected a scope or a statement after the bars")
+        self.parents[bars + 1 :] = [chain]
+
+    def _block(self, chain: list[ScopeOp]) -> Block:
+        return chain[-1].body.block if chain else self.kernel.body.block
+
+    def _statement(self, cursor: Cursor, chain: list[ScopeOp]) -> None:
+        first = cursor.token.span
+        op = parse_statement(cursor, self.arrays, chain)
+        self._block(chain).add_op(op)
+        self.places[op] = first.to(cursor.previous.span)
+
+    def _check_start(self, cursor: Cursor) -> None:
+        """An extent or an output access comes next; name what stands there instead."""
+        token = cursor.token
+        if token.kind is Kind.INTEGER:
+            return
+        if token.kind is not Kind.WORD:
+            raise cursor.error("expected the extent of a scope or a statement")
+        access = features.access_instead_of_extent(cursor)
+        if access is not None:
+            raise features.data_dependent_range(cursor, access, token.text)
+        if cursor.at("[", 1):
+            return
+        if token.text in features.CONTROL_FLOW:
+            raise features.control_flow(cursor, token.span, f"'{token.text}' is no part of the notation")
+        if token.text in self.arrays:
+            raise cursor.error(f"array '{token.text}' needs an index: {token.text}[...]")
+        hint = did_you_mean(token.text, self.arrays) if cursor.at("=", 1) else "extents are integers"
+        raise cursor.error(f"'{token.text}' is neither an extent nor an array access", hint)
+
+    def finish(self) -> KernelOp:
+        """The kernel, verified, with ids."""
+        assign_ids(self.kernel)
+        try:
+            self.kernel.verify()
+        except VerifyException as error:
+            raise self._located(error) from None
+        return self.kernel
+
+    def _located(self, error: VerifyException) -> NotationError:
+        from pdojo.dialect.verify import KernelVerifyException
+
+        operation: Operation = error.operation if isinstance(error, KernelVerifyException) else self.kernel
+        return self.source.error(self.places.get(operation, self.places[self.kernel]), str(error))

@@ -1,0 +1,181 @@
+"""Printing of a kernel in the notation: one canonical text per program, ids left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.ir import Attribute
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.attributes import Intent, Mapping
+from pdojo.dialect.functions import ACCUMULATIONS, byte_width
+from pdojo.dialect.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope, nest_of
+from pdojo.dialect.notation.literals import format_constant
+from pdojo.dialect.notation.spelling import Style, spell
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import NotationError
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*")
+_MACHINE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-(?:[A-Za-z_][A-Za-z0-9_]*|\d+))*")
+
+
+def print_notation(kernel: KernelOp) -> str:
+    """The canonical text of a kernel, ending in a newline.
+
+    Raises NotationError for a hint whose value the notation cannot spell.
+    """
+    return print_nest(nest_of(kernel))
+
+
+def print_nest(nest: Nest) -> str:
+    """The canonical text of a kernel whose view is known already."""
+    lines = [*_header(nest), "", *_tree(nest.children, "")]
+    return "\n".join(lines) + "\n"
+
+
+def _header(nest: Nest) -> Iterator[str]:
+    kernel = nest.kernel
+    arguments = [b for b in nest.buffers if b.op is None]
+    inputs = [b.names[0] for b in arguments if b.intent is not Intent.OUT]
+    outputs = [b.names[0] for b in arguments if b.intent is not Intent.IN]
+    yield f"kernel {_quoted(nest.name, _WORD)}({', '.join(inputs)}) -> ({', '.join(outputs)})"
+    names = [b.names[0] for b in arguments]
+    if names != list(dict.fromkeys((*inputs, *outputs))):
+        yield f"arguments {', '.join(names)}"
+    if kernel.numerics is not None:
+        yield f"numerics {' '.join(n.value for n in kernel.permitted) or 'none'}"
+    if kernel.machine is not None:
+        yield f"machine {_quoted(kernel.machine.data, _MACHINE)}"
+    aligned = _aligned(arguments) if kernel.arg_alignments is not None else set[str]()
+    for buffer in nest.buffers:
+        yield _declaration(buffer, aligned=buffer.names[0] in aligned)
+
+
+def _aligned(arguments: list[Buffer]) -> set[str]:
+    """The arrays whose alignment is written: those with more than the default, or all where none has more."""
+    more = {b.names[0] for b in arguments if b.alignment != byte_width(b.dtype)}
+    return more or {b.names[0] for b in arguments}
+
+
+def _declaration(buffer: Buffer, *, aligned: bool) -> str:
+    shape = ", ".join(f"{n}:N" if reused else str(n) for n, reused in zip(buffer.shape, buffer.reuse, strict=True))
+    text = f"{buffer.names[0]} {buffer.dtype} [{shape}] {buffer.memory.value}"
+    if aligned:
+        text += f" align {buffer.alignment}"
+    return text if len(buffer.names) == 1 else f"{text} -> {', '.join(buffer.names)}"
+
+
+def _quoted(name: str, plain: re.Pattern[str]) -> str:
+    if plain.fullmatch(name):
+        return name
+    return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
+
+
+def _tree(nodes: list[Node], bars: str) -> Iterator[str]:
+    for node in nodes:
+        line: list[str] = []
+        while isinstance(node, Scope):
+            line.append(_scope(node))
+            if len(node.children) != 1:
+                break
+            node = node.children[0]
+        if isinstance(node, Leaf):
+            line.append(_statement(node))
+        yield bars + " ".join(line)
+        if isinstance(node, Scope):
+            yield from _tree(node.children, bars + "| ")
+
+
+def _scope(scope: Scope) -> str:
+    text = str(scope.extent)
+    if scope.mapping is not Mapping.SEQUENTIAL:
+        text += f":{scope.mapping.value}"
+    return f"{text} where ({', '.join(_guard(scope.guard))})" if scope.guard else text
+
+
+def _guard(guard: tuple[Expr, ...]) -> Iterator[str]:
+    """`e >= 0` as a comparison with a constant; a pair `e >= 0`, `-e >= 0` as an equality."""
+    constraints = iter(enumerate(guard))
+    for position, expression in constraints:
+        side = expression - expression.constant
+        if position + 1 < len(guard) and guard[position + 1] == -expression:
+            yield f"{_index(side)} == {-expression.constant}"
+            next(constraints)
+        elif side.terms and all(c < 0 for _, c in side.terms):
+            yield f"{_index(-side)} < {expression.constant + 1}"
+        else:
+            yield f"{_index(side)} >= {-expression.constant}"
+
+
+def _iteration(depth: int) -> str:
+    return f"{{{depth}}}"
+
+
+def _index(expression: Expr) -> str:
+    return expression.render(_iteration)
+
+
+def _access(access: Access) -> str:
+    text = f"{access.array.name}[{','.join(map(_index, access.index))}]"
+    return text + _hints(access.hints) if access.hints.data else text
+
+
+def _hints(hints: DictionaryAttr) -> str:
+    return "".join(f"!{name}{_hint_value(name, value)}" for name, value in hints.data.items())
+
+
+def _hint_value(name: str, value: Attribute) -> str:
+    match value:
+        case UnitAttr():
+            return ""
+        case StringAttr():
+            return f"({_quoted(value.data, re.compile('(?!)'))})"
+        case IntegerAttr() if value.type == i64:
+            return f"({value.value.data})"
+        case IntegerAttr() if value == BoolAttr.from_bool(bool(value.value.data)):
+            return "(true)" if value.value.data else "(false)"
+        case _:
+            raise NotationError(f"hint '{name}' has value {value}; the notation writes flags, i64, i1 and strings")
+
+
+def _statement(leaf: Leaf) -> str:
+    accumulation = "" if leaf.accumulate is None else ACCUMULATIONS[leaf.accumulate].spelling
+    if leaf.contracted:
+        accumulation = "fma"
+    return f"{_access(leaf.output)} {accumulation}= {_value(leaf)}"
+
+
+def _value(leaf: Leaf) -> str:
+    inputs = leaf.inputs
+    dtypes = tuple(i.array.dtype if isinstance(i, Access) else i.dtype for i in inputs)
+    spelling = spell(leaf.function, dtypes, tuple(isinstance(i, Access) for i in inputs), leaf.output.array.dtype)
+    compound = spelling.style in (Style.INFIX, Style.PREFIX)
+    texts = [_input(i, typed=spelling.typed, compound=compound) for i in inputs]
+    match spelling.style:
+        case Style.COPY:
+            return texts[0]
+        case Style.PREFIX:
+            return spelling.text + texts[0]
+        case Style.INFIX:
+            return f"{texts[0]} {spelling.text} {texts[1]}"
+        case Style.CALL:
+            return f"{spelling.text}({', '.join(texts)})"
+
+
+def _input(value: Input, *, typed: bool, compound: bool) -> str:
+    """An input; index expressions of several terms get parentheses beside a sign or a type."""
+    match value:
+        case Access():
+            return _access(value)
+        case Constant():
+            text = format_constant(value.value, value.dtype)
+            return f"{text}:{value.dtype}" if typed and value.dtype != "i1" else text
+        case Index():
+            text = _index(value.expression)
+            if value.expression.is_constant:
+                text = f"index({text})"
+            elif (typed or compound) and not re.fullmatch(r"\{\d+\}", text):
+                text = f"({text})"
+            return f"{text}:{value.dtype}" if typed else text

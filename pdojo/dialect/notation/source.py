@@ -1,0 +1,54 @@
+"""Text of a notation file with positions, and the errors that point into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from pdojo.errors import NotationError
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of one line; `line` and `column` count from 0."""
+
+    line: int
+    column: int
+    width: int
+
+    def to(self, last: Span) -> Span:
+        """From the start of this piece to the end of `last`, which is on the same line."""
+        return Span(self.line, self.column, max(1, last.column + last.width - self.column))
+
+
+class Source:
+    """A text and the name under which errors report it."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.name = name
+        self.lines = text.splitlines() or [""]
+
+    def error(self, span: Span, message: str, hint: str = "") -> NotationError:
+        """The error `name:line:column: error: message` with the line, a caret and a hint."""
+        line = self.lines[span.line] if span.line < len(self.lines) else ""
+        number = str(span.line + 1)
+        # Tabs stay tabs, so that the caret stands under its place.
+        padding = "".join("\t" if c == "\t" else " " for c in line[: span.column])
+        parts = [
+            f"{self.name}:{number}:{span.column + 1}: error: {message}",
+            f"  {number} | {line}",
+            f"  {' ' * len(number)} | {padding}{'^' * span.width}",
+        ]
+        if hint:
+            parts.append(f"hint: {hint}")
+        return NotationError("\n".join(parts))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`did you mean 'x'?` for the closest known word, else `known: a, b, c`; empty where nothing is known."""
+    names = list(known)
+    close = get_close_matches(word, names, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"known: {', '.join(names)}" if names else ""

@@ -1,0 +1,225 @@
+"""Familiar spelling of leaf functions: which function a sign or a short name means for which element types.
+
+One table serves the parser and the printer. A spelling names candidates; the types of the operands and of the result
+choose among them. Operands whose type is open (constants, index values) take the type that the function wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import lru_cache
+
+from pdojo.dialect.functions import FUNCTIONS, Signature, check_types
+
+INFIX: dict[str, tuple[str, ...]] = {
+    "+": ("arith.addf", "arith.addi"),
+    "-": ("arith.subf", "arith.subi"),
+    "*": ("arith.mulf", "arith.muli"),
+    "/": ("arith.divf", "arith.divsi"),
+    "&": ("arith.andi",),
+    "|": ("arith.ori",),
+    "^": ("arith.xori",),
+    "<<": ("arith.shli",),
+    ">>": ("arith.shrsi",),
+    "<": ("arith.cmpf.olt", "arith.cmpi.slt"),
+    "<=": ("arith.cmpf.ole", "arith.cmpi.sle"),
+    ">": ("arith.cmpf.ogt", "arith.cmpi.sgt"),
+    ">=": ("arith.cmpf.oge", "arith.cmpi.sge"),
+    "==": ("arith.cmpf.oeq", "arith.cmpi.eq"),
+    "!=": ("arith.cmpf.une", "arith.cmpi.ne"),
+}
+"""Signs between two operands; `!=` on floats is true for NaN, all other comparisons are false."""
+
+PRECEDENCE: dict[str, int] = {
+    **dict.fromkeys(("<", "<=", ">", ">=", "==", "!="), 1),
+    "|": 2,
+    "^": 3,
+    "&": 4,
+    **dict.fromkeys(("<<", ">>"), 5),
+    **dict.fromkeys(("+", "-"), 6),
+    **dict.fromkeys(("*", "/", "//", "%"), 7),
+}
+"""How tightly signs bind, as in Python; `//` and `%` belong to index expressions only."""
+
+PREFIX: dict[str, tuple[str, ...]] = {"-": ("arith.negf",)}
+"""Signs before one operand."""
+
+_SAME_NAME = "exp exp2 expm1 log log2 log1p sqrt rsqrt sin cos tanh erf ceil floor trunc roundeven copysign fma"
+
+CALLS: dict[str, tuple[str, ...]] = {
+    **{name: (f"math.{name}",) for name in _SAME_NAME.split()},
+    "abs": ("math.absf", "math.absi"),
+    "pow": ("math.powf",),
+    "max": ("arith.maximumf", "arith.maxsi"),
+    "min": ("arith.minimumf", "arith.minsi"),
+    "maxnum": ("arith.maxnumf",),
+    "minnum": ("arith.minnumf",),
+    "rem": ("arith.remf", "arith.remsi"),
+    "floordiv": ("arith.floordivsi",),
+    "select": ("arith.select",),
+    "cast": ("arith.extf", "arith.truncf", "arith.sitofp", "arith.fptosi", "arith.extsi", "arith.trunci"),
+    "ucast": ("arith.uitofp", "arith.fptoui", "arith.extui"),
+    "bitcast": ("arith.bitcast",),
+    "udiv": ("arith.divui",),
+    "urem": ("arith.remui",),
+    "umax": ("arith.maxui",),
+    "umin": ("arith.minui",),
+    "ushr": ("arith.shrui",),
+    "ult": ("arith.cmpf.ult", "arith.cmpi.ult"),
+    "ule": ("arith.cmpf.ule", "arith.cmpi.ule"),
+    "ugt": ("arith.cmpf.ugt", "arith.cmpi.ugt"),
+    "uge": ("arith.cmpf.uge", "arith.cmpi.uge"),
+    "ueq": ("arith.cmpf.ueq",),
+    "one": ("arith.cmpf.one",),
+    "ord": ("arith.cmpf.ord",),
+    "uno": ("arith.cmpf.uno",),
+}
+"""Short names. `u` is unsigned on integers and "unordered or" in a comparison of floats; `max` and `min` keep NaN."""
+
+_BOOLEAN_CASTS = ("arith.uitofp", "arith.fptoui", "arith.extui", "arith.trunci")
+"""What `cast` means from and to i1: true is 1, not -1."""
+
+
+def call_names() -> tuple[str, ...]:
+    """Every name that may stand before a parenthesis, short ones first."""
+    return (*CALLS, *FUNCTIONS)
+
+
+def call_candidates(name: str) -> tuple[str, ...] | None:
+    """The functions that a name before a parenthesis may mean; None if it means none."""
+    return CALLS.get(name) or ((name,) if name in FUNCTIONS else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """The function meant and the types of its operands; no function is a copy."""
+
+    function: str | None
+    operands: tuple[str, ...]
+
+
+class ResolutionError(Exception):
+    """No candidate fits; the message says why and `hint` what to do."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def resolve(spelling: str, candidates: Sequence[str | None], operands: Sequence[str | None], result: str) -> Resolution:
+    """Choose the candidate that takes dtypes `operands` (None where open) to `result`.
+
+    Raises ResolutionError; `spelling` is what the user wrote.
+    """
+    if spelling == "cast" and "i1" in (*operands, result):
+        candidates = _BOOLEAN_CASTS
+    undetermined = False
+    for function in candidates:
+        types = _complete(function, operands, result)
+        if types is None:
+            undetermined = True
+        elif check_types(function, types, result) is None:
+            return Resolution(function, types)
+    if undetermined:
+        raise ResolutionError(f"the operand type of '{spelling}' is not determined", "give an operand its type: 1:f32")
+    raise _mismatch(spelling, candidates, operands, result)
+
+
+def _complete(function: str | None, operands: Sequence[str | None], result: str) -> tuple[str, ...] | None:
+    """Give open operands the type that the function wants; None where nothing determines it."""
+    signature = None if function is None else FUNCTIONS[function].signature
+    known = [t for t in operands if t is not None]
+    match signature:
+        case Signature.COMPARE_FLOAT | Signature.COMPARE_INTEGER | Signature.CAST:
+            if not known:
+                return None
+            default = known[0]
+        case Signature.SELECT:
+            condition = "i1" if operands and operands[0] is None else None
+            rest = [t for t in operands[1:] if t is not None]
+            default = rest[0] if rest else result
+            return tuple(t or (condition if k == 0 and condition else default) for k, t in enumerate(operands))
+        case _:
+            default = known[0] if known else result
+    return tuple(t or default for t in operands)
+
+
+def _mismatch(
+    spelling: str, candidates: Sequence[str | None], operands: Sequence[str | None], result: str
+) -> ResolutionError:
+    shown = ", ".join(t or result for t in operands)
+    arity = 1 if candidates[0] is None else FUNCTIONS[candidates[0]].arity
+    if len(operands) != arity:
+        return ResolutionError(f"'{spelling}' takes {arity} operand{'s' * (arity != 1)}, not {len(operands)}")
+    if candidates[0] is None:
+        return ResolutionError(f"a copy cannot turn {shown} into {result}", "convert with cast(...)")
+    mixed = len({t for t in (*operands, result) if t is not None}) > 1
+    hint = "convert with cast(...) in a statement of its own" if mixed else ""
+    return ResolutionError(f"'{spelling}' cannot take ({shown}) to {result}", hint)
+
+
+class Style(Enum):
+    """How a function application is written."""
+
+    COPY = auto()
+    PREFIX = auto()
+    INFIX = auto()
+    CALL = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How to write a function application so that it is read back as the same one."""
+
+    style: Style
+    text: str
+    typed: bool
+    """Whether constants and index values carry their types."""
+
+
+@lru_cache(maxsize=4096)
+def spell(function: str | None, operands: tuple[str, ...], arrays: tuple[bool, ...], result: str) -> Spelling:
+    """The most familiar spelling that resolves back to `function` with these operand types.
+
+    `arrays` says which operands are array accesses; signs are used only where there is one, since arithmetic on
+    iterations and integers alone is an index expression.
+    """
+    if function is None:
+        typed = not _resolves("", (None,), function, operands, arrays, result, typed=False)
+        return Spelling(Style.COPY, "", typed)
+    if any(arrays):
+        for style, table in ((Style.PREFIX, PREFIX), (Style.INFIX, INFIX)):
+            for text, candidates in table.items():
+                if function in candidates and len(operands) == (1 if style is Style.PREFIX else 2):
+                    typed = not _resolves(text, candidates, function, operands, arrays, result, typed=False)
+                    if not typed:
+                        return Spelling(style, text, typed=False)
+    names = [*((n, c) for n, c in CALLS.items() if function in (*c, *_also(n))), (function, (function,))]
+    for typed in (False, True):
+        for name, candidates in names:
+            if _resolves(name, candidates, function, operands, arrays, result, typed=typed):
+                return Spelling(Style.CALL, name, typed)
+    return Spelling(Style.CALL, function, typed=True)
+
+
+def _also(name: str) -> tuple[str, ...]:
+    return _BOOLEAN_CASTS if name == "cast" else ()
+
+
+def _resolves(
+    name: str,
+    candidates: tuple[str | None, ...],
+    function: str | None,
+    operands: tuple[str, ...],
+    arrays: tuple[bool, ...],
+    result: str,
+    *,
+    typed: bool,
+) -> bool:
+    given = tuple(t if typed or known else None for t, known in zip(operands, arrays, strict=True))
+    try:
+        return resolve(name, candidates, given, result) == Resolution(function, operands)
+    except ResolutionError:
+        return False

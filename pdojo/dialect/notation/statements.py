@@ -1,0 +1,193 @@
+"""Parsing of one line of the tree: extents, mappings and guards, and the statement behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, IndexType
+from xdsl.ir import Attribute, Block
+from xdsl.ir.affine import AffineMap
+
+from pdojo.dialect.affine import Expr, to_affine
+from pdojo.dialect.attributes import IndexValueAttr
+from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulation_function
+from pdojo.dialect.notation import features
+from pdojo.dialect.notation.expressions import Expressions
+from pdojo.dialect.notation.lexer import Cursor, Kind
+from pdojo.dialect.notation.literals import constant_attr
+from pdojo.dialect.notation.spelling import Resolution, ResolutionError, resolve
+from pdojo.dialect.notation.values import (
+    AccessValue,
+    Application,
+    ArrayName,
+    ConstantValue,
+    IndexValue,
+    InputValue,
+    Value,
+)
+from pdojo.dialect.ops import OpOp, ScopeOp
+
+_SUFFIXES = [m.value for m in ScopeMapping if m is not ScopeMapping.SEQUENTIAL]
+_ACCUMULATIONS = list(dict.fromkeys([*(a.spelling for a in ACCUMULATIONS.values()), "fma"]))
+_RELATIONS = ("<", "<=", ">", ">=", "==")
+
+
+def parse_scope(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence[ScopeOp]) -> ScopeOp:
+    """`512`, `512:v`, `16:v where ({0}*16+{1} < 500)`: a scope inside `chain`, still without children."""
+    extent = cursor.expect_kind(Kind.INTEGER, "the extent of a scope, an integer")
+    count = int(extent.text)
+    if count < 1:
+        raise cursor.error("a scope needs at least one iteration", span=extent.span)
+    mapping = _mapping(cursor)
+    extents = [*(s.count for s in chain), count]
+    guard: list[Expr] = []
+    if cursor.at_word("where") and cursor.at("(", 1):
+        cursor.advance()
+        cursor.advance()
+        reader = Expressions(cursor, arrays, extents)
+        guard += _constraint(cursor, reader)
+        while cursor.accept(","):
+            guard += _constraint(cursor, reader)
+        cursor.expect(")", "after a guard")
+    depth = len(chain)
+    used = sorted(frozenset[int]().union(*(e.variables() for e in guard)) - {depth})
+    dims = {d: position for position, d in enumerate([*used, depth])}
+    block = Block(arg_types=[IndexType()])
+    block.args[0].name_hint = f"i{depth}"
+    return ScopeOp(count, block, mapping, [to_affine(e, dims) for e in guard], [chain[d].iv for d in used])
+
+
+def _mapping(cursor: Cursor) -> ScopeMapping:
+    if not cursor.accept(":"):
+        return ScopeMapping.SEQUENTIAL
+    suffix = cursor.expect_kind(Kind.WORD, f"a mapping after ':', one of {' '.join(_SUFFIXES)}")
+    if suffix.text == "N":
+        hint = "reuse is a property of a declared dimension: t f32 [512:N] heap"
+        raise cursor.error("':N' does not belong to a scope", hint, suffix.span)
+    if suffix.text not in _SUFFIXES:
+        raise cursor.error(f"unknown mapping '{suffix.text}'", f"known: {', '.join(_SUFFIXES)}", suffix.span)
+    return ScopeMapping(suffix.text)
+
+
+def _constraint(cursor: Cursor, reader: Expressions) -> list[Expr]:
+    """One comparison, as left sides of `e >= 0`."""
+    left = reader.guard_side()
+    relation = cursor.token.text
+    if cursor.token.kind is not Kind.SIGN or relation not in _RELATIONS:
+        raise cursor.error(f"expected a comparison in a guard, one of {' '.join(_RELATIONS)}")
+    cursor.advance()
+    right = reader.guard_side()
+    match relation:
+        case "<":
+            return [right - left - 1]
+        case "<=":
+            return [right - left]
+        case ">":
+            return [left - right - 1]
+        case ">=":
+            return [left - right]
+        case _:
+            return [left - right, right - left]
+
+
+def parse_statement(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence[ScopeOp]) -> OpOp:
+    """`y[{0}] += exp(x[{0}])` inside `chain`, to the end of the line."""
+    extents = [s.count for s in chain]
+    reader = Expressions(cursor, arrays, extents)
+    output = reader.access()
+    accumulate, contracted = _accumulation(cursor, output)
+    value = reader.value()
+    cursor.expect_end("after a statement")
+    inputs = value.inputs if isinstance(value, Application) else (value,)
+    resolution = _resolve(cursor, value, inputs, output)
+    for access in inputs:
+        if not isinstance(access, AccessValue) or access.array.name != output.array.name:
+            continue
+        if features.may_meet(output.index, access.index, extents):
+            raise features.dependent_iteration(cursor, access.span, access.array.name)
+    return _build(cursor, chain, output, inputs, resolution, accumulate, contracted=contracted)
+
+
+def _accumulation(cursor: Cursor, output: AccessValue) -> tuple[str | None, bool]:
+    """`=` or an accumulation: the function, and whether it is contracted."""
+    if cursor.accept("="):
+        return None, False
+    word = cursor.token
+    if word.kind is Kind.END or not cursor.at("=", 1):
+        raise cursor.error(f"expected '=' or an accumulation: {_accumulation_list()}")
+    cursor.advance()
+    cursor.advance()
+    span = word.span.to(cursor.previous.span)
+    if word.text not in _ACCUMULATIONS:
+        raise cursor.error(f"'{word.text}=' is no accumulation", f"known: {_accumulation_list()}", span)
+    spelling = "+" if word.text == "fma" else word.text
+    function = accumulation_function(spelling, output.dtype)
+    if function is None:
+        message = f"'{word.text}=' does not accumulate into {output.dtype} array '{output.array.name}'"
+        raise cursor.error(message, span=span)
+    return function, word.text == "fma"
+
+
+def _accumulation_list() -> str:
+    return " ".join(f"{a}=" for a in _ACCUMULATIONS)
+
+
+def _resolve(cursor: Cursor, value: Value, inputs: Sequence[InputValue], output: AccessValue) -> Resolution:
+    spelling, candidates = (value.spelling, value.candidates) if isinstance(value, Application) else ("", (None,))
+    try:
+        return resolve(spelling, candidates, [i.dtype for i in inputs], output.dtype)
+    except ResolutionError as error:
+        raise cursor.error(str(error), error.hint, value.span) from None
+
+
+def _build(
+    cursor: Cursor,
+    chain: Sequence[ScopeOp],
+    output: AccessValue,
+    inputs: Sequence[InputValue],
+    resolution: Resolution,
+    accumulate: str | None,
+    *,
+    contracted: bool,
+) -> OpOp:
+    accesses = [i for i in inputs if isinstance(i, AccessValue)]
+    expressions = [e for a in (output, *accesses) for e in a.index]
+    expressions += [i.expression for i in inputs if isinstance(i, IndexValue)]
+    used = sorted(frozenset[int]().union(*(e.variables() for e in expressions)))
+    dims = {d: position for position, d in enumerate(used)}
+
+    def index_map(index: Sequence[Expr]) -> AffineMap:
+        return AffineMap(len(used), 0, tuple(to_affine(e, dims) for e in index))
+
+    attributes: list[Attribute] = []
+    for value, dtype in zip(inputs, resolution.operands, strict=True):
+        match value:
+            case AccessValue():
+                attributes.append(AffineMapAttr(index_map(value.index)))
+            case IndexValue():
+                attributes.append(IndexValueAttr(AffineMapAttr(index_map((value.expression,))), DTYPES[dtype]))
+            case ConstantValue():
+                attributes.append(_constant(cursor, value, dtype))
+            case _:
+                assert_never(value)
+    hints: list[DictionaryAttr] = [a.hints for a in (output, *accesses)]
+    return OpOp(
+        output.array.value,
+        index_map(output.index),
+        attributes,
+        [a.array.value for a in accesses],
+        [chain[d].iv for d in used],
+        resolution.function,
+        accumulate,
+        hints,
+        contracted=contracted,
+    )
+
+
+def _constant(cursor: Cursor, value: ConstantValue, dtype: str) -> Attribute:
+    try:
+        return constant_attr(value.value, dtype)
+    except ValueError as error:
+        raise cursor.error(str(error), span=value.span) from None

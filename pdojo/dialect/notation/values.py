@@ -1,0 +1,69 @@
+"""The right side of a statement as read, before types are known: inputs and one function application."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.ir import SSAValue
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.notation.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayName:
+    """A declared array, as accesses need it."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    value: SSAValue
+
+
+@dataclass(frozen=True, slots=True)
+class AccessValue:
+    """`x[{0},{1}]`."""
+
+    array: ArrayName
+    index: tuple[Expr, ...]
+    hints: DictionaryAttr
+    span: Span
+
+    @property
+    def dtype(self) -> str:
+        """The element type of the array."""
+        return self.array.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantValue:
+    """`-inf`, `3`, `1.5:f32`; `dtype` is None where the text does not say it."""
+
+    value: float | int
+    dtype: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class IndexValue:
+    """`{0}*16+{1}`, `index(3)`; `dtype` is None where the text does not say it."""
+
+    expression: Expr
+    dtype: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A function, as spelled, of inputs."""
+
+    spelling: str
+    candidates: tuple[str, ...]
+    inputs: tuple[InputValue, ...]
+    span: Span
+
+
+InputValue: TypeAlias = AccessValue | ConstantValue | IndexValue
+Value: TypeAlias = InputValue | Application
