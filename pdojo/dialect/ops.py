@@ -11,12 +11,12 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
     DictionaryAttr,
+    FlatSymbolRefAttrConstr,
     IndexType,
     IntegerAttr,
     MemRefType,
     StringAttr,
     SymbolNameConstraint,
-    FlatSymbolRefAttrConstr,
     SymbolRefAttr,
     UnitAttr,
     i64,
@@ -298,7 +298,7 @@ class ScopeOp(IRDLOperation):
         mapping: Mapping = Mapping.SEQUENTIAL,
         guard: Sequence[AffineExpr] = (),
         guard_ivs: Sequence[SSAValue] = (),
-        id: str | None = None,  # noqa: A002  # the IR's own word for it
+        id: str | None = None,  # the IR's own word for it
     ) -> None:
         if not isinstance(body, Region):
             body = Region(body or Block(arg_types=[IndexType()]))
@@ -462,7 +462,7 @@ class OpOp(IRDLOperation):
         function: str | None = None,
         accumulate: str | None = None,
         hints: Sequence[DictionaryAttr] | None = None,
-        id: str | None = None,  # noqa: A002  # the IR's own word for it
+        id: str | None = None,  # the IR's own word for it
         contracted: bool = False,
     ) -> None:
         super().__init__(
@@ -545,7 +545,7 @@ class _OpParser:
         self.inputs: list[tuple[AffineExpr, ...] | IndexValueAttr | Attribute] = []
 
     def parse(self) -> OpOp:
-        output, output_index = self._access(self.parser.parse_operand("the array to write"))
+        output, output_index = self._access(self._array("the array to write"))
         accumulate, contracted = self._accumulation(output)
         function = self._function()
         inputs = [self._close(i) for i in self.inputs]
@@ -603,9 +603,17 @@ class _OpParser:
         if constant is not None:
             self.inputs.append(constant)
             return
-        array, index = self._access(parser.parse_operand("an array access, a constant or index(...)"))
+        array, index = self._access(self._array("an array access, a constant or index(...)"))
         self.arrays.append(array)
         self.inputs.append(index)
+
+    def _array(self, what: str) -> SSAValue:
+        """An array defined above; its type is known from there."""
+        name = self.parser.parse_unresolved_operand(f"expected {what}")
+        values = self.parser.ssa_values.get(name.operand_name, ())
+        if name.index >= len(values):
+            self.parser.raise_error(f"unknown array '%{name.operand_name}'", name.span)
+        return values[name.index]
 
     def _access(self, array: SSAValue) -> tuple[SSAValue, tuple[AffineExpr, ...]]:
         index = parse_list(self.parser, lambda: parse_index_expression(self.parser, self.names))
