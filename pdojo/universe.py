@@ -25,6 +25,24 @@ def _convert_to_loops() -> type[ModulePass]:
     return ConvertPdojoToLoopsPass
 
 
+def _convert_to_llvm() -> type[ModulePass]:
+    from pdojo.backends.llvm.lowering import ConvertPdojoToLLVMPass
+
+    return ConvertPdojoToLLVMPass
+
+
+def _llvm() -> type[Target]:
+    from pdojo.backends.llvm.targets import PdojoLLVMTarget
+
+    return PdojoLLVMTarget
+
+
+def _asm() -> type[Target]:
+    from pdojo.backends.llvm.targets import PdojoAsmTarget
+
+    return PdojoAsmTarget
+
+
 def _dot() -> type[Target]:
     from pdojo.backends.dot import DotTarget
 
@@ -40,9 +58,11 @@ def _notation() -> type[Target]:
 PDOJO_UNIVERSE = Universe(
     all_dialects={"pdojo": _dialect},
     all_passes={
+        "convert-pdojo-to-llvm": _convert_to_llvm,
         "convert-pdojo-to-loops": _convert_to_loops,
         **{f"pdojo-{name.replace('_', '-')}": pass_factory(name) for name in TRANSFORMATION_NAMES},
     },
-    all_targets={"dot": _dot, "notation": _notation},
+    # xDSL has a target `llvm` of its own; pdojo-opt calls ours `llvm` and `asm` for short.
+    all_targets={"dot": _dot, "notation": _notation, "pdojo-asm": _asm, "pdojo-llvm": _llvm},
 )
 """What pdojo adds to `xdsl-opt` and `pdojo-opt`."""
