@@ -185,11 +185,11 @@ def floordiv(numerator: Expr, divisor: int, extents: Extents) -> Expr:
     low, high = rest.bounds(extents)
     if low // divisor == high // divisor:
         return quotient + low // divisor
-    # x floordiv a floordiv b = x floordiv (a * b), for a lone division with factor 1.
-    if len(rest.terms) == 1 and rest.constant == 0:
-        atom, coefficient = rest.terms[0]
+    # (x + n floordiv d) floordiv c = (d * x + n) floordiv (c * d), because x is an integer.
+    for atom, coefficient in rest.terms:
         if isinstance(atom, Div) and coefficient == 1:
-            return quotient + floordiv(atom.numerator, atom.divisor * divisor, extents)
+            whole = (rest - Expr(0, ((atom, 1),))) * atom.divisor + atom.numerator
+            return quotient + floordiv(whole, atom.divisor * divisor, extents)
     # (g * x + r) floordiv (g * d) = x floordiv d where r stays within [0, g).
     for factor in sorted({gcd(c, divisor) for _, c in rest.terms} - {1}, reverse=True):
         small = linear(rest.constant % factor, ((a, c) for a, c in rest.terms if c % factor))
@@ -299,8 +299,13 @@ def render(expression: Expr, name: Callable[[int], str], mod: str, floor: str) -
             pieces.append((f"{_operand(atom.numerator, name, mod, floor)}{floor}{atom.divisor}", coefficient))
     for numerator, divisor, coefficient in remainders:
         pieces.append((f"{_operand(numerator, name, mod, floor)}{mod}{divisor}", coefficient))
+    # A positive term comes first where there is one: `-a//b` would be read as `(-a)//b`.
+    pieces.sort(key=lambda piece: piece[1] < 0)
     text = ""
     for piece, coefficient in pieces:
+        if not text and coefficient < 0:
+            text = f"{piece}*{coefficient}"
+            continue
         sign = "-" if coefficient < 0 else "+" if text else ""
         text += sign + piece + (f"*{abs(coefficient)}" if abs(coefficient) != 1 else "")
     if rest.constant or not text:

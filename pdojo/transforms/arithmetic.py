@@ -110,10 +110,10 @@ class SplitReduction(Transformation[Scope]):
             name += "_"
         return name
 
-    def _ids(self, site: Scope) -> list[str]:
+    def _ids(self, program: Program, site: Scope) -> list[str]:
         if self.ids:
             return self.ids.split(" ")
-        return _part_ids(site.id)
+        return [fresh_id(program.nest.by_id, name) for name in _part_ids(site.id)]
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Declare the partial results; initialise, accumulate and combine them."""
@@ -122,7 +122,7 @@ class SplitReduction(Transformation[Scope]):
         assert leaf.accumulate is not None
         depth, outside = site.depth, chain_ops(site)
         partial = self._declare(program, leaf, rewriter)
-        zero_id, outer_id, inner_id, final_id, zero_op, final_op = self._ids(site)
+        zero_id, outer_id, inner_id, final_id, zero_op, final_op = self._ids(program, site)
         zero, final, inner = ScopeOp(self.size, id=zero_id), ScopeOp(self.size, id=final_id), ScopeOp(self.size, id=inner_id)
         outer = ScopeOp(-(-site.extent // self.size), id=outer_id)
         rewriter.insert([zero, outer, final], InsertPoint.before(site.op))
@@ -177,7 +177,7 @@ class SplitReduction(Transformation[Scope]):
         """Merge the partial results."""
         leaf = _reduction(site)
         assert leaf is not None
-        ids = self._ids(site)
+        ids = self._ids(program, site)
         identifier = "" if ids[1] == f"{site.id}.o" else site.id
         return MergeReduction(identifier).as_move(f"%{ids[1]}")
 

@@ -83,26 +83,32 @@ class Unroll(MapScope):
 
     4 y[{0}] = x[{0}]  -->  4:u y[{0}] = x[{0}]
 
-    Always legal, up to a limit of the machine on the number of copies.
+    Always legal around sequential code; only expansions within the machine's limit are proposed.
     """
 
     name: ClassVar[str] = "unroll"
     mapping: ClassVar = Mapping.UNROLL
 
-    def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """Not too many copies, no parallel scope inside."""
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Sequential scopes whose expansion stays within the machine's limit."""
+        for scope in program.nest.scopes:
+            if scope.mapping is Mapping.SEQUENTIAL and expansion(scope) <= program.machine.unroll_limit:
+                yield scope, cls()
+
+    def check_mapping(self, program: Program, site: Scope) -> Reason | None:  # noqa: ARG002  # as in the base
+        """No parallel scope inside."""
         if any(s.mapping.is_threaded for leaf in site.leaves for s in leaf.chain[site.depth + 1 :]):
             return Reason("a parallel scope cannot be inside an unrolled one")
-        outermost = next((s for s in site.chain if s.mapping is Mapping.UNROLL), site)
-        copies = sum(_copies(leaf, site) for leaf in outermost.leaves)
-        limit = program.machine.unroll_limit
-        if copies > limit:
-            return Reason(f"unrolling would make {copies} copies of ops; {program.machine.name} allows {limit}")
         return None
 
 
-def _copies(leaf: Leaf, site: Scope) -> int:
-    return prod(s.extent for s in leaf.chain if s.mapping is Mapping.UNROLL or s is site)
+def expansion(site: Scope) -> int:
+    """Copies of statements in the outermost unrolled scope around the site, if the site were unrolled."""
+    outermost = next((s for s in site.chain if s.mapping is Mapping.UNROLL), site)
+    return sum(
+        prod(s.extent for s in leaf.chain if s.mapping is Mapping.UNROLL or s is site) for leaf in outermost.leaves
+    )
 
 
 @dataclass(frozen=True)

@@ -204,10 +204,15 @@ class TileScope(Transformation[Scope]):
             return Reason(f"'size' must be between 2 and {site.extent - 1}, below the extent {site.extent}")
         return None
 
+    def _ids(self, program: Program, site: Scope) -> tuple[str, str]:
+        taken = program.nest.by_id
+        return self.outer or fresh_id(taken, f"{site.id}.o"), self.inner or fresh_id(taken, f"{site.id}.i")
+
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """i becomes outer * size + inner."""
-        outer = ScopeOp(-(-site.extent // self.size), id=self.outer or f"{site.id}.o")
-        inner = ScopeOp(self.size, id=self.inner or f"{site.id}.i")
+        outer_id, inner_id = self._ids(program, site)
+        outer = ScopeOp(-(-site.extent // self.size), id=outer_id)
+        inner = ScopeOp(self.size, id=inner_id)
         rewriter.insert(outer, InsertPoint.before(site.op))
         rewriter.insert(inner, InsertPoint.at_start(outer.body.block))
         move_into([c.op for c in site.children], inner, rewriter)
@@ -224,7 +229,7 @@ class TileScope(Transformation[Scope]):
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Collapse the two scopes."""
-        outer, inner = self.outer or f"{site.id}.o", self.inner or f"{site.id}.i"
+        outer, inner = self._ids(program, site)
         identifier = "" if common_id(outer, inner) == site.id else site.id
         return CollapseScopes(identifier).as_move(f"%{outer}")
 
