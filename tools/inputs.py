@@ -105,7 +105,7 @@ class Program:
         span = self.spans.get(operation) if operation is not None else None
         if span is None:
             return InvalidKernel(f"the program does not verify: {error}")
-        return Source(self.chunk.padded, self.chunk.name).error(span, str(error))
+        return InvalidKernel(str(Source(self.chunk.padded, self.chunk.name).error(span, str(error))))
 
 
 def _broken(module: ModuleOp) -> Operation | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -208,7 +209,8 @@ class _Parser(argparse.ArgumentParser):
 
 def message(error: PdojoError) -> str:
     """What the user sees: errors with a position begin with it."""
-    return str(error) if isinstance(error, NotationError) else f"error: {error}"
+    text = str(error)
+    return text if re.match(r"[^\n]*:\d+:\d+: error: ", text) else f"error: {text}"
 
 
 def main(args: Sequence[str] | None = None) -> int:
