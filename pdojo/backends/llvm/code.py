@@ -155,6 +155,13 @@ class FunctionCode:
             return self._constant(key, IntegerAttr(int(constant.value), element, truncate_bits=True))
         return self._constant(key, FloatAttr(float(constant.value), element))
 
+    def splat_constant(self, constant: Constant, count: int) -> SSAValue:
+        """A constant of an element type in every lane of a vector."""
+        element = DTYPES[constant.dtype]
+        number = int(constant.value) if isinstance(element, IntegerType) else float(constant.value)
+        attribute = DenseIntOrFPElementsAttr.from_list(VectorType(element, [count]), [number])
+        return self._constant(("splat", repr(constant.value), constant.dtype, count), attribute)
+
     def vector_constant(self, values: Sequence[int], width: int) -> SSAValue:
         """A vector of integer constants."""
         kind = VectorType(IntegerType(width), [len(values)])

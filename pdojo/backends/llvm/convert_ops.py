@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 from llvmlite import ir
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, VectorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, VectorType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pdojo.backends.llvm.code import suffix
@@ -111,24 +111,27 @@ def _constant(op: llvm.ConstantOp, builder: ir.IRBuilder, values: Values) -> Non
     match op.value:
         case DenseIntOrFPElementsAttr():
             assert isinstance(op.result.type, VectorType)
-            element = op.result.type.element_type
-            numbers = [_bit(element, n) for n in op.value.get_values()]
-            values[op.result] = _vector(kind, convert_type(element), numbers)
+            values[op.result] = _vector(kind, op.result.type.element_type, op.value.get_values())
         case IntegerAttr() | FloatAttr():
-            values[op.result] = ir.Constant(kind, _bit(op.result.type, op.value.value.data))
+            number = op.value.value.data
+            values[op.result] = ir.Constant(kind, _bit(number) if op.result.type == i1 else number)
 
 
-def _vector(kind: ir.Type, element: ir.Type, numbers: list[Any]) -> ir.Constant:
+def _vector(kind: ir.Type, element: Attribute, numbers: Sequence[Any]) -> ir.Constant:
     """A vector constant; one number in all lanes is written once, which LLVM also reads faster."""
-    texts = [ir.Constant(element, n).get_reference() for n in numbers]
-    if len(set(texts)) == 1:
-        return _Literal(kind, f"splat ({element} {texts[0]})")
-    return ir.Constant(kind, numbers)
+    target = convert_type(element)
+    if element == i1:
+        numbers = [_bit(n) for n in numbers]
+    # By text, because 0.0 and -0.0 are equal numbers, and nan equals nothing.
+    texts = {ir.Constant(target, n).get_reference() for n in numbers}
+    if len(texts) == 1:
+        return _Literal(kind, f"splat ({target} {texts.pop()})")
+    return ir.Constant(kind, list(numbers))
 
 
-def _bit(kind: Attribute, number: Any) -> Any:
+def _bit(number: int) -> int:
     """i1 has the values 0 and 1; attributes hold true as -1."""
-    return number & 1 if str(kind) == "i1" else number
+    return number & 1
 
 
 def _undef(op: llvm.UndefOp, builder: ir.IRBuilder, values: Values) -> None:

@@ -15,6 +15,8 @@ from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.functions import byte_width
 from pdojo.errors import LoweringError
 
+NARROWEST_LOAD = 16
+"""Bytes of the narrowest load that can bypass the caches; the hint asks for nothing of narrower ones."""
 WIDEST_STORE = 64
 """Bytes of the widest store; longer vectors are stored in pieces."""
 
@@ -77,10 +79,12 @@ def _load_contiguous(reach: Reach, place: Place, shape: Lanes, mask: SSAValue | 
     kind = VectorType(memory_type(place.buffer.dtype), [len(shape.offsets)])
     backwards = shape.stride == -1 and len(shape.offsets) > 1
     if mask is None:
-        if place.streams:
+        size = len(shape.offsets) * byte_width(place.buffer.dtype)
+        streams = place.streams and size >= NARROWEST_LOAD
+        if streams:
             _check_streams(reach, place, start, len(shape.offsets))
         op = llvm.LoadOp(pointer, kind, alignment)
-        annotate(op, place, nontemporal=place.streams)
+        annotate(op, place, nontemporal=streams)
     else:
         _refuse_streams(place, "it is masked by a guard")
         mask = reverse(code, mask) if backwards else mask

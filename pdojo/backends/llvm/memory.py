@@ -99,7 +99,8 @@ class Reach:
         self.prefetch(place, place.index)
         pointer = self.pointer(place, place.index)
         op = llvm.LoadOp(pointer, memory_type(place.buffer.dtype), self.alignment(place, place.index))
-        annotate(op, place, nontemporal=place.streams)
+        # There are no scalar loads that bypass the caches: the hint has nothing to ask for.
+        annotate(op, place)
         return from_memory(self.code, self.code.emit(op), place.buffer.dtype)
 
     def store(self, place: Place, value: SSAValue) -> None:

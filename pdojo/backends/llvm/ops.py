@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import ClassVar
 
 from xdsl.dialects.builtin import (
@@ -183,6 +183,7 @@ def lanes(value: SSAValue | Attribute) -> int | None:
     return kind.get_shape()[0] if isinstance(kind, VectorType) else None
 
 
+@lru_cache(maxsize=256)
 def with_lanes(element: Attribute, count: int | None) -> Attribute:
     """The vector type of `count` elements; the element type itself where `count` is None."""
     return element if count is None else VectorType(element, [count])

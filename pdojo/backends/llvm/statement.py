@@ -127,7 +127,7 @@ def _accumulate_all(
         # -0.0 + x is x for every x, 0.0 + x is not.
         neutral = -0.0 if leaf.accumulate == "arith.addf" else identity_value(leaf.accumulate, dtype)
         count = reach.code.extents[leaf.chain[-1].depth]
-        new = code.emit(SelectOp(mask, new, splat(code, code.constant(Constant(neutral, dtype)), count)))
+        new = code.emit(SelectOp(mask, new, code.splat_constant(Constant(neutral, dtype), count)))
     reach.store(place, _combined(reach, leaf, reduce_lanes(code, leaf.accumulate, new), reach.load(place)))
 
 
@@ -137,7 +137,7 @@ def _operand_lanes(reach: Reach, leaf: Leaf, value: Input, depth: int, mask: SSA
         case Access():
             return load_lanes(reach, reach.place(value, leaf), depth, mask)
         case Constant():
-            return splat(code, code.constant(value), code.extents[depth])
+            return code.splat_constant(value, code.extents[depth])
         case Index():
             return _index_lanes(reach, code.bind(value.expression), value.dtype, depth)
 

@@ -1,0 +1,42 @@
+"""Random kernels: compiled code gives the bits that the reference interpreter gives, statement by statement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from differential.compiled import kernel, random_inputs, run, same
+from pdojo.backends.executable import compile
+from pdojo.dialect.functions import FUNCTIONS
+from pdojo.dialect.interpreter import interpret_stepwise
+from property.kernels import Features, kernel_texts
+
+_APPROXIMATE = "exp exp2 expm1 log log2 log1p rsqrt sin cos tanh erf powf"
+"""Functions that round more than once."""
+_UNSPECIFIED = ("arith.bitcast", "math.copysign", "arith.maxnumf", "arith.minnumf")
+"""Functions that show the sign of a NaN, or may return either of two zeros."""
+_EXACT = frozenset(FUNCTIONS) - {f"math.{f}" for f in _APPROXIMATE.split()} - frozenset(_UNSPECIFIED)
+_FEATURES = replace(Features(), functions=_EXACT, facts=False)
+
+
+@settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(text=kernel_texts(_FEATURES), seed=st.integers(0, 1 << 20))
+def test_random_kernels(text: str, seed: int) -> None:
+    program = kernel(text)
+    executable = compile(program, threads=3, optimize="search")
+    inputs = random_inputs(executable.parameters, seed)
+    wanted = interpret_stepwise(program, inputs)
+    found = run(executable, inputs)
+    for parameter in executable.parameters:
+        if parameter.written:
+            assert same(found[parameter.name], wanted[parameter.name], parameter.dtype), parameter.name
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=3000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(text=kernel_texts(_FEATURES), seed=st.integers(0, 1 << 20))
+def test_many_random_kernels(text: str, seed: int) -> None:
+    test_random_kernels.hypothesis.inner_test(text, seed)  # pyright: ignore[reportFunctionMemberAccess]
