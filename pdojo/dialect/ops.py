@@ -401,12 +401,23 @@ def _print_constraint(printer: Printer, expression: AffineExpr, dims: Sequence[S
     from pdojo.dialect.affine import from_affine, to_affine, var
 
     count = len(dims)
+    # Outermost variables first, so that the text depends on the program only and not on the order of the operands.
+    outermost = sorted(dims, key=_nesting)
     # The extents are not needed: no division is simplified away by printing.
-    plain = from_affine(expression, [var(d) for d in range(count)], [1 << 40] * count)
+    plain = from_affine(expression, [var(outermost.index(d)) for d in dims], [1 << 40] * count)
     negative = all(c < 0 for _, c in plain.terms)
     side = -(plain - plain.constant) if negative else plain - plain.constant
-    print_index_expression(printer, to_affine(side, {d: d for d in range(count)}), dims)
+    print_index_expression(printer, to_affine(side, {d: d for d in range(count)}), outermost)
     printer.print_string(f" <= {plain.constant}" if negative else f" >= {-plain.constant}")
+
+
+def _nesting(variable: SSAValue) -> int:
+    """How many operations are around the body of the scope whose induction variable this is."""
+    depth = 0
+    around = variable.owner.parent_op() if isinstance(variable.owner, Block) else None
+    while around is not None:
+        depth, around = depth + 1, around.parent_op()
+    return depth
 
 
 class OpEffects(MemoryEffect):
