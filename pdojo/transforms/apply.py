@@ -34,15 +34,16 @@ def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
     Raises LocationError for a location that is not one, IllegalMove for a move that is refused, with reason and witness.
     """
     wanted = instantiate(move)
-    kernel = program.kernel.clone()
-    copied = program.successor(kernel)
-    site = wanted.resolve(copied, move.at)
-    refusal = wanted.refusal(copied, site)
+    site = wanted.resolve(program, move.at)
+    refusal = wanted.refusal(program, site)
     if refusal is not None:
         raise IllegalMove(str(refusal))
-    resolved, surface, inverse = wanted.as_move(identify(site)), wanted.at(copied, site), wanted.inverse(copied, site)
+    resolved, surface = wanted.as_move(identify(site)), wanted.at(program, site)
+    inverse = wanted.inverse(program, site)
+    kernel = program.kernel.clone()
+    copied = program.successor(kernel)
     anchor = next(iter(kernel.body.block.ops))
-    wanted.rewrite(copied, site, PatternRewriter(anchor))
+    wanted.rewrite(copied, wanted.resolve(copied, resolved.at), PatternRewriter(anchor))
     if verify:
         kernel.verify()
     return Applied(program.successor(kernel), surface, resolved, inverse)

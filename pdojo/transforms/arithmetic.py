@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
+from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, byte_width, identity_value
@@ -21,7 +21,14 @@ from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
 from pdojo.dialect.verify import index_bounds
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards, substitute_input
-from pdojo.transforms.structure import reassociates
+from pdojo.transforms.structure import (
+    collapsed_extent,
+    collapsed_guards,
+    digits_of,
+    irreversible_collapse,
+    irreversible_tiling,
+    reassociates,
+)
 
 
 def _reduction(site: Scope) -> Leaf | None:
@@ -79,7 +86,7 @@ class SplitReduction(Transformation[Scope]):
             return Reason(f"the op reads '{leaf.output.array.name}', into which it accumulates")
         if self.into in program.nest.arrays:
             return Reason(f"an array '{self.into}' exists already")
-        return self._room(program, leaf)
+        return irreversible_tiling(site, [leaf], self.size) or self._room(program, leaf)
 
     def _room(self, program: Program, leaf: Leaf) -> Reason | None:
         """A partial result in the stack memory of the total must fit there."""
@@ -221,7 +228,7 @@ class MergeReduction(Transformation[Scope]):
     def check(self, program: Program, site: Scope) -> Reason | None:
         """The pattern, and nobody else uses the partial results."""
         found = _partials(program, site)
-        return Reason(found) if isinstance(found, str) else None
+        return Reason(found) if isinstance(found, str) else irreversible_collapse(site, found.inner)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """The order of the sum changes."""
@@ -240,15 +247,11 @@ class MergeReduction(Transformation[Scope]):
         parts = _partials(program, site)
         assert not isinstance(parts, str)
         depth, size, outside = site.depth, parts.inner.extent, chain_ops(site)
-        total = site.extent * size
-        outer_extents = [op.count for op in outside]
-        bounds = [g.constant + 1 for g in (*site.guard, *parts.inner.guard) if g.terms == ((depth, -size), (depth + 1, -1))]
-        cut = min(bounds, default=total)
-        total = cut if -(-cut // size) == site.extent else total
+        total = collapsed_extent(site, parts.inner)
         scope = ScopeOp(total, id=self._identifier(program, parts))
         rewriter.insert(scope, InsertPoint.before(site.op))
-        extents = [*outer_extents, total]
-        digits = {depth: floordiv(var(depth), size, extents), depth + 1: modulo(var(depth), size, extents)}
+        extents = (*(op.count for op in outside), total)
+        digits = digits_of(depth, size, extents)
         chain = (*outside, scope)
         step, combine = parts.step, parts.combine
         merged = build_op(
@@ -262,8 +265,7 @@ class MergeReduction(Transformation[Scope]):
             contracted=step.contracted,
         )
         rewriter.insert(merged, InsertPoint.at_end(scope.body.block))
-        guards = [g.substitute(digits, extents) for g in (*site.guard, *parts.inner.guard)]
-        place_guards(guards, chain, [depth], rewriter)
+        place_guards(collapsed_guards(site, parts.inner, extents), chain, [depth], rewriter)
         buffer = step.output.array.buffer.op
         assert buffer is not None
         for op in (parts.zero.op, site.op, parts.final.op, buffer):

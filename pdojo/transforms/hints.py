@@ -30,7 +30,7 @@ def _in_memory(access: Access) -> bool:
     return access.array.buffer.memory is Memory.HEAP
 
 
-def _whole_lines(leaf: Leaf, lanes: Scope) -> bool:
+def stores_whole_vectors(leaf: Leaf, lanes: Scope) -> bool:
     """Whether the store writes whole vectors at addresses known to be aligned to them, as the instruction needs."""
     size = lanes.extent * byte_width(leaf.output.array.dtype)
     return not lanes.guard and known_alignment(leaf.output, leaf, lanes) % size == 0
@@ -61,7 +61,7 @@ class Hint(Transformation[Leaf]):
             for number, access in enumerate(leaf.accesses):
                 if not _in_memory(access):
                     continue
-                if number == 0 and NONTEMPORAL not in access.hints.data and _whole_lines(leaf, leaf.parent):
+                if number == 0 and NONTEMPORAL not in access.hints.data and stores_whole_vectors(leaf, leaf.parent):
                     yield leaf, cls(NONTEMPORAL)
                 elif number and PREFETCH not in access.hints.data:
                     yield from ((leaf, cls(PREFETCH, number, distance)) for distance in PREFETCH_DISTANCES)

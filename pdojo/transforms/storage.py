@@ -8,12 +8,15 @@ from typing import ClassVar, Self
 
 from xdsl.pattern_rewriter import PatternRewriter
 
-from pdojo.dialect.analysis.lanes import physical_bytes, register_problem
+from pdojo.dialect.analysis.lanes import lane_problem, physical_bytes, register_problem
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Memory, MemoryAttr
+from pdojo.dialect.analysis.races import find_race
+from pdojo.dialect.attributes import Mapping, Memory, MemoryAttr
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Array, Buffer
 from pdojo.dialect.ops import reuse_attr
+from pdojo.dialect.storage import accesses_of
+from pdojo.dialect.verify import describe_scope
 from pdojo.transforms.base import Dimension, Reason, Transformation
 from pdojo.transforms.move import Move
 
@@ -94,7 +97,8 @@ class MaterializeDims(Transformation[Dimension]):
 
     t f32 [8:N, 4] heap  -->  t f32 [8, 4] heap
 
-    Keeps every value; refused only where the memory is too small for it or registers could not be indexed.
+    Legal iff no two different iterations of a concurrent scope conflict where they had private copies before; refused
+    also where the memory is too small, or vectors and registers could not be indexed.
     """
 
     name: ClassVar[str] = "materialize_dims"
@@ -118,7 +122,21 @@ class MaterializeDims(Transformation[Dimension]):
         flags = _with(buffer.reuse, site.index, value=False)
         if (violation := program.storage_violation(site.array.name, flags)) is not None:
             return Reason(violation.reason, violation.detail)
-        return room(program, _reflagged(buffer, flags), buffer, buffer.memory)
+        race = find_race(program, program.reflagged(buffer, flags), {buffer})
+        if race is not None:
+            return Reason(f"iterations of {describe_scope(race.scope)} share elements, each in its own copy", str(race.conflict))
+        return self._lanes(program, buffer, flags) or room(program, _reflagged(buffer, flags), buffer, buffer.memory)
+
+    @staticmethod
+    def _lanes(program: Program, buffer: Buffer, flags: tuple[bool, ...]) -> Reason | None:
+        """Vectors can still access the buffer."""
+        for leaf, access in accesses_of(program.nest, buffer):
+            lanes = leaf.parent
+            if lanes is not None and lanes.mapping is Mapping.VECTOR:
+                problem = lane_problem(access, leaf, lanes, program.machine, reuse=flags)
+                if problem is not None:
+                    return Reason(problem)
+        return None
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Clear the flag."""

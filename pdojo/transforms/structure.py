@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -13,7 +13,7 @@ from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
 from pdojo.dialect.analysis.collision import AFTER, ANY, BEFORE, EQUAL, Relation
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.nest import Buffer, Leaf, Node, Scope, leaves_of
+from pdojo.dialect.nest import Buffer, Index, Leaf, Node, Scope, leaves_of
 from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.storage import private_scope
 from pdojo.dialect.verify import describe_scope
@@ -27,9 +27,11 @@ def same_iteration(node: Node) -> Relation:
     return (EQUAL,) * (node.depth if isinstance(node, Scope) else len(node.chain))
 
 
-def private_buffers(program: Program, scope: Scope) -> set[Buffer]:
+def private_buffers(program: Program, scope: Scope) -> list[Buffer]:
     """The buffers of which each iteration of a threaded scope has its own copy."""
-    return {b for b in program.nest.buffers if any(b.reuse) and private_scope(program.nest, b) is scope}
+    if not scope.mapping.is_threaded:
+        return []
+    return [b for b in program.nest.buffers if any(b.reuse) and private_scope(program.nest, b) is scope]
 
 
 def reassociates(happens: bool) -> Numerics:
@@ -176,7 +178,7 @@ class TileScope(Transformation[Scope]):
 
     500 y[{0}] = x[{0}]  -->  32 16 where ({0}*16+{1} <= 499) y[{0}*16+{1}] = x[{0}*16+{1}]
 
-    Always legal: the order of the iterations stays.
+    Legal: the order of the iterations stays. Refused only for divisions that would not come back in normal form.
     """
 
     name: ClassVar[str] = "tile_scope"
@@ -202,7 +204,7 @@ class TileScope(Transformation[Scope]):
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
         if not 2 <= self.size < site.extent:
             return Reason(f"'size' must be between 2 and {site.extent - 1}, below the extent {site.extent}")
-        return None
+        return irreversible_tiling(site, site.leaves, self.size)
 
     def _ids(self, program: Program, site: Scope) -> tuple[str, str]:
         taken = program.nest.by_id
@@ -247,7 +249,8 @@ class CollapseScopes(Transformation[Scope]):
 
     32 16 y[{0}*16+{1}] = x[{0}*16+{1}]  -->  512 y[{0}] = x[{0}]
 
-    Always legal: the order of the iterations stays. A guard that cuts off the last iterations shortens the extent.
+    Legal: the order of the iterations stays. A guard that cuts off the last iterations shortens the extent. Refused
+    only for divisions that would not come back in normal form.
     """
 
     name: ClassVar[str] = "collapse_scopes"
@@ -269,36 +272,26 @@ class CollapseScopes(Transformation[Scope]):
             return Reason("the scope has other children than one scope")
         if site.mapping is not Mapping.SEQUENTIAL or inner.mapping is not Mapping.SEQUENTIAL:
             return Reason("only sequential scopes collapse; unmap them first")
-        return None
+        return irreversible_collapse(site, inner)
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """outer becomes i floordiv size, inner becomes i mod size."""
         inner = _only_scope(site)
         assert inner is not None
         depth, outside = site.depth, tuple(s.extent for s in site.chain[:-1])
-        total = site.extent * inner.extent
-        guards = self._guards(site, inner, (*outside, total))
-        cuts = [g.constant + 1 for g in guards if g.terms == ((depth, -1),)]
-        cut = min(cuts, default=total)
-        if -(-cut // inner.extent) == site.extent:
-            total = cut
-            guards = self._guards(site, inner, (*outside, total))
+        total = collapsed_extent(site, inner)
+        guards = collapsed_guards(site, inner, (*outside, total))
         scope = ScopeOp(total, id=self._identifier(program, site, inner))
         rewriter.insert(scope, InsertPoint.before(site.op))
         move_into([c.op for c in inner.children], scope, rewriter)
         chain = (*chain_ops(site), scope)
-        reindex(inner.children, _digits(site, inner, (*outside, total)), chain, rewriter)
+        reindex(inner.children, digits_of(depth, inner.extent, (*outside, total)), chain, rewriter)
         place_guards(guards, chain, [depth], rewriter)
         rewriter.erase(site.op)
 
     def _identifier(self, program: Program, site: Scope, inner: Scope) -> str:
         base = self.id or common_id(site.id, inner.id)
         return base or fresh_id(program.nest.by_id, f"{site.id}*{inner.id}")
-
-    @staticmethod
-    def _guards(site: Scope, inner: Scope, extents: tuple[int, ...]) -> list[Expr]:
-        digits = _digits(site, inner, extents)
-        return [g.substitute(digits, extents) for g in (*site.guard, *inner.guard)]
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Tile by the inner extent."""
@@ -315,8 +308,72 @@ def _only_scope(site: Scope) -> Scope | None:
     return child if len(site.children) == 1 and isinstance(child, Scope) else None
 
 
-def _digits(site: Scope, inner: Scope, extents: tuple[int, ...]) -> dict[int, Expr]:
-    depth, size = site.depth, inner.extent
+def collapsed_extent(site: Scope, inner: Scope) -> int:
+    """Iterations of the two scopes together, less those that a guard cuts off at the end."""
+    total = site.extent * inner.extent
+    guards = collapsed_guards(site, inner, (*(s.extent for s in site.chain[:-1]), total))
+    cut = min((g.constant + 1 for g in guards if g.terms == ((site.depth, -1),)), default=total)
+    return cut if -(-cut // inner.extent) == site.extent else total
+
+
+def collapsed_guards(site: Scope, inner: Scope, extents: tuple[int, ...]) -> list[Expr]:
+    """The guards of the two scopes over the variable of the collapsed one."""
+    digits = digits_of(site.depth, inner.extent, extents)
+    return [g.substitute(digits, extents) for g in (*site.guard, *inner.guard)]
+
+
+def _only_linear(leaves: Iterable[Leaf]) -> bool:
+    return all(e.is_linear for leaf in leaves for e in expressions_of(leaf))
+
+
+def irreversible_tiling(site: Scope, leaves: Sequence[Leaf], size: int) -> Reason | None:
+    """Refuse a tiling that collapsing would not take back to the letter (only divisions can be the reason)."""
+    if _only_linear(leaves):
+        return None
+    depth = site.depth
+    for leaf in leaves:
+        before = leaf.extents
+        after = (*before[:depth], -(-site.extent // size), size, *before[depth + 1 :])
+        there = {depth: var(depth) * size + var(depth + 1), **{k: var(k + 1) for k in range(depth + 1, leaf.depth)}}
+        back = {**digits_of(depth, size, before), **{k + 1: var(k) for k in range(depth + 1, leaf.depth)}}
+        if not _comes_back(leaf, there, after, back, before):
+            return _IRREVERSIBLE
+    return None
+
+
+def irreversible_collapse(site: Scope, inner: Scope) -> Reason | None:
+    """Refuse a collapse that tiling would not take back to the letter (only divisions can be the reason)."""
+    if _only_linear(inner.leaves):
+        return None
+    depth, size, total = site.depth, inner.extent, collapsed_extent(site, inner)
+    for leaf in inner.leaves:
+        before = leaf.extents
+        after = (*before[:depth], total, *before[depth + 2 :])
+        there = {**digits_of(depth, size, after), **{k: var(k - 1) for k in range(depth + 2, leaf.depth)}}
+        back = {depth: var(depth) * size + var(depth + 1), **{k: var(k + 1) for k in range(depth + 1, leaf.depth)}}
+        if not _comes_back(leaf, there, after, back, before):
+            return _IRREVERSIBLE
+    return None
+
+
+_IRREVERSIBLE = Reason("an index expression with divisions would not come back in normal form when the move is undone")
+
+
+def _comes_back(
+    leaf: Leaf, there: dict[int, Expr], after: tuple[int, ...], back: dict[int, Expr], before: tuple[int, ...]
+) -> bool:
+    return all(e.substitute(there, after).substitute(back, before) == e for e in expressions_of(leaf))
+
+
+def expressions_of(leaf: Leaf) -> list[Expr]:
+    """All index expressions of a statement: accesses, index values and the guards around it."""
+    found = [e for a in leaf.accesses for e in a.index]
+    found += [i.expression for i in leaf.inputs if isinstance(i, Index)]
+    return [*found, *leaf.guards]
+
+
+def digits_of(depth: int, size: int, extents: Sequence[int]) -> dict[int, Expr]:
+    """The variables of a tiled scope in terms of the one at `depth` of the collapsed scope."""
     return {depth: floordiv(var(depth), size, extents), depth + 1: modulo(var(depth), size, extents)}
 
 
@@ -328,7 +385,8 @@ class SwapScopes(Transformation[Scope]):
 
     Legal iff no dependence goes forward in the outer and backward in the inner scope:
     not exists (i, j), (k, l) with i < k, j > l that conflict. A concurrent inner scope must not conflict across its
-    iterations for any iterations of the outer one.
+    iterations for any iterations of the outer one; private copies of a concurrent outer scope must not carry a value
+    from one iteration of the inner scope to another.
     """
 
     name: ClassVar[str] = "swap_scopes"
@@ -356,14 +414,10 @@ class SwapScopes(Transformation[Scope]):
             conflict = program.conflict(leaves, leaves, (*outside, ANY, BEFORE), racing=True)
         if conflict is not None:
             return _carried("a dependence would be turned round", conflict)
-        if site.mapping.is_threaded:
-            private = private_buffers(program, site)
-            relation = (*outside, EQUAL, BEFORE)
-            conflict = program.conflict(
-                leaves, leaves, relation, racing=True, touches=program.elements, only=private
-            )
-            if conflict is not None:
-                return _carried("a private copy keeps its value over iterations of the inner scope", conflict)
+        for buffer in private_buffers(program, site):
+            violation = program.storage_violation(buffer.names[0], buffer.reuse, within=inner.depth)
+            if violation is not None:
+                return Reason("a private copy keeps its value over iterations of the inner scope", violation.detail)
         return None
 
     def numerics(self, program: Program, site: Scope) -> Numerics:

@@ -1,0 +1,77 @@
+"""The greedy pass (paper section 4.1): naive, then every hardware move wherever it is legal."""
+
+from __future__ import annotations
+
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Access, Leaf, Scope
+from pdojo.search.experts.naive import fuse_and_reuse
+from pdojo.search.experts.player import Note, Player
+from pdojo.transforms.game import Game
+
+
+def greedy(game: Game) -> list[Note]:
+    """Naive, then threads, vectors, unrolling and faster memory wherever they are legal."""
+    player = Player(game)
+    fuse_and_reuse(player)
+    parallelize_outermost(player)
+    for leaf in list(player.nest.leaves):
+        _vectorize_innermost(player, leaf.id)
+    _unroll_small(player)
+    place_buffers(player)
+    return player.notes
+
+
+def parallelize_outermost(player: Player) -> None:
+    """Threads for the outermost scope of every nest that allows it."""
+    for node in list(player.nest.children):
+        if isinstance(node, Scope):
+            _parallelize(player, node.id)
+
+
+def _parallelize(player: Player, identifier: str) -> None:
+    scope = player.scope(identifier)
+    if scope is None or player.attempt("parallelize", scope, "outermost independent iterations go to threads"):
+        return
+    for child in scope.children:
+        if isinstance(child, Scope):
+            _parallelize(player, child.id)
+
+
+def widest_lanes(player: Player, leaf: Leaf) -> int:
+    """Lanes of the machine's widest vector for the statement's widest operand; 1 where there is none."""
+    dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in (leaf.output, *leaf.inputs)]
+    return max(player.game.machine.vector_lanes(max(dtypes, key=byte_width)), default=1)
+
+
+def _vectorize_innermost(player: Player, leaf_id: str) -> None:
+    leaf = player.leaf(leaf_id)
+    scope = leaf.parent
+    if scope is None or scope.mapping is not Mapping.SEQUENTIAL or len(scope.children) != 1:
+        return
+    lanes = widest_lanes(player, leaf)
+    if lanes < 2 or scope.extent < lanes:
+        return
+    why = f"vectors of {lanes} lanes"
+    if scope.extent == lanes:
+        player.attempt("vectorize", scope, why)
+        return
+    before = len(player.game.trace.steps)
+    if player.attempt("tile_scope", scope, f"tiles of {lanes} for vectors", size=lanes):
+        inner = player.leaf(leaf_id).parent
+        if inner is None or not player.attempt("vectorize", inner, why):
+            del player.notes[-1]
+            player.game.undo(before)
+
+
+def _unroll_small(player: Player) -> None:
+    for scope in list(player.scopes()):
+        if scope.mapping is Mapping.SEQUENTIAL and scope.extent <= 8:
+            player.attempt("unroll", scope, "short loops are unrolled")
+
+
+def place_buffers(player: Player) -> None:
+    """Registers where constants index a buffer, else the stack where it fits."""
+    for name in list(player.temporaries()):
+        if not player.attempt("set_location", name, "only constants index it: registers", location="register"):
+            player.attempt("set_location", name, "small enough for the stack", location="stack")

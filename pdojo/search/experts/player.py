@@ -1,0 +1,75 @@
+"""What expert passes share: a game with notes, tried moves and small questions about the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pdojo.dialect.nest import Leaf, Nest, Node, Scope
+from pdojo.errors import IllegalMove, LocationError
+from pdojo.transforms.game import Game
+from pdojo.transforms.move import Move, Param
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Why an expert pass made a move."""
+
+    move: Move
+    why: str
+
+
+@dataclass
+class Player:
+    """Makes moves on a game and remembers why. Nodes are known by identifier: objects change with every move."""
+
+    game: Game
+    notes: list[Note] = field(default_factory=list[Note])
+
+    @property
+    def nest(self) -> Nest:
+        """The program now."""
+        return self.game.program.nest
+
+    def scope(self, identifier: str) -> Scope | None:
+        """The scope with that identifier, if it is still there."""
+        node = self.nest.by_id.get(identifier)
+        return node if isinstance(node, Scope) else None
+
+    def leaf(self, identifier: str) -> Leaf:
+        """The statement with that identifier."""
+        node = self.nest.by_id[identifier]
+        assert isinstance(node, Leaf)
+        return node
+
+    def attempt(self, name: str, at: Node | str, why: str, **params: Param) -> bool:
+        """Make a move if it is legal; whether it was."""
+        location = at if isinstance(at, str) else f"%{at.id}"
+        try:
+            self.game.apply(Move(name, location, tuple(params.items())))
+        except (IllegalMove, LocationError):
+            return False
+        self.notes.append(Note(self.game.trace.steps[-1].move, why))
+        return True
+
+    def exhaust(self, places: Callable[[], Iterable[Node | str]], name: str, why: str) -> int:
+        """Make one kind of move wherever it is legal until it is nowhere; the number of moves made."""
+        made = 0
+        while any(self.attempt(name, place, why) for place in places()):
+            made += 1
+        return made
+
+    def scopes(self) -> list[Scope]:
+        """All scopes, outermost first."""
+        return self.nest.scopes
+
+    def temporaries(self) -> Iterator[str]:
+        """Names of the first arrays of all buffers that are not the caller's."""
+        for buffer in self.nest.buffers:
+            if buffer.op is not None:
+                yield buffer.names[0]
+
+    def dimensions(self) -> Iterator[str]:
+        """Locations of all dimensions of temporaries."""
+        for name in self.temporaries():
+            yield from (f"{name}:{d}" for d in range(len(self.nest.arrays[name].shape)))
