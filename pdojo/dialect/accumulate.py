@@ -22,11 +22,20 @@ class Accumulator:
         """The old value accumulated with the new one."""
         return apply(self.function, (old, new), (self.dtype, self.dtype), self.dtype)
 
-    def reduce(self, values: Values, axes: tuple[int, ...]) -> Values:
-        """All values along `axes` combined: f64 and f32 sums in any order, f16 and bf16 rounded at each step."""
+    def accumulate(self, old: Values, values: Values, axes: tuple[int, ...]) -> Values:
+        """The old values accumulated with all values along `axes`.
+
+        Sums and products of f64 and f32 are taken in any order; f16 and bf16 go in order and round at each step.
+        """
         name = self.function.partition(".")[2]
         if self.dtype in ("f16", "bf16") and name in ("addf", "mulf"):
-            return self._stepwise(values, axes)
+            kept = [a for a in range(values.ndim) if a not in axes]
+            for row in values.transpose(*axes, *kept).reshape(-1, *(values.shape[a] for a in kept)):
+                old = self.combine(old, row)
+            return old
+        return self.combine(old, self._reduce(name, values, axes) if axes else values)
+
+    def _reduce(self, name: str, values: Values, axes: tuple[int, ...]) -> Values:
         with np.errstate(all="ignore"):
             if name in ("maximumf", "minimumf"):
                 return _extremum(values, axes, largest=name == "maximumf")
@@ -35,14 +44,6 @@ class Accumulator:
                 return np.asarray(reduced).view(CARRIERS[self.dtype])
             ufunc = _BOOLEAN_UFUNCS[name] if self.dtype == "i1" else _UFUNCS[name]
             return np.asarray(ufunc.reduce(values, axis=axes, dtype=CARRIERS[self.dtype]))
-
-    def _stepwise(self, values: Values, axes: tuple[int, ...]) -> Values:
-        kept = [a for a in range(values.ndim) if a not in axes]
-        rows = values.transpose(*axes, *kept).reshape(-1, *(values.shape[a] for a in kept))
-        total = rows[0]
-        for row in rows[1:]:
-            total = self.combine(total, row)
-        return total
 
     def scatter(self, flat: Values, positions: Values, values: Values) -> None:
         """Accumulate each value into `flat` at its position, in order; positions may repeat."""

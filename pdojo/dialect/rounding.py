@@ -69,10 +69,10 @@ def round_to_odd(nearest: Values, error: Values) -> Values:
 
 def round_float64(values: Values, dtype: str) -> Values:
     """`float64` values rounded once to a floating-point element type."""
-    if dtype != "bf16":
-        return values.astype(CARRIERS[dtype])
-    single = np.ascontiguousarray(values.astype(np.float32))
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
+        if dtype != "bf16":
+            return values.astype(CARRIERS[dtype])
+        single = np.ascontiguousarray(values.astype(np.float32))
         error = values - single.astype(np.float64)
     return round_float32_to_bf16(round_to_odd(single, error))
 
@@ -103,7 +103,7 @@ def fma(a: Values, b: Values, c: Values, dtype: str) -> Values:
         top, rest = _two_sum(z, low)
         main, tail = _two_sum(high, top)
         result = main + round_to_odd(*(np.ascontiguousarray(v) for v in _two_sum(rest, tail)))
-        return np.where(np.isfinite(plain) & np.isfinite(result) & (plain != 0), result, plain)
+        return np.where(np.isfinite(plain) & np.isfinite(result) & (result != 0), result, plain)
     # The product of two values of at most 24 bits is exact in float64.
     total, error = _two_sum(x * y, z)
     odd = np.where(np.isfinite(plain), round_to_odd(np.ascontiguousarray(total), error), plain)

@@ -51,23 +51,19 @@ def apply(function: str | None, operands: Sequence[Values], dtypes: Sequence[str
 # Floating point
 
 
-def order_zeros(result: Values, *operands: Values, largest: bool) -> Values:
-    """`result` with the sign that the maximum (or minimum) of zeros of both signs has: -0 is less than +0."""
-    zero = result == 0
-    if not zero.any():
-        return result
-    negative = [np.signbit(o) for o in operands]
-    sign = np.logical_and.reduce(negative) if largest else np.logical_or.reduce(negative)
-    return np.where(zero, np.copysign(np.zeros((), result.dtype), np.where(sign, -1, 1)), result).astype(result.dtype)
-
-
 def _maximum(a: Values, b: Values) -> Values:
-    # Where the result is zero, both operands are zero or one is negative: only the signs of zeros count.
-    return order_zeros(np.maximum(a, b), np.where(a == 0, a, -1), np.where(b == 0, b, -1), largest=True)
+    """NaN wins; -0 is less than +0."""
+    result = np.maximum(a, b)
+    zero = result == 0
+    if not np.any(zero):
+        return result
+    # A maximum of zero is +0 if one operand is.
+    positive = ((a == 0) & ~np.signbit(a)) | ((b == 0) & ~np.signbit(b))
+    return np.where(zero, np.copysign(np.abs(result), np.where(positive, 1, -1).astype(result.dtype)), result)
 
 
 def _minimum(a: Values, b: Values) -> Values:
-    return order_zeros(np.minimum(a, b), np.where(a == 0, a, 1), np.where(b == 0, b, 1), largest=False)
+    return -_maximum(-a, -b)
 
 
 def _erf(x: Values) -> Values:

@@ -1,0 +1,89 @@
+"""The reference interpreter for small programs: one statement instance at a time, in the order of a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from pdojo.dialect.accumulate import Accumulator
+from pdojo.dialect.nest import Access, Constant, Nest
+from pdojo.dialect.oracle.instances import Instances, LeafInstances, enumerate_instances
+from pdojo.dialect.oracle.schedule import schedule
+from pdojo.dialect.rounding import CARRIERS, Values
+from pdojo.dialect.semantics import apply, constant, index_values, poison
+
+
+def run_stepwise(
+    nest: Nest, inputs: Mapping[str, Values], seed: int | None, storage: Literal["elements", "cells"]
+) -> dict[str, Values]:
+    """Interface arrays after the run, in their carriers; `inputs` are carried as well.
+
+    A seed chooses one of the permitted schedules; None runs every scope in order.
+    """
+    instances = enumerate_instances(nest, storage, lockstep=seed is not None)
+    return _Stepper(instances, inputs).run(schedule(instances, seed).tolist())
+
+
+class _Stepper:
+    def __init__(self, instances: Instances, inputs: Mapping[str, Values]) -> None:
+        self.instances = instances
+        # One array of one element per cell: every function is defined on arrays.
+        self.cells: list[Values] = [np.zeros(1)] * instances.memory.size
+        for one in instances.leaves:
+            for access, touch in zip(one.leaf.accesses, one.touches, strict=True):
+                unwritten = poison((1,), access.array.dtype)
+                for cell in touch.cells.tolist():
+                    self.cells[cell] = unwritten
+        for name, run in instances.memory.interface.items():
+            array = instances.nest.arrays[name]
+            contents = inputs.get(name, poison(array.shape, array.dtype))
+            self.cells[run] = list(contents.reshape(-1, 1))
+        self.loaded: dict[int, tuple[Values, Values]] = {}
+
+    def run(self, steps: list[int]) -> dict[str, Values]:
+        torn = {step >> 1 for step in steps if step & 1}
+        leaf_of: list[int] = self.instances.event_leaf.tolist()
+        rows_of: list[int] = self.instances.event_rows.tolist()
+        for step in steps:
+            event = step >> 1
+            one = self.instances.leaves[leaf_of[event]]
+            rows = range(rows_of[event] - one.first_row, rows_of[event + 1] - one.first_row)
+            if not step & 1:
+                for row in rows:
+                    cell = int(one.touches[0].cells[row])
+                    self.loaded[one.first_row + row] = (self.cells[cell], self._value(one, row))
+            if step & 1 or event not in torn:
+                self._store(one, rows)
+        return {name: self._contents(name, run) for name, run in self.instances.memory.interface.items()}
+
+    def _value(self, one: LeafInstances, row: int) -> Values:
+        operands: list[Values] = []
+        reads = iter(one.touches[1:])
+        for value, index in zip(one.leaf.inputs, one.indices, strict=True):
+            if isinstance(value, Access):
+                operands.append(self.cells[int(next(reads).cells[row])])
+            elif isinstance(value, Constant):
+                operands.append(constant(value.value, value.dtype).reshape(1))
+            else:
+                assert index is not None
+                operands.append(index_values(index[row : row + 1], value.dtype))
+        dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in one.leaf.inputs]
+        return apply(one.leaf.function, operands, dtypes, one.leaf.output.array.dtype)
+
+    def _store(self, one: LeafInstances, rows: range) -> None:
+        written: set[int] = set()
+        for row in rows:
+            cell = int(one.touches[0].cells[row])
+            old, value = self.loaded.pop(one.first_row + row)
+            if one.leaf.accumulate is not None:
+                # Lanes of one vector that share a cell are one reduction.
+                old = self.cells[cell] if cell in written else old
+                value = Accumulator(one.leaf.accumulate, one.leaf.output.array.dtype).combine(old, value)
+            self.cells[cell] = value
+            written.add(cell)
+
+    def _contents(self, name: str, run: slice) -> Values:
+        array = self.instances.nest.arrays[name]
+        return np.array(self.cells[run], CARRIERS[array.dtype]).reshape(array.shape)
