@@ -1,8 +1,8 @@
 """The canonical form of a kernel, from which the game starts: moves keep it, and undoing one restores it to the letter.
 
 Index expressions in normal form over the variables they use, outermost first; guards on the scope of their deepest
-variable, sorted, none that always holds; a guard that only cuts off the last iterations is a smaller extent; every
-node has an identifier.
+variable where that scope holds nothing else, sorted, none that always holds; a guard that only cuts off the last
+iterations is a smaller extent; every node has an identifier.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.nest import assign_ids, nest_of
+from pdojo.dialect.nest import Scope, assign_ids, nest_of
 from pdojo.dialect.ops import KernelOp, ScopeOp
 from pdojo.dialect.rewriting import place_guards, reindex
 
@@ -20,24 +20,34 @@ def canonicalize(kernel: KernelOp) -> None:
     """Bring a kernel into canonical form, in place."""
     assign_ids(kernel)
     rewriter = PatternRewriter(next(iter(kernel.body.block.ops)))
-    _shorten(kernel)
     nest = nest_of(kernel)
     guards: dict[ScopeOp, list[Expr]] = {}
     for scope in nest.scopes:
         for guard in scope.guard:
-            owner = max(guard.variables(), default=scope.depth)
-            guards.setdefault(scope.chain[owner].op, []).append(guard)
+            guards.setdefault(_owner(scope, guard).op, []).append(guard)
     reindex(nest.children, {}, (), rewriter)
     for scope in nest.scopes:
         chain = tuple(s.op for s in scope.chain)
         place_guards(guards.get(scope.op, ()), chain, [scope.depth], rewriter)
+    if _shorten(kernel):
+        # Smaller extents make more guards hold always, and index expressions simpler.
+        canonicalize(kernel)
 
 
-def _shorten(kernel: KernelOp) -> None:
-    """`N where i <= k` has k + 1 iterations."""
-    nest = nest_of(kernel)
-    for scope in nest.scopes:
+def _owner(scope: Scope, guard: Expr) -> Scope:
+    """The scope of the guard's deepest variable, or the closest to it that holds nothing that the guard spares."""
+    deepest = max(guard.variables(), default=scope.depth)
+    while scope.depth > deepest and scope.parent is not None and len(scope.parent.children) == 1:
+        scope = scope.parent
+    return scope
+
+
+def _shorten(kernel: KernelOp) -> bool:
+    """`N where i <= k` has k + 1 iterations; returns whether there was such a scope."""
+    found = False
+    for scope in nest_of(kernel).scopes:
         cuts = [g.constant + 1 for g in scope.guard if g.terms == ((scope.depth, -1),)]
         if cuts and 1 <= min(cuts) < scope.extent:
             scope.op.properties["extent"] = IntegerAttr(min(cuts), IndexType())
-
+            found = True
+    return found

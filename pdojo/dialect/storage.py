@@ -33,12 +33,15 @@ def _restrict(index: Expr, chain: Sequence[Scope], kept: Sequence[bool]) -> Expr
     return index.substitute(zeros, [s.extent for s in chain]) if zeros else index
 
 
-def cell_index(access: Access, chain: Sequence[Scope]) -> tuple[Expr, ...]:
-    """The cell of an access: its index with reused dimensions replaced by their slots."""
-    reuse = access.array.buffer.reuse
-    if not any(reuse):
+def cell_index(access: Access, chain: Sequence[Scope], reuse: Sequence[bool] | None = None) -> tuple[Expr, ...]:
+    """The cell of an access: its index with reused dimensions replaced by their slots.
+
+    `reuse` are the flags of the buffer, where they are not those it has.
+    """
+    flags = access.array.buffer.reuse if reuse is None else reuse
+    if not any(flags):
         return access.index
-    return tuple(slot_index(e, chain) if r else e for e, r in zip(access.index, reuse, strict=True))
+    return tuple(slot_index(e, chain) if r else e for e, r in zip(access.index, flags, strict=True))
 
 
 def physical_index(access: Access, chain: Sequence[Scope]) -> tuple[Expr, ...]:

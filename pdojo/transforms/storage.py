@@ -124,7 +124,9 @@ class MaterializeDims(Transformation[Dimension]):
             return Reason(violation.reason, violation.detail)
         race = find_race(program, program.reflagged(buffer, flags), {buffer})
         if race is not None:
-            return Reason(f"iterations of {describe_scope(race.scope)} share elements, each in its own copy", str(race.conflict))
+            return Reason(
+                f"iterations of {describe_scope(race.scope)} share elements, each in its own copy", str(race.conflict)
+            )
         return self._lanes(program, buffer, flags) or room(program, _reflagged(buffer, flags), buffer, buffer.memory)
 
     @staticmethod
@@ -209,7 +211,9 @@ def room(program: Program, wanted: Buffer, present: Buffer, memory: Memory) -> R
     others = sum(physical_bytes(nest, b) for b in nest.buffers if b.memory is memory and b is not present)
     needed = others + _bytes(program, wanted, present)
     if needed > limits[memory]:
-        return Reason(f"{memory.value} buffers would take {needed} bytes; {program.machine.name} allows {limits[memory]}")
+        return Reason(
+            f"{memory.value} buffers would take {needed} bytes; {program.machine.name} allows {limits[memory]}"
+        )
     return None
 
 

@@ -141,7 +141,9 @@ class SplitScopes(Transformation[Scope]):
             for buffer in private_buffers(program, site):
                 used = [any(a.array.buffer is buffer for leaf in p for a in leaf.accesses) for p in (first, second)]
                 if all(used):
-                    return Reason(f"each iteration has its own copy of '{buffer.names[0]}', used on both sides of the cut")
+                    return Reason(
+                        f"each iteration has its own copy of '{buffer.names[0]}', used on both sides of the cut"
+                    )
         return None
 
     def _parts(self, site: Scope) -> tuple[list[Leaf], list[Leaf]]:
@@ -191,7 +193,9 @@ class TileScope(Transformation[Scope]):
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
         """Powers of two and vector lengths of the machine; divisors only, where the extent has such divisors."""
-        sizes = {2, 4, 8, 16, 32, 64} | {n for d in ("f64", "f32", "f16", "i8") for n in program.machine.vector_lanes(d)}
+        sizes = {2, 4, 8, 16, 32, 64} | {
+            n for d in ("f64", "f32", "f16", "i8") for n in program.machine.vector_lanes(d)
+        }
         for scope in program.nest.scopes:
             if scope.mapping is Mapping.SEQUENTIAL:
                 fitting = [s for s in sorted(sizes) if s < scope.extent]
@@ -199,11 +203,11 @@ class TileScope(Transformation[Scope]):
                 yield from ((scope, cls(size)) for size in dividing or fitting)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Sequential, and a size below the extent."""
+        """Sequential, and a size within the extent."""
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
-        if not 2 <= self.size < site.extent:
-            return Reason(f"'size' must be between 2 and {site.extent - 1}, below the extent {site.extent}")
+        if not 1 <= self.size <= site.extent:
+            return Reason(f"'size' must be between 1 and {site.extent}, the extent")
         return irreversible_tiling(site, site.leaves, self.size)
 
     def _ids(self, program: Program, site: Scope) -> tuple[str, str]:

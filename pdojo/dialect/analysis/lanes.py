@@ -11,7 +11,7 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
-from pdojo.dialect.storage import accesses_of, lane_index, physical_index, physical_shape
+from pdojo.dialect.storage import accesses_of, lane_index, physical_shape
 from pdojo.dialect.verify import describe_access, describe_scope
 
 
@@ -40,10 +40,21 @@ def _linear_in(expression: Expr, depth: int) -> bool:
     return not any(not isinstance(a, int) and a.numerator.uses(depth) for a, _ in expression.terms)
 
 
-def lane_problem(access: Access, leaf: Leaf, scope: Scope, machine: Machine, order: tuple[int, ...] = ()) -> str | None:
-    """Why the access cannot be one vector access over `scope`, None if it can; `order` permutes its dimensions."""
+def lane_problem(
+    access: Access,
+    leaf: Leaf,
+    scope: Scope,
+    machine: Machine,
+    order: tuple[int, ...] = (),
+    reuse: tuple[bool, ...] | None = None,
+) -> str | None:
+    """Why the access cannot be one vector access over `scope`, None if it can.
+
+    `order` permutes its dimensions, `reuse` are the flags of its buffer, where they are not those it has.
+    """
     chain = tuple(replace(s, mapping=Mapping.VECTOR) if s is scope else s for s in leaf.chain)
-    index = physical_index(access, chain)
+    flags = access.array.buffer.reuse if reuse is None else reuse
+    index = tuple(lane_index(e, chain) if r else e for e, r in zip(access.index, flags, strict=True))
     stride = stride_over(tuple(index[d] for d in order) if order else index, scope.depth)
     described = f"{describe_access(access)} over {describe_scope(scope)}"
     if stride is Stride.IRREGULAR:
@@ -73,9 +84,7 @@ def register_problem(
         if access.hints.data:
             return f"{describe_access(access)} has hints, which registers cannot honour; clear them first"
         owners.add(next((s for s in reversed(leaf.chain) if s.mapping.is_threaded), None))
-        index = tuple(
-            lane_index(e, leaf.chain) if reused else e for e, reused in zip(access.index, flags, strict=True)
-        )
+        index = tuple(lane_index(e, leaf.chain) if reused else e for e, reused in zip(access.index, flags, strict=True))
         index = tuple(index[d] for d in order) if order else index
         for expression in index:
             for depth in expression.variables():

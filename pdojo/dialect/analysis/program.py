@@ -104,6 +104,16 @@ class Program:
         inside = {leaf for scope in mappings for leaf in scope.leaves}
         return {leaf: touches_of(leaf, mappings) if leaf in inside else t for leaf, t in self.touches.items()}
 
+    def reflagged(self, buffer: Buffer, flags: Sequence[bool]) -> dict[Leaf, tuple[Touch, ...]]:
+        """The accesses as they would be if a buffer had other reuse flags."""
+
+        def moved(touch: Touch) -> Touch:
+            if touch.access.array.buffer is not buffer:
+                return touch
+            return replace(touch, cell=cell_index(touch.access, touch.leaf.chain, flags))
+
+        return {leaf: tuple(moved(t) for t in touched) for leaf, touched in self.touches.items()}
+
     def permits(self, numerics: Numerics) -> bool:
         """Whether moves of this numerics class may be used on the kernel."""
         return numerics is Numerics.EXACT or numerics in self.kernel.permitted
@@ -131,9 +141,7 @@ class Program:
                 continue
             witness = self._collide(one, other, relation, racing=racing)
             if witness is not None:
-                return Conflict(
-                    one.leaf, one.access, other.leaf, other.access, witness, one.writes, other.writes
-                )
+                return Conflict(one.leaf, one.access, other.leaf, other.access, witness, one.writes, other.writes)
         return None
 
     def reorders(self, first: Iterable[Leaf], second: Iterable[Leaf], relation: Relation) -> bool:
@@ -160,10 +168,17 @@ class Program:
         return self.collisions.find(Query(one.domain, other.domain, equal, relation, differs))
 
     def storage_violation(
-        self, array: str, reuse: Sequence[bool], mappings: MappingABC[Scope, Mapping] | None = None
+        self,
+        array: str,
+        reuse: Sequence[bool],
+        mappings: MappingABC[Scope, Mapping] | None = None,
+        within: int | None = None,
     ) -> Violation | None:
-        """What goes wrong if the dimensions of the array's buffer are reused as said and some scopes remapped."""
-        return self.storage.violation(uses_of(self.nest, array, reuse, mappings), reuse)
+        """What goes wrong if the dimensions of the array's buffer are reused as said and some scopes remapped.
+
+        `within` asks also that no value crosses iterations of the scopes down to that depth.
+        """
+        return self.storage.violation(uses_of(self.nest, array, reuse, mappings), reuse, within)
 
     def successor(self, kernel: KernelOp) -> Program:
         """The program for the kernel that a move made of this one; what is known is kept."""

@@ -64,23 +64,29 @@ class StorageChecks:
         self.exact_queries = 0
         """How many questions needed integer sets."""
 
-    def violation(self, uses: Sequence[Use], reuse: Sequence[bool]) -> Violation | None:
-        """What goes wrong with these uses of one buffer whose dimensions are reused as said; None if nothing does."""
+    def violation(self, uses: Sequence[Use], reuse: Sequence[bool], within: int | None = None) -> Violation | None:
+        """What goes wrong with these uses of one buffer whose dimensions are reused as said; None if nothing does.
+
+        `within` asks also that no value crosses iterations of the scopes down to that depth, which all uses share.
+        """
         if not uses or not any(reuse) and len({u.access.array.name for u in uses}) <= 1:
             return None
         misplaced = _misplaced(uses, reuse)
         if misplaced is not None:
             return misplaced
-        if within_iteration(uses, reuse):
+        owner = max((d for d in (owner_depth(uses, reuse), within) if d is not None), default=None)
+        if within_iteration(uses, reuse, owner):
             return None
-        key = (tuple(reuse), *_key(uses))
+        key = (tuple(reuse), owner, *_key(uses))
         if key not in self._answers:
             self.exact_queries += 1
-            self._answers[key] = compare_flows(uses, owner_depth(uses, reuse))
+            self._answers[key] = compare_flows(uses, owner)
         return self._answers[key]
 
 
-def uses_of(nest: Nest, name: str, reuse: Sequence[bool], mappings: MappingABC[Scope, Mapping] | None = None) -> list[Use]:
+def uses_of(
+    nest: Nest, name: str, reuse: Sequence[bool], mappings: MappingABC[Scope, Mapping] | None = None
+) -> list[Use]:
     """All accesses to the buffer of array `name`, as if its dimensions were reused as said and some scopes remapped."""
     buffer = nest.arrays[name].buffer
     result: list[Use] = []
@@ -124,8 +130,10 @@ def _misplaced(uses: Sequence[Use], reuse: Sequence[bool]) -> Violation | None:
     )
 
 
-def within_iteration(uses: Sequence[Use], reuse: Sequence[bool]) -> bool:
+def within_iteration(uses: Sequence[Use], reuse: Sequence[bool], owner: int | None) -> bool:
     """Fast path: values live within one iteration of the scopes that tell the elements of a cell apart.
+
+    And within one iteration of the scope at depth `owner`.
 
     With every reused index equal to f + slot, f one expression over the scopes common to all uses, two elements of a
     cell differ in f only, so they belong to different iterations of the common scopes; and if every read is covered
@@ -140,7 +148,6 @@ def within_iteration(uses: Sequence[Use], reuse: Sequence[bool]) -> bool:
         parts = {u.access.index[dimension] - u.cell[dimension] for u in uses}
         if len(parts) != 1 or any(v >= depth for v in next(iter(parts)).variables()):
             return False
-    owner = owner_depth(uses, reuse)
     if owner is not None and owner >= depth:
         return False
     writes = [u for u in uses if u.writes]

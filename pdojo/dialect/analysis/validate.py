@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.dialect.analysis.collision import BEFORE, EQUAL
 from pdojo.dialect.analysis.coverage import covers, fills
 from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.storage_check import Use, describe_use, uninitialised, uses_of
-from pdojo.dialect.attributes import Intent, Mapping
+from pdojo.dialect.attributes import Intent
 from pdojo.dialect.nest import Array, Leaf
 from pdojo.dialect.verify import describe_scope
 from pdojo.errors import InvalidKernel
@@ -76,22 +76,6 @@ def _initialised_within(read: Use, uses: Sequence[Use]) -> bool:
 
 
 def _check_races(program: Program) -> None:
-    for scope in program.nest.scopes:
-        relation = (EQUAL,) * scope.depth + (BEFORE,)
-        if scope.mapping.is_threaded:
-            race = program.conflict(scope.leaves, scope.leaves, relation, racing=True)
-        elif scope.mapping is Mapping.VECTOR:
-            race = lanes_conflict(program, scope.leaves, scope.depth)
-        else:
-            continue
-        if race is not None:
-            raise InvalidKernel(f"iterations of {describe_scope(scope)} race: {race}")
-
-
-def lanes_conflict(program: Program, leaves: Sequence[Leaf], depth: int):  # noqa: ANN201  # inferred: Conflict | None
-    """A lane that reads what an earlier lane writes, or two lanes that overwrite one cell."""
-    writes = {leaf: tuple(t for t in program.touches[leaf] if t.writes) for leaf in leaves}
-    reads = {leaf: tuple(t for t in program.touches[leaf] if not t.writes) for leaf in leaves}
-    relation = (EQUAL,) * depth + (BEFORE,)
-    flow = program.conflict(leaves, leaves, relation, touches=writes, seconds=reads)
-    return flow or program.conflict(leaves, leaves, relation, touches=writes)
+    race = find_race(program)
+    if race is not None:
+        raise InvalidKernel(f"iterations of {describe_scope(race.scope)} race: {race.conflict}")
