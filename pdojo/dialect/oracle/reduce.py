@@ -54,9 +54,10 @@ def _shrink(nest: Nest, limit: int) -> dict[int, int] | None:
     """A smaller size for each extent; the largest is lowered until all instances together are few enough."""
     extents = {scope.extent for scope in nest.scopes} | {n for a in nest.arrays.values() for n in a.shape}
     sizes = {extent: extent for extent in extents}
+    candidates = {extent: _candidates(extent) for extent in extents}
     while sum(prod(sizes[n] for n in leaf.extents) for leaf in nest.leaves) > limit:
         for extent in sorted(extents, key=lambda n: (-sizes[n], n)):
-            smaller = [n for n in _candidates(extent) if n < sizes[extent] and n not in sizes.values()]
+            smaller = [n for n in candidates[extent] if n < sizes[extent] and n not in sizes.values()]
             if smaller:
                 sizes[extent] = max(smaller)
                 break
