@@ -1,0 +1,22 @@
+"""erf: an odd polynomial next to 0, 1 - exp(polynomial) up to where the result rounds to 1."""
+
+from __future__ import annotations
+
+from pdojo.backends.llvm.math_coefficients import ERF_LARGE, ERF_SMALL, ERF_SPLIT
+from pdojo.backends.llvm.math_exp import exp_moderate
+from pdojo.backends.llvm.math_values import Real, polynomial
+
+_FLAT = {"f32": 3.9375, "f64": 5.9375}
+"""erf of this and all above rounds to 1."""
+
+
+def erf(x: Real) -> Real:
+    """The error function."""
+    name = x.format.name
+    magnitude = x.abs()
+    square = x * x
+    small = x.times_plus(polynomial(square, ERF_SMALL[name]), x)
+    distance = magnitude.clamp(high=_FLAT[name]) - ERF_SPLIT[name]
+    large = 1.0 - exp_moderate(polynomial(distance, ERF_LARGE[name]))
+    near = magnitude.bits() < x.format.bits_of(ERF_SPLIT[name])
+    return near.choose(small, large.with_sign_of(x))

@@ -1,0 +1,166 @@
+"""exp, exp2, expm1 and tanh.
+
+Reduction: x = n*ln(2) + r with an integer n and |r| <= ln(2)/2 (Cody and Waite: ln(2) in two parts, the first step of
+the subtraction exact); exp(x) = 2**n * exp(r). Adding `Format.rounder` gives n twice: as a number by subtracting it
+again, and as an integer in the low bits, where a shift turns it into the exponent of 2**n.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdojo.backends.llvm.math_coefficients import EXP, EXP2, EXPM1
+from pdojo.backends.llvm.math_pair import Pair
+from pdojo.backends.llvm.math_values import Int, Real, polynomial
+
+LOG2_E = float.fromhex("0x1.71547652b82fep+0")
+LN2 = {
+    "f32": (float.fromhex("0x1.62e43p-1"), float.fromhex("-0x1.05c61p-29")),
+    "f64": (float.fromhex("0x1.62e42fefa39efp-1"), float.fromhex("0x1.abc9e3b39803fp-56")),
+}
+"""ln(2) as the sum of two numbers of the format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Beyond which arguments the results of a format no longer change."""
+
+    exp: tuple[float, float]
+    """exp of the first and all below rounds to 0, of the second and all above to +inf."""
+    exp2: tuple[float, float]
+    minus_one: float
+    """expm1 of this and all below rounds to -1."""
+    linear: float
+    """expm1(x) rounds to x where |x| is below this."""
+    flat: float
+    """tanh of this and all above rounds to 1."""
+    lift: int
+    """Exponents are raised by this where results may be denormal, and lowered where they may overflow."""
+
+
+LIMITS = {
+    "f32": Limits((-104.0, 89.0), (-151.0, 128.0), -20.0, 2.0**-26, 10.0, 24),
+    "f64": Limits((-746.0, 710.0), (-1076.0, 1024.0), -40.0, 2.0**-55, 20.0, 64),
+}
+
+
+def power_of_two(integer: Int, offset: int = 0) -> Real:
+    """2**(n + offset), a normal number, for the integer n that the low bits hold; the high bits do not matter."""
+    fmt = integer.format
+    return ((integer << fmt.mantissa) + ((fmt.bias + offset) << fmt.mantissa)).real()
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The integer n next to a number."""
+
+    n: Real
+    bits: Int
+    """n in the low bits, plus the shift that was asked for."""
+
+    @staticmethod
+    def to(x: Real, factor: float = 1.0, rounder: Real | float | None = None) -> Nearest:
+        """The integer next to `x * factor`. A `rounder` other than the format's shifts `bits` by the difference."""
+        if rounder is None:
+            rounder = x.format.rounder
+        shifted = x + rounder if factor == 1.0 else x.times_plus(factor, rounder)
+        return Nearest(shifted - rounder, shifted.bits())
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """How 2**n is split into two factors, so that any result of a format is rounded exactly once.
+
+    Negative n: 2**(n + lift), which is normal, then 2**-lift, which may make a denormal number. Others: 2**(n - lift),
+    then 2**lift, which may overflow.
+    """
+
+    rounder: Real
+    last: Real
+
+    @staticmethod
+    def by_sign(x: Real) -> Lift:
+        """The split for an n that has the sign of `x`."""
+        lift = LIMITS[x.format.name].lift
+        negative = x.bits() < 0
+        rounder = negative.choose(x.like(x.format.rounder + lift), x.format.rounder - lift)
+        return Lift(rounder, negative.choose(x.like(2.0**-lift), 2.0**lift))
+
+    def scale(self, p: Real, nearest: Nearest) -> Real:
+        """`p * 2**n` where n was found with `rounder`."""
+        return p * power_of_two(nearest.bits) * self.last
+
+
+def _reduce(x: Real, n: Real) -> tuple[Real, Real]:
+    """(r, first): `first = x - n*high` is exact, `r = first - n*low` is rounded once; high + low = ln(2)."""
+    high, low = LN2[x.format.name]
+    first = n.times_plus(-high, x)
+    return n.times_plus(-low, first), first
+
+
+def _exp_reduced(r: Real) -> Real:
+    return polynomial(r, (1.0, 1.0, *EXP[r.format.name]))
+
+
+def exp(x: Real) -> Real:
+    """exp(x)."""
+    x = x.clamp(*LIMITS[x.format.name].exp)
+    lift = Lift.by_sign(x)
+    nearest = Nearest.to(x, LOG2_E, lift.rounder)
+    r, _ = _reduce(x, nearest.n)
+    return lift.scale(_exp_reduced(r), nearest)
+
+
+def exp_moderate(x: Real) -> Real:
+    """exp(x) for |x| <= 80, where neither overflow nor denormal results are to be cared for."""
+    nearest = Nearest.to(x, LOG2_E)
+    r, _ = _reduce(x, nearest.n)
+    return _exp_reduced(r) * power_of_two(nearest.bits)
+
+
+def exp2(x: Real) -> Real:
+    """2**x, exact for integers."""
+    x = x.clamp(*LIMITS[x.format.name].exp2)
+    lift = Lift.by_sign(x)
+    nearest = Nearest.to(x, rounder=lift.rounder)
+    return lift.scale(polynomial(x - nearest.n, (1.0, *EXP2[x.format.name])), nearest)
+
+
+def _expm1_parts(x: Real, nearest: Nearest, power: Real, minus: float) -> Real:
+    """`power * exp(r) - minus`, where power/minus = 2**n and x = n*ln(2) + r.
+
+    exp(r) - 1 is not rounded before it is added: it stays r and a small rest, which takes in what r and the sum of the
+    leading terms were rounded by.
+    """
+    r, first = _reduce(x, nearest.n)
+    _, low = LN2[x.format.name]
+    lost = nearest.n.times_plus(-low, first - r)
+    rest = (r * r).times_plus(polynomial(r, EXPM1[x.format.name]), lost)
+    leading = Pair.sum_ordered(power - minus, power * r)
+    return leading.high + power.times_plus(rest, leading.low)
+
+
+def expm1(x: Real) -> Real:
+    """exp(x) - 1."""
+    limits = LIMITS[x.format.name]
+    clamped = x.clamp(limits.minus_one, limits.exp[1])
+    nearest = Nearest.to(clamped, LOG2_E)
+    # Half of the result: 2**n overflows before exp(x) does.
+    half = _expm1_parts(clamped, nearest, power_of_two(nearest.bits, -1), 0.5)
+    linear = x.abs().bits() < x.format.bits_of(limits.linear)
+    return linear.choose(x, half + half)
+
+
+def tanh(x: Real) -> Real:
+    """tanh(x) = t/(t + 2) for t = exp(2*x) - 1, on |x|: t never cancels."""
+    doubled = x.abs().clamp(high=LIMITS[x.format.name].flat)
+    doubled = doubled + doubled
+    nearest = Nearest.to(doubled, LOG2_E)
+    t = _expm1_parts(doubled, nearest, power_of_two(nearest.bits), 1.0)
+    # One Newton step takes in what 1/divisor, the quotient and the divisor were rounded by.
+    divisor = t + 2.0
+    lost = t - (divisor - 2.0)
+    inverse = 1.0 / divisor
+    quotient = t * inverse
+    remainder = (-quotient).times_plus(lost, (-quotient).times_plus(divisor, t))
+    return remainder.times_plus(inverse, quotient).with_sign_of(x)

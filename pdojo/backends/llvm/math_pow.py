@@ -1,0 +1,98 @@
+"""powf: |x|**y = 2**(y * log2 |x|), the logarithm to more than the precision of the result, and the cases of IEEE 754.
+
+f32 goes through f64. f64 carries log2 |x| and its product with y in two numbers: with |y * log2 x| up to 1075, the
+logarithm must be right to 2**-64 for the last bit of the result.
+"""
+
+from __future__ import annotations
+
+from math import nan
+
+from pdojo.backends.llvm.math_coefficients import EXP2, POW_ATANH, POW_EXP2, POW_LOG2
+from pdojo.backends.llvm.math_exp import LOG2_E, Lift, Nearest, power_of_two
+from pdojo.backends.llvm.math_log import split
+from pdojo.backends.llvm.math_pair import Pair
+from pdojo.backends.llvm.math_values import Real, polynomial
+
+_TWICE_LOG2_E = (float.fromhex("0x1.71547652b82fep+1"), float.fromhex("0x1.777d0ffda0d24p-55"))
+_THIRD = (float.fromhex("0x1.5555555555555p-2"), float.fromhex("0x1.5555555555555p-56"))
+_BEYOND = 1080.0
+"""2**1080 overflows and 2**-1080 rounds to 0, and both are within what `Lift` can scale by."""
+
+
+def _with_ends(x: Real, e_log: Real) -> Real:
+    """log2 of a magnitude: `e_log`, but -inf at 0 and x itself where that is +inf or nan."""
+    finite = x.bits() < x.format.infinity
+    return x.bits().equals(0).choose(x.like(float("-inf")), finite.choose(e_log, x))
+
+
+def _single(x: Real, y: Real) -> Real:
+    """x**y for an f32 magnitude x."""
+    wide = x.widen()
+    e, f = split(wide)
+    logarithm = e + f.times_plus(LOG2_E, (f * f) * polynomial(f, POW_LOG2["f32"]))
+    power = (y.widen() * _with_ends(wide, logarithm)).clamp(-_BEYOND / 2, _BEYOND / 2)
+    nearest = Nearest.to(power)
+    p = polynomial(power - nearest.n, (1.0, *POW_EXP2["f32"]))
+    return (p * power_of_two(nearest.bits)).narrow()
+
+
+def _log2(x: Real) -> Pair:
+    """log2 of a positive finite f64: log(1 + f) = 2 atanh(s), s = f/(2 + f), in two numbers."""
+    e, f = split(x)
+    # 2 + f and s = f / (2 + f), both in two numbers.
+    below = Pair.sum_ordered(f.like(2.0), f)
+    reciprocal = 1.0 / below.high
+    ratio = f * reciprocal
+    residue = (-ratio).times_plus(below.low, (-ratio).times_plus(below.high, f))
+    s = Pair(ratio, residue * reciprocal).normalised()
+    square = s.times(s.high, s.low).normalised()
+    # atanh(s)/s = 1 + third + rest.
+    third = square.times(*_THIRD)
+    rest = (square.high * square.high) * polynomial(square.high, POW_ATANH["f64"])
+    tail = Pair.sum_ordered(third.high, rest)
+    series = Pair.sum_ordered(f.like(1.0), tail.high)
+    series = Pair(series.high, series.low + (tail.low + third.low))
+    logarithm = s.times(*_TWICE_LOG2_E).times(series.high, series.low)
+    total = Pair.sum_ordered(e, logarithm.high)
+    return Pair.sum_ordered(total.high, total.low + logarithm.low)
+
+
+def _double(x: Real, y: Real) -> Real:
+    """x**y for an f64 magnitude x."""
+    logarithm = _log2(x)
+    high = _with_ends(x, logarithm.high)
+    product = y * high
+    low = y.times_plus(logarithm.low, y.times_plus(high, -product))
+    # Out of range, or infinite: the rest is either nothing or inf - inf.
+    moderate = product.abs().bits() < product.format.bits_of(_BEYOND)
+    low = moderate.choose(low, 0.0)
+    power = product.clamp(-_BEYOND, _BEYOND)
+    lift = Lift.by_sign(power)
+    nearest = Nearest.to(power, rounder=lift.rounder)
+    return lift.scale(polynomial((power - nearest.n) + low, (1.0, *EXP2["f64"])), nearest)
+
+
+def powf(x: Real, y: Real) -> Real:
+    """x**y as IEEE 754 defines pow."""
+    fmt = x.format
+    magnitude = x.abs()
+    power = _single(magnitude, y) if fmt.name == "f32" else _double(magnitude, y)
+    y_bits = y.bits() & fmt.magnitude
+    # (+-1)**(+-inf) = 1, where the product was 0 * inf.
+    one = magnitude.bits().equals(fmt.one) & y_bits.equals(fmt.infinity)
+    power = one.choose(x.like(1.0), power)
+    # Negative x: the sign of odd powers; no real number is a power that is not whole.
+    negative = x.bits() < 0
+    rounded = y.rint().bits()
+    whole, fractional = rounded.equals(y.bits()), rounded.differs(y.bits())
+    half = y * 0.5
+    odd = whole & half.rint().bits().differs(half.bits())
+    sign = (negative & odd).choose_int(x.bits() & ~fmt.magnitude, 0)
+    signed = (power.bits() ^ sign).real()
+    finite = (magnitude.bits() > 0) & (magnitude.bits() < fmt.infinity)
+    undefined = negative & finite & fractional
+    result = undefined.choose(x.like(nan), signed)
+    # x**0 = 1 and 1**y = 1, even where the other is a nan.
+    always = y_bits.equals(0) | x.bits().equals(fmt.one)
+    return always.choose(x.like(1.0), result)

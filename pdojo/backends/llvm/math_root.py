@@ -1,0 +1,10 @@
+"""rsqrt: two correctly rounded operations."""
+
+from __future__ import annotations
+
+from pdojo.backends.llvm.math_values import Real
+
+
+def rsqrt(x: Real) -> Real:
+    """1/sqrt(x): +inf at 0, -inf at -0, nan below."""
+    return 1.0 / x.sqrt()

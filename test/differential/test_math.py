@@ -1,0 +1,165 @@
+"""Inlined math: errors within the stated bounds, the special values of IEEE 754, scalar code equal to vector code."""
+
+from __future__ import annotations
+
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import Float16Type, f32, f64
+from xdsl.ir import Block
+from xdsl.rewriter import InsertPoint
+
+from differential.math_harness import ARITY, Array, compiled, ulp_errors
+from differential.math_references import UNARY, erf_series, f32_patterns, f64_arguments, powers, specials
+from pdojo.backends.llvm.math import MATH_FUNCTIONS, emit_math
+from pdojo.errors import LoweringError
+
+LANES = {"f32": 16, "f64": 8}
+DTYPES: dict[str, np.dtype[Any]] = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
+UNARY_NAMES = sorted(set(MATH_FUNCTIONS) - set(ARITY))
+
+needs_wide_reference = pytest.mark.skipif(
+    np.finfo(np.longdouble).nmant < 63, reason="f64 results need numpy.longdouble to be wider than f64"
+)
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and division by zero
+
+
+def exact(function: str, x: Array) -> Array:
+    """The function in the format of `x`, which is wider than the one under test."""
+    if function != "math.erf":
+        return UNARY[function](x)
+    return erf_series(x) if x.dtype == np.longdouble else compiled("math.erf", "f64", 8)(x)
+
+
+def worst_f32(function: str, stride: int) -> tuple[float, float]:
+    """(greatest error, where) over every `stride`-th f32 number."""
+    apply = compiled(function, "f32", 16)
+    worst = (0.0, 0.0)
+    for x in f32_patterns(stride):
+        errors = ulp_errors(apply(x), exact(function, x.astype(np.float64)))
+        at = int(np.argmax(errors))
+        worst = max(worst, (float(errors[at]), float(x[at])))
+    return worst
+
+
+@pytest.mark.parametrize("function", UNARY_NAMES)
+def test_f32_within_bound(function: str) -> None:
+    error, at = worst_f32(function, 97)
+    assert error <= MATH_FUNCTIONS[function].f32, f"{function}({at!r})"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", UNARY_NAMES)
+def test_f32_within_bound_everywhere(function: str) -> None:
+    error, at = worst_f32(function, 1)
+    assert error <= MATH_FUNCTIONS[function].f32, f"{function}({at!r})"
+
+
+@needs_wide_reference
+@pytest.mark.parametrize("function", UNARY_NAMES)
+def test_f64_within_bound(function: str) -> None:
+    x = f64_arguments(seed=7)
+    errors = ulp_errors(compiled(function, "f64", 8)(x), exact(function, x.astype(np.longdouble)))
+    at = int(np.argmax(errors))
+    assert errors[at] <= MATH_FUNCTIONS[function].f64, f"{function}({float(x[at])!r})"
+
+
+@pytest.mark.parametrize("dtype", ["f32", pytest.param("f64", marks=needs_wide_reference)])
+def test_power_within_bound(dtype: str) -> None:
+    wide = np.dtype(np.float64) if dtype == "f32" else np.dtype(np.longdouble)
+    x, y = powers(DTYPES[dtype], seed=5, count=300_000 if dtype == "f32" else 50_000)
+    errors = ulp_errors(compiled("math.powf", dtype, LANES[dtype])(x, y), np.power(x.astype(wide), y.astype(wide)))
+    at = int(np.argmax(errors))
+    assert errors[at] <= getattr(MATH_FUNCTIONS["math.powf"], dtype), f"{float(x[at])!r} ** {float(y[at])!r}"
+
+
+SPECIAL_VALUES = {
+    "math.exp": [(0.0, 1.0), (-0.0, 1.0), (inf, inf), (-inf, 0.0), (nan, nan)],
+    "math.exp2": [(0.0, 1.0), (3.0, 8.0), (-1.0, 0.5), (inf, inf), (-inf, 0.0), (nan, nan)],
+    "math.expm1": [(0.0, 0.0), (-0.0, -0.0), (inf, inf), (-inf, -1.0), (nan, nan)],
+    "math.log": [(1.0, 0.0), (0.0, -inf), (-0.0, -inf), (inf, inf), (-1.0, nan), (-inf, nan), (nan, nan)],
+    "math.log2": [(1.0, 0.0), (8.0, 3.0), (0.0, -inf), (-0.0, -inf), (inf, inf), (-1.0, nan), (-inf, nan), (nan, nan)],
+    "math.log1p": [(0.0, 0.0), (-0.0, -0.0), (-1.0, -inf), (inf, inf), (-2.0, nan), (-inf, nan), (nan, nan)],
+    "math.tanh": [(0.0, 0.0), (-0.0, -0.0), (inf, 1.0), (-inf, -1.0), (nan, nan)],
+    "math.erf": [(0.0, 0.0), (-0.0, -0.0), (inf, 1.0), (-inf, -1.0), (nan, nan)],
+    "math.sin": [(0.0, 0.0), (-0.0, -0.0), (inf, nan), (-inf, nan), (nan, nan)],
+    "math.cos": [(0.0, 1.0), (-0.0, 1.0), (inf, nan), (-inf, nan), (nan, nan)],
+    "math.rsqrt": [(0.0, inf), (-0.0, -inf), (4.0, 0.5), (inf, 0.0), (-1.0, nan), (-inf, nan), (nan, nan)],
+}
+"""(argument, result): exact in every format."""
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("function", UNARY_NAMES)
+def test_special_values(function: str, dtype: str) -> None:
+    given, expected = (np.array(column, DTYPES[dtype]) for column in zip(*SPECIAL_VALUES[function], strict=True))
+    np.testing.assert_array_equal(_bits(compiled(function, dtype, 4)(given)), _bits(expected))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_powers_of_special_values(dtype: str) -> None:
+    """All pairs of special numbers, against NumPy's pow in f64, where f32 results are exact or out of range."""
+    special = specials(DTYPES[dtype])
+    x, y = special.repeat(len(special)), np.tile(special, len(special))
+    with_nan_or_end = ~(np.isfinite(x) & np.isfinite(y)) | (x == 0) | (y == 0)
+    x, y = x[with_nan_or_end], y[with_nan_or_end]
+    expected = np.power(x.astype(np.float64), y.astype(np.float64)).astype(DTYPES[dtype])
+    np.testing.assert_array_equal(_bits(compiled("math.powf", dtype, 4)(x, y)), _bits(expected))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("function", sorted(MATH_FUNCTIONS))
+def test_scalar_code_equals_vector_code(function: str, dtype: str) -> None:
+    operands = _mixed(function, dtype)
+    scalar = _bits(compiled(function, dtype, 1)(*operands))
+    for lanes in (4, 8, 16):
+        np.testing.assert_array_equal(_bits(compiled(function, dtype, lanes)(*operands)), scalar)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("function", sorted(MATH_FUNCTIONS))
+def test_optimisation_changes_no_bit(function: str, dtype: str) -> None:
+    operands = _mixed(function, dtype)
+    lanes = LANES[dtype]
+    np.testing.assert_array_equal(
+        _bits(compiled(function, dtype, lanes, "full")(*operands)), _bits(compiled(function, dtype, lanes)(*operands))
+    )
+
+
+@pytest.mark.parametrize("kind", [Float16Type(), f32])
+def test_unsupported_operands_are_refused(kind: Any) -> None:
+    block = Block(arg_types=[kind, f64])
+    builder = Builder(InsertPoint.at_end(block))
+    function, operands = ("math.powf", block.args) if kind == f32 else ("math.exp", block.args[:1])
+    with pytest.raises(LoweringError, match="is inlined for f32, f64 and vectors of them, not for"):
+        emit_math(function, operands, builder)
+
+
+def test_unknown_function_and_arity_are_refused() -> None:
+    block = Block(arg_types=[f32, f32])
+    builder = Builder(InsertPoint.at_end(block))
+    with pytest.raises(LoweringError, match=r"'math\.atan' has no inlined code; there is code for math\.cos, "):
+        emit_math("math.atan", block.args[:1], builder)
+    with pytest.raises(LoweringError, match=r"'math\.exp' takes 1 operand, not 2"):
+        emit_math("math.exp", block.args, builder)
+
+
+def _mixed(function: str, dtype: str) -> tuple[Array, ...]:
+    """Operands of all kinds."""
+    if function in ARITY:
+        return powers(DTYPES[dtype], seed=3, count=2_000)
+    if dtype == "f64":
+        return (f64_arguments(seed=3, count=3_000),)
+    random = np.random.default_rng(3)
+    patterns = random.integers(0, 1 << 32, 20_000, dtype=np.uint32).view(np.float32)
+    near = random.uniform(-10, 10, 20_000).astype(np.float32)
+    return (np.concatenate([patterns, near, specials(DTYPES[dtype])]),)
+
+
+def _bits(x: Array) -> Array:
+    """Bit patterns, with one for all nan: IEEE 754 leaves sign and payload open."""
+    canonical = np.where(np.isnan(x), x.dtype.type(nan), x)
+    return canonical.view(np.uint32 if x.dtype == np.float32 else np.uint64)
