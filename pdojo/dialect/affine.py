@@ -140,7 +140,10 @@ class Expr:
         return low, high
 
     def substitute(self, replacements: Mapping[int, Expr], extents: Extents) -> Expr:
-        """Replace induction variables (those not named stay); `extents` are those of the variables of the result."""
+        """Replace induction variables (those not named stay); `extents` are those of the variables of the result.
+
+        A variable of a scope with one iteration is 0 and goes.
+        """
         result = const(self.constant)
         for atom, coefficient in self.terms:
             if isinstance(atom, int):
@@ -148,7 +151,8 @@ class Expr:
             else:
                 value = floordiv(atom.numerator.substitute(replacements, extents), atom.divisor, extents)
             result = result + value * coefficient
-        return result
+        kept = tuple((a, c) for a, c in result.terms if not isinstance(a, int) or extents[a] != 1)
+        return Expr(result.constant, kept) if len(kept) < len(result.terms) else result
 
     def render(self, name: Callable[[int], str], mod: str = "%", floor: str = "//") -> str:
         """Text for people; `name` spells the induction variable at a depth."""

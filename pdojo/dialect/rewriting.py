@@ -102,7 +102,8 @@ def set_guard(op: ScopeOp, guard: Sequence[Expr], chain: Sequence[ScopeOp], rewr
     """
     own = len(chain) - 1
     extents = [scope.count for scope in chain]
-    guard = sorted({g for g in guard if g.bounds(extents)[0] < 0}, key=lambda g: g.key)
+    plain = {g.substitute({}, extents) for g in guard}
+    guard = sorted((g for g in plain if g.bounds(extents)[0] < 0), key=lambda g: g.key)
     used = sorted(set().union(*(e.variables() for e in guard)) - {own}) if guard else []
     dims = {depth: position for position, depth in enumerate(used)} | {own: len(used)}
     op.operands = [chain[depth].iv for depth in used]

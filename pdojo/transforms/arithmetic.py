@@ -16,11 +16,11 @@ from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, byte_width, identity_value
 from pdojo.dialect.nest import Access, Array, Buffer, Constant, Leaf, Node, Scope
 from pdojo.dialect.ops import BufferOp, ScopeOp
+from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards, substitute_input
 from pdojo.dialect.storage import accesses_of
+from pdojo.dialect.verify import index_bounds
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
-from pdojo.dialect.verify import index_bounds
-from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards, substitute_input
 from pdojo.transforms.structure import (
     collapsed_extent,
     collapsed_guards,
@@ -74,14 +74,14 @@ class SplitReduction(Transformation[Scope]):
                 yield from ((scope, cls(size)) for size in [s for s in sizes if scope.extent % s == 0] or sizes)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """A sequential reduction scope around one op, and a size below its extent."""
+        """A sequential reduction scope around one op, and a size within its extent."""
         leaf = _reduction(site)
         if leaf is None:
             return Reason("the scope does not wrap exactly one accumulation into elements that it does not index")
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason("the scope is mapped; unmap it first")
-        if not 2 <= self.size < site.extent:
-            return Reason(f"'size' must be between 2 and {site.extent - 1}, below the extent {site.extent}")
+        if not 1 <= self.size <= site.extent:
+            return Reason(f"'size' must be between 1 and {site.extent}, the extent")
         if any(a.array.buffer is leaf.output.array.buffer for a in leaf.reads):
             return Reason(f"the op reads '{leaf.output.array.name}', into which it accumulates")
         if self.into in program.nest.arrays:
@@ -96,7 +96,9 @@ class SplitReduction(Transformation[Scope]):
         for extent, reused in zip(leaf.output.array.shape, leaf.output.array.buffer.reuse, strict=True):
             size *= 1 if reused else extent
         if size > program.machine.stack_bytes:
-            return Reason(f"the partial results would take {size} bytes of stack; put '{leaf.output.array.name}' on the heap")
+            return Reason(
+                f"the partial results would take {size} bytes of stack; put '{leaf.output.array.name}' on the heap"
+            )
         return None
 
     def _memory(self, leaf: Leaf) -> Memory:
@@ -130,7 +132,11 @@ class SplitReduction(Transformation[Scope]):
         depth, outside = site.depth, chain_ops(site)
         partial = self._declare(program, leaf, rewriter)
         zero_id, outer_id, inner_id, final_id, zero_op, final_op = self._ids(program, site)
-        zero, final, inner = ScopeOp(self.size, id=zero_id), ScopeOp(self.size, id=final_id), ScopeOp(self.size, id=inner_id)
+        zero, final, inner = (
+            ScopeOp(self.size, id=zero_id),
+            ScopeOp(self.size, id=final_id),
+            ScopeOp(self.size, id=inner_id),
+        )
         outer = ScopeOp(-(-site.extent // self.size), id=outer_id)
         rewriter.insert([zero, outer, final], InsertPoint.before(site.op))
         rewriter.insert(inner, InsertPoint.at_start(outer.body.block))
@@ -386,7 +392,7 @@ class Contract(Transformation[Leaf]):
             return Reason(f"'{term.array.name}' is used elsewhere; the product needs a single reader")
         return None
 
-    def numerics(self, program: Program, site: Leaf) -> Numerics:  # noqa: ARG002  # the same everywhere
+    def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
         """One rounding instead of two."""
         return Numerics.CONTRACTS
 
@@ -413,7 +419,7 @@ def _previous(program: Program, site: Leaf) -> Node | None:
     return program.nest.siblings(site)[site.position - 1] if site.position else None
 
 
-def _fused(site: Leaf, product: Leaf, chain: tuple[ScopeOp, ...], hints: list, *, contracted: bool):  # noqa: ANN202
+def _fused(site: Leaf, product: Leaf, chain: tuple[ScopeOp, ...], hints: list, *, contracted: bool):
     return build_op(
         (site.output.array, site.output.index),
         product.inputs,
@@ -472,7 +478,7 @@ class Expand(Transformation[Leaf]):
 
         return parse_index(self.index, site.extents)
 
-    def numerics(self, program: Program, site: Leaf) -> Numerics:  # noqa: ARG002  # the same everywhere
+    def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
         """Rounding changes as it does by contracting."""
         return Numerics.CONTRACTS
 
@@ -505,6 +511,6 @@ class Expand(Transformation[Leaf]):
         rewriter.insert(product, InsertPoint.before(site.op))
         rewriter.replace(site.op, total)
 
-    def inverse(self, program: Program, site: Leaf) -> Move:  # noqa: ARG002  # the same everywhere
+    def inverse(self, program: Program, site: Leaf) -> Move:  # the same everywhere
         """Contract again."""
         return Contract().as_move(f"%{site.id}")

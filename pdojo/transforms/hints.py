@@ -75,6 +75,13 @@ class Hint(Transformation[Leaf]):
         access = site.accesses[self.access]
         if self.kind in access.hints.data:
             return Reason(f"{describe_access(access)} has the hint already")
+        return self.misfit(site)
+
+    def misfit(self, site: Leaf) -> Reason | None:
+        """Why the access cannot carry the hint."""
+        if self.kind not in (NONTEMPORAL, PREFETCH):
+            return Reason(f"'{self.kind}' is no hint; known are {NONTEMPORAL}, {PREFETCH}")
+        access = site.accesses[self.access]
         if access.array.buffer.memory is Memory.REGISTER:
             return Reason(f"'{access.array.name}' is in registers")
         if self.kind == PREFETCH and (self.access == 0 or self.value < 1):
@@ -113,13 +120,14 @@ class Unhint(Transformation[Leaf]):
                 yield from ((leaf, cls(kind, number)) for kind in access.hints.data)
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """The hint is set."""
+        """The hint is set, and one that `hint` can set."""
         if not 0 <= self.access < len(site.accesses):
             return Reason(f"'access' must be between 0 (the output) and {len(site.accesses) - 1}")
         access = site.accesses[self.access]
         if self.kind not in access.hints.data:
             return Reason(f"{describe_access(access)} has no hint '{self.kind}'")
-        return None
+        misfit = self._again(site).misfit(site)
+        return None if misfit is None else Reason(f"'hint' could not set it again: {misfit.text}")
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
         """Remove the entry."""
@@ -128,9 +136,11 @@ class Unhint(Transformation[Leaf]):
 
     def inverse(self, program: Program, site: Leaf) -> Move:
         """Set it again."""
+        return self._again(site).as_move(f"%{site.id}")
+
+    def _again(self, site: Leaf) -> Hint:
         value = site.accesses[self.access].hints.data[self.kind]
-        number = value.value.data if isinstance(value, IntegerAttr) else -1
-        return Hint(self.kind, self.access, number).as_move(f"%{site.id}")
+        return Hint(self.kind, self.access, value.value.data if isinstance(value, IntegerAttr) else -1)
 
 
 def _set_hints(site: Leaf, access: int, hints: dict[str, Attribute], rewriter: PatternRewriter) -> None:

@@ -15,11 +15,11 @@ from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.nest import Buffer, Index, Leaf, Node, Scope, leaves_of
 from pdojo.dialect.ops import ScopeOp
+from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards, reindex
 from pdojo.dialect.storage import private_scope
 from pdojo.dialect.verify import describe_scope
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
-from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards, reindex, set_id
 
 
 def same_iteration(node: Node) -> Relation:
