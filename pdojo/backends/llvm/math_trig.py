@@ -21,7 +21,7 @@ _HALF_PI = (float.fromhex("0x1.921fb54442d18p+0"), float.fromhex("0x1.1a62633145
 _STEP = 128
 """Windows into 2/pi begin at multiples of this many bits."""
 _STEPS_FROM = 54
-"""From 2**54 on x is a multiple of 4, and so is its product with every bit of 2**(128*q) * 2/pi that is not a fraction."""
+"""From 2**54 on x is a multiple of 4, and so is its product with the whole part of 2**(128*q) * 2/pi."""
 _WORDS = 6
 """Of 53 bits: 54 + 128 for what is left of x, 119 below the point, for worst-case cancellation and the result."""
 
