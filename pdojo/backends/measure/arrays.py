@@ -1,0 +1,134 @@
+"""The arrays that candidates run on: random inputs, poisoned outputs, guard zones around each."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.backends.arrays import Parameter
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.functions import is_float
+from pdojo.dialect.rounding import INTERFACE, round_float64, to_interface
+
+Arrays: TypeAlias = list[NDArray[Any]]
+"""The interface arrays, in order."""
+
+GUARD_BYTES = 4096
+"""Bytes before and after every array that no candidate may change."""
+_GUARD = 0xA5
+_POISON = {"f64": np.nan, "f32": np.nan, "f16": np.nan, "bf16": 0x7FC1, "i1": True}
+"""What outputs hold before a call; other integers hold the guard's pattern."""
+
+
+def random_inputs(parameters: Sequence[Parameter], seed: int) -> dict[str, NDArray[Any]]:
+    """An array for each `in` and `inout` parameter, by name, the same for the same seed.
+
+    Floating-point elements follow the standard normal distribution, integers lie in [-8, 8), booleans are fair.
+    """
+    read = [p for p in parameters if p.intent is not Intent.OUT]
+    streams = np.random.SeedSequence(seed).spawn(len(read))
+    return {p.name: _random(p, np.random.default_rng(s)) for p, s in zip(read, streams, strict=True)}
+
+
+def _random(parameter: Parameter, random: np.random.Generator) -> NDArray[Any]:
+    dtype, shape = parameter.dtype, parameter.shape
+    match dtype:
+        case "f64":
+            return random.standard_normal(shape)
+        case "f32":
+            return random.standard_normal(shape, np.float32)
+        case "f16" | "bf16":
+            return to_interface(round_float64(random.standard_normal(shape), dtype), dtype)
+        case "i1":
+            return random.integers(0, 2, shape).astype(np.bool_)
+        case _:
+            return random.integers(-8, 8, shape, INTERFACE[dtype])
+
+
+def data_bytes(parameters: Sequence[Parameter]) -> int:
+    """The least traffic of a call: every array that is read is read once, every one that is written is written once."""
+    passes = {Intent.IN: 1, Intent.OUT: 1, Intent.INOUT: 2}
+    return sum(passes[p.intent] * prod(p.shape) * INTERFACE[p.dtype].itemsize for p in parameters)
+
+
+@dataclass
+class ArraySet:
+    """One set of interface arrays, in memory of its own, on huge pages where the system grants them."""
+
+    parameters: tuple[Parameter, ...]
+    inputs: dict[str, NDArray[Any]]
+    """The contents of `in` and `inout` arrays before a call, by name."""
+    alignment: int = 64
+
+    def __post_init__(self) -> None:
+        self._memory: list[NDArray[np.uint8]] = []
+        self._spans: list[slice] = []
+        self.arrays: Arrays = [self._allocate(p) for p in self.parameters]
+        self._sums = {p.name: _checksum(self.inputs[p.name]) for p in self.parameters if p.intent is Intent.IN}
+        self.reset()
+
+    def _allocate(self, parameter: Parameter) -> NDArray[Any]:
+        dtype = INTERFACE[parameter.dtype]
+        size = prod(parameter.shape) * dtype.itemsize
+        alignment = max(self.alignment, parameter.alignment)
+        memory = _pages(size + 2 * GUARD_BYTES + alignment)
+        start = GUARD_BYTES + -(memory.ctypes.data + GUARD_BYTES) % alignment
+        self._memory.append(memory)
+        self._spans.append(slice(start, start + size))
+        return memory[start : start + size].view(dtype).reshape(parameter.shape)
+
+    def reset(self) -> None:
+        """Restore inputs, poison outputs, restore the guard zones."""
+        for parameter, array, memory, span in zip(self.parameters, self.arrays, self._memory, self._spans, strict=True):
+            memory[: span.start] = _GUARD
+            memory[span.stop :] = _GUARD
+            if parameter.intent is Intent.OUT:
+                _poison(array, parameter.dtype)
+            else:
+                array[...] = self.inputs[parameter.name]
+
+    def restore(self) -> None:
+        """Restore the arrays that a call reads and writes."""
+        for parameter, array in zip(self.parameters, self.arrays, strict=True):
+            if parameter.intent is Intent.INOUT:
+                array[...] = self.inputs[parameter.name]
+
+    def damage(self) -> str | None:
+        """What a call changed that it must not change; None where it kept to its outputs."""
+        for parameter, array, memory, span in zip(self.parameters, self.arrays, self._memory, self._spans, strict=True):
+            if (memory[: span.start] != _GUARD).any():
+                return f"memory before array '{parameter.name}' was written"
+            if (memory[span.stop :] != _GUARD).any():
+                return f"memory behind array '{parameter.name}' was written"
+            if parameter.intent is Intent.IN and _checksum(array) != self._sums[parameter.name]:
+                return f"input array '{parameter.name}' was written"
+        return None
+
+
+def _pages(size: int) -> NDArray[np.uint8]:
+    """Fresh private memory; raises MemoryError where there is none."""
+    try:
+        memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"no {size} bytes for an array: {error.strerror}") from None
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, np.uint8)
+
+
+def _poison(array: NDArray[Any], dtype: str) -> None:
+    if is_float(dtype) or dtype == "i1":
+        array[...] = _POISON[dtype]
+    else:
+        array.view(np.uint8)[...] = _GUARD
+
+
+def _checksum(array: NDArray[Any]) -> int:
+    return crc32(np.ascontiguousarray(array).data)

@@ -1,0 +1,138 @@
+"""Whether a result is right: comparison with a reference, within what rounding may do.
+
+An element may differ from the reference by
+
+    eps * (16 + 2 L) * (|reference| + mean |reference|)
+
+where `eps` is the distance from 1 to the next value of the element type, and `L` is the number of terms of the longest
+chain of rounded accumulations: sums may be reordered, and the error of a sum of n terms is at most about n eps times
+the sum of their magnitudes, for which the mean magnitude of the array stands. Integers and booleans are equal or
+wrong. NaN equals NaN, and infinities equal themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.backends.arrays import Parameter
+from pdojo.dialect.functions import is_float
+from pdojo.dialect.nest import Leaf, Nest
+from pdojo.dialect.rounding import from_interface
+
+EPSILON = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
+"""Distance from 1 to the next value, by element type."""
+_ROUNDED = ("arith.addf", "arith.mulf")
+"""Accumulations whose order matters."""
+_CHUNK = 1 << 20
+"""Elements that are compared at a time."""
+
+
+def accumulated_terms(nest: Nest) -> int:
+    """The terms of the longest chain of rounded accumulations, at most: the sum over all statements that accumulate."""
+    return sum(_terms(leaf) for leaf in nest.leaves if leaf.accumulate in _ROUNDED)
+
+
+def _terms(leaf: Leaf) -> int:
+    kept = {v for e in leaf.output.index for v in e.variables()}
+    return prod(s.extent for s in leaf.chain if s.depth not in kept)
+
+
+def tolerance_factor(dtype: str, terms: int) -> float:
+    """The tolerance of an element relative to its magnitude and the mean magnitude of its array."""
+    return EPSILON[dtype] * (16 + 2 * terms)
+
+
+def compare(
+    parameter: Parameter, result: NDArray[Any], reference: NDArray[Any], terms: int
+) -> tuple[float, str | None]:
+    """The largest error as a fraction of the tolerance, and what is wrong; None where nothing is.
+
+    `result` and `reference` have the shape of the parameter; the reference may be of a wider type.
+    """
+    if reference.shape != parameter.shape:
+        return np.inf, f"the reference of array '{parameter.name}' has shape {reference.shape}, not {parameter.shape}"
+    if not is_float(parameter.dtype):
+        wrong = np.flatnonzero(result != reference)
+        if not wrong.size:
+            return 0.0, None
+        return np.inf, _describe(parameter, result, reference, int(wrong[0]), wrong.size)
+    return _compare_floats(parameter, result, reference, terms)
+
+
+def _compare_floats(
+    parameter: Parameter, result: NDArray[Any], reference: NDArray[Any], terms: int
+) -> tuple[float, str | None]:
+    factor = tolerance_factor(parameter.dtype, terms)
+    got, want = result.reshape(-1), reference.reshape(-1)
+    scale = _mean_magnitude(want, parameter.dtype)
+    worst, first, count = 0.0, -1, 0
+    for start in range(0, want.size, _CHUNK):
+        run = slice(start, start + _CHUNK)
+        errors = _errors(_wide(got[run], parameter.dtype), _wide(want[run], parameter.dtype), factor, scale)
+        wrong = np.flatnonzero(errors > 1)
+        if wrong.size and first < 0:
+            first = start + int(wrong[0])
+        count += wrong.size
+        worst = max(worst, float(errors.max()))
+    if count:
+        shown, expected = (_wide(a, parameter.dtype).reshape(parameter.shape) for a in (got, want))
+        return worst, _describe(parameter, shown, expected, first, count)
+    return worst, None
+
+
+def _errors(got: NDArray[Any], want: NDArray[Any], factor: float, scale: float) -> NDArray[np.float64]:
+    """Per element, the difference over the tolerance; infinite where one is NaN or infinite and the other is not."""
+    finite = np.isfinite(want) & np.isfinite(got)
+    with np.errstate(all="ignore"):
+        tolerance = factor * (np.abs(want) + scale)
+        difference = np.abs(got - want)
+        errors = np.where(difference == 0, 0.0, difference / tolerance)
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    return np.where(finite, errors, np.where(same, 0.0, np.inf))
+
+
+def _mean_magnitude(values: NDArray[Any], dtype: str) -> float:
+    """Mean magnitude of the finite elements."""
+    total, count = 0.0, 0
+    for start in range(0, values.size, _CHUNK):
+        chunk = np.abs(_wide(values[start : start + _CHUNK], dtype))
+        chunk = chunk[np.isfinite(chunk)]
+        total += float(chunk.sum())
+        count += chunk.size
+    return total / count if count else 0.0
+
+
+def _wide(values: NDArray[Any], dtype: str) -> NDArray[np.float64]:
+    """Interface values, or a reference that is float64 already, as float64."""
+    if values.dtype == np.float64:
+        return values
+    return from_interface(values, dtype).astype(np.float64)
+
+
+def _describe(parameter: Parameter, got: NDArray[Any], want: NDArray[Any], position: int, count: int) -> str:
+    index = tuple(int(i) for i in np.unravel_index(position, parameter.shape)) if parameter.shape else ()
+    place = f"{parameter.name}[{', '.join(map(str, index))}]"
+    more = f" ({count} of {want.size} elements are wrong)" if want.size > 1 else ""
+    return f"{place} is {got[index]}, the reference has {want[index]}{more}"
+
+
+def compare_all(
+    parameters: tuple[Parameter, ...],
+    results: Mapping[str, NDArray[Any]],
+    references: Mapping[str, NDArray[Any]],
+    terms: int,
+) -> tuple[float, str | None]:
+    """`compare` for every array that the kernel writes."""
+    worst = 0.0
+    for parameter in parameters:
+        if parameter.written:
+            error, wrong = compare(parameter, results[parameter.name], references[parameter.name], terms)
+            if wrong is not None:
+                return error, wrong
+            worst = max(worst, error)
+    return worst, None

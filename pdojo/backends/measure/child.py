@@ -1,0 +1,83 @@
+"""The worker process: reads comparisons from standard input, answers on what was standard output.
+
+Started by `pdojo.backends.measure.worker`, one JSON object a line in both directions. Whatever candidates print goes
+to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import traceback
+from importlib import import_module
+from queue import SimpleQueue
+from typing import Any, BinaryIO
+
+from pdojo.backends.measure.request import Comparison
+from pdojo.backends.measure.session import ReferenceCache, Session, Tools
+from pdojo.errors import MeasurementError, PdojoError
+
+
+def main(settings: dict[str, Any]) -> None:
+    """Serve until the parent closes the pipe."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    _limit_memory(settings["memory_limit"])
+    if settings["processors"] is not None:
+        os.sched_setaffinity(0, settings["processors"])
+    requests: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_read, args=(sys.stdin.buffer, requests), daemon=True).start()
+    tools = Tools(
+        _load(settings["compiler"]), _load(settings["peers"]), _load(settings["references"]), settings["memory_limit"]
+    )
+    cache = ReferenceCache()
+    _send(answers, {"event": "ready"})
+    while True:
+        _send(answers, _serve(json.loads(requests.get()), tools, cache, answers))
+
+
+def _serve(request: dict[str, Any], tools: Tools, cache: ReferenceCache, answers: BinaryIO) -> dict[str, Any]:
+    def report(index: int, phase: str) -> None:
+        _send(answers, {"event": "phase", "index": index, "phase": phase})
+
+    try:
+        outcomes = Session(Comparison.from_json(request), tools, cache, report).run()
+    except PdojoError as error:
+        return {"event": "error", "message": str(error)}
+    except MemoryError as error:
+        return {"event": "memory", "message": str(error)}
+    except Exception:  # noqa: BLE001  # a bug: the traceback reaches whoever asked
+        return {"event": "bug", "message": traceback.format_exc()}
+    return {"event": "done", "outcomes": [outcome.to_json() for outcome in outcomes]}
+
+
+def _read(stream: BinaryIO, requests: SimpleQueue[bytes]) -> None:
+    """Pass requests on; leave when the parent has, even while a candidate hangs."""
+    for line in stream:
+        requests.put(line)
+    os._exit(0)
+
+
+def _send(answers: BinaryIO, message: dict[str, Any]) -> None:
+    answers.write(json.dumps(message).encode() + b"\n")
+    answers.flush()
+
+
+def _load(path: str | None) -> Any:
+    """The object that `module:name` names; the path comes from the program that started the worker."""
+    if path is None:
+        return None
+    module, _, name = path.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise MeasurementError(f"the worker cannot load '{path}': {error}") from error
+
+
+def _limit_memory(limit: int | None) -> None:
+    if limit is not None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -1,0 +1,49 @@
+"""How busy the processors are with other work than this process."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_STAT = Path("/proc/stat")
+_BUSY = (0, 1, 2, 5, 6, 7)
+"""Columns of /proc/stat that count work: user, nice, system, irq, softirq, steal (proc(5))."""
+SHORTEST = 0.05
+"""Seconds below which the counters, which tick every 10 ms, say nothing."""
+
+
+@dataclass(frozen=True)
+class LoadMeter:
+    """The counters at one moment."""
+
+    wall: float
+    busy: float | None
+    """Seconds of processor time that everyone used; None where the system does not tell."""
+    own: float
+    """Seconds of processor time that this process used."""
+
+    @staticmethod
+    def start() -> LoadMeter:
+        """Read the counters."""
+        return LoadMeter(time.perf_counter(), _busy_seconds(), time.process_time())
+
+    def foreign(self) -> float | None:
+        """Processors that others kept busy since `start`, on average; None where that is not known."""
+        now = LoadMeter.start()
+        if self.busy is None or now.busy is None or now.wall - self.wall < SHORTEST:
+            return None
+        return max(0.0, (now.busy - self.busy) - (now.own - self.own)) / (now.wall - self.wall)
+
+
+def _busy_seconds() -> float | None:
+    """The work of the processors that this process may run on."""
+    try:
+        lines = _STAT.read_text().splitlines()
+    except OSError:
+        return None
+    mine = {f"cpu{n}" for n in os.sched_getaffinity(0)}
+    rows = [line.split() for line in lines if line.split(maxsplit=1)[0] in mine]
+    ticks = sum(int(row[1 + column]) for row in rows for column in _BUSY if len(row) > 1 + column)
+    return ticks / os.sysconf("SC_CLK_TCK") if rows else None

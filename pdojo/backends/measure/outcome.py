@@ -1,0 +1,171 @@
+"""What a measurement can give: samples, or the way in which the candidate failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from statistics import median, quantiles
+from typing import Any, TypeAlias
+
+JSON: TypeAlias = dict[str, Any]
+"""A JSON object."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """How a result compared with its reference."""
+
+    reference: str
+    """`interpreter`, or the name of the reference."""
+    error: float
+    """Largest difference, as a fraction of the tolerance of its element; 0 where all elements are equal."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of measuring one candidate."""
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        return type(self).__name__
+
+    def to_json(self) -> JSON:
+        """A JSON object that `outcome_from_json` reads."""
+        return {"kind": type(self).__name__, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class Ok(Outcome):
+    """The candidate ran, and its result was right where that was checked. Times are seconds per call."""
+
+    samples: tuple[float, ...]
+    """One time per sample, each the mean of `repeat` calls."""
+    repeat: int
+    """Calls per sample."""
+    sets: int
+    """Sets of arrays that the calls rotate over; 1 unless measured cold."""
+    foreign_load: float | None
+    """Processors that others kept busy meanwhile, on average; None where the system does not tell."""
+    attempts: int
+    """How often the samples were taken, until the foreign load was low or no attempts were left."""
+    compile_seconds: float
+    check: Check | None
+    """None where the result was not checked."""
+    environment: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+    """The processor, the system and the tool chain."""
+
+    @property
+    def minimum(self) -> float:
+        """The shortest sample."""
+        return min(self.samples)
+
+    @property
+    def median(self) -> float:
+        """The median sample."""
+        return median(self.samples)
+
+    @property
+    def spread(self) -> float:
+        """Interquartile range over median; 0 for a single sample."""
+        if len(self.samples) < 2:
+            return 0.0
+        low, _, high = quantiles(self.samples, n=4, method="inclusive")
+        return (high - low) / self.median
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        return f"{self.median * 1e3:.4g} ms (min {self.minimum * 1e3:.4g}, spread {self.spread:.0%})"
+
+
+@dataclass(frozen=True)
+class CompileError(Outcome):
+    """The candidate does not compile."""
+
+    message: str
+    detail: str = ""
+    """The traceback where the compiler itself failed; empty where it refused the program."""
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        return f"does not compile: {self.message}"
+
+
+@dataclass(frozen=True)
+class Timeout(Outcome):
+    """The candidate did not finish a phase in time, and was killed."""
+
+    phase: str
+    seconds: float
+    """The limit."""
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        return f"took more than {self.seconds:g} s to {self.phase}"
+
+
+@dataclass(frozen=True)
+class Crash(Outcome):
+    """The candidate ended the worker process, or failed in a way that compiled kernels do not."""
+
+    phase: str
+    reason: str
+    """The signal, or the exit status."""
+    detail: str = ""
+    """The end of what the process wrote to standard error."""
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        return f"crashed ({self.reason}) in phase {self.phase}"
+
+
+@dataclass(frozen=True)
+class WrongResult(Outcome):
+    """The candidate ran, and computed something else."""
+
+    message: str
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        return f"wrong result: {self.message}"
+
+
+@dataclass(frozen=True)
+class OutOfMemory(Outcome):
+    """The candidate needs more memory than the worker may take."""
+
+    phase: str
+    limit: int | None
+    """Bytes of address space that the worker may take; None without a limit."""
+    message: str = ""
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        limit = "" if self.limit is None else f" (limit {self.limit / 2**30:.3g} GiB)"
+        return f"out of memory in phase {self.phase}{limit}"
+
+
+_KINDS: dict[str, type[Outcome]] = {
+    kind.__name__: kind for kind in (Ok, CompileError, Timeout, Crash, WrongResult, OutOfMemory)
+}
+
+
+def outcome_from_json(data: JSON) -> Outcome:
+    """The outcome that `to_json` wrote; raises ValueError for anything else."""
+    values = dict(data)
+    kind = values.pop("kind", None)
+    if kind not in _KINDS:
+        raise ValueError(f"'{kind}' is no kind of outcome; known: {', '.join(_KINDS)}")
+    if kind == "Ok":
+        values["samples"] = tuple(values["samples"])
+        values["check"] = None if values["check"] is None else Check(**values["check"])
+    try:
+        return _KINDS[kind](**values)
+    except TypeError as error:
+        raise ValueError(f"not an outcome: {error}") from None

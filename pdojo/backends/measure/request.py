@@ -1,0 +1,181 @@
+"""What is measured: programs as canonical text, other libraries' implementations, and how to measure them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from typing import Any, Literal, TypeAlias
+
+from pdojo.dialect.machine import Machine, host
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import UsageError
+
+JSON: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to compile and measure; part of a measurement's fingerprint."""
+
+    threads: int = 1
+    """Threads for parallel scopes, and for peers."""
+    effort: Literal["search", "full"] = "full"
+    """Which passes LLVM runs; see `pdojo.backends.executable.compile`."""
+    samples: int = 15
+    """Samples that are taken where `budget` allows; short kernels get more, so that foreign load can be seen."""
+    budget: float = 1.0
+    """Seconds that the samples of a candidate should take; at least three samples are taken."""
+    sample_seconds: float = 2e-4
+    """A sample repeats the call until it takes at least this long."""
+    cold: bool = False
+    """Rotate over several sets of arrays, so that no call finds its arrays in a cache."""
+    check: bool = True
+    """Compare the result with the reference before timing."""
+    seed: int = 0
+    """Seed of the random inputs."""
+    foreign_load: float = 0.1
+    """Samples are taken again where others keep more than this many processors busy."""
+    attempts: int = 3
+    """How often samples are taken at most; the attempt with the least foreign load counts."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("threads", 1), ("samples", 1), ("attempts", 1), ("budget", 0), ("sample_seconds", 0)):
+            if getattr(self, name) < least:
+                raise UsageError(f"a measurement needs '{name}' of at least {least}, not {getattr(self, name)}")
+
+
+DEFAULT_OPTIONS = Options()
+
+
+@dataclass(frozen=True)
+class Program:
+    """A kernel in the notation, for a machine."""
+
+    text: str
+    machine: Machine = field(default_factory=host)
+
+    @staticmethod
+    def of(kernel: KernelOp, machine: Machine | None = None) -> Program:
+        """The canonical text of a kernel; the machine is the host where left out."""
+        return Program(print_notation(kernel), machine or host())
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another library's implementation of an operator, on the arrays of the program that it is compared with."""
+
+    library: str
+    operator: str
+
+
+Subject: TypeAlias = Program | Peer
+"""What can be timed."""
+
+
+@dataclass(frozen=True)
+class KernelReference:
+    """The result of the reference interpreter on a kernel, in the notation."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class NamedReference:
+    """A function that the worker knows by name (`Worker(references=...)`)."""
+
+    name: str
+
+
+Reference: TypeAlias = KernelReference | NamedReference
+"""What results are compared with."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One program to measure; without a reference, the interpreter runs the program itself."""
+
+    program: Program
+    options: Options = DEFAULT_OPTIONS
+    reference: Reference | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """The key under which the outcome may be stored."""
+        return _digest(self.program, self.options)
+
+
+def fingerprint(kernel: KernelOp, machine: Machine, options: Options) -> str:
+    """Hexadecimal SHA-256 of what determines a measurement: the canonical text, the machine and the options.
+
+    Identifiers of scopes and statements do not count.
+    """
+    return _digest(Program.of(kernel, machine), options)
+
+
+def _digest(program: Program, options: Options) -> str:
+    facts = {"program": program.text, "machine": machine_to_json(program.machine), "options": asdict(options)}
+    return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def machine_to_json(machine: Machine) -> JSON:
+    """A machine description as a JSON object."""
+    return {**asdict(machine), "lanes": {dtype: list(lanes) for dtype, lanes in machine.lanes.items()}}
+
+
+def machine_from_json(data: JSON) -> Machine:
+    """The machine description that `machine_to_json` wrote."""
+    values = dict(data)
+    for key in ("vector_bytes", "cache_bytes", "features"):
+        values[key] = tuple(data[key])
+    values["lanes"] = {dtype: tuple(lanes) for dtype, lanes in data["lanes"].items()}
+    return Machine(**values)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several subjects, timed in turns on the same arrays: those of the first program."""
+
+    subjects: tuple[Subject, ...]
+    options: Options
+    reference: Reference | None
+
+    def to_json(self) -> JSON:
+        """A JSON object that `from_json` reads."""
+        return {
+            "subjects": [_subject_to_json(subject) for subject in self.subjects],
+            "options": asdict(self.options),
+            "reference": None if self.reference is None else asdict(self.reference),
+        }
+
+    @staticmethod
+    def from_json(data: JSON) -> Comparison:
+        """The comparison that `to_json` wrote."""
+        subjects = tuple(_subject_from_json(subject) for subject in data["subjects"])
+        match data["reference"]:
+            case {"text": text}:
+                reference = KernelReference(text)
+            case {"name": name}:
+                reference = NamedReference(name)
+            case _:
+                reference = None
+        return Comparison(subjects, Options(**data["options"]), reference)
+
+    def without(self, indices: Sequence[int]) -> Comparison:
+        """The comparison of the other subjects."""
+        kept = tuple(s for i, s in enumerate(self.subjects) if i not in indices)
+        return Comparison(kept, self.options, self.reference)
+
+
+def _subject_to_json(subject: Subject) -> JSON:
+    if isinstance(subject, Program):
+        return {"text": subject.text, "machine": machine_to_json(subject.machine)}
+    return asdict(subject)
+
+
+def _subject_from_json(data: JSON) -> Subject:
+    if "text" in data:
+        return Program(data["text"], machine_from_json(data["machine"]))
+    return Peer(**data)

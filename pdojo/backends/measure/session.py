@@ -1,0 +1,289 @@
+"""The worker's side of one comparison: compile, check and time all subjects, reporting each step before it is taken."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from pdojo.backends.arrays import Parameter, parameters_of
+from pdojo.backends.measure.arrays import Arrays, ArraySet, data_bytes, random_inputs
+from pdojo.backends.measure.check import accumulated_terms, compare_all
+from pdojo.backends.measure.environment import environment, huge_page_bytes
+from pdojo.backends.measure.outcome import Check, CompileError, Crash, Ok, Outcome, OutOfMemory, WrongResult
+from pdojo.backends.measure.request import Comparison, KernelReference, NamedReference, Options, Peer, Program, Subject
+from pdojo.backends.measure.timing import Run, Timed, take_samples
+from pdojo.dialect.interpreter import interpret
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import Nest, nest_of
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import MeasurementError, PdojoError
+
+
+class Compiled(Protocol):
+    """What a compiler returns (`pdojo.backends.executable.Executable`)."""
+
+    def bind(self, *arrays: NDArray[Any]) -> Run:
+        """A call on these arrays."""
+        ...
+
+
+class Compiler(Protocol):
+    """`pdojo.backends.executable.compile`, or a stand-in."""
+
+    def __call__(self, kernel: KernelOp, machine: Machine | None, *, threads: int, optimize: str) -> Compiled:
+        """Compile a kernel."""
+        ...
+
+
+class Peers(Protocol):
+    """Builds another library's implementation on given arrays; None in place of a run where it has none."""
+
+    def __call__(self, library: str, operator: str, arrays: Sequence[NDArray[Any]], threads: int) -> PeerRun:
+        """Build it; raises PdojoError where the library or the operator is missing."""
+        ...
+
+
+class PeerRun(Protocol):
+    """Another library's implementation, bound to arrays."""
+
+    def __call__(self) -> None:
+        """Compute."""
+        ...
+
+    def finish(self) -> None:
+        """Put the last result into the output arrays, where the call itself does not."""
+        ...
+
+
+NamedFunction = Callable[..., Sequence[NDArray[Any]]]
+"""The meaning of an operator: inputs in order of the interface to the arrays that it writes, in order."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the worker was started with."""
+
+    compiler: Compiler
+    peers: Peers | None
+    references: Callable[[str], NamedFunction] | None
+    memory_limit: int | None
+
+
+@dataclass
+class Candidate:
+    """A subject on its way through the phases."""
+
+    index: int
+    subject: Subject
+    compiled: Compiled | None = None
+    compile_seconds: float = 0.0
+    check: Check | None = None
+    outcome: Outcome | None = None
+    finish: Run | None = None
+
+
+@dataclass
+class ReferenceCache:
+    """The last reference result: searching measures many programs against one."""
+
+    key: tuple[object, ...] | None = None
+    value: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+
+
+class Session:
+    """One comparison; `report` sends the index of a candidate and what will be done with it."""
+
+    def __init__(
+        self, comparison: Comparison, tools: Tools, cache: ReferenceCache, report: Callable[[int, str], None]
+    ) -> None:
+        self.comparison = comparison
+        self.options: Options = comparison.options
+        self.tools = tools
+        self.cache = cache
+        self.report = report
+        self.candidates = [Candidate(i, s) for i, s in enumerate(comparison.subjects)]
+        self.nests: dict[int, Nest] = {
+            c.index: _nest(c.subject.text) for c in self.candidates if isinstance(c.subject, Program)
+        }
+        self.parameters = self._interface()
+
+    def run(self) -> list[Outcome]:
+        """The outcomes, in order."""
+        for candidate in self._alive():
+            self._guarded(candidate, "compile", self._compile)
+        sets = self._array_sets() if self._alive() else []
+        if self.options.check:
+            for candidate in self._alive():
+                self._check(candidate, sets[0])
+        if self._alive():
+            self._time(sets)
+        return [c.outcome for c in self.candidates if c.outcome is not None]
+
+    def _alive(self) -> list[Candidate]:
+        return [c for c in self.candidates if c.outcome is None]
+
+    def _interface(self) -> tuple[Parameter, ...]:
+        """The arrays of the comparison: those of its first program, aligned as any program needs."""
+        if not self.nests:
+            raise MeasurementError("a comparison needs a program: its arrays are those of the first one")
+        interfaces = [parameters_of(nest) for nest in self.nests.values()]
+        kinds = [[(p.dtype, p.shape, p.intent) for p in interface] for interface in interfaces]
+        if any(kind != kinds[0] for kind in kinds):
+            raise MeasurementError("programs that are compared have the same interface arrays")
+        return interfaces[0]
+
+    def _guarded(self, candidate: Candidate, phase: str, action: Callable[[Candidate], None]) -> None:
+        """Carry out a phase; a failure becomes the candidate's outcome."""
+        self.report(candidate.index, phase)
+        try:
+            action(candidate)
+        except MemoryError as error:
+            candidate.outcome = OutOfMemory(phase, self.tools.memory_limit, str(error))
+        except PdojoError as error:
+            candidate.outcome = CompileError(str(error))
+        except Exception as error:  # noqa: BLE001  # a bug that a candidate shows is data here; the traceback is kept
+            text = f"{type(error).__name__}: {error}"
+            if phase == "compile":
+                candidate.outcome = CompileError(text, traceback.format_exc())
+            else:
+                candidate.outcome = Crash(phase, text, traceback.format_exc())
+
+    def _compile(self, candidate: Candidate) -> None:
+        subject = candidate.subject
+        if isinstance(subject, Peer):
+            return
+        start = time.perf_counter()
+        kernel = self.nests[candidate.index].kernel
+        candidate.compiled = self.tools.compiler(
+            kernel, subject.machine, threads=self.options.threads, optimize=self.options.effort
+        )
+        candidate.compile_seconds = time.perf_counter() - start
+
+    def _array_sets(self) -> list[ArraySet]:
+        """One set, or when measuring cold, so many that together they are twice as large as the largest cache."""
+        inputs = random_inputs(self.parameters, self.options.seed)
+        alignment = max(p.alignment for nest in self.nests.values() for p in parameters_of(nest))
+        count = 1
+        if self.options.cold:
+            machines = [s.machine for s in self.comparison.subjects if isinstance(s, Program)]
+            cache = max(m.cache_bytes[-1] for m in machines)
+            count = 1 + -(-2 * cache // max(1, data_bytes(self.parameters)))
+        try:
+            return [ArraySet(self.parameters, inputs, alignment) for _ in range(count)]
+        except MemoryError as error:
+            for candidate in self._alive():
+                candidate.outcome = OutOfMemory("allocate", self.tools.memory_limit, str(error))
+            return []
+
+    def _bind(self, candidate: Candidate, arrays: Arrays) -> Run:
+        if isinstance(candidate.subject, Program):
+            assert candidate.compiled is not None
+            return candidate.compiled.bind(*arrays)
+        if self.tools.peers is None:
+            raise MeasurementError("the worker was started without peers (Worker(peers=...))")
+        peer = candidate.subject
+        run = self.tools.peers(peer.library, peer.operator, arrays, self.options.threads)
+        candidate.finish = run.finish
+        return run
+
+    def _check(self, candidate: Candidate, arrays: ArraySet) -> None:
+        """Run once on poisoned outputs and compare."""
+        self.report(candidate.index, "reference")
+        try:
+            reference = self._reference(candidate, arrays)
+        except MemoryError as error:
+            candidate.outcome = OutOfMemory("reference", self.tools.memory_limit, str(error))
+            return
+        self._guarded(candidate, "run", lambda c: self._run_once(c, arrays))
+        if candidate.outcome is not None:
+            return
+        results = {p.name: a for p, a in zip(self.parameters, arrays.arrays, strict=True)}
+        terms = max(accumulated_terms(nest) for nest in self.nests.values())
+        error, wrong = compare_all(self.parameters, results, reference, terms)
+        wrong = wrong or (arrays.damage() if isinstance(candidate.subject, Program) else None)
+        if wrong is not None:
+            candidate.outcome = WrongResult(wrong)
+        name = self.comparison.reference
+        candidate.check = Check(name.name if isinstance(name, NamedReference) else "interpreter", error)
+
+    def _run_once(self, candidate: Candidate, arrays: ArraySet) -> None:
+        arrays.reset()
+        self._bind(candidate, arrays.arrays)()
+        if candidate.finish is not None:
+            candidate.finish()
+
+    def _reference(self, candidate: Candidate, arrays: ArraySet) -> dict[str, NDArray[Any]]:
+        """What the outputs should be."""
+        wanted = self.comparison.reference
+        own = self.comparison.subjects[min(self.nests)] if isinstance(candidate.subject, Peer) else candidate.subject
+        if wanted is None and isinstance(own, Program):
+            wanted = KernelReference(own.text)
+        key = (wanted, self.parameters, self.options.seed)
+        if self.cache.key != key:
+            self.cache.key = None
+            self.cache.value = self._compute(wanted, arrays)
+            self.cache.key = key
+        return self.cache.value
+
+    def _compute(self, wanted: object, arrays: ArraySet) -> dict[str, NDArray[Any]]:
+        inputs = arrays.inputs
+        written = [p.name for p in self.parameters if p.written]
+        if isinstance(wanted, KernelReference):
+            nest = _nest(wanted.text)
+            reference = parameters_of(nest)
+            if [(p.dtype, p.shape) for p in reference] != [(p.dtype, p.shape) for p in self.parameters]:
+                raise MeasurementError(f"the reference '{nest.name}' has other interface arrays than what is measured")
+            names = {theirs.name: ours.name for theirs, ours in zip(reference, self.parameters, strict=True)}
+            given = {name: inputs[ours] for name, ours in names.items() if ours in inputs}
+            return {names[name]: value for name, value in interpret(nest, given).items()}
+        assert isinstance(wanted, NamedReference)
+        if self.tools.references is None:
+            raise MeasurementError("the worker was started without references (Worker(references=...))")
+        values = self.tools.references(wanted.name)(*inputs.values())
+        return dict(zip(written, values, strict=True))
+
+    def _time(self, sets: Sequence[ArraySet]) -> None:
+        """Time the candidates that are left, in turns."""
+        timed: list[tuple[Candidate, Timed]] = []
+        for candidate in self._alive():
+            runs: list[Run] = []
+
+            def bind(candidate: Candidate, runs: list[Run] = runs) -> None:
+                runs.extend(self._bind(candidate, s.arrays) for s in sets)
+
+            self._guarded(candidate, "allocate", bind)
+            if candidate.outcome is None:
+                timed.append((candidate, Timed(runs, lambda: _restore(sets))))
+        if not timed:
+            return
+        load = take_samples([t for _, t in timed], self.options, lambda i: self.report(timed[i][0].index, "time"))
+        facts = {**environment(), "huge_page_bytes": huge_page_bytes()}
+        for candidate, result in timed:
+            candidate.outcome = Ok(
+                tuple(result.samples),
+                result.repeat,
+                len(sets),
+                load.foreign,
+                load.attempts,
+                candidate.compile_seconds,
+                candidate.check,
+                facts,
+            )
+
+
+def _restore(sets: Sequence[ArraySet]) -> None:
+    for arrays in sets:
+        arrays.restore()
+
+
+def _nest(text: str) -> Nest:
+    kernels = parse_notation(text, "<program>")
+    if len(kernels) != 1:
+        raise MeasurementError(f"a program is one kernel, not {len(kernels)}")
+    return nest_of(kernels[0])

@@ -1,0 +1,118 @@
+"""Timing candidates in turns, so that whatever drifts meets all of them alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from math import ceil
+from typing import TypeAlias
+
+from pdojo.backends.measure.load import SHORTEST, LoadMeter
+from pdojo.backends.measure.request import Options
+
+Run: TypeAlias = Callable[[], None]
+"""One call of a candidate on one set of arrays."""
+
+_FEWEST = 3
+"""Samples that are taken however long they take."""
+_MOST_CALLS = 1 << 20
+"""Calls per sample, at most."""
+_MOST_SAMPLES = 200
+"""Samples of a short kernel, at most."""
+
+
+@dataclass
+class Timed:
+    """A candidate that is being timed."""
+
+    runs: Sequence[Run]
+    """One for each set of arrays."""
+    prepare: Run
+    """Puts the arrays in order before a sample, untimed."""
+    repeat: int = 1
+    wanted: int = _FEWEST
+    """Samples to take."""
+    samples: list[float] = field(default_factory=list[float])
+
+    def calibrate(self, options: Options) -> None:
+        """Warm up: choose the calls per sample and the number of samples."""
+        self.sample()
+        self.repeat = 1
+        seconds = self.sample()
+        # Doubling, because the first calls of a short kernel are far slower than the later ones.
+        while seconds * self.repeat < options.sample_seconds and self.repeat < _MOST_CALLS:
+            self.repeat = min(_MOST_CALLS, max(2 * self.repeat, ceil(options.sample_seconds / max(seconds, 1e-9))))
+            seconds = self.sample()
+        # A sample is preceded by as many untimed calls.
+        lasts = 2 * seconds * self.repeat
+        self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
+        self.wanted = max(self.wanted, min(_MOST_SAMPLES, ceil(1.2 * SHORTEST / lasts)))
+
+    def sample(self) -> float:
+        """Seconds per call, the mean of `repeat` calls, after as many untimed ones."""
+        self.prepare()
+        calls = list(islice(cycle(self.runs), 2 * self.repeat))
+        for run in calls[: self.repeat]:
+            run()
+        timed = calls[self.repeat :]
+        start = time.perf_counter_ns()
+        for run in timed:
+            run()
+        return (time.perf_counter_ns() - start) / self.repeat * 1e-9
+
+    def is_due(self, turn: int, turns: int) -> bool:
+        """Whether this candidate takes a sample in this turn: its samples are spread over all turns."""
+        return (turn + 1) * self.wanted // turns > turn * self.wanted // turns
+
+
+@dataclass(frozen=True)
+class Load:
+    """What else ran while the samples were taken."""
+
+    foreign: float | None
+    attempts: int
+
+
+def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[[int], None]) -> Load:
+    """Fill `samples` of all candidates; `begin` is called with the index of the candidate whose turn comes.
+
+    Where others keep the processors busy, everything is sampled again, and the attempt with the least load counts.
+    """
+    for index, candidate in enumerate(candidates):
+        begin(index)
+        candidate.calibrate(options)
+    best: Load | None = None
+    kept: list[list[float]] = []
+    attempt = 0
+    while attempt < options.attempts:
+        attempt += 1
+        meter = LoadMeter.start()
+        _one_attempt(candidates, begin)
+        load = Load(meter.foreign(), attempt)
+        if best is None or _value(load) < _value(best):
+            best, kept = load, [list(c.samples) for c in candidates]
+        if _value(load) <= options.foreign_load:
+            break
+    assert best is not None
+    for candidate, samples in zip(candidates, kept, strict=True):
+        candidate.samples = samples
+    return Load(best.foreign, attempt)
+
+
+def _value(load: Load) -> float:
+    return 0.0 if load.foreign is None else load.foreign
+
+
+def _one_attempt(candidates: Sequence[Timed], begin: Callable[[int], None]) -> None:
+    turns = max(candidate.wanted for candidate in candidates)
+    for candidate in candidates:
+        candidate.samples = []
+    for turn in range(turns):
+        order = list(enumerate(candidates))
+        # Every second turn goes backwards: nobody always follows the same neighbour.
+        for index, candidate in order if turn % 2 == 0 else reversed(order):
+            if candidate.is_due(turn, turns):
+                begin(index)
+                candidate.samples.append(candidate.sample())

@@ -1,0 +1,203 @@
+"""The worker: measures in a process of its own, which may crash, hang or run out of memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeAlias
+
+from pdojo.backends.measure.outcome import Crash, Outcome, OutOfMemory, Timeout, outcome_from_json
+from pdojo.backends.measure.process import Died, LimitReached, WorkerProcess
+from pdojo.backends.measure.request import DEFAULT_OPTIONS, Comparison, Options, Reference, Request, Subject
+from pdojo.errors import MeasurementError
+
+DEFAULT_COMPILER = "pdojo.backends.executable:compile"
+
+_ALLOCATOR = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
+"""glibc keeps freed memory: libraries that allocate their results are not timed for page faults."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds that a phase may take before the worker is killed."""
+
+    start: float = 60.0
+    compile: float = 60.0
+    reference: float = 300.0
+    """The reference result is computed once, and does not count against the candidate."""
+    run: float = 30.0
+    """The first call, with its check; the warm-up and each sample."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """What the worker does now, for progress displays."""
+
+    index: int
+    """Number of the subject in the comparison."""
+    phase: str
+    """`compile`, `reference`, `run`, `allocate` or `time`."""
+
+
+Listener: TypeAlias = Callable[[Event], None]
+
+
+class Worker:
+    """Measures programs in a process that is started when needed, and started again after a failure.
+
+    The process may take `memory_bytes` of address space (`most` is three quarters of the machine's memory, None is no
+    limit), runs on `processors` (all that are allowed where left out) with its threads bound to them, and dies with its
+    parent. `compiler`, `peers` and `references` are `module:function` paths of the code that it uses; they are part of
+    the program that creates the worker, never of data. Not safe for use from several threads at once.
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: Limits | None = None,
+        memory_bytes: int | Literal["most"] | None = "most",
+        processors: Sequence[int] | None = None,
+        compiler: str = DEFAULT_COMPILER,
+        peers: str | None = None,
+        references: str | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.memory_bytes = _most_memory() if memory_bytes == "most" else memory_bytes
+        self._settings = {
+            "memory_limit": self.memory_bytes,
+            "processors": None if processors is None else list(processors),
+            "compiler": compiler,
+            "peers": peers,
+            "references": references,
+        }
+        self._process: WorkerProcess | None = None
+        self._threads = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process; the next measurement starts another."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process that is running, if any."""
+        return None if self._process is None else self._process.pid
+
+    def measure(self, request: Request) -> Outcome:
+        """Compile, check and time one program. Raises MeasurementError where nothing could be measured at all."""
+        return self.compare([request.program], request.options, request.reference)[0]
+
+    def compare(
+        self,
+        subjects: Sequence[Subject],
+        options: Options = DEFAULT_OPTIONS,
+        reference: Reference | None = None,
+        listener: Listener | None = None,
+    ) -> list[Outcome]:
+        """Time several subjects in turns, in one process and on the same arrays; one outcome for each, in order.
+
+        Where one of them ends the process, the others are measured again together, so that their times always come
+        from one run. Raises MeasurementError where nothing could be measured at all.
+        """
+        failed: dict[int, Outcome] = {}
+        wanted = Comparison(tuple(subjects), options, reference)
+        while len(failed) < len(subjects):
+            left = [i for i in range(len(subjects)) if i not in failed]
+            try:
+                index, result = self._attempt(wanted.without(list(failed)), left, listener)
+            except BaseException:
+                # Also on Ctrl-C: what is running is of no use to anyone.
+                self.close()
+                raise
+            if index is None:
+                assert isinstance(result, list)
+                outcomes = {**failed, **dict(zip(left, result, strict=True))}
+                return [outcomes[i] for i in range(len(subjects))]
+            assert isinstance(result, Outcome)
+            failed[index] = result
+        return [failed[i] for i in range(len(subjects))]
+
+    def _attempt(
+        self, comparison: Comparison, numbers: Sequence[int], listener: Listener | None
+    ) -> tuple[int, Outcome] | tuple[None, list[Outcome]]:
+        """All outcomes, or the subject that ended the process and how."""
+        before = self.pid
+        process = self._running(comparison.options.threads)
+        event: Event | None = None
+        try:
+            process.send(comparison.to_json())
+            while True:
+                message = process.receive(self._limit(event))
+                if message["event"] != "phase":
+                    return None, self._outcomes(message, len(numbers))
+                event = Event(numbers[int(message["index"])], str(message["phase"]))
+                if listener is not None:
+                    listener(event)
+        except LimitReached:
+            self.close()
+            if event is None:
+                raise MeasurementError(f"the worker did not begin within {self._limit(event):g} s") from None
+            return event.index, Timeout(event.phase, self._limit(event))
+        except Died:
+            reason, exhausted, detail = process.death()
+            self.close()
+            if event is None and process.pid == before:
+                # It ended while it had nothing to do; nobody in this comparison is to blame.
+                return self._attempt(comparison, numbers, listener)
+            if event is None:
+                raise MeasurementError(f"the worker ended before it began ({reason})\n{detail}") from None
+            if exhausted:
+                return event.index, OutOfMemory(event.phase, self.memory_bytes, reason)
+            return event.index, Crash(event.phase, reason, detail)
+
+    def _outcomes(self, message: dict[str, Any], count: int) -> list[Outcome]:
+        if message["event"] == "error":
+            raise MeasurementError(message["message"])
+        if message["event"] == "bug":
+            raise RuntimeError(f"the worker failed:\n{message['message']}")
+        if message["event"] == "memory":
+            return [OutOfMemory("prepare", self.memory_bytes, message["message"])] * count
+        return [outcome_from_json(outcome) for outcome in message["outcomes"]]
+
+    def _limit(self, event: Event | None) -> float:
+        """Seconds until the next message is due."""
+        match None if event is None else event.phase:
+            case None:
+                return self.limits.start
+            case "compile":
+                return self.limits.compile
+            case "reference":
+                return self.limits.reference
+            case _:
+                return self.limits.run
+
+    def _running(self, threads: int) -> WorkerProcess:
+        """The process, started where there is none for this number of threads."""
+        if self._process is not None and self._threads == threads and self._process.is_alive:
+            return self._process
+        self.close()
+        pinned = {"OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "true", "OMP_PLACES": "cores"}
+        process = WorkerProcess(self._settings, {**_ALLOCATOR, **pinned})
+        self._process, self._threads = process, threads
+        try:
+            process.receive(self.limits.start)
+        except (Died, LimitReached) as error:
+            late = isinstance(error, LimitReached)
+            reason = f"no answer in {self.limits.start:g} s" if late else process.death()[0]
+            detail = process.errors()
+            self.close()
+            raise MeasurementError(f"the worker process does not start ({reason})\n{detail}") from None
+        return process
+
+
+def _most_memory() -> int:
+    """Three quarters of the machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4

@@ -1,0 +1,132 @@
+"""Compilers that make kernels which fail in one way each, by the kernel's name; given to the worker in tests."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.backends.executable import Executable
+from pdojo.backends.executable import compile as compile_kernel
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import LoweringError
+
+Run = Callable[[], None]
+
+
+@dataclass
+class Broken:
+    """A compiled kernel whose calls fail as `fault` says."""
+
+    executable: Executable
+    fault: str
+
+    def bind(self, *arrays: NDArray[Any]) -> Run:
+        """A call that fails, or spoils a right result."""
+        right = self.executable.bind(*arrays)
+        if self.fault == "hoards":
+            np.zeros(1 << 44, np.uint8)
+
+        def run() -> None:
+            right()
+            _FAULTS.get(self.fault, _nothing)(arrays)
+
+        return run
+
+
+def _nothing(arrays: tuple[NDArray[Any], ...]) -> None:
+    """No fault."""
+
+
+def _segfault(arrays: tuple[NDArray[Any], ...]) -> None:
+    ctypes.string_at(0)
+
+
+def _hang(arrays: tuple[NDArray[Any], ...]) -> None:
+    time.sleep(3600)
+
+
+def _spoil(arrays: tuple[NDArray[Any], ...]) -> None:
+    arrays[-1].flat[7] += 1
+
+
+def _leave_out(arrays: tuple[NDArray[Any], ...]) -> None:
+    arrays[-1].flat[3] = np.nan
+
+
+def _write_behind(arrays: tuple[NDArray[Any], ...]) -> None:
+    ctypes.memset(arrays[-1].ctypes.data + arrays[-1].nbytes, 0, 4)
+
+
+def _write_input(arrays: tuple[NDArray[Any], ...]) -> None:
+    arrays[0].flat[0] += 1
+
+
+def _allocate(arrays: tuple[NDArray[Any], ...]) -> None:
+    np.zeros(1 << 44, np.uint8)
+
+
+def _leave(arrays: tuple[NDArray[Any], ...]) -> None:
+    os._exit(7)
+
+
+_FAULTS = {
+    "segfaults": _segfault,
+    "hangs": _hang,
+    "spoils": _spoil,
+    "leaves_out": _leave_out,
+    "writes_behind": _write_behind,
+    "writes_input": _write_input,
+    "allocates": _allocate,
+    "leaves": _leave,
+}
+
+
+def compile_broken(
+    kernel: KernelOp, machine: Machine | None, *, threads: int, optimize: Literal["search", "full"]
+) -> Broken:
+    """A compiler with faults: `refused`, `fails` and `compiles_forever` concern itself, the others the kernel."""
+    fault = kernel.sym_name.data
+    if fault == "refused":
+        raise LoweringError("this kernel is refused")
+    if fault == "fails":
+        raise AssertionError("a bug of the compiler")
+    if fault == "compiles_forever":
+        time.sleep(3600)
+    return Broken(compile_kernel(kernel, machine, threads=threads, optimize=optimize), fault)
+
+
+def double(name: str) -> Callable[[NDArray[Any]], list[NDArray[Any]]]:
+    """The reference by name."""
+    assert name == "double"
+    return lambda x: [2.0 * x.astype(np.float64)]
+
+
+class Doubler:
+    """A peer."""
+
+    def __init__(self, arrays: list[NDArray[Any]], factor: int) -> None:
+        self.arrays = arrays
+        self.factor = factor
+        self.result: NDArray[Any] | None = None
+
+    def __call__(self) -> None:
+        """Compute into memory of its own."""
+        self.result = self.factor * self.arrays[0]
+
+    def finish(self) -> None:
+        """Copy the result."""
+        self.arrays[1][...] = self.result
+
+
+def peer(library: str, operator: str, arrays: list[NDArray[Any]], threads: int) -> Doubler:
+    """A right peer and a wrong one."""
+    assert (operator, threads) == ("double", 1)
+    return Doubler(arrays, {"right": 2, "wrong": 3}[library])

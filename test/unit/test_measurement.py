@@ -1,0 +1,344 @@
+"""Measuring: outcomes, failures of candidates, comparisons, fingerprints."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pdojo.backends.arrays import Parameter, parameters_of
+from pdojo.backends.measure import (
+    CompileError,
+    Crash,
+    Event,
+    KernelReference,
+    Limits,
+    NamedReference,
+    Ok,
+    Options,
+    Outcome,
+    OutOfMemory,
+    Peer,
+    Program,
+    Request,
+    Timeout,
+    Worker,
+    WrongResult,
+    fingerprint,
+)
+from pdojo.backends.measure.arrays import ArraySet, data_bytes, random_inputs
+from pdojo.backends.measure.check import accumulated_terms, compare
+from pdojo.backends.measure.load import LoadMeter
+from pdojo.backends.measure.outcome import Check, outcome_from_json
+from pdojo.backends.measure.request import Comparison
+from pdojo.backends.measure.timing import Timed, take_samples
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.machine import MACHINES, host
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import parse_notation
+from pdojo.errors import MeasurementError, UsageError
+
+QUICK = Options(samples=3, budget=0.01, attempts=1)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def doubling(name: str = "double", size: int = 64) -> Program:
+    return Program(
+        f"kernel {name}(x) -> (y)\nx f32 [{size}] heap\ny f32 [{size}] heap\n\n{size} y[{{0}}] = x[{{0}}] + x[{{0}}]\n"
+    )
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker(
+        limits=Limits(compile=2, run=2),
+        compiler="broken_compilers:compile_broken",
+        peers="broken_compilers:peer",
+        references="broken_compilers:double",
+    ) as worker:
+        yield worker
+
+
+def measured(worker: Worker, name: str) -> Outcome:
+    return worker.measure(Request(doubling(name), QUICK))
+
+
+def test_ok(worker: Worker) -> None:
+    outcome = measured(worker, "double")
+    assert isinstance(outcome, Ok)
+    assert len(outcome.samples) >= 3
+    assert 0 < outcome.minimum <= outcome.median
+    assert outcome.spread >= 0
+    # The kernel takes well under a microsecond: a sample has many calls.
+    assert outcome.repeat * outcome.median > 1e-4
+    assert outcome.check == Check("interpreter", 0.0)
+    assert {"processor", "system", "llvm", "numpy"} <= outcome.environment.keys()
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "text"),
+    [
+        ("segfaults", Crash, "crashed (SIGSEGV) in phase run"),
+        ("leaves", Crash, "crashed (exit status 7) in phase run"),
+        ("hangs", Timeout, "took more than 2 s to run"),
+        ("compiles_forever", Timeout, "took more than 2 s to compile"),
+        ("refused", CompileError, "does not compile: this kernel is refused"),
+        ("fails", CompileError, "does not compile: AssertionError: a bug of the compiler"),
+        ("allocates", OutOfMemory, "out of memory in phase run"),
+        ("hoards", OutOfMemory, "out of memory in phase run"),
+        ("spoils", WrongResult, "wrong result: y[7] is"),
+        ("leaves_out", WrongResult, "wrong result: y[3] is nan"),
+        ("writes_behind", WrongResult, "wrong result: memory behind array 'y' was written"),
+        ("writes_input", WrongResult, "wrong result: input array 'x' was written"),
+    ],
+)
+def test_failures_are_data_and_the_worker_goes_on(worker: Worker, fault: str, kind: type[Outcome], text: str) -> None:
+    outcome = measured(worker, fault)
+    assert isinstance(outcome, kind)
+    assert outcome.summary.startswith(text)
+    assert isinstance(measured(worker, "double"), Ok)
+
+
+def test_a_bug_of_the_compiler_keeps_its_traceback(worker: Worker) -> None:
+    outcome = measured(worker, "fails")
+    assert isinstance(outcome, CompileError)
+    assert "raise AssertionError" in outcome.detail
+
+
+def test_a_killed_worker_is_started_again(worker: Worker) -> None:
+    measured(worker, "double")
+    assert worker.pid is not None
+    before = worker.pid
+    os.kill(before, 9)
+    assert isinstance(measured(worker, "double"), Ok)
+    assert worker.pid != before
+
+
+def test_memory_limit_of_the_system() -> None:
+    size = 1 << 20
+    with Worker(memory_bytes=700 << 20) as small:
+        assert isinstance(small.measure(Request(doubling(size=16), QUICK)), Ok)
+        outcome = small.measure(Request(doubling(size=256 * size), QUICK))
+    assert isinstance(outcome, OutOfMemory)
+    assert outcome.limit == 700 << 20
+
+
+def test_compare_measures_the_others_together(worker: Worker) -> None:
+    events: list[Event] = []
+    subjects = [doubling("double"), doubling("segfaults"), doubling("spoils"), doubling("hangs"), doubling("another")]
+    outcomes = worker.compare(subjects, QUICK, listener=events.append)
+    assert [type(o) for o in outcomes] == [Ok, Crash, WrongResult, Timeout, Ok]
+    last = [e for e in events if e.phase == "time"]
+    assert {e.index for e in last} == {0, 4}
+
+
+def test_peers_and_named_references(worker: Worker) -> None:
+    subjects = [doubling(), Peer("right", "double"), Peer("wrong", "double")]
+    right, peer, wrong = worker.compare(subjects, QUICK, NamedReference("double"))
+    assert isinstance(right, Ok)
+    assert isinstance(peer, Ok)
+    assert peer.check is not None
+    assert peer.check.reference == "double"
+    assert isinstance(wrong, WrongResult)
+
+
+def test_the_reference_may_be_another_kernel(worker: Worker) -> None:
+    tripled = doubling("triple").text.replace("x[{0}] + x[{0}]", "3 * x[{0}]")
+    outcome = worker.measure(Request(doubling(), QUICK, KernelReference(tripled)))
+    assert isinstance(outcome, WrongResult)
+    renamed = doubling().text.replace("x", "a").replace("y", "b")
+    assert isinstance(worker.measure(Request(doubling(), QUICK, KernelReference(renamed))), Ok)
+
+
+def test_requests_that_make_no_sense(worker: Worker) -> None:
+    with pytest.raises(MeasurementError, match="a comparison needs a program"):
+        worker.compare([Peer("right", "double")], QUICK)
+    with pytest.raises(MeasurementError, match="the same interface"):
+        worker.compare([doubling(), doubling(size=32)], QUICK)
+    with pytest.raises(MeasurementError, match="other interface arrays"):
+        worker.measure(Request(doubling(), QUICK, KernelReference(doubling(size=32).text)))
+    with pytest.raises(MeasurementError, match="error: expected"):
+        worker.measure(Request(Program("kernel"), QUICK))
+    with pytest.raises(UsageError, match="'threads' of at least 1"):
+        Options(threads=0)
+
+
+def test_a_worker_that_cannot_start() -> None:
+    with Worker(compiler="no_such_module:compile") as worker, pytest.raises(MeasurementError, match="no_such_module"):
+        worker.measure(Request(doubling(), QUICK))
+
+
+def test_cold_measurements_rotate_over_sets(worker: Worker) -> None:
+    tiny = replace(host(), cache_bytes=(1024, 4096))
+    outcome = worker.measure(Request(replace(doubling(), machine=tiny), replace(QUICK, cold=True)))
+    assert isinstance(outcome, Ok)
+    assert outcome.sets * 2 * 64 * 4 > 2 * 4096
+
+
+def test_arrays_that_are_read_and_written_start_afresh(worker: Worker) -> None:
+    text = "kernel grow(x) -> (x)\nx f32 [8] heap\n\n8 x[{0}] = x[{0}] + 1\n"
+    assert isinstance(worker.measure(Request(Program(text), QUICK)), Ok)
+
+
+def test_the_worker_dies_with_its_parent(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    text = doubling("hangs").text
+    script.write_text(
+        "import threading, time\n"
+        "from pdojo.backends.measure import Program, Request, Worker\n"
+        "worker = Worker(compiler='broken_compilers:compile_broken')\n"
+        f"request = Request(Program({text!r}))\n"
+        "threading.Thread(target=worker.measure, args=[request], daemon=True).start()\n"
+        "while worker.pid is None: time.sleep(0.01)\n"
+        "print(worker.pid, flush=True)\n"
+        "time.sleep(3600)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, env=env) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        time.sleep(1)
+        parent.kill()
+    deadline = time.monotonic() + 30
+    while _runs(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _runs(child)
+
+
+# Data
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Ok((1e-3, 2e-3), 4, 1, 0.25, 2, 0.5, Check("interpreter", 0.1), {"llvm": "22"}),
+        Ok((1e-3,), 4, 1, None, 1, 0.5, None),
+        CompileError("no", "trace"),
+        Timeout("run", 2.0),
+        Crash("run", "SIGSEGV", "text"),
+        WrongResult("y[0]"),
+        OutOfMemory("run", None),
+    ],
+)
+def test_outcomes_travel_as_json(outcome: Outcome) -> None:
+    assert outcome_from_json(json.loads(json.dumps(outcome.to_json()))) == outcome
+
+
+def test_other_objects_are_no_outcomes() -> None:
+    with pytest.raises(ValueError, match="no kind of outcome"):
+        outcome_from_json({"kind": "int"})
+    with pytest.raises(ValueError, match="not an outcome"):
+        outcome_from_json({"kind": "Timeout", "code": "x"})
+
+
+def test_comparisons_travel_as_json() -> None:
+    toy = Program(doubling().text, MACHINES["toy"])
+    for reference in (None, KernelReference("text"), NamedReference("name")):
+        comparison = Comparison((toy, Peer("torch", "add")), QUICK, reference)
+        assert Comparison.from_json(json.loads(json.dumps(comparison.to_json()))) == comparison
+
+
+def test_fingerprints_ignore_ids() -> None:
+    kernel = parse_notation(doubling().text)[0]
+    other = kernel.clone()
+    for op in other.walk():
+        if "id" in op.properties:
+            del op.properties["id"]
+    machine = MACHINES["toy"]
+    first = fingerprint(kernel, machine, QUICK)
+    assert first == fingerprint(other, machine, QUICK) == Request(Program.of(kernel, machine), QUICK).fingerprint
+    assert first != fingerprint(parse_notation(doubling(size=32).text)[0], machine, QUICK)
+    assert first != fingerprint(kernel, MACHINES["x86-64-avx2"], QUICK)
+    assert first != fingerprint(kernel, machine, replace(QUICK, threads=2))
+
+
+# Arrays and checks
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "i1"])
+def test_inputs_of_every_type_repeat(dtype: str) -> None:
+    parameters = (Parameter("x", dtype, (4, 8), Intent.IN, 8), Parameter("y", dtype, (4, 8), Intent.OUT, 8))
+    first, again, other = (random_inputs(parameters, seed) for seed in (1, 1, 2))
+    assert list(first) == ["x"]
+    np.testing.assert_array_equal(first["x"], again["x"])
+    assert (first["x"] != other["x"]).any()
+    arrays = ArraySet(parameters, first)
+    np.testing.assert_array_equal(arrays.arrays[0], first["x"])
+    assert arrays.damage() is None
+    assert data_bytes(parameters) == first["x"].nbytes * 2
+
+
+def _compare(dtype: str, got: object, want: object, terms: int = 0) -> str | None:
+    results: list[Any] = [np.asarray(a) for a in (got, want)]
+    parameter = Parameter("y", dtype, results[0].shape, Intent.OUT, 4)
+    return compare(parameter, results[0], results[1], terms)[1]
+
+
+def test_tolerance() -> None:
+    one = np.ones(4, np.float32)
+    eps = np.float32(2.0**-23)
+    assert _compare("f32", one * (1 + 30 * eps), one) is None
+    assert _compare("f32", one * (1 + 40 * eps), one) is not None
+    assert _compare("f32", one * (1 + 400 * eps), one, terms=200) is None
+    special = np.array([np.nan, np.inf, -np.inf, 0], np.float32)
+    assert _compare("f32", special, special) is None
+    assert _compare("f32", special, np.array([np.nan, np.inf, np.inf, 0], np.float32)) is not None
+    assert _compare("f32", special, np.array([0, np.inf, -np.inf, 0], np.float32)) is not None
+    message = _compare("i32", np.array([[1, 2], [3, 4]], np.int32), np.array([[1, 2], [3, 5]], np.int32))
+    assert message == "y[1, 1] is 4, the reference has 5 (1 of 4 elements are wrong)"
+
+
+def test_accumulated_terms_follow_the_sums() -> None:
+    text = (
+        "kernel k(x) -> (y)\nx f32 [8, 32] heap\ny f32 [8] heap\nm f32 [8] heap\n\n"
+        "8\n| m[{0}] = -inf\n| 32 m[{0}] max= x[{0},{1}]\n8\n| y[{0}] = m[{0}]\n| 32 y[{0}] += x[{0},{1}]\n"
+    )
+    nest = nest_of(parse_notation(text)[0])
+    assert accumulated_terms(nest) == 32
+    assert [p.name for p in parameters_of(nest)] == ["x", "y"]
+
+
+# Timing
+
+
+def test_load_is_not_guessed_from_short_times() -> None:
+    assert LoadMeter.start().foreign() is None
+
+
+def test_own_work_is_not_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = time.perf_counter()
+    # Others keep half a processor busy.
+    busy = lambda: time.process_time() + (time.perf_counter() - start) / 2  # noqa: E731
+    monkeypatch.setattr("pdojo.backends.measure.load._busy_seconds", busy)
+    meter = LoadMeter.start()
+    while time.perf_counter() < meter.wall + 0.1:
+        pass
+    assert meter.foreign() == pytest.approx(0.5, abs=0.05)
+
+
+def test_samples_are_taken_in_turns() -> None:
+    order: list[int] = []
+    slow, fast = (Timed([lambda s=s: time.sleep(s)], lambda: None) for s in (0.01, 0.001))
+    load = take_samples([slow, fast], Options(samples=6, budget=0.06, attempts=1), order.append)
+    assert load.attempts == 1
+    # Calibration first, then three samples of the slow candidate among those of the fast one.
+    assert order[:2] == [0, 1]
+    assert order[2:].count(0) == 3
+    assert order[2:].count(1) >= 6
+    assert min(slow.samples) >= 0.01
