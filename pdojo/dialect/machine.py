@@ -56,7 +56,14 @@ MACHINES: dict[str, Machine] = {
         Machine("x86-64-avx2", (16, 32), 16, gather=True, threads=2, features=_AVX2),
         # A machine with tiny vectors, so that every mapping fits the small extents that the oracle enumerates.
         Machine(
-            "toy", (), 8, gather=True, threads=2, lanes=dict.fromkeys(DTYPES, (2, 4)), unroll_limit=64, cache_bytes=(256,)
+            "toy",
+            (),
+            8,
+            gather=True,
+            threads=2,
+            lanes=dict.fromkeys(DTYPES, (2, 4)),
+            unroll_limit=64,
+            cache_bytes=(256,),
         ),
     )
 }

@@ -6,7 +6,8 @@ scope, so that index expressions (`pdojo.dialect.affine`) of two nodes that shar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping as MappingABC, Sequence
+from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias, cast

@@ -645,8 +645,6 @@ class _OpParser:
                 return value
 
 
-
-
 class KernelCallSymbols(SymbolUserOpInterface):
     """A call's symbol is a kernel whose arguments have the types of the operands."""
 

@@ -187,7 +187,9 @@ def _verify_leaf(leaf: Leaf) -> None:
     if leaf.output.array.intent is Intent.IN:
         _fail(leaf.op, f"array '{leaf.output.array.name}' is an input of the kernel and cannot be written")
     dtype = leaf.output.array.dtype
-    wrong = check_types(leaf.function, [i.array.dtype if isinstance(i, Access) else i.dtype for i in leaf.inputs], dtype)
+    wrong = check_types(
+        leaf.function, [i.array.dtype if isinstance(i, Access) else i.dtype for i in leaf.inputs], dtype
+    )
     if wrong is not None:
         _fail(leaf.op, f"{wrong} in the op that writes {describe_access(leaf.output)}")
     if leaf.accumulate is not None and not accumulates(leaf.accumulate, dtype):

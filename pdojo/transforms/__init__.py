@@ -1,0 +1,1 @@
+"""The moves: protocol, registry, one file per family, traces, passes."""

@@ -70,7 +70,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     name: ClassVar[str]
     """The move's name."""
-    site: ClassVar[type[Scope] | type[Leaf] | type[Array] | type[Dimension] | tuple[type[Scope], type[Leaf]]]
+    site: ClassVar[type[Scope | Leaf | Array | Dimension] | tuple[type[Scope], type[Leaf]]]
     """What kind of place the location names."""
     restoring: ClassVar[frozenset[str]] = frozenset()
 
@@ -83,7 +83,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def check(self, program: Program, site: SiteT) -> Reason | None:
         """Why the transformation may not be applied at the site; None if it may. Pure."""
 
-    def numerics(self, program: Program, site: SiteT) -> Numerics:  # noqa: ARG002  # for subclasses
+    def numerics(self, program: Program, site: SiteT) -> Numerics:  # for subclasses
         """What the transformation does to rounding at this site."""
         return Numerics.EXACT
 
@@ -161,7 +161,7 @@ def _listed(names: object) -> str:
     return text or "none"
 
 
-def machine_of(kernel: KernelOp):  # noqa: ANN201  # inferred: Machine
+def machine_of(kernel: KernelOp):  # inferred: Machine
     """The machine that the kernel names, or the host."""
     return machine("host" if kernel.machine is None else kernel.machine.data)
 

@@ -14,11 +14,11 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.nest import Access, Buffer, Input, Leaf
 from pdojo.dialect.ops import BufferOp
+from pdojo.dialect.rewriting import chain_ops, rebuilt
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.syntax import names_of
 from pdojo.transforms.base import Dimension, Reason, Transformation
 from pdojo.transforms.move import Move
-from pdojo.dialect.rewriting import chain_ops, rebuilt
 from pdojo.transforms.storage import callers_memory, temporaries
 
 

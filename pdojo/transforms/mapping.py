@@ -96,7 +96,7 @@ class Unroll(MapScope):
             if scope.mapping is Mapping.SEQUENTIAL and expansion(scope) <= program.machine.unroll_limit:
                 yield scope, cls()
 
-    def check_mapping(self, program: Program, site: Scope) -> Reason | None:  # noqa: ARG002  # as in the base
+    def check_mapping(self, program: Program, site: Scope) -> Reason | None:  # as in the base
         """No parallel scope inside."""
         if any(s.mapping.is_threaded for leaf in site.leaves for s in leaf.chain[site.depth + 1 :]):
             return Reason("a parallel scope cannot be inside an unrolled one")

@@ -58,7 +58,9 @@ def _parse_params(move: str, text: str) -> Iterator[tuple[str, Param]]:
     while position < len(text.rstrip()):
         match = _PARAM.match(text, position)
         if match is None:
-            raise IllegalMove(f"'{move.strip()}': cannot read the parameters at '{text[position:].strip()}'; write {_FORM}")
+            raise IllegalMove(
+                f"'{move.strip()}': cannot read the parameters at '{text[position:].strip()}'; write {_FORM}"
+            )
         if match["key"] in seen:
             raise IllegalMove(f"'{move.strip()}': parameter '{match['key']}' is given twice")
         seen.add(match["key"])

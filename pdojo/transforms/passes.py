@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, ClassVar
 
 from xdsl.context import Context
@@ -54,7 +54,7 @@ class TransformationPass(ModulePass):
         kernels[0].erase()
 
 
-@lru_cache(maxsize=None)
+@cache
 def pass_for(name: str) -> type[ModulePass]:
     """The pass of the transformation `name`."""
     wrapped = transformation(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -44,7 +44,7 @@ TRANSFORMATION_NAMES: tuple[str, ...] = tuple(_MODULES)
 """Names of all transformations, in the order in which moves are listed."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def transformation(name: str) -> type[AnyTransformation]:
     """The transformation of that name. Raises IllegalMove with a suggestion where there is none."""
     if name not in _MODULES:

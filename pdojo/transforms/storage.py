@@ -48,7 +48,7 @@ def set_reuse(buffer: Buffer, flags: tuple[bool, ...], rewriter: PatternRewriter
     rewriter.notify_op_modified(buffer.op)
 
 
-def _with(flags: tuple[bool, ...], index: int, value: bool) -> tuple[bool, ...]:  # noqa: FBT001  # the flag itself
+def _with(flags: tuple[bool, ...], index: int, value: bool) -> tuple[bool, ...]:  # the flag itself
     return (*flags[:index], value, *flags[index + 1 :])
 
 

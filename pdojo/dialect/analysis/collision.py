@@ -92,7 +92,7 @@ def impossible(query: Query) -> bool:
     first, second = query.first.extents, query.second.extents
     for depth, order in enumerate(query.relation):
         last_first, last_second = first[depth] - 1, second[depth] - 1
-        if order is BEFORE and last_second < 1 or order is AFTER and last_first < 1:
+        if (order is BEFORE and last_second < 1) or (order is AFTER and last_first < 1):
             return True
     forced = _forced_equal(query)
     if forced is None:
@@ -169,9 +169,7 @@ def _add_interval(free: list[tuple[int, int, int, int]], last: int, factor: int)
         free.append((abs(factor), -1, *sorted((0, factor * last))))
 
 
-def _add_enclosure(
-    free: list[tuple[int, int, int, int]], bounds: tuple[int, int], divisor: int, factor: int
-) -> None:
+def _add_enclosure(free: list[tuple[int, int, int, int]], bounds: tuple[int, int], divisor: int, factor: int) -> None:
     if factor:
         ends = sorted((factor * (bounds[0] // divisor), factor * (bounds[1] // divisor)))
         free.append((abs(factor), -1, ends[0], ends[1]))

@@ -7,7 +7,8 @@ is legal exactly if the pairs of instances that it puts in another order do not 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping as MappingABC, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, replace
 from functools import cached_property
 

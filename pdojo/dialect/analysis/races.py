@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping as MappingABC, Sequence
+from collections.abc import Container, Sequence
+from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass
 
 from pdojo.dialect.analysis.collision import BEFORE, EQUAL, Relation

@@ -8,7 +8,8 @@ one iteration of the scopes that index the reused dimensions); otherwise islpy c
 
 from __future__ import annotations
 
-from collections.abc import Mapping as MappingABC, Sequence
+from collections.abc import Mapping as MappingABC
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -69,7 +70,7 @@ class StorageChecks:
 
         `within` asks also that no value crosses iterations of the scopes down to that depth, which all uses share.
         """
-        if not uses or not any(reuse) and len({u.access.array.name for u in uses}) <= 1:
+        if not uses or (not any(reuse) and len({u.access.array.name for u in uses}) <= 1):
             return None
         misplaced = _misplaced(uses, reuse)
         if misplaced is not None:

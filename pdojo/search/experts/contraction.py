@@ -164,9 +164,7 @@ def _map_block(player: Player, order: list[str]) -> None:
         player.attempt("unroll", f"%{identifier}", "the block is straight code, its results are registers")
 
 
-def _tile_initialisation(
-    player: Player, identifier: str, height: int, vectors: int, lanes: int, outer: int
-) -> None:
+def _tile_initialisation(player: Player, identifier: str, height: int, vectors: int, lanes: int, outer: int) -> None:
     """Give the initialisation of the result the same blocks and fuse it with the contraction."""
     leaf = player.leaf(identifier)
     array = leaf.output.array.name

@@ -222,7 +222,10 @@ def _unroll(player: Player) -> None:
         scope = player.scope(identifier)
         if scope is None or scope.mapping is not Mapping.SEQUENTIAL or scope.extent > 2 * ACCUMULATORS:
             continue
-        copies = sum(prod(s.extent for s in leaf.chain[scope.depth :] if s.mapping is not Mapping.VECTOR) for leaf in scope.leaves)
+        copies = sum(
+            prod(s.extent for s in leaf.chain[scope.depth :] if s.mapping is not Mapping.VECTOR)
+            for leaf in scope.leaves
+        )
         vectors = all(leaf.chain[-1].mapping is Mapping.VECTOR for leaf in scope.leaves)
         if vectors and copies <= 16 * ACCUMULATORS:
             player.attempt("unroll", scope, "a group of vectors without a loop")
