@@ -14,7 +14,7 @@ from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, MappingAttr, Memory, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, byte_width
-from pdojo.dialect.nest import Access, Leaf, Scope
+from pdojo.dialect.nest import Access, Buffer, Leaf, Scope
 from pdojo.dialect.storage import physical_index
 from pdojo.dialect.verify import describe_access, describe_scope
 from pdojo.transforms.base import Reason, Transformation
@@ -140,17 +140,20 @@ class Parallelize(MapScope):
             summed = race.first is race.second and race.first.accumulate is not None and race.first_writes
             hint = "; split_reduction gives each iteration a partial result" if summed and race.second_writes else ""
             return Reason(f"different iterations race on '{race.first_access.array.name}'{hint}", str(race))
-        return self._registers(site)
+        return self._registers(program, site)
 
     @staticmethod
-    def _registers(site: Scope) -> Reason | None:
+    def _registers(program: Program, site: Scope) -> Reason | None:
         """Registers belong to one thread."""
-        for leaf in site.leaves:
-            for access in leaf.accesses:
-                buffer = access.array.buffer
-                if buffer.memory is Memory.REGISTER and not _reused_by(site, buffer.names):
+        for leaf in program.nest.leaves:
+            for access in leaf.accesses if site not in leaf.chain else ():
+                if access.array.buffer.memory is Memory.REGISTER and _uses(site, access.array.buffer):
                     return Reason(f"'{access.array.name}' is in registers, which threads do not share")
         return None
+
+
+def _uses(site: Scope, buffer: Buffer) -> bool:
+    return any(access.array.buffer is buffer for leaf in site.leaves for access in leaf.accesses)
 
 
 @dataclass(frozen=True)
