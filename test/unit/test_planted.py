@@ -1,0 +1,462 @@
+"""Planted illegal rewrites: the exact oracle sees each of them, and the legality analysis refuses each that it can.
+
+Every case does what a broken legality check or a broken rewrite would do: the rewrite is called where `check` refuses,
+or one of its parts is replaced by a wrong one. An oracle that called one of these equal could not judge the moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pdojo_tools.walks import parse_mlir
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.canonical import canonicalize
+from pdojo.dialect.machine import machine
+from pdojo.dialect.nest import Leaf
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.ops import ScopeOp
+from pdojo.dialect.oracle import check_valid, equivalent, meaning
+from pdojo.transforms import arithmetic, layout, structure
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import instantiate
+
+
+def program_of(text: str) -> Program:
+    kernel = parse_notation(text)[0] if text.startswith("kernel") else parse_mlir(text)
+    canonicalize(kernel)
+    return Program(kernel, machine("toy"))
+
+
+def forced(program: Program, move: str) -> Program:
+    """The program after the move's rewrite, whether it is legal or not."""
+    wanted = instantiate(Move.parse(move))
+    after = program.successor(program.kernel.clone())
+    site = wanted.resolve(after, Move.parse(move).at)
+    wanted.rewrite(after, site, PatternRewriter(next(iter(after.kernel.body.block.ops))))
+    return program.successor(after.kernel)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A program, a move that is illegal on it, and what the refusal says."""
+
+    text: str
+    move: str
+    refusal: str
+
+
+ILLEGAL = {
+    "parallel sum into one cell": Planted(
+        """kernel k(x) -> (s)
+x f32 [8] heap
+s f32 [] heap
+
+s[] = 0
+8 s[] += x[{0}]
+""",
+        "parallelize@s#1:0",
+        "different iterations race on 's'; split_reduction gives each iteration a partial result",
+    ),
+    "parallel recurrence": Planted(
+        """kernel k(x) -> (y)
+x f32 [9] heap
+y f32 [9] heap
+
+t f32 [8] heap
+
+y[0] = x[0]
+8
+| t[{0}] = y[{0}]
+| y[{0}+1] = t[{0}] + x[{0}]
+""",
+        "parallelize@t:0",
+        "different iterations race on 'y'",
+    ),
+    "parallel scope around a temporary that all iterations share": Planted(
+        """kernel k(x) -> (y)
+x f32 [8, 4] heap
+y f32 [8, 4] heap
+t f32 [4] heap
+
+8
+| 4 t[{1}] = x[{0},{1}]
+| 4 y[{0},{1}] = t[{1}]
+""",
+        "parallelize@t:0",
+        "different iterations race on 't'",
+    ),
+    "reuse without fusion": Planted(
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+t f32 [8] heap
+
+8 t[{0}] = x[{0}]
+8 y[{0}] = exp(t[{0}])
+""",
+        "reuse_dims@t:0",
+        "'t' would be overwritten before its last read",
+    ),
+    "reuse of a stencil's temporary": Planted(
+        """kernel k(x) -> (y)
+x f32 [9] heap
+y f32 [8] heap
+t f32 [9] heap
+
+t[0] = x[0]
+8
+| t[{0}+1] = x[{0}+1]
+| y[{0}] = t[{0}] + t[{0}+1]
+""",
+        "reuse_dims@t:0",
+        "'t' would be overwritten before its last read",
+    ),
+    "reuse makes a private copy that is read outside": Planted(
+        """kernel k(x) -> (y)
+x f32 [4] heap
+y f32 [4] heap
+t f32 [4] heap
+
+4:p t[{0}] = x[{0}]
+4 y[{0}] = t[{0}]
+""",
+        "reuse_dims@t:0",
+        "'t' would be private to each iteration of a concurrent scope, but is used outside it",
+    ),
+    "fusion against a backward dependence": Planted(
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+t f32 [8] heap
+
+8 t[{0}] = x[{0}]
+8 y[{0}] = t[7-{0}]
+""",
+        "join_scopes@t:0",
+        "the second scope needs iterations of the first that would come later",
+    ),
+    "fusion of parallel scopes with a dependence between iterations": Planted(
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+t f32 [9] heap
+
+t[0] = 0
+8:p t[{0}+1] = x[{0}]
+8:p y[{0}] = t[{0}]
+""",
+        "join_scopes@t#1:0",
+        "the second scope needs iterations of the first that would come later",
+    ),
+    "split against a dependence": Planted(
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+t f32 [9] heap
+
+t[0] = 0
+8
+| y[{0}] = t[{0}]
+| t[{0}+1] = x[{0}]
+""",
+        "split_scopes@y:0{after=1}",
+        "the first part needs earlier iterations of the second",
+    ),
+    "split of a parallel scope between write and read of a private copy": Planted(
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+t f32 [8:N] stack
+
+8:p
+| t[{0}] = x[{0}]
+| y[{0}] = t[{0}]
+""",
+        "split_scopes@t:0{after=1}",
+        "each iteration has its own copy of 't', used on both sides of the cut",
+    ),
+    "interchange against (<, >)": Planted(
+        """pdojo.kernel @k(in x %x: memref<4x4xf32>, out y %y: memref<4x4xf32>) {
+  pdojo.scope %i = 4 {
+    pdojo.scope %j = 4 {
+      pdojo.op %y[%i, %j] = %x[%i, %j]
+    }
+  }
+  pdojo.scope %i = 3 {
+    pdojo.scope %j = 3 {
+      pdojo.op %y[%i + 1, %j] = %y[%i, %j + 1]
+    }
+  }
+}
+""",
+        "swap_scopes@y#1:0",
+        "a dependence would be turned round",
+    ),
+    "a lane reads what an earlier lane writes": Planted(
+        """pdojo.kernel @k(in x %x: memref<5xf32>, out y %y: memref<5xf32>) {
+  pdojo.scope %i = 5 {
+    pdojo.op %y[%i] = %x[%i]
+  }
+  pdojo.scope %i = 4 {
+    pdojo.op %y[%i + 1] = arith.addf(%y[%i], %x[%i])
+  }
+}
+""",
+        "vectorize@y#1:0",
+        "a lane reads what an earlier lane writes",
+    ),
+    "lanes write one cell": Planted(
+        """kernel k(x) -> (y)
+x f32 [4] heap
+y f32 [] heap
+
+4 y[] = x[{0}]
+""",
+        "vectorize@y:0",
+        "all lanes would write y[]",
+    ),
+    "unmapping one of two vectors that share lanes": Planted(
+        """kernel k(x) -> (y)
+x f32 [4] heap
+y f32 [4] heap
+t f32 [4:N] stack
+
+4:v t[{0}] = x[{0}]
+4:v y[{0}] = t[{0}]
+""",
+        "unmap@t:0",
+        "'t' would",
+    ),
+    "private copies of one element get one memory": Planted(
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+t f32 [4:N] stack
+
+8:p
+| t[{0}//2] = x[{0}]
+| y[{0}] = t[{0}//2]
+""",
+        "materialize_dims@t:0",
+        "iterations of scope {0} of extent 8:p share elements",
+    ),
+    "exchange of dependent nodes": Planted(
+        """kernel k(x) -> (y)
+x f32 [4] heap
+y f32 [4] heap
+t f32 [4] heap
+
+4
+| t[{0}] = x[{0}]
+| y[{0}] = t[{0}]
+""",
+        "swap_nodes@t",
+        "the second depends on the first",
+    ),
+    "exchange of different accumulations": Planted(
+        """kernel k(x) -> (y)
+x f32 [4] heap
+y f32 [4] heap
+
+4
+| y[{0}] = 1
+| y[{0}] += x[{0}]
+| y[{0}] *= x[{0}]
+""",
+        "swap_nodes@y#1",
+        "the second depends on the first",
+    ),
+    "contraction with a second reader": Planted(
+        """kernel k(x, w) -> (y, z)
+x f32 [4] heap
+w f32 [4] heap
+y f32 [] heap
+z f32 [4] heap
+t f32 [4] heap
+
+y[] = 0
+4
+| t[{0}] = x[{0}] * w[{0}]
+| y[] += t[{0}]
+| z[{0}] = t[{0}]
+""",
+        "contract@y#1",
+        "'t' is used elsewhere; the product needs a single reader",
+    ),
+    "expansion through a temporary in use": Planted(
+        """kernel k(x, w) -> (y, z)
+x f32 [4] heap
+w f32 [4] heap
+y f32 [] heap
+z f32 [4] heap
+t f32 [4] heap
+
+4 t[{0}] = exp(x[{0}])
+y[] = 0
+4 y[] fma= x[{0}] * w[{0}]
+4 z[{0}] = t[{0}]
+""",
+        'expand@y#1{into=t index="{0}"}',
+        "'t' is used elsewhere",
+    ),
+    "partial results of a sum that is read": Planted(
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [] heap
+
+y[] = 1
+8 y[] += y[] * x[{0}]
+""",
+        "split_reduction@y#1:0{size=2}",
+        "the op reads 'y', into which it accumulates",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ILLEGAL)
+def test_refused_and_seen(name: str) -> None:
+    case = ILLEGAL[name]
+    before = program_of(case.text)
+    assert check_valid(before.nest) is None
+    move = Move.parse(case.move)
+    wanted = instantiate(move)
+    reason = wanted.check(before, wanted.resolve(before, move.at))
+    assert reason is not None
+    assert case.refusal in reason.text
+    assert equivalent(before.nest, forced(before, case.move).nest) is not None
+
+
+@pytest.mark.parametrize("name", ILLEGAL)
+def test_seen_whatever_the_seed(name: str) -> None:
+    case = ILLEGAL[name]
+    before = program_of(case.text)
+    after = forced(before, case.move)
+    assert all(equivalent(before.nest, after.nest, schedules=4, seed=seed) is not None for seed in range(20))
+
+
+REDUCTION = """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [] heap
+
+y[] = 1
+8 y[] += x[{0}]
+"""
+
+RAGGED = """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [] heap
+
+y[] = 1
+7 y[] += x[{0}]
+"""
+
+TRANSPOSED = """kernel k(x) -> (y)
+x f32 [4, 4] heap
+y f32 [4, 4] heap
+t f32 [4, 4] heap
+
+4 4 t[{0},{1}] = x[{0},{1}]
+4 4 y[{0},{1}] = t[{0},{1}]
+"""
+
+NESTED = """kernel k(x) -> (y)
+x f32 [2, 3] heap
+y f32 [2, 3] heap
+
+2 3 y[{0},{1}] = x[{0},{1}]
+"""
+
+PARTIALS = """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [] heap
+p f32 [2] heap
+
+y[] = 1
+2 p[{0}] = 5
+4 2 p[{1}] += x[{0}*2+{1}]
+2 y[] += p[{0}]
+"""
+
+Place = Callable[[Iterable[Expr], Sequence[ScopeOp], Iterable[int], PatternRewriter], None]
+
+
+def without_guards(place: Place) -> Place:
+    def placed(_: Iterable[Expr], chain: Sequence[ScopeOp], depths: Iterable[int], rewriter: PatternRewriter) -> None:
+        place([], chain, depths, rewriter)
+
+    return placed
+
+
+def with_narrow_guards(place: Place) -> Place:
+    def placed(
+        guards: Iterable[Expr], chain: Sequence[ScopeOp], depths: Iterable[int], rewriter: PatternRewriter
+    ) -> None:
+        place([g - 1 for g in guards], chain, depths, rewriter)
+
+    return placed
+
+
+def without_remainder(digits: Callable[..., dict[int, Expr]]) -> Callable[..., dict[int, Expr]]:
+    def wrong(depth: int, size: int, extents: Sequence[int]) -> dict[int, Expr]:
+        return dict.fromkeys((depth, depth + 1), digits(depth, size, extents)[depth])
+
+    return wrong
+
+
+def only_writes(permute: Callable[..., None]) -> Callable[..., None]:
+    def wrong(leaf: Leaf, *rest: Any) -> None:
+        if leaf.output.array.name == "t":
+            permute(leaf, *rest)
+
+    return wrong
+
+
+def constantly(value: object) -> Callable[[Any], Callable[..., object]]:
+    return lambda _: lambda *_: value
+
+
+SABOTAGED: dict[str, tuple[str, str, object, str, Callable[[Any], object]]] = {
+    "no guard on the tail": (RAGGED, "tile_scope@y#1:0{size=4}", structure, "place_guards", without_guards),
+    "the guard of the tail is too narrow": (
+        RAGGED,
+        "tile_scope@y#1:0{size=4}",
+        structure,
+        "place_guards",
+        with_narrow_guards,
+    ),
+    "no guard on ragged partial results": (
+        RAGGED,
+        "split_reduction@y#1:0{size=4}",
+        arithmetic,
+        "place_guards",
+        without_guards,
+    ),
+    "a forgotten remainder": (NESTED, "collapse_scopes@y:0", structure, "digits_of", without_remainder),
+    "wrong neutral element": (REDUCTION, "split_reduction@y#1:0{size=2}", arithmetic, "identity_value", constantly(1)),
+    "partial results that start elsewhere": (
+        PARTIALS,
+        "merge_reduction@p#1:0",
+        arithmetic,
+        "_mismatch",
+        constantly(None),
+    ),
+    "only the writes follow the layout": (TRANSPOSED, "swap_dims@t:0", layout, "_permute", only_writes),
+}
+
+
+@pytest.mark.parametrize("name", SABOTAGED)
+def test_sabotage_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, move, module, part, sabotage = SABOTAGED[name]
+    before = program_of(text)
+    if name != "partial results that start elsewhere":
+        assert equivalent(before.nest, forced(before, move).nest) is None
+    monkeypatch.setattr(module, part, sabotage(getattr(module, part)))
+    after = forced(before, move)
+    oracle = meaning(before.nest)
+    assert equivalent(oracle, after.nest) is not None

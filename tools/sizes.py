@@ -1,0 +1,88 @@
+"""Kernels at other sizes: the same program with small extents, for walks that execute every statement instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from random import Random
+from typing import TypeAlias, cast
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
+from xdsl.ir import Attribute
+from xdsl.rewriter import Rewriter
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.nest import Buffer, Nest, Scope, nest_of
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import UsageError
+
+SIZES = (2, 3, 4, 5, 6, 7, 8, 12)
+"""Sizes that divide by the vectors of the machine `toy`, and sizes that do not."""
+
+INSTANCES = 600
+"""Statement instances that a walk starts with, at most."""
+
+Extent: TypeAlias = Scope | tuple[Buffer, int]
+"""What has an extent: a scope, or a dimension of a buffer."""
+
+
+def size_classes(nest: Nest) -> list[list[Extent]]:
+    """The scopes and dimensions that must have one extent, because a scope's variable indexes the dimension.
+
+    Raises UsageError for a kernel with guards, or an index that is neither 0 nor the variable of a scope that runs
+    through the whole dimension: at other sizes it would not be the same program.
+    """
+    leader: dict[Extent, Extent] = {scope: scope for scope in nest.scopes}
+    leader |= {(b, d): (b, d) for b in nest.buffers for d in range(len(b.shape))}
+
+    def find(extent: Extent) -> Extent:
+        while leader[extent] != extent:
+            extent = leader[extent]
+        return extent
+
+    if any(scope.guard for scope in nest.scopes):
+        raise UsageError(f"kernel '{nest.name}' has guards, so its sizes cannot be changed")
+    for leaf in nest.leaves:
+        for access in leaf.accesses:
+            for dimension, expression in enumerate(access.index):
+                match expression:
+                    case Expr(0, ()):
+                        pass
+                    case Expr(0, ((int() as depth, 1),)) if leaf.chain[depth].extent == access.array.shape[dimension]:
+                        leader[find((access.array.buffer, dimension))] = find(leaf.chain[depth])
+                    case _:
+                        raise UsageError(
+                            f"kernel '{nest.name}' indexes '{access.array.name}' by more than the variables of scopes, "
+                            "so its sizes cannot be changed"
+                        )
+    classes: dict[Extent, list[Extent]] = {}
+    for extent in leader:
+        classes.setdefault(find(extent), []).append(extent)
+    return list(classes.values())
+
+
+def with_random_sizes(kernel: KernelOp, random: Random, sizes: Sequence[int] = SIZES) -> KernelOp:
+    """A copy of the kernel with an extent of `sizes` for every size of it; small enough to be executed exactly."""
+    nest = nest_of(kernel)
+    classes = size_classes(nest)
+    chosen: dict[Extent, int] = {}
+    for attempt in range(1000):
+        # Ever smaller, so that this ends.
+        allowed = sizes[: max(2, len(sizes) - attempt // 20)]
+        chosen = {extent: size for members in classes for size in [random.choice(allowed)] for extent in members}
+        if sum(prod(chosen[scope] for scope in leaf.chain) for leaf in nest.leaves) <= INSTANCES:
+            return _resized(kernel, nest, chosen)
+    raise UsageError(f"kernel '{nest.name}' has too many nested scopes to be executed exactly")
+
+
+def _resized(kernel: KernelOp, nest: Nest, chosen: Mapping[Extent, int]) -> KernelOp:
+    small = kernel.clone()
+    view = nest_of(small)
+    for old, scope in zip(nest.scopes, view.scopes, strict=True):
+        scope.op.properties["extent"] = IntegerAttr(chosen[old], IndexType())
+    for name, array in view.arrays.items():
+        buffer = nest.arrays[name].buffer
+        kind = cast(MemRefType[Attribute], array.value.type)
+        shape = [chosen[buffer, dimension] for dimension in range(len(buffer.shape))]
+        Rewriter.replace_value_with_new_type(array.value, MemRefType(kind.element_type, shape, kind.layout))
+    return small

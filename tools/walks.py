@@ -1,0 +1,227 @@
+"""Random walks through the legal moves of a kernel, with everything checked that a move promises.
+
+After each move: the program verifies; it means what the kernel means (exact oracle, several arithmetics, several
+adversarial schedules); the inverse restores text and identifiers. After some moves: the program is valid, both texts of
+it parse to it, and the move by identifier gives the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import DiagnosticException
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import parse_notation, plain_mlir, print_notation
+from pdojo.dialect.ops import PDOJO, KernelOp
+from pdojo.dialect.oracle import Oracle
+from pdojo.errors import PdojoError
+from pdojo.transforms.apply import Applied, apply
+from pdojo.transforms.base import Refusal
+from pdojo.transforms.game import Game
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
+from pdojo.transforms.trace import Step
+
+
+SOME = 4
+"""Texts, replay by identifier and validity, which take longest, are checked for one move in so many."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A promise that a move broke."""
+
+    promise: str
+    """Which: `meaning`, `inverse` ..."""
+    detail: str
+
+
+@dataclass(frozen=True)
+class FailedWalk:
+    """A walk up to the move that broke a promise, which is the last of `steps`."""
+
+    kernel: KernelOp
+    machine: Machine
+    seed: int
+    steps: list[Step]
+    failure: Failure
+
+
+@dataclass
+class Counts:
+    """What walks did."""
+
+    walks: int = 0
+    moves: Counter[str] = field(default_factory=Counter[str])
+    """Per family."""
+    refused: Counter[str] = field(default_factory=Counter[str])
+    """Candidates that were drawn and refused, per family."""
+    compiled: int = 0
+
+    @property
+    def total(self) -> int:
+        """All moves."""
+        return self.moves.total()
+
+
+Check = Callable[[Program, int], Failure | None]
+"""A check of a state; the number seeds it."""
+
+
+class Referee:
+    """Judges moves on one kernel. `seed` draws the arithmetics, of which `arithmetics` times 24 are used at once."""
+
+    def __init__(
+        self, initial: Program, seed: int, *, schedules: int = 3, arithmetics: int = 2, check: Check | None = None
+    ) -> None:
+        self.oracles = [Oracle(initial.nest, seed + k) for k in range(arithmetics)]
+        self.schedules = schedules
+        self.check = check
+
+    def judge(self, before: Program, applied: Applied, number: int) -> Failure | None:
+        """The first promise that the move broke; `number` (of the move in its walk) seeds the schedules."""
+        failure = self._meaning(applied.program, number) or _inverse(before, applied)
+        if failure is None and number % SOME == 0:
+            failure = _replay(before, applied) or _texts(applied.program) or _kept(applied.program)
+        if failure is None and self.check is not None:
+            failure = self.check(applied.program, number)
+        return failure
+
+    def _meaning(self, program: Program, number: int) -> Failure | None:
+        for k, oracle in enumerate(self.oracles):
+            first = (number * len(self.oracles) + k) * self.schedules
+            found = oracle.difference(program.nest, schedules=self.schedules, first=first)
+            if found is not None:
+                return Failure("meaning", str(found))
+        return None
+
+
+def _kept(program: Program) -> Failure | None:
+    try:
+        validate(program)
+    except PdojoError as error:
+        return Failure("validity", str(error))
+    return None
+
+
+def _inverse(before: Program, applied: Applied) -> Failure | None:
+    try:
+        back = apply(applied.program, applied.inverse).program.kernel
+    except PdojoError as error:
+        return Failure("inverse", f"{applied.inverse} does not apply: {error}")
+    if fingerprint(back) != fingerprint(before.kernel):
+        return Failure("inverse", f"{applied.inverse} gives another program:\n{print_notation(back)}")
+    return None
+
+
+def _replay(before: Program, applied: Applied) -> Failure | None:
+    try:
+        again = [apply(before, move).program.kernel for move in (applied.resolved, Move.parse(str(applied.move)))]
+    except PdojoError as error:
+        return Failure("replay", str(error))
+    wanted = fingerprint(applied.program.kernel)
+    if any(fingerprint(kernel) != wanted for kernel in again):
+        return Failure("replay", f"{applied.resolved} and {applied.move} do not give the same program")
+    return None
+
+
+def _texts(program: Program) -> Failure | None:
+    kernel = program.kernel
+    notation, mlir = print_notation(kernel), plain_mlir(kernel)
+    try:
+        (parsed,) = parse_notation(notation)
+        if print_notation(parsed) != notation or plain_mlir(parsed) != mlir:
+            return Failure("notation", f"it parses to another program:\n{print_notation(parsed)}")
+        again = parse_mlir(mlir)
+        if print_notation(again) != notation or plain_mlir(again) != mlir:
+            return Failure("MLIR form", f"it parses to another program:\n{print_notation(again)}")
+    except (PdojoError, DiagnosticException) as error:
+        return Failure("texts", f"{error}\n{notation}\n{mlir}")
+    return None
+
+
+def parse_mlir(text: str) -> KernelOp:
+    """The kernel of an MLIR text of one kernel, verified."""
+    context = Context()
+    context.load_dialect(Builtin)
+    context.load_dialect(PDOJO)
+    kernel = Parser(context, text).parse_op()
+    assert isinstance(kernel, KernelOp)
+    kernel.verify()
+    return kernel
+
+
+def fingerprint(kernel: KernelOp) -> tuple[str, str, tuple[str, ...]]:
+    """Both texts and the identifiers: equal for equal states."""
+    nest = nest_of(kernel)
+    ids = tuple(node.id for node in (*nest.scopes, *nest.leaves))
+    return print_notation(kernel), plain_mlir(kernel), ids
+
+
+def draw(program: Program, random: Random, counts: Counts) -> Move | None:
+    """A random legal move: the family is uniform among those with a legal move, then the move within it."""
+    families = list(TRANSFORMATION_NAMES)
+    random.shuffle(families)
+    for name in families:
+        found = list(transformation(name).candidates(program))
+        random.shuffle(found)
+        for site, choice in found:
+            if choice.refusal(program, site) is None:
+                return choice.at(program, site)
+            counts.refused[name] += 1
+    return None
+
+
+def walk(
+    kernel: KernelOp, machine: Machine, seed: int, length: int, counts: Counts, *, check: Check | None = None
+) -> Iterator[Move | FailedWalk]:
+    """Walk `length` random moves, yielding each; a FailedWalk is the last that is yielded.
+
+    Raises InvalidKernel where the kernel is not valid to begin with.
+    """
+    random = Random(seed)
+    game = Game(kernel, machine)
+    referee = Referee(game.program, seed, check=check)
+    counts.walks += 1
+    for number in range(length):
+        before = game.program
+        move = draw(before, random, counts)
+        if move is None:
+            return
+        failure = play(game, move, referee, number)
+        if failure is not None:
+            step = game.trace.steps[number] if len(game.trace.steps) > number else Step(move, move)
+            yield FailedWalk(kernel, machine, seed, [*game.trace.steps[:number], step], failure)
+            return
+        counts.moves[move.name] += 1
+        yield move
+
+
+def play(game: Game, move: Move, referee: Referee, number: int) -> Failure | None:
+    """Make a legal move and judge it."""
+    before = game.program
+    try:
+        game.apply(move)
+    except (PdojoError, DiagnosticException) as error:
+        return Failure("application", str(error))
+    step = game.trace.steps[-1]
+    return referee.judge(before, Applied(game.program, step.move, step.resolved, game.inverses[-1]), number)
+
+
+def refusals(program: Program) -> Iterator[Refusal]:
+    """Every refused candidate of every family."""
+    for name in TRANSFORMATION_NAMES:
+        for site, choice in transformation(name).candidates(program):
+            refusal = choice.refusal(program, site)
+            if refusal is not None:
+                yield refusal
