@@ -307,7 +307,7 @@ def render(expression: Expr, name: Callable[[int], str], mod: str, floor: str) -
     pieces.sort(key=lambda piece: piece[1] < 0)
     text = ""
     for piece, coefficient in pieces:
-        if not text and coefficient < 0:
+        if not text and coefficient < 0 and ("/" in piece or mod in piece):
             text = f"{piece}*{coefficient}"
             continue
         sign = "-" if coefficient < 0 else "+" if text else ""
