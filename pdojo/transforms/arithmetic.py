@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import DictionaryAttr, MemRefType
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
@@ -145,7 +145,7 @@ class SplitReduction(Transformation[Scope]):
         identity = Constant(identity_value(leaf.accumulate, total.array.dtype), total.array.dtype)
         start = build_op((partial, slot), [identity], (*outside, zero), identifier=zero_op)
         rewriter.insert(start, InsertPoint.at_end(zero.body.block))
-        part = Access(partial, slot, total.hints)
+        part = Access(partial, slot, DictionaryAttr({}))
         combine = build_op(
             (total.array, total.index), [part], (*outside, final), accumulate=leaf.accumulate, identifier=final_op
         )
@@ -266,7 +266,7 @@ class MergeReduction(Transformation[Scope]):
             chain,
             function=step.function,
             accumulate=step.accumulate,
-            hints=[combine.op.access_hints[0], *step.op.access_hints[1:]],
+            hints=step.op.access_hints,
             identifier=step.id,
             contracted=step.contracted,
         )
@@ -344,6 +344,8 @@ def _mismatch(program: Program, parts: _Partials) -> str | None:
     uses = accesses_of(program.nest, partial.buffer)
     if partial.intent is not None or len(partial.buffer.names) != 1 or len(uses) != 3:
         return f"'{partial.name}' is used elsewhere"
+    if any(a.hints.data for leaf in (start, combine) for a in leaf.accesses):
+        return "the initialisation or the combination has hints, which would be lost; clear them first"
     if any(a.array.buffer is combine.output.array.buffer for a in step.reads):
         return f"the accumulation reads '{combine.output.array.name}'"
     return None
@@ -390,6 +392,8 @@ class Contract(Transformation[Leaf]):
             return Reason(f"the product is not the element of '{term.array.name}' that is added")
         if term.array.intent is not None or len(accesses_of(program.nest, term.array.buffer)) != 2:
             return Reason(f"'{term.array.name}' is used elsewhere; the product needs a single reader")
+        if term.hints.data or product.output.hints.data:
+            return Reason(f"accesses to '{term.array.name}' have hints, which would be lost; clear them first")
         return None
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
