@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: all test lint clean
+.PHONY: all test lint fuzz clean
 all: test
 
 # An interrupted installation leaves no stamp behind.
@@ -24,6 +24,11 @@ lint: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	PATH="$(abspath $(BIN)):$$PATH" lint-imports
+
+# Random legal moves, each judged by the exact oracle; MINUTES=60 or FUZZ='--random --seed 7' for other runs.
+MINUTES ?= 5
+fuzz: $(READY)
+	$(BIN)/python -m pdojo_tools.fuzz --minutes $(MINUTES) $(FUZZ)
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis .import_linter_cache

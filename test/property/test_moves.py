@@ -1,0 +1,138 @@
+"""Random legal moves preserve meaning, come back and replay: a short run of what `make fuzz` does for minutes."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pdojo_tools.shrink import lit_test, shrunk
+from pdojo_tools.sizes import with_random_sizes
+from pdojo_tools.walks import Counts, FailedWalk, Referee, play, walk
+
+from pdojo.dialect.machine import machine
+from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.kernels import kernel_names, kernel_path
+from pdojo.transforms.game import Game
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import TRANSFORMATION_NAMES
+from property.kernels import kernels
+from property.walks import CPU, random_texts
+
+_WALKS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def assert_walk(kernel: KernelOp, seed: int, length: int, counts: Counts) -> None:
+    for step in walk(kernel, machine("toy"), seed, length, counts):
+        if isinstance(step, FailedWalk):
+            pytest.fail(lit_test(shrunk(step)))
+
+
+@settings(_WALKS, max_examples=40)
+@given(kernel=kernels(CPU), seed=st.integers(0, 1 << 20))
+def test_walks_on_random_kernels(kernel: KernelOp, seed: int) -> None:
+    assert_walk(kernel, seed, 8, Counts())
+
+
+@pytest.mark.parametrize("name", kernel_names())
+def test_walks_on_library_kernels(name: str) -> None:
+    (kernel,) = parse_notation(kernel_path(name).read_text(encoding="utf-8"))
+    counts = Counts()
+    for seed in range(2):
+        assert_walk(with_random_sizes(kernel, Random(seed)), seed, 12, counts)
+    assert counts.total > 15
+
+
+@pytest.mark.slow
+def test_long_walks_meet_every_family() -> None:
+    counts = Counts()
+    for name in kernel_names():
+        (kernel,) = parse_notation(kernel_path(name).read_text(encoding="utf-8"))
+        for seed in range(12):
+            assert_walk(with_random_sizes(kernel, Random(seed)), seed, 40, counts)
+    assert set(counts.moves) == set(TRANSFORMATION_NAMES)
+
+
+def test_random_kernels_are_the_same_for_the_same_number() -> None:
+    assert random_texts(3) == random_texts(3) != random_texts(4)
+
+
+def test_sizes_keep_what_belongs_together() -> None:
+    (kernel,) = parse_notation(kernel_path("matmul").read_text(encoding="utf-8"))
+    drawn = {tuple(Game(small, machine("toy")).program.nest.arrays["t"].shape) for small in _resized(kernel)}
+    assert len(drawn) > 5
+    assert all(n <= 12 for shape in drawn for n in shape)
+
+
+def _resized(kernel: KernelOp) -> list[KernelOp]:
+    return [with_random_sizes(kernel, Random(seed)) for seed in range(20)]
+
+
+REGRESSIONS = {
+    "guards with variables in another order": (
+        """kernel k(x) -> (y)
+x f32 [8, 6] heap
+y f32 [8, 6] heap
+
+3 4 3 2 where ({1}*2+{3} < 7, {0}+{2}*3 < 8) y[{0}+{2}*3,({1}*2+{3})%6] = x[0,0]
+8 6 y[{0},{1}] = x[{0},{1}]
+""",
+        ["swap_scopes@y#0:2"],
+    ),
+    "collapsing scopes of one iteration": (
+        """kernel k(x) -> (y)
+x f32 [2, 1, 5] heap
+y f32 [2, 1, 5] heap
+
+2 1 5 y[{0},{1},{2}] = x[{0},{1},{2}]
+""",
+        ["collapse_scopes@y:0", "collapse_scopes@y:0"],
+    ),
+    "a hint that no move sets": (
+        """kernel k(x) -> (y)
+x f32 [4] heap
+y f32 [4] heap
+
+4:v y[{0}]!nontemporal = x[{0}]!prefetch(64)
+""",
+        ["unhint@y{kind=nontemporal}", "unhint@y{kind=prefetch access=1}"],
+    ),
+    "partial results of a sum with hints": (
+        """kernel k(x) -> (y)
+x f32 [4, 6] heap
+y f32 [4] heap
+
+4
+| y[{0}] = 0
+| 6 y[{0}]!prefetch(64) += x[{0},{1}]!prefetch(64)
+""",
+        ["split_reduction@y#1:1{size=2}"],
+    ),
+    "a register in a parallel scope of one iteration": (
+        """kernel k(x) -> (y)
+x f32 [1] heap
+y f32 [1] heap
+t f32 [] register
+
+1:p
+| t[] = x[0]
+| y[0] = t[]
+""",
+        ["unmap@t:0"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_regressions(name: str) -> None:
+    text, moves = REGRESSIONS[name]
+    game = Game(parse_notation(text)[0], machine("toy"))
+    before = print_notation(game.kernel)
+    referee = Referee(game.program, 0)
+    for number, move in enumerate(moves):
+        assert play(game, Move.parse(move), referee, 4 * number) is None
+    for inverse in reversed(game.inverses):
+        game.apply(inverse)
+    assert print_notation(game.kernel) == before
