@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ def empty_for(parameter: Parameter) -> NDArray[Any]:
 
 def view(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
     """The caller's memory as a NumPy array; raises UsageError, naming the array, where it does not fit."""
-    array = value if isinstance(value, np.ndarray) else _imported(value, parameter)
+    array = cast("NDArray[Any]", value) if isinstance(value, np.ndarray) else _imported(value, parameter)
     wanted = INTERFACE[parameter.dtype]
     if array.dtype != wanted:
         hint = " (bit patterns of bf16)" if parameter.dtype == "bf16" else ""
@@ -89,7 +89,9 @@ def check_overlap(arrays: Sequence[NDArray[Any]], parameters: Sequence[Parameter
             if start >= end:
                 break
             if first.written or second.written:
-                raise UsageError(f"arrays '{first.name}' and '{second.name}' overlap in memory, and the kernel writes one")
+                raise UsageError(
+                    f"arrays '{first.name}' and '{second.name}' overlap in memory, and the kernel writes one"
+                )
 
 
 def _spans(arrays: Sequence[NDArray[Any]], parameters: Sequence[Parameter]) -> list[tuple[int, int, Parameter]]:
@@ -107,8 +109,8 @@ def _imported(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
         return _from_torch(value, parameter)
     if not hasattr(value, "__dlpack__"):
         raise UsageError(
-            f"array '{parameter.name}' is a {type(value).__name__}; pass a NumPy array, a PyTorch tensor on the CPU, or an "
-            f"object that supports DLPack"
+            f"array '{parameter.name}' is a {type(value).__name__}; pass a NumPy array, a PyTorch tensor on the CPU, "
+            f"or an object that supports DLPack"
         )
     try:
         return np.from_dlpack(value)

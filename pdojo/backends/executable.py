@@ -123,7 +123,7 @@ class Executable:
         return aligned_empty((size,), np.dtype(np.uint8)) if size else None
 
 
-def compile(  # noqa: A001  # the word for it, as in torch.compile; reached as pdojo.compile
+def compile(
     kernel: KernelOp,
     machine: Machine | None = None,
     *,

@@ -96,7 +96,7 @@ def lanes_of(expression: Expr, depth: int, extents: Sequence[int]) -> Lanes:
         return Lanes(expression, (0,) * extent)
     shared = Expr(expression.constant, tuple(t for t in expression.terms if not _atom_uses(t[0], depth)))
     varying = expression - shared
-    if varying.variables() == {depth}:
+    if varying.variables() == frozenset((depth,)):
         values = [0] * (depth + 1)
         offsets: list[int] = []
         for lane in range(extent):

@@ -46,8 +46,8 @@ def runtime() -> Runtime:
         if found is not None:
             return found
     raise LoweringError(
-        "no OpenMP runtime found, which parallel scopes (:p) need; install one (libgomp1 on Debian and Ubuntu, libgomp on "
-        "Fedora, or the Python package intel-openmp), or take the mapping back (unmap)"
+        "no OpenMP runtime found, which parallel scopes (:p) need; install one (libgomp1 on Debian and Ubuntu, libgomp "
+        "on Fedora, or the Python package intel-openmp), or take the mapping back (unmap)"
     )
 
 

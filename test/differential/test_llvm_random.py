@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from differential.compiled import kernel, random_inputs, run, same
 from pdojo.backends.executable import compile
 from pdojo.dialect.functions import FUNCTIONS
 from pdojo.dialect.interpreter import interpret_stepwise
+from pdojo.dialect.nest import nest_of
 from property.kernels import Features, kernel_texts
 
 _APPROXIMATE = "exp exp2 expm1 log log2 log1p rsqrt sin cos tanh erf powf"
@@ -19,13 +20,15 @@ _APPROXIMATE = "exp exp2 expm1 log log2 log1p rsqrt sin cos tanh erf powf"
 _UNSPECIFIED = ("arith.bitcast", "math.copysign", "arith.maxnumf", "arith.minnumf")
 """Functions that show the sign of a NaN, or may return either of two zeros."""
 _EXACT = frozenset(FUNCTIONS) - {f"math.{f}" for f in _APPROXIMATE.split()} - frozenset(_UNSPECIFIED)
-_FEATURES = replace(Features(), functions=_EXACT, facts=False)
+_FEATURES = replace(Features(), functions=_EXACT, facts=False, hints=False)
 
 
 @settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(text=kernel_texts(_FEATURES), seed=st.integers(0, 1 << 20))
 def test_random_kernels(text: str, seed: int) -> None:
     program = kernel(text)
+    # The interpreter rounds contracted sums twice; they have tests of their own.
+    assume(not any(leaf.contracted for leaf in nest_of(program).leaves))
     executable = compile(program, threads=3, optimize="search")
     inputs = random_inputs(executable.parameters, seed)
     wanted = interpret_stepwise(program, inputs)

@@ -11,9 +11,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import numpy as np
 from xdsl.builder import Builder
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
+    AnyFloat,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
@@ -26,8 +28,9 @@ from xdsl.rewriter import InsertPoint
 
 from pdojo.backends.nest_walk import bind
 from pdojo.dialect.affine import Atom, Expr
-from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.functions import DTYPES, ElementType
 from pdojo.dialect.nest import Constant
+from pdojo.dialect.rounding import round_float64, to_interface
 
 POINTER = llvm.LLVMPointerType()
 _NO_WRAP = llvm.OverflowAttr([llvm.OverflowFlag.NO_SIGNED_WRAP, llvm.OverflowFlag.NO_UNSIGNED_WRAP])
@@ -150,16 +153,19 @@ class FunctionCode:
         """A constant of an element type."""
         # By text: 0.0 and -0.0 are equal numbers, and nan equals nothing.
         key = ("constant", repr(constant.value), constant.dtype)
-        element = DTYPES[constant.dtype]
+        element = value_type(constant.dtype)
         if isinstance(element, IntegerType):
-            return self._constant(key, IntegerAttr(int(constant.value), element, truncate_bits=True))
+            return self._constant(key, IntegerAttr(_integer_value(constant), element, truncate_bits=True))
         return self._constant(key, FloatAttr(float(constant.value), element))
 
     def splat_constant(self, constant: Constant, count: int) -> SSAValue:
         """A constant of an element type in every lane of a vector."""
-        element = DTYPES[constant.dtype]
-        number = int(constant.value) if isinstance(element, IntegerType) else float(constant.value)
-        attribute = DenseIntOrFPElementsAttr.from_list(VectorType(element, [count]), [number])
+        element = value_type(constant.dtype)
+        if isinstance(element, IntegerType):
+            number = IntegerAttr(_integer_value(constant), element, truncate_bits=True).value.data
+            attribute = DenseIntOrFPElementsAttr.from_list(VectorType(element, [count]), [number])
+        else:
+            attribute = _float_splat(element, count, float(constant.value))
         return self._constant(("splat", repr(constant.value), constant.dtype, count), attribute)
 
     def vector_constant(self, values: Sequence[int], width: int) -> SSAValue:
@@ -168,9 +174,9 @@ class FunctionCode:
         attribute = DenseIntOrFPElementsAttr.from_list(kind, list(values))
         return self._constant(("vector", tuple(values), width), attribute)
 
-    def zeros(self, kind: VectorType) -> SSAValue:
-        """A vector of zeros of any element type."""
-        return self._constant(("zeros", kind), DenseIntOrFPElementsAttr.from_list(kind, [0]))
+    def zeros(self, dtype: str, count: int) -> SSAValue:
+        """A vector of zeros, of the type that `dtype` has in memory."""
+        return self.splat_constant(Constant(0, "i8" if dtype == "i1" else dtype), count)
 
     def _constant(self, key: Hashable, attribute: IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr) -> SSAValue:
         root = self.levels[0]
@@ -280,6 +286,18 @@ class FunctionCode:
         return level.values[atom]
 
 
+def _integer_value(constant: Constant) -> int:
+    """The value of an integer constant; the bits of a bf16 one."""
+    if constant.dtype != "bf16":
+        return int(constant.value)
+    return int(to_interface(round_float64(np.asarray(float(constant.value)), "bf16"), "bf16").reshape(-1)[0])
+
+
+def _float_splat(element: AnyFloat, count: int, number: float) -> DenseIntOrFPElementsAttr:
+    kind = VectorType(element, [count])
+    return DenseIntOrFPElementsAttr.from_list(kind, [number])
+
+
 def suffix(kind: Attribute) -> str:
     """The type as intrinsic names spell it: `f32`, `v16f32`, `p0`."""
     match kind:
@@ -291,11 +309,11 @@ def suffix(kind: Attribute) -> str:
             return str(kind)
 
 
-def value_type(dtype: str) -> Attribute:
-    """The type of a value of `dtype` in registers."""
-    return DTYPES[dtype]
+def value_type(dtype: str) -> ElementType:
+    """The type of a value of `dtype` in registers; a bf16 is its bits, because LLVM would call libraries for it."""
+    return IntegerType(16) if dtype == "bf16" else DTYPES[dtype]
 
 
 def memory_type(dtype: str) -> Attribute:
     """The type of an element of `dtype` in memory: i1 takes a byte."""
-    return IntegerType(8) if dtype == "i1" else DTYPES[dtype]
+    return IntegerType(8) if dtype == "i1" else value_type(dtype)

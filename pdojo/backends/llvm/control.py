@@ -96,7 +96,8 @@ class NestCode:
             case Mapping.PARALLEL:
                 if self.inside_parallel is not None:
                     raise LoweringError(
-                        f"{describe(scope)} lies inside {describe(self.inside_parallel)}: one of them must be sequential"
+                        f"{describe(scope)} lies inside {describe(self.inside_parallel)}: "
+                        f"one of them must be sequential"
                     )
                 self._ranged(scope, bounds, lambda low, high: self.parallel(self, scope, low, high))
             case Mapping.VECTOR:

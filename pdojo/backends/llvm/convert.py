@@ -1,6 +1,6 @@
 """From xDSL's llvm dialect to an llvmlite module.
 
-Extends `xdsl.backend.llvm`: bfloat16, vectors of pointers, the operations of `llvmx`, non-temporal and alias metadata,
+Extends `xdsl.backend.llvm`: vectors of pointers, the operations of `llvmx`, non-temporal and alias metadata,
 alignment of intrinsics, fast-math flags on intrinsics. Every other operation is converted by xDSL.
 """
 
@@ -11,12 +11,12 @@ from typing import cast
 
 from llvmlite import ir
 from xdsl.backend.llvm.convert_op import convert_op
+from xdsl.backend.llvm.convert_type import convert_type
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from pdojo.backends.llvm.convert_ops import CONVERSIONS, Values
-from pdojo.backends.llvm.convert_types import convert_type
 from pdojo.backends.llvm.metadata import Metadata, alias_scopes
 
 _FLAGS = {

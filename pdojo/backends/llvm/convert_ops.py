@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 from llvmlite import ir
+from xdsl.backend.llvm.convert_type import convert_type
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, VectorType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pdojo.backends.llvm.code import suffix
-from pdojo.backends.llvm.convert_types import convert_type
 from pdojo.backends.llvm.ops import (
     AddressesOp,
     ExtractElementOp,
@@ -28,7 +28,7 @@ Values: TypeAlias = dict[SSAValue, Any]
 
 
 class _Literal(ir.Constant):
-    """A constant written as LLVM spells it, which llvmlite would spell lane by lane, or with a type LLVM has dropped."""
+    """A constant as LLVM spells it; llvmlite would spell it lane by lane, or with a type that LLVM has dropped."""
 
     def __init__(self, kind: ir.Type, text: str) -> None:
         self.type = kind
@@ -42,21 +42,21 @@ class _Literal(ir.Constant):
 
 
 def _load(op: llvm.LoadOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
-    instruction = builder.load(values[op.ptr], typ=convert_type(op.dereferenced_value.type))
+    instruction: Any = builder.load(values[op.ptr], typ=convert_type(op.dereferenced_value.type))
     instruction.align = None if op.alignment is None else op.alignment.value.data
     values[op.dereferenced_value] = instruction
     return instruction
 
 
 def _store(op: llvm.StoreOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
-    instruction = builder.store(values[op.value], values[op.ptr])
+    instruction: Any = builder.store(values[op.value], values[op.ptr])
     instruction.align = None if op.alignment is None else op.alignment.value.data
     return instruction
 
 
 def _alloca(op: llvm.AllocaOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
     # A constant count in the instruction itself: only then is the frame of a fixed size.
-    instruction = builder.alloca(convert_type(op.elem_type), size=values[op.size])
+    instruction: Any = builder.alloca(convert_type(op.elem_type), size=values[op.size])
     instruction.align = 8 if op.alignment is None else op.alignment.value.data
     # llvmlite would print the type of a typed pointer, which LLVM no longer knows.
     instruction.type = ir.PointerType()
@@ -71,7 +71,9 @@ def _address(op: llvm.GEPOp, builder: ir.IRBuilder, values: Values) -> ir.Instru
         for index in op.rawConstantIndices.iter_values()
     ]
     element = convert_type(op.elem_type)
-    instruction = ir.GEPInstr(builder.block, values[op.ptr], indices, op.inbounds is not None, source_etype=element, name="")
+    instruction = ir.GEPInstr(
+        builder.block, values[op.ptr], indices, op.inbounds is not None, source_etype=element, name=""
+    )
     _insert(builder, instruction)
     values[op.result] = instruction
     return instruction
@@ -114,7 +116,7 @@ def _constant(op: llvm.ConstantOp, builder: ir.IRBuilder, values: Values) -> Non
             values[op.result] = _vector(kind, op.result.type.element_type, op.value.get_values())
         case IntegerAttr() | FloatAttr():
             number = op.value.value.data
-            values[op.result] = ir.Constant(kind, _bit(number) if op.result.type == i1 else number)
+            values[op.result] = ir.Constant(kind, _bit(int(number)) if op.result.type == i1 else number)
 
 
 def _vector(kind: ir.Type, element: Attribute, numbers: Sequence[Any]) -> ir.Constant:
@@ -153,7 +155,8 @@ def _call(builder: ir.IRBuilder, name: str, arguments: list[Any], result: ir.Typ
     signature = ir.FunctionType(result, [a.type for a in arguments])
     known = builder.module.globals.get(name)
     function = ir.Function(builder.module, signature, name=name) if known is None else known
-    return builder.call(function, arguments, **options)
+    instruction: Any = builder.call(function, arguments, **options)
+    return instruction
 
 
 def _intrinsic(op: llvm.CallIntrinsicOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
@@ -190,7 +193,7 @@ def _named(name: str) -> Callable[[Operation, ir.IRBuilder, Values], ir.Instruct
 
 
 def _negate(op: llvm.FNegOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
-    instruction = builder.fneg(values[op.arg], flags=[f.value for f in op.fastmathFlags.data])
+    instruction: Any = builder.fneg(values[op.arg], flags=[f.value for f in op.fastmathFlags.data])
     values[op.res] = instruction
     return instruction
 

@@ -9,12 +9,14 @@ results that the reference interpreter gives, so that nothing traps, also not in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import FixedBitwidthType, IntegerType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Operation, SSAValue
 
 from pdojo.backends.llvm.code import FunctionCode, suffix, value_type
+from pdojo.backends.llvm.float_types import convert_float
 from pdojo.backends.llvm.ops import (
     ExtractElementOp,
     FCmpOp,
@@ -25,7 +27,7 @@ from pdojo.backends.llvm.ops import (
     with_lanes,
 )
 from pdojo.backends.llvm.vectors import splat_constant
-from pdojo.dialect.functions import is_float
+from pdojo.dialect.functions import DTYPES, is_float
 
 _FLOAT_BINARY: dict[str, Callable[[SSAValue, SSAValue], llvm.AbstractFloatArithOp]] = {
     "addf": llvm.FAddOp,
@@ -34,8 +36,7 @@ _FLOAT_BINARY: dict[str, Callable[[SSAValue, SSAValue], llvm.AbstractFloatArithO
     "divf": llvm.FDivOp,
     "remf": llvm.FRemOp,
 }
-_INTEGER_BINARY: dict[str, Callable[[SSAValue, SSAValue], llvm.ArithmeticBinOperation | llvm.ArithmeticBinOpOverflow]]
-_INTEGER_BINARY = {
+_INTEGER_BINARY: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
     "addi": llvm.AddOp,
     "subi": llvm.SubOp,
     "muli": llvm.MulOp,
@@ -62,11 +63,13 @@ _DIVISIONS = ("divsi", "divui", "remsi", "remui", "floordivsi")
 _SHIFTS = ("shli", "shrsi", "shrui")
 
 
-def apply(code: FunctionCode, function: str, operands: Sequence[SSAValue], dtypes: Sequence[str], result: str) -> SSAValue:
+def apply(
+    code: FunctionCode, function: str, operands: Sequence[SSAValue], dtypes: Sequence[str], result: str
+) -> SSAValue:
     """The value of `function`, in the element type `result`; operands all scalars or all vectors of one length."""
     dialect, _, name = function.partition(".")
     if name in _CASTS:
-        return _CASTS[name](code, operands[0], value_type(result))
+        return _CASTS[name](code, operands[0], dtypes[0], result)
     if name == "select":
         return code.emit(SelectOp(operands[0], operands[1], operands[2]))
     if name.startswith("cmpi."):
@@ -78,8 +81,8 @@ def apply(code: FunctionCode, function: str, operands: Sequence[SSAValue], dtype
         return _integer(code, name, operands)
     if result in ("f16", "bf16"):
         wide = "f64" if name == "fma" else "f32"
-        widened = [convert_float(code, o, value_type(wide)) for o in operands]
-        return convert_float(code, _float(code, dialect, name, widened), value_type(result))
+        widened = [convert_float(code, o, result, wide) for o in operands]
+        return convert_float(code, _float(code, dialect, name, widened), wide, result)
     return _float(code, dialect, name, operands)
 
 
@@ -88,26 +91,16 @@ def fused(code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue, dtype: str)
     return apply(code, "math.fma", (x, y, z), (dtype,) * 3, dtype)
 
 
-def convert_float(code: FunctionCode, value: SSAValue, target: Attribute) -> SSAValue:
-    """A float of another width."""
-    source = element_type(value)
-    assert isinstance(source, FixedBitwidthType)
-    assert isinstance(target, FixedBitwidthType)
-    if source == target:
-        return value
-    operation = llvm.FPExtOp if source.bitwidth < target.bitwidth else llvm.FPTruncOp
-    return code.emit(operation(value, with_lanes(target, lanes(value))))
-
-
 def from_integer(code: FunctionCode, value: SSAValue, dtype: str, *, signed: bool = True) -> SSAValue:
     """An integer as a float of `dtype`; bf16 goes through f64, which holds every i32."""
-    between = value_type("f64" if dtype == "bf16" else dtype)
+    between = "f64" if dtype == "bf16" else dtype
     operation = llvm.SIToFPOp if signed else UIToFPOp
-    return convert_float(code, code.emit(operation(value, with_lanes(between, lanes(value)))), value_type(dtype))
+    number = code.emit(operation(value, with_lanes(value_type(between), lanes(value))))
+    return convert_float(code, number, between, dtype)
 
 
 def _widen(code: FunctionCode, value: SSAValue, dtype: str) -> SSAValue:
-    return convert_float(code, value, value_type("f32")) if dtype in ("f16", "bf16") else value
+    return convert_float(code, value, dtype, "f32") if dtype in ("f16", "bf16") else value
 
 
 def _float(code: FunctionCode, dialect: str, name: str, operands: Sequence[SSAValue]) -> SSAValue:
@@ -200,55 +193,57 @@ def _shift_bit(code: FunctionCode, name: str, value: SSAValue, amount: SSAValue)
 # Casts
 
 
-def _extend_float(code: FunctionCode, value: SSAValue, target: Attribute) -> SSAValue:
-    return convert_float(code, value, target)
+Cast: TypeAlias = Callable[[FunctionCode, SSAValue, str, str], SSAValue]
+"""Converts a value between two element types, given by name: the source, then the target."""
 
 
-def _float_from(*, signed: bool) -> Callable[[FunctionCode, SSAValue, Attribute], SSAValue]:
-    def cast(code: FunctionCode, value: SSAValue, target: Attribute) -> SSAValue:
-        return from_integer(code, value, str(target), signed=signed)
-
-    return cast
+def _float_from(*, signed: bool) -> Cast:
+    return lambda code, value, _, target: from_integer(code, value, target, signed=signed)
 
 
-def _float_to(name: str) -> Callable[[FunctionCode, SSAValue, Attribute], SSAValue]:
-    def cast(code: FunctionCode, value: SSAValue, target: Attribute) -> SSAValue:
-        value = _widen(code, value, str(element_type(value)))
-        kind = with_lanes(target, lanes(value))
+def _float_to(name: str) -> Cast:
+    def cast(code: FunctionCode, value: SSAValue, source: str, target: str) -> SSAValue:
+        value = _widen(code, value, source)
+        kind = with_lanes(value_type(target), lanes(value))
         return code.emit(llvm.CallIntrinsicOp(f"{name}.{suffix(kind)}.{suffix(value.type)}", [value], [kind]))
 
     return cast
 
 
-def _resize(code: FunctionCode, value: SSAValue, target: Attribute, *, signed: bool) -> SSAValue:
-    source = element_type(value)
-    assert isinstance(source, IntegerType)
-    assert isinstance(target, IntegerType)
-    kind = with_lanes(target, lanes(value))
-    if source.width.data > target.width.data:
-        return code.emit(llvm.TruncOp(value, kind))
-    return code.emit((llvm.SExtOp if signed else llvm.ZExtOp)(value, kind))
+def _resize(*, signed: bool) -> Cast:
+    extension = llvm.SExtOp if signed else llvm.ZExtOp
+
+    def cast(code: FunctionCode, value: SSAValue, source: str, target: str) -> SSAValue:
+        kind = with_lanes(value_type(target), lanes(value))
+        narrows = DTYPES[source].bitwidth > DTYPES[target].bitwidth
+        return code.emit((llvm.TruncOp if narrows else extension)(value, kind))
+
+    return cast
 
 
-def _bitcast(code: FunctionCode, value: SSAValue, target: Attribute) -> SSAValue:
-    return code.emit(llvm.BitcastOp(value, with_lanes(target, lanes(value))))
+def _bitcast(code: FunctionCode, value: SSAValue, source: str, target: str) -> SSAValue:
+    if value_type(source) == value_type(target):
+        return value
+    return code.emit(llvm.BitcastOp(value, with_lanes(value_type(target), lanes(value))))
 
 
-_CASTS: dict[str, Callable[[FunctionCode, SSAValue, Attribute], SSAValue]] = {
-    "extf": _extend_float,
-    "truncf": _extend_float,
+_CASTS: dict[str, Cast] = {
+    "extf": convert_float,
+    "truncf": convert_float,
     "sitofp": _float_from(signed=True),
     "uitofp": _float_from(signed=False),
     "fptosi": _float_to("llvm.fptosi.sat"),
     "fptoui": _float_to("llvm.fptoui.sat"),
-    "extsi": lambda code, value, target: _resize(code, value, target, signed=True),
-    "extui": lambda code, value, target: _resize(code, value, target, signed=False),
-    "trunci": lambda code, value, target: _resize(code, value, target, signed=False),
+    "extsi": _resize(signed=True),
+    "extui": _resize(signed=False),
+    "trunci": _resize(signed=False),
     "bitcast": _bitcast,
 }
 
 
-def fused_chain(code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue, mask: SSAValue | None, dtype: str) -> SSAValue:
+def fused_chain(
+    code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue, mask: SSAValue | None, dtype: str
+) -> SSAValue:
     """`z` after adding the products of all lanes one by one, each step rounded once; masked lanes are left out."""
     count = lanes(x)
     assert count is not None
@@ -259,4 +254,3 @@ def fused_chain(code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue, mask:
             step = code.emit(SelectOp(code.emit(ExtractElementOp(mask, place)), step, z))
         z = step
     return z
-

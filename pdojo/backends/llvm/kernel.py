@@ -255,4 +255,3 @@ def _finish(reach: Reach, linkage: str) -> llvm.FuncOp:
     code.do(llvm.ReturnOp())
     kinds = [a.type for a in code.arguments]
     return llvm.FuncOp(code.name, llvm.LLVMFunctionType(kinds), llvm.LinkageAttr(linkage), body=code.region)
-

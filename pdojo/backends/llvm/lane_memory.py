@@ -38,7 +38,7 @@ def load_lanes(reach: Reach, place: Place, depth: int, mask: SSAValue | None) ->
     pointers, alignment = _pointers(reach, place, shape, depth)
     name = f"llvm.masked.gather.{suffix(kind)}.v{code.extents[depth]}p0"
     active = _all_lanes(reach, depth) if mask is None else mask
-    op = llvm.CallIntrinsicOp(name, [pointers, active, code.zeros(kind)], [kind])
+    op = llvm.CallIntrinsicOp(name, [pointers, active, code.zeros(dtype, code.extents[depth])], [kind])
     annotate(op, place, alignment=alignment)
     return from_memory(code, code.emit(op), dtype)
 
@@ -88,7 +88,7 @@ def _load_contiguous(reach: Reach, place: Place, shape: Lanes, mask: SSAValue | 
     else:
         _refuse_streams(place, "it is masked by a guard")
         mask = reverse(code, mask) if backwards else mask
-        rest = code.zeros(kind)
+        rest = code.zeros(place.buffer.dtype, len(shape.offsets))
         op = llvm.CallIntrinsicOp(f"llvm.masked.load.{suffix(kind)}.p0", [pointer, mask, rest], [kind])
         annotate(op, place, alignment=alignment)
     value = code.emit(op)
@@ -179,5 +179,3 @@ def _check_streams(reach: Reach, place: Place, start: Expr, count: int) -> None:
     raise LoweringError(
         f"{place} cannot bypass the caches: its vectors of {needed} bytes must be aligned to {needed}, and {cause}"
     )
-
-

@@ -81,8 +81,8 @@ class Reach:
         if moving:
             listed = ", ".join(f"{{{d}}}" for d in moving)
             raise LoweringError(
-                f"{place}: '{place.access.array.name}' is in registers, which only constants can index, but the index uses "
-                f"{listed}; unroll that scope or move the buffer to the stack"
+                f"{place}: '{place.access.array.name}' is in registers, which only constants can index, but the index "
+                f"uses {listed}; unroll that scope or move the buffer to the stack"
             )
 
     def pointer(self, place: Place, index: Expr) -> SSAValue:

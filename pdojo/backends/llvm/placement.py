@@ -117,8 +117,8 @@ def _check_flow(buffer: Buffer, groups: dict[Scope | None, list[Leaf]]) -> None:
             access = next(a for a in (*first.reads, first.output) if a.array.buffer is buffer)
             place = "outside of parallel scopes" if scope is None else f"in {describe(scope)}"
             raise LoweringError(
-                f"{spell(access, first.chain)} is read {place}, but '{access.array.name}' has a reused dimension that a "
-                f"parallel scope indexes: each thread has its own copy, which ends with that scope; "
+                f"{spell(access, first.chain)} is read {place}, but '{access.array.name}' has a reused dimension that "
+                f"a parallel scope indexes: each thread has its own copy, which ends with that scope; "
                 f"materialize the dimension"
             )
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import SSAValue
 
-from pdojo.backends.llvm.code import FunctionCode, suffix
+from pdojo.backends.llvm.code import FunctionCode, suffix, value_type
+from pdojo.backends.llvm.float_types import convert_float
 from pdojo.backends.llvm.functions import apply
 from pdojo.backends.llvm.ops import ExtractElementOp, element_type, lanes
-from pdojo.dialect.functions import dtype_name, is_float
+from pdojo.dialect.functions import is_float
 from pdojo.dialect.nest import Constant
 
 _INTEGER_REDUCTIONS = {
@@ -26,27 +28,39 @@ _NARROWEST = 4
 """Lanes of the narrowest vector that halving makes; below, it would be scalars, which are slower to compare."""
 
 
-def reduce_lanes(code: FunctionCode, accumulate: str, vector: SSAValue) -> SSAValue:
-    """All lanes of `vector` combined by an accumulation."""
+def reduce_lanes(code: FunctionCode, accumulate: str, vector: SSAValue, dtype: str) -> SSAValue:
+    """All lanes of `vector`, of element type `dtype`, combined by an accumulation."""
     element = element_type(vector)
-    dtype = dtype_name(element)
     if not is_float(dtype):
         name = f"llvm.vector.reduce.{_INTEGER_REDUCTIONS[accumulate]}.{suffix(vector.type)}"
         return code.emit(llvm.CallIntrinsicOp(name, [vector], [element]))
     count = lanes(vector)
     assert count is not None
-    if accumulate in ("arith.maximumf", "arith.minimumf"):
+    extremum = accumulate in ("arith.maximumf", "arith.minimumf")
+    if extremum or dtype in ("f16", "bf16"):
         if count & (count - 1) == 0:
             return _halve(code, accumulate, vector, dtype)
+        if not extremum:
+            return _chain(code, accumulate, vector, dtype)
+        wide = "f32" if dtype in ("f16", "bf16") else dtype
+        vector, element = convert_float(code, vector, dtype, wide), value_type(wide)
         name = "fmaximum" if accumulate == "arith.maximumf" else "fminimum"
         op = llvm.CallIntrinsicOp(f"llvm.vector.reduce.{name}.{suffix(vector.type)}", [vector], [element])
-        return code.emit(op)
+        return convert_float(code, code.emit(op), wide, dtype)
     name, neutral = ("fadd", -0.0) if accumulate == "arith.addf" else ("fmul", 1.0)
     start = code.constant(Constant(neutral, dtype))
     op = llvm.CallIntrinsicOp(f"llvm.vector.reduce.{name}.{suffix(vector.type)}", [start, vector], [element])
     # The order of the lanes is free; without the flag they would be added one after the other.
-    op.properties["fastmathFlags"] = llvm.FastMathAttr([llvm.FastMathFlag.REASSOC])
+    op.properties["fastmathFlags"] = llvm.FastMathAttr([FastMathFlag.REASSOC])
     return code.emit(op)
+
+
+def _chain(code: FunctionCode, accumulate: str, vector: SSAValue, dtype: str) -> SSAValue:
+    """Combine one lane after the other."""
+    total, *rest = (code.emit(ExtractElementOp(vector, code.integer(k, 32))) for k in range(lanes(vector) or 1))
+    for value in rest:
+        total = apply(code, accumulate, (value, total), (dtype, dtype), dtype)
+    return total
 
 
 def _halve(code: FunctionCode, accumulate: str, vector: SSAValue, dtype: str) -> SSAValue:

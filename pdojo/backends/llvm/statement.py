@@ -6,10 +6,10 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
+from pdojo.backends.llvm.code import value_type
 from pdojo.backends.llvm.functions import apply, from_integer, fused, fused_chain
 from pdojo.backends.llvm.lane_memory import load_lanes, store_lanes
 from pdojo.backends.llvm.memory import Place, Reach
-from pdojo.backends.llvm.code import value_type
 from pdojo.backends.llvm.ops import SelectOp, with_lanes
 from pdojo.backends.llvm.reduce import reduce_lanes
 from pdojo.backends.llvm.vectors import index_lanes, splat
@@ -22,11 +22,6 @@ from pdojo.errors import LoweringError
 _I31 = 1 << 31
 
 
-def is_contracted(leaf: Leaf) -> bool:
-    """Whether the statement is `z += x * y`, marked to round once."""
-    return leaf.op.properties.get("contracted") is not None
-
-
 def emit_statement(reach: Reach, leaf: Leaf) -> None:
     """Append the code of one instance of a statement."""
     operands = [_operand(reach, leaf, i) for i in leaf.inputs]
@@ -34,7 +29,7 @@ def emit_statement(reach: Reach, leaf: Leaf) -> None:
     if leaf.accumulate is None:
         reach.store(place, _computed(reach, leaf, operands))
         return
-    if is_contracted(leaf):
+    if leaf.contracted:
         reach.store(place, fused(reach.code, operands[0], operands[1], reach.load(place), place.buffer.dtype))
         return
     new = _computed(reach, leaf, operands)
@@ -101,24 +96,22 @@ def emit_lanes(reach: Reach, leaf: Leaf, scope: Scope, mask: SSAValue | None) ->
         return
     if shape.offsets is None or len(set(shape.offsets)) < scope.extent:
         raise LoweringError(
-            f"{spell(leaf.output, leaf.chain)}: the lanes of '{scope.extent}:v' accumulate into cells that "
-            f"{'may coincide' if shape.offsets is None else 'partly coincide'}; use split_reduction, or take the mapping back"
+            f"{spell(leaf.output, leaf.chain)}: the lanes of '{scope.extent}:v' accumulate into cells of which some "
+            f"{'may' if shape.offsets is None else 'do'} coincide; use split_reduction or unmap"
         )
     old = load_lanes(reach, place, depth, mask)
-    if is_contracted(leaf):
+    if leaf.contracted:
         store_lanes(reach, place, fused(code, operands[0], operands[1], old, place.buffer.dtype), depth, mask)
         return
     store_lanes(reach, place, _combined(reach, leaf, _computed(reach, leaf, operands), old), depth, mask)
 
 
-def _accumulate_all(
-    reach: Reach, leaf: Leaf, place: Place, operands: list[SSAValue], mask: SSAValue | None
-) -> None:
+def _accumulate_all(reach: Reach, leaf: Leaf, place: Place, operands: list[SSAValue], mask: SSAValue | None) -> None:
     """All lanes accumulate into one cell: a tree over the lanes, which the mapping declares, then the old value."""
     code = reach.code
     dtype = place.buffer.dtype
     assert leaf.accumulate is not None
-    if is_contracted(leaf):
+    if leaf.contracted:
         # Each product rounds once with its sum, so the lanes form a chain.
         reach.store(place, fused_chain(code, operands[0], operands[1], reach.load(place), mask, dtype))
         return
@@ -128,7 +121,7 @@ def _accumulate_all(
         neutral = -0.0 if leaf.accumulate == "arith.addf" else identity_value(leaf.accumulate, dtype)
         count = reach.code.extents[leaf.chain[-1].depth]
         new = code.emit(SelectOp(mask, new, code.splat_constant(Constant(neutral, dtype), count)))
-    reach.store(place, _combined(reach, leaf, reduce_lanes(code, leaf.accumulate, new), reach.load(place)))
+    reach.store(place, _combined(reach, leaf, reduce_lanes(code, leaf.accumulate, new, dtype), reach.load(place)))
 
 
 def _operand_lanes(reach: Reach, leaf: Leaf, value: Input, depth: int, mask: SSAValue | None) -> SSAValue:
@@ -152,7 +145,7 @@ def _index_lanes(reach: Reach, expression: Expr, dtype: str, depth: int) -> SSAV
     if shape.uniform:
         return splat(code, _index_value(reach, base, dtype), extent)
     low, high = expression.bounds(code.extents)
-    width = 32 if -_I31 <= low and high < _I31 else 64
+    width = 32 if low >= -_I31 and high < _I31 else 64
     if width == 32:
         base = code.emit(llvm.TruncOp(base, value_type("i32")))
     numbers = code.emit(llvm.AddOp(splat(code, base, extent), code.vector_constant(shape.offsets, width)))
@@ -185,4 +178,3 @@ def _compared(reach: Reach, base: Expr, offsets: tuple[int, ...]) -> tuple[SSAVa
     if width == 32:
         value = code.emit(llvm.TruncOp(value, value_type("i32")))
     return splat(code, value, len(offsets)), code.vector_constant([-o for o in offsets], width)
-
