@@ -46,10 +46,12 @@ class Trace:
 
     @staticmethod
     def parse(text: str, source: str = "<trace>") -> Trace:
-        """Read the text form. Lines may also be bare moves; `#` starts a comment. Raises IllegalMove with the line."""
+        """Read the text form. Lines may also be bare moves; lines that start with `#` are comments. Raises IllegalMove with the line."""
         trace = Trace()
         for number, line in enumerate(text.splitlines(), 1):
-            body, _, target = line.partition("#")[0].partition(";") if line.startswith("#") else line.partition(";")
+            if line.lstrip().startswith("#"):
+                continue
+            body, _, target = line.partition(";")
             body = body.strip()
             match body.split(maxsplit=1):
                 case []:
