@@ -2,16 +2,17 @@
 
 An *element* is an array and an index: what the program means. A *cell* is a place in memory: what the program uses.
 They differ only in reused dimensions (the paper's `:N`): such a dimension takes one slot, or one slot per concurrent
-iteration where a concurrent scope (`p g b w v`) indexes it. So the slot of an access is its index expression with the
-variables of all non-concurrent scopes set to zero. A dimension indexed by a threaded scope (`p g b w`) makes the
-buffer *private*: each iteration of that scope has its own copy, which lives on the stack of the thread.
+iteration where a concurrent scope (`p g b w v`) indexes it. A dimension indexed by a threaded scope (`p g b w`) makes
+the buffer *private*: each iteration of that scope has its own copy, which lives on the stack of the thread. Within a
+copy the slot of an access is its index expression with the variables of all scopes but vector scopes set to zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
-from pdojo.dialect.affine import Expr, const
+from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
 
 
@@ -33,15 +34,46 @@ def _restrict(index: Expr, chain: Sequence[Scope], kept: Sequence[bool]) -> Expr
     return index.substitute(zeros, [s.extent for s in chain]) if zeros else index
 
 
-def cell_index(access: Access, chain: Sequence[Scope], reuse: Sequence[bool] | None = None) -> tuple[Expr, ...]:
-    """The cell of an access: its index with reused dimensions replaced by their slots.
+def cell_index(access: Access, chain: Sequence[Scope]) -> tuple[Expr, ...]:
+    """The slots of an access: its index with reused dimensions replaced by their slots.
 
-    `reuse` are the flags of the buffer, where they are not those it has.
+    Two accesses of one thread may have different slots of this kind and the same memory; `cell_of` tells these apart.
     """
-    flags = access.array.buffer.reuse if reuse is None else reuse
-    if not any(flags):
+    reuse = access.array.buffer.reuse
+    if not any(reuse):
         return access.index
-    return tuple(slot_index(e, chain) if r else e for e, r in zip(access.index, flags, strict=True))
+    return tuple(slot_index(e, chain) if r else e for e, r in zip(access.index, reuse, strict=True))
+
+
+Placed: TypeAlias = tuple[Access, Sequence[Scope]]
+"""An access and the scopes around it, under the mappings that are asked about."""
+
+
+def copy_depths(accesses: Iterable[Placed], reuse: Sequence[bool]) -> tuple[int, ...]:
+    """Depths of the threaded scopes of which each iteration has its own copy of a buffer, if all share one: ().
+
+    `accesses` are all accesses to the buffer. The copies belong to the innermost threaded scope that indexes a reused
+    dimension, and so to the threaded scopes around it too.
+    """
+    owner: tuple[Scope, ...] = ()
+    for access, chain in accesses:
+        for expression, reused in zip(access.index, reuse, strict=True):
+            for depth in expression.variables() if reused else ():
+                if depth >= len(owner) and chain[depth].mapping.is_threaded:
+                    owner = tuple(chain[: depth + 1])
+    return tuple(s.depth for s in owner if s.mapping.is_threaded)
+
+
+def cell_of(access: Access, chain: Sequence[Scope], reuse: Sequence[bool], copies: Sequence[int]) -> tuple[Expr, ...]:
+    """Where in memory an access goes: its index within a copy of the buffer, and the copy's iterations.
+
+    Equal places are the same memory. `copies` are the depths that `copy_depths` gives; -1 stands for no copy.
+    """
+    if not any(reuse):
+        return access.index
+    within = (lane_index(e, chain) if r else e for e, r in zip(access.index, reuse, strict=True))
+    inside = (var(d) if d < len(chain) and chain[d].mapping.is_threaded else const(-1) for d in copies)
+    return (*within, *inside)
 
 
 def physical_index(access: Access, chain: Sequence[Scope]) -> tuple[Expr, ...]:

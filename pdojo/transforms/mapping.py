@@ -134,7 +134,7 @@ class Parallelize(MapScope):
                 if inner.mapping.is_threaded:
                     return Reason(f"{describe_scope(inner)} inside is parallel already")
         relation = (*same_iteration(site), BEFORE)
-        touches = program.remapped({site: Mapping.PARALLEL})
+        touches = program.touches_if({site: Mapping.PARALLEL})
         race = program.conflict(site.leaves, site.leaves, relation, racing=True, touches=touches)
         if race is not None:
             summed = race.first is race.second and race.first.accumulate is not None and race.first_writes
@@ -191,7 +191,7 @@ class Vectorize(MapScope):
         if leaf.accumulate is None and not any(e.uses(site.depth) for e in leaf.output.index):
             return Reason(f"all lanes would write {describe_access(leaf.output)}")
         # Lanes read before any of them writes, so only a write of an earlier lane that a later one reads is lost.
-        touches = program.remapped({site: Mapping.VECTOR})
+        touches = program.touches_if({site: Mapping.VECTOR})
         writes = {leaf: tuple(t for t in touches[leaf] if t.writes)}
         reads = {leaf: tuple(t for t in touches[leaf] if not t.writes)}
         relation = (*same_iteration(site), BEFORE)

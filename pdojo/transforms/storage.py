@@ -122,7 +122,7 @@ class MaterializeDims(Transformation[Dimension]):
         flags = _with(buffer.reuse, site.index, value=False)
         if (violation := program.storage_violation(site.array.name, flags)) is not None:
             return Reason(violation.reason, violation.detail)
-        race = find_race(program, program.reflagged(buffer, flags), {buffer})
+        race = find_race(program, program.touches_if(reuse={buffer: flags}), {buffer})
         if race is not None:
             return Reason(
                 f"iterations of {describe_scope(race.scope)} share elements, each in its own copy", str(race.conflict)

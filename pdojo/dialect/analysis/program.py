@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingABC
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation, Witness
-from pdojo.dialect.analysis.storage_check import StorageChecks, Violation, uses_of
+from pdojo.dialect.analysis.storage_check import StorageChecks, Violation, remapped_chain, uses_of
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope, nest_of
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.storage import cell_index
+from pdojo.dialect.storage import accesses_of, cell_of, copy_depths
 from pdojo.dialect.verify import describe_access
 
 
@@ -92,28 +92,34 @@ class Program:
 
     @cached_property
     def touches(self) -> dict[Leaf, tuple[Touch, ...]]:
-        """The accesses of every statement under the mappings of the kernel."""
-        return {leaf: touches_of(leaf) for leaf in self.nest.leaves}
+        """The accesses of every statement under the mappings and reuse flags of the kernel."""
+        return self.touches_if()
 
-    @cached_property
-    def elements(self) -> dict[Leaf, tuple[Touch, ...]]:
-        """The accesses of every statement as if no dimension were reused: two conflict where values can flow."""
-        return {leaf: tuple(replace(t, cell=t.access.index) for t in touched) for leaf, touched in self.touches.items()}
+    def touches_if(
+        self,
+        mappings: MappingABC[Scope, Mapping] | None = None,
+        reuse: MappingABC[Buffer, Sequence[bool]] | None = None,
+    ) -> dict[Leaf, tuple[Touch, ...]]:
+        """The accesses as they would be if some scopes had other mappings, or some buffers other reuse flags."""
+        chains = {leaf: remapped_chain(leaf, mappings) for leaf in self.nest.leaves}
+        flags = {buffer: buffer.reuse for buffer in self.nest.buffers} | dict(reuse or {})
+        copies = {
+            buffer: copy_depths([(a, chains[leaf]) for leaf, a in accesses_of(self.nest, buffer)], reused)
+            for buffer, reused in flags.items()
+            if any(reused)
+        }
 
-    def remapped(self, mappings: MappingABC[Scope, Mapping]) -> dict[Leaf, tuple[Touch, ...]]:
-        """The accesses as they would be if some scopes had other mappings (private cells differ)."""
-        inside = {leaf for scope in mappings for leaf in scope.leaves}
-        return {leaf: touches_of(leaf, mappings) if leaf in inside else t for leaf, t in self.touches.items()}
+        def touch(leaf: Leaf, access: Access, domain: Domain) -> Touch:
+            buffer = access.array.buffer
+            cell = cell_of(access, chains[leaf], flags[buffer], copies.get(buffer, ()))
+            writes = access is leaf.output
+            return Touch(leaf, access, not writes or leaf.accumulate is not None, writes, domain, cell)
 
-    def reflagged(self, buffer: Buffer, flags: Sequence[bool]) -> dict[Leaf, tuple[Touch, ...]]:
-        """The accesses as they would be if a buffer had other reuse flags."""
-
-        def moved(touch: Touch) -> Touch:
-            if touch.access.array.buffer is not buffer:
-                return touch
-            return replace(touch, cell=cell_index(touch.access, touch.leaf.chain, flags))
-
-        return {leaf: tuple(moved(t) for t in touched) for leaf, touched in self.touches.items()}
+        return {
+            leaf: tuple(touch(leaf, a, domain) for a in leaf.accesses)
+            for leaf in self.nest.leaves
+            for domain in (Domain(leaf.extents, leaf.guards),)
+        }
 
     def permits(self, numerics: Numerics) -> bool:
         """Whether moves of this numerics class may be used on the kernel."""
@@ -202,17 +208,3 @@ def _pairs(
             for other in others.get(id(touch.access.array.buffer), ()):
                 if touch.writes or other.writes:
                     yield touch, other
-
-
-def touches_of(leaf: Leaf, mappings: MappingABC[Scope, Mapping] | None = None) -> tuple[Touch, ...]:
-    """The accesses of a statement; `mappings` overrides those of some scopes."""
-    chain = leaf.chain
-    if mappings:
-        chain = tuple(replace(s, mapping=mappings[s]) if s in mappings else s for s in chain)
-    domain = Domain(leaf.extents, leaf.guards)
-    result: list[Touch] = []
-    for access in leaf.accesses:
-        writes = access is leaf.output
-        reads = not writes or leaf.accumulate is not None
-        result.append(Touch(leaf, access, reads, writes, domain, cell_index(access, chain)))
-    return tuple(result)

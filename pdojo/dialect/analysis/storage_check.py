@@ -18,7 +18,7 @@ from pdojo.dialect.analysis.coverage import common_depth, covers
 from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Access, Leaf, Nest, Scope
-from pdojo.dialect.storage import slot_index
+from pdojo.dialect.storage import accesses_of, cell_of, copy_depths
 from pdojo.dialect.verify import describe_access, node_path
 
 if TYPE_CHECKING:
@@ -89,17 +89,18 @@ def uses_of(
     nest: Nest, name: str, reuse: Sequence[bool], mappings: MappingABC[Scope, Mapping] | None = None
 ) -> list[Use]:
     """All accesses to the buffer of array `name`, as if its dimensions were reused as said and some scopes remapped."""
-    buffer = nest.arrays[name].buffer
-    result: list[Use] = []
-    for leaf in nest.leaves:
-        chain = leaf.chain
-        if mappings:
-            chain = tuple(replace(s, mapping=mappings[s]) if s in mappings else s for s in chain)
-        for access in leaf.accesses:
-            if access.array.buffer is buffer:
-                cell = tuple(slot_index(e, chain) if r else e for e, r in zip(access.index, reuse, strict=True))
-                result.append(Use(leaf, access, chain, cell))
-    return result
+    placed = [
+        (leaf, access, remapped_chain(leaf, mappings)) for leaf, access in accesses_of(nest, nest.arrays[name].buffer)
+    ]
+    copies = copy_depths([(access, chain) for _, access, chain in placed], reuse)
+    return [Use(leaf, access, chain, cell_of(access, chain, reuse, copies)) for leaf, access, chain in placed]
+
+
+def remapped_chain(leaf: Leaf, mappings: MappingABC[Scope, Mapping] | None) -> tuple[Scope, ...]:
+    """The scopes around a statement, some with other mappings."""
+    if not mappings:
+        return leaf.chain
+    return tuple(replace(s, mapping=mappings[s]) if s in mappings else s for s in leaf.chain)
 
 
 def owner_depth(uses: Sequence[Use], reuse: Sequence[bool]) -> int | None:
@@ -225,6 +226,7 @@ def _computed_flow(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]
 
 
 def _relations(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> tuple[str, str, str]:
+    """Reads, writes and schedule of all instances, in isl's syntax."""
     reads: list[str] = []
     writes: list[str] = []
     schedule: list[str] = []
@@ -239,7 +241,11 @@ def _relations(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) ->
                 relation.append(f"{kind}{number}[{instance}] -> P[{cell}] : {domain}")
                 time = ", ".join(_time(use.leaf, names, step, length))
                 schedule.append(f"{kind}{number}[{instance}] -> [{time}] : {domain}")
-    return tuple(f"{{ {'; '.join(r)} }}" for r in (reads, writes, schedule))  # pyright: ignore[reportReturnType]
+    return _union(reads), _union(writes), _union(schedule)
+
+
+def _union(relations: Sequence[str]) -> str:
+    return f"{{ {'; '.join(relations)} }}"
 
 
 def _time(leaf: Leaf, names: Sequence[str], step: int, length: int) -> list[str]:
