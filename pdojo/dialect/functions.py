@@ -36,12 +36,12 @@ DTYPES: dict[str, ElementType] = {
 }
 """Element types by name."""
 
-_NAMES = {t: n for n, t in DTYPES.items()}
+_NAMES: dict[Attribute, str] = {t: n for n, t in DTYPES.items()}
 
 
 def dtype_name(element: Attribute) -> str:
     """`f32` for the xDSL type `f32`; raises KeyError for types that are no element type of pdojo."""
-    return _NAMES[element]  # pyright: ignore[reportArgumentType]
+    return _NAMES[element]
 
 
 def is_element_type(element: Attribute) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import cast
 
 from pdojo.dialect.functions import DTYPES, byte_width
 from pdojo.errors import UsageError
@@ -89,7 +90,8 @@ def host() -> Machine:
 
     import llvmlite.binding as llvm
 
-    features = {name for name, present in llvm.get_host_cpu_features().items() if present}
+    detected = cast("Mapping[str, bool]", llvm.get_host_cpu_features())
+    features = {name for name, present in detected.items() if present}
     base = MACHINES["x86-64-avx512" if "avx512f" in features else "x86-64-avx2"]
     if not features & {"avx2", "avx512f"}:
         base = replace(base, vector_bytes=(16,), vector_registers=16, gather=False)

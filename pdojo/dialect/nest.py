@@ -6,18 +6,19 @@ scope, so that index expressions (`pdojo.dialect.affine`) of two nodes that shar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
-from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, FloatAttr, IntegerAttr, MemRefType, StringAttr
+from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pdojo.dialect.affine import Expr, from_affine, var
 from pdojo.dialect.attributes import IndexValueAttr, Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width, dtype_name
+from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_memref
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.syntax import names_of
 
@@ -286,7 +287,7 @@ class _Builder:
 
     def _children(
         self,
-        ops: Iterator[Operation] | Sequence[Operation],
+        ops: Iterable[Operation],
         parent: Scope | None,
         depths: MappingABC[SSAValue, int],
         extents: tuple[int, ...],
@@ -359,13 +360,13 @@ class _Builder:
 
 
 def _constant(value: Attribute) -> Constant:
-    assert isinstance(value, IntegerAttr | FloatAttr)
-    return Constant(value.value.data, dtype_name(cast(Attribute, value.type)))
+    assert is_integer_constant(value) or is_float_constant(value)
+    return Constant(value.value.data, dtype_name(value.type))
 
 
 def element_and_shape(value: SSAValue) -> tuple[str, tuple[int, ...]]:
     """Element type by name, and extents, of a memref value."""
-    assert isinstance(value.type, MemRefType)
+    assert is_memref(value.type)
     return dtype_name(value.type.element_type), tuple(value.type.get_shape())
 
 

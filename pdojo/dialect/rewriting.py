@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    AnyFloat,
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+)
 from xdsl.ir import Attribute, Operation
 from xdsl.ir.affine import AffineMap
 from xdsl.pattern_rewriter import PatternRewriter
@@ -12,17 +20,17 @@ from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import Expr, to_affine, var
 from pdojo.dialect.attributes import IndexValueAttr
-from pdojo.dialect.functions import DTYPES, is_float
+from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.nest import Access, Array, Constant, Index, Input, Leaf, Node
 from pdojo.dialect.ops import OpOp, ScopeOp, guard_attr
 
 
-def constant_attr(constant: Constant) -> IntegerAttr | FloatAttr:
+def constant_attr(constant: Constant) -> IntegerAttr[IntegerType] | FloatAttr[AnyFloat]:
     """The attribute of a typed constant."""
     element = DTYPES[constant.dtype]
-    if is_float(constant.dtype):
-        return FloatAttr(float(constant.value), element)  # pyright: ignore[reportArgumentType, reportCallIssue]
-    return IntegerAttr(int(constant.value), element, truncate_bits=True)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    if isinstance(element, IntegerType):
+        return IntegerAttr(int(constant.value), element, truncate_bits=True)
+    return FloatAttr(float(constant.value), element)
 
 
 def build_op(
@@ -41,7 +49,7 @@ def build_op(
     for value in inputs:
         expressions += value.index if isinstance(value, Access) else ()
         expressions += [value.expression] if isinstance(value, Index) else []
-    used = sorted(set().union(*(e.variables() for e in expressions)))
+    used = sorted({depth for e in expressions for depth in e.variables()})
     dims = {depth: position for position, depth in enumerate(used)}
 
     def index_map(index: Sequence[Expr]) -> AffineMap:
@@ -104,7 +112,7 @@ def set_guard(op: ScopeOp, guard: Sequence[Expr], chain: Sequence[ScopeOp], rewr
     extents = [scope.count for scope in chain]
     plain = {g.substitute({}, extents) for g in guard}
     guard = sorted((g for g in plain if g.bounds(extents)[0] < 0), key=lambda g: g.key)
-    used = sorted(set().union(*(e.variables() for e in guard)) - {own}) if guard else []
+    used = sorted({depth for g in guard for depth in g.variables()} - {own})
     dims = {depth: position for position, depth in enumerate(used)} | {own: len(used)}
     op.operands = [chain[depth].iv for depth in used]
     attribute = guard_attr([to_affine(e, dims) for e in guard], len(used))

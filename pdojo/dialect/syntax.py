@@ -12,6 +12,8 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstan
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
+from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_integer_type
+
 
 @dataclass
 class IndexNames:
@@ -161,7 +163,7 @@ def parse_list(parser: Parser, element: Callable[[], AffineExpr]) -> tuple[Affin
     return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, element))
 
 
-def parse_constant(parser: Parser, word: str | None) -> IntegerAttr | FloatAttr | None:
+def parse_constant(parser: Parser, word: str | None) -> IntegerAttr[IntegerType] | FloatAttr[AnyFloat] | None:
     """Parse a typed constant `1.5 : f32`, `-inf : f32`, `nan : f32`, `3 : i32`, if there is one.
 
     `word` is a leading `inf`, `nan`, `true` or `false` that was read already.
@@ -181,7 +183,7 @@ def parse_constant(parser: Parser, word: str | None) -> IntegerAttr | FloatAttr 
     parser.parse_punctuation(":")
     element = parser.parse_type()
     number = -number if negative else number
-    if isinstance(element, IntegerType) and isinstance(number, int):
+    if is_integer_type(element) and isinstance(number, int):
         return IntegerAttr(number, element, truncate_bits=True)
     if isinstance(element, AnyFloat):
         return FloatAttr(float(number), element)
@@ -190,19 +192,18 @@ def parse_constant(parser: Parser, word: str | None) -> IntegerAttr | FloatAttr 
 
 def print_constant(printer: Printer, constant: Attribute) -> None:
     """Print a typed constant so that `parse_constant` reads it back."""
-    if isinstance(constant, FloatAttr) and not math.isfinite(constant.value.data):
+    if is_float_constant(constant) and not math.isfinite(constant.value.data):
         text = "nan" if math.isnan(constant.value.data) else "inf" if constant.value.data > 0 else "-inf"
         printer.print_string(f"{text} : ")
         printer.print_attribute(constant.type)
         return
-    if isinstance(constant, IntegerAttr):
+    if is_integer_constant(constant):
         printer.print_string(f"{constant.value.data} : ")
         printer.print_attribute(constant.type)
         return
     printer.print_attribute(constant)
 
 
-def names_of(attribute: Attribute) -> tuple[str, ...]:
+def names_of(attribute: ArrayAttr[StringAttr]) -> tuple[str, ...]:
     """The strings of an array of string attributes."""
-    assert isinstance(attribute, ArrayAttr)
-    return tuple(a.data for a in attribute.data if isinstance(a, StringAttr))
+    return tuple(a.data for a in attribute.data)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NoReturn
 
-from xdsl.dialects.builtin import AffineMapAttr, IndexType, MemRefType
+from xdsl.dialects.builtin import AffineMapAttr, IndexType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import IndexValueAttr, Intent, Mapping
 from pdojo.dialect.functions import accumulates, check_types, is_element_type
+from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope, nest_of
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.syntax import names_of
@@ -69,7 +70,7 @@ def _verify_unique(kernel: KernelOp, interface: Iterable[str]) -> None:
 
 
 def _verify_array_type(operation: Operation, name: str, array: SSAValue) -> None:
-    if not isinstance(array.type, MemRefType):
+    if not is_memref(array.type):
         _fail(operation, f"array '{name}' must be a memref, not {array.type}")
     if not is_element_type(array.type.element_type):
         _fail(
@@ -147,7 +148,7 @@ def _verify_maps(op: OpOp) -> None:
         if index_map.data.num_dims != len(op.ivs) or index_map.data.num_symbols:
             _fail(op, f"{index_map} must have one dimension per induction variable of the op and no symbols")
     for array, index_map in zip(arrays, maps, strict=True):
-        assert isinstance(array.type, MemRefType)
+        assert is_memref(array.type)
         rank = len(array.type.get_shape())
         if len(index_map.data.results) != rank:
             _fail(op, f"access has {len(index_map.data.results)} indices for an array of {rank} dimensions")

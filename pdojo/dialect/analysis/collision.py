@@ -146,7 +146,8 @@ def _digits(first: Expr, second: Expr, query: Query, forced: set[int]) -> set[in
                 _add_interval(free, query.first.extents[atom] - 1, a - b)
         elif a == b:
             span = query.first.extents[atom] - 1, query.second.extents[atom] - 1
-            free.append((abs(a), atom, *sorted((-a * span[1], a * span[0]))))
+            ends = -a * span[1], a * span[0]
+            free.append((abs(a), atom, min(ends), max(ends)))
         else:
             _add_interval(free, query.first.extents[atom] - 1 if a else 0, a)
             _add_interval(free, query.second.extents[atom] - 1 if b else 0, -b)
@@ -166,7 +167,7 @@ def _digits(first: Expr, second: Expr, query: Query, forced: set[int]) -> set[in
 
 def _add_interval(free: list[tuple[int, int, int, int]], last: int, factor: int) -> None:
     if factor and last:
-        free.append((abs(factor), -1, *sorted((0, factor * last))))
+        free.append((abs(factor), -1, min(0, factor * last), max(0, factor * last)))
 
 
 def _add_enclosure(free: list[tuple[int, int, int, int]], bounds: tuple[int, int], divisor: int, factor: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Atom, Expr
 from pdojo.dialect.nest import Access, Leaf, Scope
 
 
@@ -18,7 +18,7 @@ def common_depth(leaves: Sequence[Leaf]) -> int:
 
 
 def covers(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
-    """Whether the write, earlier in text, writes every element that the read reads in an iteration of the common scopes.
+    """Whether a write, earlier in text, writes every element that a read reads in an iteration of the common scopes.
 
     Sound, not complete: per dimension, the parts over the inner variables must be the same digits of equal scopes, or
     the write's must run through an interval that holds the read's.
@@ -57,8 +57,8 @@ def _dimension_covers(mine: Expr, other: Expr, writer: Leaf, reader: Leaf, depth
 
 def _split(expression: Expr, depth: int) -> tuple[Expr | None, Expr]:
     """The terms over the common scopes, and the others with the constant; None if a division mixes them."""
-    outer: list[tuple[object, int]] = []
-    inner: list[tuple[object, int]] = []
+    outer: list[tuple[Atom, int]] = []
+    inner: list[tuple[Atom, int]] = []
     for atom, coefficient in expression.terms:
         variables = {atom} if isinstance(atom, int) else atom.numerator.variables()
         if all(v < depth for v in variables):
@@ -67,7 +67,7 @@ def _split(expression: Expr, depth: int) -> tuple[Expr | None, Expr]:
             inner.append((atom, coefficient))
         else:
             return None, expression
-    return Expr(0, tuple(outer)), Expr(expression.constant, tuple(inner))  # pyright: ignore[reportArgumentType]
+    return Expr(0, tuple(outer)), Expr(expression.constant, tuple(inner))
 
 
 def _interval(expression: Expr, extents: Sequence[int]) -> tuple[int, int] | None:

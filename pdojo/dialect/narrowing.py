@@ -1,0 +1,28 @@
+"""Type guards for xDSL's generic attributes, whose parameters `isinstance` leaves unknown."""
+
+from __future__ import annotations
+
+from typing import TypeGuard
+
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType
+from xdsl.ir import Attribute
+
+
+def is_memref(type: Attribute) -> TypeGuard[MemRefType[Attribute]]:
+    """Whether a value of this type is an array."""
+    return isinstance(type, MemRefType)
+
+
+def is_integer_type(type: Attribute) -> TypeGuard[IntegerType]:
+    """Whether this is an integer type, of any width."""
+    return isinstance(type, IntegerType)
+
+
+def is_integer_constant(constant: Attribute) -> TypeGuard[IntegerAttr[IntegerType | IndexType]]:
+    """Whether this is a typed integer constant."""
+    return isinstance(constant, IntegerAttr)
+
+
+def is_float_constant(constant: Attribute) -> TypeGuard[FloatAttr[AnyFloat]]:
+    """Whether this is a typed floating-point constant."""
+    return isinstance(constant, FloatAttr)

@@ -1,0 +1,29 @@
+"""The operations of the pdojo dialect: kernel, buffer, scope, op and call."""
+
+from xdsl.ir import Dialect
+
+from pdojo.dialect.attributes import IndexValueAttr, IntentAttr, MappingAttr, MemoryAttr, NumericsAttr
+from pdojo.dialect.ops.call import CallOp
+from pdojo.dialect.ops.kernel import DEFAULT_NUMERICS, BufferOp, KernelOp, reuse_attr
+from pdojo.dialect.ops.scope import ScopeOp, guard_attr
+from pdojo.dialect.ops.statement import OpOp, hints_attr
+
+PDOJO = Dialect(
+    "pdojo",
+    [KernelOp, BufferOp, ScopeOp, OpOp, CallOp],
+    [MappingAttr, MemoryAttr, IntentAttr, NumericsAttr, IndexValueAttr],
+)
+"""The dialect, as registered with xDSL."""
+
+__all__ = [
+    "DEFAULT_NUMERICS",
+    "PDOJO",
+    "BufferOp",
+    "CallOp",
+    "KernelOp",
+    "OpOp",
+    "ScopeOp",
+    "guard_attr",
+    "hints_attr",
+    "reuse_attr",
+]

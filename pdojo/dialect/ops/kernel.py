@@ -1,0 +1,245 @@
+"""Kernels and their buffers: what is computed on which memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    SymbolNameConstraint,
+    i64,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Region
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    HasParent,
+    IsolatedFromAbove,
+    MemoryAllocEffect,
+    NoTerminator,
+    RecursiveMemoryEffect,
+    SymbolOpInterface,
+)
+
+from pdojo.dialect.attributes import (
+    Intent,
+    IntentAttr,
+    Memory,
+    MemoryAttr,
+    Numerics,
+    NumericsAttr,
+)
+from pdojo.dialect.narrowing import is_memref
+from pdojo.dialect.syntax import (
+    names_of,
+)
+
+DEFAULT_NUMERICS = (Numerics.REASSOCIATES, Numerics.CONTRACTS)
+"""What a kernel permits when it says nothing: accumulations are unordered by definition (docs/numerics.md)."""
+
+
+@irdl_op_definition
+class KernelOp(IRDLOperation):
+    """A numerical kernel: interface arrays as arguments, buffers, and a sequence of scopes and ops."""
+
+    name = "pdojo.kernel"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    """The kernel's symbol."""
+    arg_names = prop_def(ArrayAttr[StringAttr])
+    """Names of the interface arrays, one per argument."""
+    arg_intents = prop_def(ArrayAttr[IntentAttr])
+    """Whether each argument is read (in), read and written (inout) or only written (out)."""
+    arg_alignments = opt_prop_def(ArrayAttr[IntegerAttr])
+    """Alignment in bytes that callers guarantee for each argument; the element size where absent."""
+    numerics = opt_prop_def(ArrayAttr[NumericsAttr])
+    """Numerics classes that moves may use; `DEFAULT_NUMERICS` where absent."""
+    machine = opt_prop_def(StringAttr)
+    """Name of the machine description that the kernel is mapped for."""
+    body = region_def("single_block")
+    """Buffers first, then scopes and ops in order of execution."""
+
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface(), NoTerminator(), RecursiveMemoryEffect())
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[tuple[str, Intent, Attribute]],
+        body: Region | None = None,
+        numerics: Sequence[Numerics] | None = None,
+        machine: str | None = None,
+        alignments: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(name),
+                "arg_names": ArrayAttr(StringAttr(n) for n, _, _ in arguments),
+                "arg_intents": ArrayAttr(IntentAttr(i) for _, i, _ in arguments),
+                "arg_alignments": None if alignments is None else ArrayAttr(IntegerAttr(a, i64) for a in alignments),
+                "numerics": None if numerics is None else ArrayAttr(NumericsAttr(n) for n in numerics),
+                "machine": None if machine is None else StringAttr(machine),
+            },
+            regions=[body or Region(Block(arg_types=[t for _, _, t in arguments]))],
+        )
+        if body is None:
+            for argument, (argument_name, _, _) in zip(self.body.block.args, arguments, strict=True):
+                argument.name_hint = argument_name
+
+    @property
+    def permitted(self) -> tuple[Numerics, ...]:
+        """The numerics classes that moves may use on this kernel, besides exact ones."""
+        return DEFAULT_NUMERICS if self.numerics is None else tuple(a.data for a in self.numerics.data)
+
+    def buffers(self) -> Iterator[BufferOp]:
+        """The buffer declarations, in order."""
+        return (op for op in self.body.block.ops if isinstance(op, BufferOp))
+
+    def verify_(self) -> None:
+        """Check structure, names, types and bounds; see `pdojo.dialect.verify`."""
+        from pdojo.dialect.verify import verify_kernel
+
+        verify_kernel(self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> KernelOp:
+        """Parse `@name(in x %x : memref<..>, ...) attributes {...} { ... }`."""
+        name = parser.parse_symbol_name()
+        names: list[str] = []
+        intents: list[Intent] = []
+
+        def argument() -> Parser.Argument:
+            intents.append(parser.parse_str_enum(Intent))
+            names.append(parser.parse_identifier_or_str_literal("the name of the array"))
+            return parser.parse_argument()
+
+        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument)
+        attributes = parser.parse_optional_attr_dict_with_keyword(("sym_name", "arg_names", "arg_intents"))
+        region = parser.parse_region(arguments)
+        types = [a.type for a in arguments]
+        kernel = cls(name.data, list(zip(names, intents, types, strict=True)), region)
+        for key, value in attributes.data.items() if attributes else ():
+            target = kernel.properties if key in ("numerics", "machine", "arg_alignments") else kernel.attributes
+            target[key] = value
+        return kernel
+
+    def print(self, printer: Printer) -> None:
+        """Print the form that `parse` reads."""
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        names = names_of(self.arg_names)
+        rows = list(zip(self.arg_intents.data, names, self.body.block.args, strict=True))
+
+        def argument(row: tuple[IntentAttr, str, BlockArgument]) -> None:
+            printer.print_string(f"{row[0].data.value} {row[1]} ")
+            printer.print_block_argument(row[2])
+
+        with printer.in_parens():
+            printer.print_list(rows, argument)
+        facts = {k: v for k, v in self.properties.items() if k in ("numerics", "machine", "arg_alignments")}
+        facts.update(self.attributes)
+        if facts:
+            printer.print_string(" attributes")
+            printer.print_attr_dict(facts)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+
+@irdl_op_definition
+class BufferOp(IRDLOperation):
+    """One memory buffer and the arrays that live in it, one result per array; dimensions are in row-major order."""
+
+    name = "pdojo.buffer"
+
+    array_names = prop_def(ArrayAttr[StringAttr])
+    """Names of the arrays, unique in the kernel."""
+    reuse = opt_prop_def(ArrayAttr[BoolAttr])
+    """Per dimension, whether it takes one slot only (the paper's `:N`); absent where no dimension does."""
+    memory = prop_def(MemoryAttr)
+    """Where the buffer lives."""
+    arrays = var_result_def(MemRefType)
+    """The arrays, all of the buffer's logical extents and element type."""
+
+    traits = traits_def(HasParent(KernelOp), MemoryAllocEffect())
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        array_type: MemRefType[Attribute],
+        memory: Memory = Memory.HEAP,
+        reuse: Sequence[bool] | None = None,
+    ) -> None:
+        super().__init__(
+            properties={
+                "array_names": ArrayAttr(StringAttr(n) for n in names),
+                "reuse": reuse_attr(reuse),
+                "memory": MemoryAttr(memory),
+            },
+            result_types=[[array_type] * len(names)],
+        )
+        for result, name in zip(self.arrays, names, strict=True):
+            result.name_hint = name
+
+    @property
+    def array_type(self) -> MemRefType[Attribute]:
+        """The logical type of each array."""
+        first = self.arrays[0].type
+        assert is_memref(first)
+        return first
+
+    @property
+    def reuse_flags(self) -> tuple[bool, ...]:
+        """Per dimension, whether it is reused."""
+        if self.reuse is None:
+            return (False,) * len(self.array_type.get_shape())
+        return tuple(bool(flag) for flag in self.reuse.data)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> BufferOp:
+        """Parse `a, b : f32[24576:N, 512] heap`."""
+        names = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, lambda: parser.parse_identifier_or_str_literal("the name of an array")
+        )
+        parser.parse_punctuation(":")
+        element = parser.parse_type()
+        reuse: list[bool] = []
+
+        def extent() -> int:
+            value = parser.parse_integer(allow_boolean=False, allow_negative=False)
+            reuse.append(parser.parse_optional_punctuation(":") is not None)
+            if reuse[-1]:
+                parser.parse_characters("N")
+            return value
+
+        shape = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, extent)
+        memory = parser.parse_str_enum(Memory)
+        return cls(names, MemRefType(element, shape), memory, reuse)
+
+    def print(self, printer: Printer) -> None:
+        """Print the form that `parse` reads."""
+        printer.print_string(" ")
+        printer.print_list(names_of(self.array_names), printer.print_string)
+        printer.print_string(" : ")
+        printer.print_attribute(self.array_type.element_type)
+        extents = zip(self.array_type.get_shape(), self.reuse_flags, strict=True)
+        text = ", ".join(f"{n}:N" if reused else str(n) for n, reused in extents)
+        printer.print_string(f"[{text}] {self.memory.data.value}")
+
+
+def reuse_attr(reuse: Sequence[bool] | None) -> ArrayAttr[BoolAttr] | None:
+    """The property for per-dimension reuse flags; None where no dimension is reused."""
+    if reuse is None or not any(reuse):
+        return None
+    return ArrayAttr(BoolAttr.from_bool(flag) for flag in reuse)

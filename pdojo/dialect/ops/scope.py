@@ -1,0 +1,189 @@
+"""Iteration scopes and their guards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    AffineSetAttr,
+    IndexType,
+    IntegerAttr,
+    StringAttr,
+)
+from xdsl.ir import Block, BlockArgument, Region, SSAValue
+from xdsl.ir.affine import AffineConstraintExpr, AffineConstraintKind, AffineExpr, AffineSet
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    NoTerminator,
+    RecursiveMemoryEffect,
+)
+
+from pdojo.dialect.attributes import (
+    Mapping,
+    MappingAttr,
+)
+from pdojo.dialect.syntax import (
+    IndexNames,
+    parse_index_expression,
+    print_index_expression,
+)
+
+
+@irdl_op_definition
+class ScopeOp(IRDLOperation):
+    """A one-dimensional iteration scope of static extent; its children run in order for each iteration."""
+
+    name = "pdojo.scope"
+
+    guard_ivs = var_operand_def(IndexType)
+    """Induction variables of enclosing scopes that the guard uses: its dimensions, before the own variable."""
+    extent = prop_def(IntegerAttr)
+    """Number of iterations, at least 1."""
+    mapping = prop_def(MappingAttr)
+    """How the iterations are instantiated."""
+    guard = opt_prop_def(AffineSetAttr)
+    """Conjunction of `e >= 0`; an iteration runs only where all hold. The last dimension is the own variable."""
+    id = opt_prop_def(StringAttr)
+    """Stable identifier, kept by moves; not printed in the pretty form."""
+    body = region_def("single_block")
+    """The children; the block argument is the induction variable."""
+
+    traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
+
+    def __init__(
+        self,
+        extent: int,
+        body: Region | Block | None = None,
+        mapping: Mapping = Mapping.SEQUENTIAL,
+        guard: Sequence[AffineExpr] = (),
+        guard_ivs: Sequence[SSAValue] = (),
+        id: str | None = None,  # the IR's own word for it
+    ) -> None:
+        if not isinstance(body, Region):
+            body = Region(body or Block(arg_types=[IndexType()]))
+        super().__init__(
+            operands=[guard_ivs],
+            properties={
+                "extent": IntegerAttr(extent, IndexType()),
+                "mapping": MappingAttr(mapping),
+                "guard": guard_attr(guard, len(guard_ivs)),
+                "id": None if id is None else StringAttr(id),
+            },
+            regions=[body],
+        )
+
+    @property
+    def iv(self) -> BlockArgument:
+        """The induction variable."""
+        return self.body.block.args[0]
+
+    @property
+    def count(self) -> int:
+        """Number of iterations."""
+        return self.extent.value.data
+
+    @property
+    def guard_exprs(self) -> tuple[AffineExpr, ...]:
+        """The left sides of `e >= 0`, over `(*guard_ivs, iv)`."""
+        return () if self.guard is None else tuple(c.lhs for c in self.guard.data.constraints)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ScopeOp:
+        """Parse `%i = 512 : v where (%i < 500, ...) { ... }`."""
+        variable = parser.parse_argument(expect_type=False)
+        parser.parse_punctuation("=")
+        extent = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        mapping = Mapping.SEQUENTIAL
+        if parser.parse_optional_punctuation(":"):
+            mapping = parser.parse_str_enum(Mapping)
+        names = IndexNames(parser, own=variable.name.text[1:])
+        guard: list[AffineExpr] = []
+        if parser.parse_optional_keyword("where"):
+            parser.parse_comma_separated_list(
+                parser.Delimiter.PAREN, lambda: guard.extend(_parse_constraint(parser, names))
+            )
+        region = parser.parse_region([variable.resolve(IndexType())])
+        return cls(extent, region, mapping, [names.finish(g) for g in guard], names.operands)
+
+    def print(self, printer: Printer) -> None:
+        """Print the form that `parse` reads."""
+        printer.print_string(" ")
+        printer.print_ssa_value(self.iv)
+        printer.print_string(f" = {self.count}")
+        if self.mapping.data is not Mapping.SEQUENTIAL:
+            printer.print_string(f" : {self.mapping.data.value}")
+        if self.guard is not None:
+            printer.print_string(" where ")
+            dims = (*self.guard_ivs, self.iv)
+            with printer.in_parens():
+                printer.print_list(self.guard_exprs, lambda e: _print_constraint(printer, e, dims))
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+
+def guard_attr(guard: Sequence[AffineExpr], operands: int) -> AffineSetAttr | None:
+    """The guard property for left sides of `e >= 0` over `operands` outer variables and the own one."""
+    if not guard:
+        return None
+    zero = AffineExpr.constant(0)
+    constraints = tuple(AffineConstraintExpr(AffineConstraintKind.ge, e, zero, canonicalize=False) for e in guard)
+    return AffineSetAttr(AffineSet(operands + 1, 0, constraints))
+
+
+def _parse_constraint(parser: Parser, names: IndexNames) -> list[AffineExpr]:
+    """One comparison, as left sides of `e >= 0`."""
+    left = parse_index_expression(parser, names)
+    relation = _parse_relation(parser)
+    right = parse_index_expression(parser, names)
+    return {
+        "<": [right - left - 1],
+        "<=": [right - left],
+        ">": [left - right - 1],
+        ">=": [left - right],
+        "==": [left - right, right - left],
+    }[relation]
+
+
+def _parse_relation(parser: Parser) -> str:
+    equals = "=" if parser.parse_optional_punctuation("=") else ""
+    if equals:
+        parser.parse_punctuation("=", " in '=='")
+        return "=="
+    for sign in ("<", ">"):
+        if parser.parse_optional_punctuation(sign):
+            return sign + ("=" if parser.parse_optional_punctuation("=") else "")
+    parser.raise_error("expected one of < <= > >= ==")
+
+
+def _print_constraint(printer: Printer, expression: AffineExpr, dims: Sequence[SSAValue]) -> None:
+    """`c - e >= 0` is printed `e <= c`."""
+    from pdojo.dialect.affine import from_affine, to_affine, var
+
+    count = len(dims)
+    # Outermost variables first, so that the text depends on the program only and not on the order of the operands.
+    outermost = sorted(dims, key=_nesting)
+    # The extents are not needed: no division is simplified away by printing.
+    plain = from_affine(expression, [var(outermost.index(d)) for d in dims], [1 << 40] * count)
+    negative = all(c < 0 for _, c in plain.terms)
+    side = -(plain - plain.constant) if negative else plain - plain.constant
+    print_index_expression(printer, to_affine(side, {d: d for d in range(count)}), outermost)
+    printer.print_string(f" <= {plain.constant}" if negative else f" >= {-plain.constant}")
+
+
+def _nesting(variable: SSAValue) -> int:
+    """How many operations are around the body of the scope whose induction variable this is."""
+    depth = 0
+    around = variable.owner.parent_op() if isinstance(variable.owner, Block) else None
+    while around is not None:
+        depth, around = depth + 1, around.parent_op()
+    return depth
