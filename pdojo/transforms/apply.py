@@ -31,7 +31,7 @@ class Applied:
 def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
     """Apply a move to a copy of the program's kernel.
 
-    Raises LocationError for a location that is not one, IllegalMove for a move that is refused, with reason and witness.
+    Raises LocationError for a location that is not one, IllegalMove, with reason and witness, for a refused move.
     """
     wanted = instantiate(move)
     site = wanted.resolve(program, move.at)

@@ -15,7 +15,7 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, byte_width, identity_value
 from pdojo.dialect.nest import Access, Array, Buffer, Constant, Leaf, Node, Scope
-from pdojo.dialect.ops import BufferOp, ScopeOp
+from pdojo.dialect.ops import BufferOp, OpOp, ScopeOp
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards, substitute_input
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import index_bounds
@@ -423,7 +423,9 @@ def _previous(program: Program, site: Leaf) -> Node | None:
     return program.nest.siblings(site)[site.position - 1] if site.position else None
 
 
-def _fused(site: Leaf, product: Leaf, chain: tuple[ScopeOp, ...], hints: list, *, contracted: bool):
+def _fused(
+    site: Leaf, product: Leaf, chain: tuple[ScopeOp, ...], hints: list[DictionaryAttr], *, contracted: bool
+) -> OpOp:
     return build_op(
         (site.output.array, site.output.index),
         product.inputs,
@@ -494,7 +496,7 @@ class Expand(Transformation[Leaf]):
             return
         array, index = program.nest.arrays[self.into], self._index(site)
         hints = site.op.access_hints
-        empty = type(hints[0])({})
+        empty = DictionaryAttr({})
         product = build_op(
             (array, index),
             site.inputs,

@@ -18,11 +18,11 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.locations import find_array, find_dimension, find_node, location_of
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machine import Machine, machine
 from pdojo.dialect.nest import Array, Leaf, Scope
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.transforms.move import Move, Param
+from pdojo.transforms.move import Move
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,9 @@ class Dimension:
 
 Site: TypeAlias = Scope | Leaf | Array | Dimension
 """Where a transformation applies."""
+
+SiteKind: TypeAlias = type[Scope] | type[Leaf] | type[Array] | type[Dimension]
+"""A kind of site."""
 
 SiteT = TypeVar("SiteT", bound=Site)
 
@@ -70,8 +73,8 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     name: ClassVar[str]
     """The move's name."""
-    site: ClassVar[type[Scope | Leaf | Array | Dimension] | tuple[type[Scope], type[Leaf]]]
-    """What kind of place the location names."""
+    site: ClassVar[SiteKind | tuple[SiteKind, ...]]
+    """What kind of place the location names, or which kinds."""
     restoring: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
@@ -124,10 +127,13 @@ class Transformation(RewritePattern, Generic[SiteT]):
             if key not in known:
                 close = get_close_matches(key, known, 1)
                 hint = f"; did you mean '{close[0]}'?" if close else ""
-                raise IllegalMove(f"'{move}': '{cls.name}' has no parameter '{key}'{hint}; it has {_listed(known)}")
-            wanted = int if known[key].type == "int" else str
-            if not isinstance(value, wanted):
-                raise IllegalMove(f"'{move}': parameter '{key}' must be {_KIND[wanted]}, not '{value}'")
+                raise IllegalMove(
+                    f"'{move}': '{cls.name}' has no parameter '{key}'{hint}; it has {', '.join(known) or 'none'}"
+                )
+            numeric = known[key].type == "int"
+            if isinstance(value, int) is not numeric:
+                kind = "an integer" if numeric else "a word"
+                raise IllegalMove(f"'{move}': parameter '{key}' must be {kind}, not '{value}'")
         given = dict(move.params)
         for key, declared in known.items():
             if declared.default is MISSING and key not in given:
@@ -153,15 +159,9 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
 
 _EFFECT = {Numerics.REASSOCIATES: "reassociate a floating-point reduction", Numerics.CONTRACTS: "round once, not twice"}
-_KIND: dict[type[Param], str] = {int: "an integer", str: "a word"}
 
 
-def _listed(names: object) -> str:
-    text = ", ".join(names) if isinstance(names, dict) else ""
-    return text or "none"
-
-
-def machine_of(kernel: KernelOp):  # inferred: Machine
+def machine_of(kernel: KernelOp) -> Machine:
     """The machine that the kernel names, or the host."""
     return machine("host" if kernel.machine is None else kernel.machine.data)
 
@@ -188,7 +188,7 @@ def identify(site: Site) -> str:
             return f"%{site.id}"
 
 
-def _resolve(program: Program, wanted: object, at: str) -> Site:
+def _resolve(program: Program, wanted: SiteKind | tuple[SiteKind, ...], at: str) -> Site:
     if wanted is Array:
         return find_array(program.nest, at)
     if wanted is Dimension:
@@ -210,7 +210,7 @@ def _kernel_of(op: Operation) -> KernelOp | None:
     return parent
 
 
-def _sites_at(program: Program, wanted: object, op: Operation) -> Iterator[Site]:
+def _sites_at(program: Program, wanted: SiteKind | tuple[SiteKind, ...], op: Operation) -> Iterator[Site]:
     kinds = wanted if isinstance(wanted, tuple) else (wanted,)
     nest = program.nest
     if isinstance(op, BufferOp):
@@ -221,5 +221,5 @@ def _sites_at(program: Program, wanted: object, op: Operation) -> Iterator[Site]
             yield from (Dimension(array, d) for d in range(len(array.shape)))
         return
     for node in (*nest.scopes, *nest.leaves):
-        if node.op is op and isinstance(node, kinds):  # pyright: ignore[reportArgumentType]
+        if node.op is op and isinstance(node, kinds):
             yield node

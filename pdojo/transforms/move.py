@@ -64,10 +64,15 @@ def _parse_params(move: str, text: str) -> Iterator[tuple[str, Param]]:
         if match["key"] in seen:
             raise IllegalMove(f"'{move.strip()}': parameter '{match['key']}' is given twice")
         seen.add(match["key"])
-        word = match["word"]
-        number = word is not None and re.fullmatch(r"-?\d+", word) is not None
-        yield match["key"], int(word) if number else word if word is not None else match["text"]
+        yield match["key"], _value(match["word"], match["text"])
         position = match.end()
+
+
+def _value(word: str | None, text: str) -> Param:
+    """The value of a bare word, or of a quoted text where there is no word."""
+    if word is None:
+        return text
+    return int(word) if re.fullmatch(r"-?\d+", word) else word
 
 
 def parse_moves(text: str) -> list[Move]:

@@ -1,4 +1,4 @@
-"""Every transformation as an xDSL pass: `pdojo-tile-scope{at="t#1:0" size=16}`, or everywhere it is legal without `at`."""
+"""Every transformation as an xDSL pass: `pdojo-tile-scope{at="t#1:0" size=16}`; everywhere it is legal without `at`."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def pass_for(name: str) -> type[ModulePass]:
     for parameter in fields(wrapped):
         kind = int if parameter.type == "int" else str
         default = None if parameter.default is MISSING else parameter.default
-        options.append((parameter.name, kind | None if default is None else kind, field(default=default)))
-    made = make_dataclass(
+        option: Any = field(default=default)
+        options.append((parameter.name, kind | None if default is None else kind, option))
+    return make_dataclass(
         f"{wrapped.__name__}Pass",
         options,
         bases=(TransformationPass,),
         frozen=True,
         namespace={"name": f"pdojo-{name.replace('_', '-')}", "transformation": wrapped, "__doc__": wrapped.__doc__},
     )
-    return made

@@ -33,7 +33,8 @@ def callers_memory(array: Array) -> Reason | None:
     if array.intent is None:
         return None
     return Reason(
-        f"'{array.name}' is an interface array, its memory is the caller's; stage_in and stage_out make a copy to work on"
+        f"'{array.name}' is an interface array, its memory is the caller's; "
+        "stage_in and stage_out make a copy to work on"
     )
 
 

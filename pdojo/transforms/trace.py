@@ -40,13 +40,18 @@ class Trace:
     def dump(self) -> str:
         """The text form: one move a line, the resolved location behind `;` where it differs."""
         lines = [_HEADER, f"kernel {self.kernel}", f"machine {self.machine}"]
-        for step in self.steps:
-            lines.append(str(step.move) if step.move == step.resolved else f"{step.move}  ; {step.resolved.at}")
+        lines.extend(
+            str(step.move) if step.move == step.resolved else f"{step.move}  ; {step.resolved.at}"
+            for step in self.steps
+        )
         return "\n".join(lines) + "\n"
 
     @staticmethod
     def parse(text: str, source: str = "<trace>") -> Trace:
-        """Read the text form. Lines may also be bare moves; lines that start with `#` are comments. Raises IllegalMove with the line."""
+        """Read the text form. Raises IllegalMove with the line.
+
+        Lines may also be bare moves; lines that start with `#` are comments.
+        """
         trace = Trace()
         for number, line in enumerate(text.splitlines(), 1):
             if line.lstrip().startswith("#"):
