@@ -11,6 +11,7 @@ from pdojo_tools.shrink import lit_test, shrunk
 from pdojo_tools.sizes import with_random_sizes
 from pdojo_tools.walks import Counts, FailedWalk, Referee, play, walk
 
+from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
@@ -136,3 +137,15 @@ def test_regressions(name: str) -> None:
     for inverse in reversed(game.inverses):
         game.apply(inverse)
     assert print_notation(game.kernel) == before
+
+
+def test_flows_from_domains_with_divisions_are_found() -> None:
+    """A walk met this state; isl's dataflow analysis finds the initial values of the first row only."""
+    text = """kernel k(x) -> (c)
+x f32 [8, 3] heap
+c f32 [8, 5] heap
+
+64 where ({0}%8 <= 4) c[{0}//8,{0}%8] = 0
+8 5 2 2 where ({2}+{3}*2 < 3) c[{0},{1}] += x[{0},{2}+{3}*2]
+"""
+    validate(Game(parse_notation(text)[0], machine("toy")).program)
