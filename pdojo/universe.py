@@ -19,6 +19,12 @@ def _dialect() -> Dialect:
     return PDOJO
 
 
+def _llvm_dialect() -> Dialect:
+    from pdojo.backends.llvm.ops import LLVMX
+
+    return LLVMX
+
+
 def _convert_to_loops() -> type[ModulePass]:
     from pdojo.backends.loops.convert import ConvertPdojoToLoopsPass
 
@@ -56,7 +62,7 @@ def _notation() -> type[Target]:
 
 
 PDOJO_UNIVERSE = Universe(
-    all_dialects={"pdojo": _dialect},
+    all_dialects={"llvmx": _llvm_dialect, "pdojo": _dialect},
     all_passes={
         "convert-pdojo-to-llvm": _convert_to_llvm,
         "convert-pdojo-to-loops": _convert_to_loops,

@@ -48,7 +48,6 @@ class NestCode:
     reach: Reach
     parallel: ParallelRegion
     budget: Budget
-    inside_parallel: Scope | None = None
     _bounds: dict[Scope, LoopBounds] = field(default_factory=dict[Scope, LoopBounds])
 
     def nodes(self, nodes: Sequence[Node]) -> None:
@@ -94,11 +93,6 @@ class NestCode:
             case Mapping.SEQUENTIAL:
                 self._ranged(scope, bounds, lambda low, high: self._loop(scope, bounds, low, high))
             case Mapping.PARALLEL:
-                if self.inside_parallel is not None:
-                    raise LoweringError(
-                        f"{describe(scope)} lies inside {describe(self.inside_parallel)}: "
-                        f"one of them must be sequential"
-                    )
                 self._ranged(scope, bounds, lambda low, high: self.parallel(self, scope, low, high))
             case Mapping.VECTOR:
                 self._vector(scope)
@@ -150,9 +144,8 @@ class NestCode:
         code.extents.pop()
 
     def _vector(self, scope: Scope) -> None:
-        leaf = scope.children[0]
-        if len(scope.children) > 1 or not isinstance(leaf, Leaf):
-            raise LoweringError(f"{describe(scope)} is a vector, so it must hold exactly one statement; split it first")
+        (leaf,) = scope.children
+        assert isinstance(leaf, Leaf), "a vector scope wraps one statement; kernels are verified"
         if scope.extent > MAX_LANES:
             raise LoweringError(f"{describe(scope)} has more than {MAX_LANES} lanes; tile it to the vector length")
         self.budget.spend(leaf)

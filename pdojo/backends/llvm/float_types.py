@@ -63,7 +63,7 @@ def _from_bfloat(code: FunctionCode, value: SSAValue) -> SSAValue:
 
 
 def _to_bfloat(code: FunctionCode, value: SSAValue) -> SSAValue:
-    """An f32 as the bits of a bfloat16: its upper half, after adding half of the last place, less one if that is even."""
+    """An f32 as bits of a bfloat16: its upper half, after adding half of the last place, less one if that is even."""
     count = lanes(value)
     bits_type = with_lanes(IntegerType(32), count)
     bits = code.emit(llvm.BitcastOp(value, bits_type))

@@ -21,6 +21,7 @@ from pdojo.backends.llvm.ops import StoreFenceOp
 from pdojo.backends.llvm.placement import ALIGNMENT, Home, Placement, Plan, plan_memory
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.nest import Buffer, Index, Nest, Scope
+from pdojo.errors import LoweringError
 
 SHARED_BYTES, THREAD_BYTES = "pdojo.shared_bytes", "pdojo.thread_bytes"
 """Attributes of a kernel's function: bytes of workspace, and further bytes per thread."""
@@ -42,8 +43,11 @@ def lower_kernel(nest: Nest) -> tuple[list[llvm.FuncOp], bool]:
 
     Raises LoweringError for mappings and memories that a CPU lacks, and for what the hints and locations ask in vain.
     """
-    lowering = _KernelLowering(nest, plan_memory(nest))
-    own = lowering.lower()
+    try:
+        lowering = _KernelLowering(nest, plan_memory(nest))
+        own = lowering.lower()
+    except LoweringError as error:
+        raise LoweringError(f"kernel '{nest.name}': {error}") from None
     return [*lowering.threads, own], bool(lowering.threads)
 
 
@@ -152,7 +156,7 @@ class _KernelLowering:
             if self._owned(buffer, scope):
                 _frame(reach, buffer, placement)
         first, last = _share(code, low, high, thread, team)
-        inner = NestCode(reach, outer.parallel, self.budget, scope)
+        inner = NestCode(reach, outer.parallel, self.budget)
         inner.chunk(scope, first, last)
         return _finish(reach, "internal")
 

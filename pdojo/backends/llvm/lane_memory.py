@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from pdojo.backends.llvm.code import memory_type, suffix
 from pdojo.backends.llvm.memory import Place, Reach, annotate, from_memory, to_memory
-from pdojo.backends.llvm.ops import AddressesOp, ExtractElementOp
+from pdojo.backends.llvm.ops import AddressesOp, ExtractElementOp, SelectOp
 from pdojo.backends.llvm.vectors import index_lanes, reverse, splat
 from pdojo.backends.nest_walk import Lanes, lanes_of
 from pdojo.dialect.affine import Expr, const
@@ -78,6 +78,7 @@ def _load_contiguous(reach: Reach, place: Place, shape: Lanes, mask: SSAValue | 
     pointer = reach.pointer(place, start)
     kind = VectorType(memory_type(place.buffer.dtype), [len(shape.offsets)])
     backwards = shape.stride == -1 and len(shape.offsets) > 1
+    mask = reverse(code, mask) if mask is not None and backwards else mask
     if mask is None:
         size = len(shape.offsets) * byte_width(place.buffer.dtype)
         streams = place.streams and size >= NARROWEST_LOAD
@@ -85,13 +86,18 @@ def _load_contiguous(reach: Reach, place: Place, shape: Lanes, mask: SSAValue | 
             _check_streams(reach, place, start, len(shape.offsets))
         op = llvm.LoadOp(pointer, kind, alignment)
         annotate(op, place, nontemporal=streams)
+        value = code.emit(op)
     else:
         _refuse_streams(place, "it is masked by a guard")
-        mask = reverse(code, mask) if backwards else mask
         rest = code.zeros(place.buffer.dtype, len(shape.offsets))
-        op = llvm.CallIntrinsicOp(f"llvm.masked.load.{suffix(kind)}.p0", [pointer, mask, rest], [kind])
-        annotate(op, place, alignment=alignment)
-    value = code.emit(op)
+        if _is_whole(reach, place, start, len(shape.offsets)):
+            op = llvm.LoadOp(pointer, kind, alignment)
+            annotate(op, place)
+            value = code.emit(SelectOp(mask, code.emit(op), rest))
+        else:
+            op = llvm.CallIntrinsicOp(f"llvm.masked.load.{suffix(kind)}.p0", [pointer, mask, rest], [kind])
+            annotate(op, place, alignment=alignment)
+            value = code.emit(op)
     return reverse(code, value) if backwards else value
 
 
@@ -104,6 +110,10 @@ def _store_contiguous(reach: Reach, place: Place, shape: Lanes, value: SSAValue,
     if shape.stride == -1 and len(shape.offsets) > 1:
         value = reverse(code, value)
         mask = None if mask is None else reverse(code, mask)
+    if mask is not None and _is_whole(reach, place, start, len(shape.offsets)):
+        old = llvm.LoadOp(pointer, value.type, alignment)
+        annotate(old, place)
+        value, mask = code.emit(SelectOp(mask, value, code.emit(old))), None
     if mask is not None:
         _refuse_streams(place, "it is masked by a guard")
         op = llvm.CallIntrinsicOp(f"llvm.masked.store.{suffix(value.type)}.p0", [value, pointer, mask], [])
@@ -116,6 +126,12 @@ def _store_contiguous(reach: Reach, place: Place, shape: Lanes, value: SSAValue,
     op = llvm.StoreOp(value, pointer, alignment, nontemporal=place.streams)
     annotate(op, place)
     code.do(op)
+
+
+def _is_whole(reach: Reach, place: Place, start: Expr, count: int) -> bool:
+    """Whether masked lanes may be touched too: the function's own memory, which can then become registers."""
+    low, high = start.bounds(reach.code.extents)
+    return place.buffer in reach.framed and low >= 0 and high + count <= reach.placement(place.buffer).layout.size
 
 
 def _load_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...]) -> SSAValue:

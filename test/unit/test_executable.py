@@ -1,0 +1,189 @@
+"""Calling compiled kernels: what arrays fit, what the messages say, where results go."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import pdojo
+from pdojo.backends import openmp
+from pdojo.backends.arrays import aligned_empty
+from pdojo.backends.executable import Executable
+from pdojo.dialect.machine import MACHINES
+from pdojo.dialect.notation import parse_notation
+from pdojo.errors import LoweringError, PdojoError, UsageError
+
+SCALE = """
+kernel scale(x, c) -> (c, y, z)
+x f32 [4, 8] heap
+c f32 [8] heap
+y f32 [4, 8] heap align 64
+z bf16 [4] heap
+
+4 8 y[{0},{1}] = x[{0},{1}] * 2
+8 c[{0}] += 1
+4 z[{0}] = arith.truncf(x[{0},0])
+"""
+
+
+def compiled(text: str = SCALE, **options: Any) -> Executable:
+    (kernel,) = parse_notation(text)
+    return pdojo.compile(kernel, **options)
+
+
+def floats(*shape: int) -> NDArray[np.float32]:
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+def test_outputs_are_allocated_and_returned() -> None:
+    c = floats(8)
+    y, z = compiled()(floats(4, 8), c)
+    assert np.array_equal(y, 2 * floats(4, 8))
+    assert y.ctypes.data % 64 == 0
+    assert np.array_equal(c, floats(8) + 1)
+    assert z.dtype == np.uint16
+    assert np.array_equal((z.astype(np.uint32) << 16).view(np.float32), [0, 8, 16, 24])
+
+
+def test_arrays_by_position_and_by_name() -> None:
+    executable = compiled()
+    y, z = aligned_empty((4, 8), np.dtype(np.float32)), np.zeros(4, np.uint16)
+    results = executable(floats(4, 8), z=z, y=y, c=floats(8))
+    assert results[0] is y
+    assert results[1] is z
+
+
+def test_bound_call() -> None:
+    x, c = floats(4, 8), floats(8)
+    call = compiled().bind(x, c)
+    for _ in range(3):
+        call()
+    assert np.array_equal(c, floats(8) + 3)
+
+
+class Exporter:
+    """An array of another library, known by DLPack only."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+def test_dlpack_shares_memory() -> None:
+    c = floats(8)
+    compiled()(Exporter(floats(4, 8)), Exporter(c))
+    assert np.array_equal(c, floats(8) + 1)
+
+
+def test_torch_shares_memory() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    c = torch.arange(8, dtype=torch.float32)
+    z = torch.zeros(4, dtype=torch.bfloat16)
+    compiled()(torch.ones(4, 8, requires_grad=True), c, z=z)
+    assert c.tolist() == [k + 1 for k in range(8)]
+    assert z.tolist() == [1.0] * 4
+
+
+def read_only() -> NDArray[np.float32]:
+    array = floats(8)
+    array.flags.writeable = False
+    return array
+
+
+def off_by_four() -> NDArray[np.float32]:
+    return aligned_empty((36,), np.dtype(np.float32))[1:33].reshape(4, 8)
+
+
+WRONG = {
+    "dtype": (lambda: {"x": floats(4, 8).astype(np.float64)}, "array 'x' has dtype float64, the kernel takes float32"),
+    "shape": (lambda: {"x": floats(8, 4)}, "array 'x' has shape 8x4, the kernel takes 4x8"),
+    "strides": (lambda: {"x": floats(8, 4).T}, "array 'x' is not C-contiguous"),
+    "read-only": (lambda: {"c": read_only()}, "array 'c' is read-only, but the kernel writes it"),
+    "alignment": (lambda: {"y": off_by_four()}, "array 'y' lies at an address that is no multiple of 64 bytes"),
+    "kind": (lambda: {"x": [1.0, 2.0]}, "array 'x' is a list; pass a NumPy array"),
+    "name": (lambda: {"w": floats(8)}, "kernel 'scale' has no array 'w'; it has x, c, y, z"),
+    "bits": (lambda: {"z": floats(4)}, "array 'z' has dtype float32, the kernel takes uint16 (bit patterns of bf16)"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arrays(name: str) -> None:
+    make, message = WRONG[name]
+    arrays: dict[str, Any] = {"x": floats(4, 8), "c": floats(8), **make()}
+    with pytest.raises(UsageError, match=re.escape(message)):
+        compiled()(**arrays)
+
+
+def test_missing_extra_and_repeated_arrays() -> None:
+    executable = compiled()
+    with pytest.raises(UsageError, match="needs c; only 'out' arrays may be left out"):
+        executable(floats(4, 8))
+    with pytest.raises(UsageError, match=re.escape("takes 4 arrays (x, c, y, z), not 5")):
+        executable(*[floats(8)] * 5)
+    with pytest.raises(UsageError, match="array 'x' of kernel 'scale' is given twice"):
+        executable(floats(4, 8), x=floats(4, 8))
+
+
+def test_overlap() -> None:
+    memory = aligned_empty((64,), np.dtype(np.float32))
+    x, y = memory[:32].reshape(4, 8), memory[16:48].reshape(4, 8)
+    with pytest.raises(UsageError, match="arrays 'x' and 'y' overlap in memory"):
+        compiled()(x, floats(8), y=y)
+
+
+def test_inputs_may_be_one_array() -> None:
+    add = compiled(
+        "kernel add(a, b) -> (y)\na f32 [8] heap\nb f32 [8] heap\ny f32 [8] heap\n\n8 y[{0}] = a[{0}] + b[{0}]\n"
+    )
+    x = floats(8)
+    assert np.array_equal(add(x, x), 2 * x)
+
+
+def test_texts() -> None:
+    executable = compiled()
+    assert 'define void @"scale"' in executable.llvm_ir
+    assert "define void @scale" in executable.optimized_ir
+    assert "scale:" in executable.asm
+
+
+def test_threads_of_the_machine() -> None:
+    text = "kernel k(x) -> (y)\nx f32 [8] heap\ny f32 [8] heap\n\n8:p y[{0}] = x[{0}]\n"
+    assert compiled(text, machine=pdojo.machine("toy")).threads == MACHINES["toy"].threads
+    assert compiled(text, threads=5).threads == 5
+    with pytest.raises(UsageError, match="at least 1 thread, not 0"):
+        compiled(text, threads=0)
+
+
+def test_machine_with_foreign_features() -> None:
+    other = pdojo.Machine("other", (64,), 32, gather=True, threads=1, features=("no-such-feature",))
+    with pytest.raises(LoweringError, match="'other' has no-such-feature, which this processor lacks"):
+        compiled(machine=other)
+
+
+def test_no_openmp_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_name: str) -> ctypes.CDLL:
+        raise OSError
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    openmp.runtime.cache_clear()
+    try:
+        with pytest.raises(LoweringError, match="no OpenMP runtime found, which parallel scopes"):
+            compiled("kernel k(x) -> (y)\nx f32 [8] heap\ny f32 [8] heap\n\n8:p y[{0}] = x[{0}]\n")
+    finally:
+        openmp.runtime.cache_clear()
+
+
+def test_lazy_names() -> None:
+    assert pdojo.PdojoError is PdojoError
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = pdojo.nothing  # pyright: ignore[reportAttributeAccessIssue]
