@@ -1,0 +1,281 @@
+"""`pdojo-run`, `pdojo-tune`, the demo's parts, bandwidth: results, files, one message per mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pdojo_tools import demo, run, tune
+from pdojo_tools.peers import LIBRARIES, build, missing_packages
+from pdojo_tools.programs import load_kernel, machine_for
+
+from pdojo.backends.arrays import parameters_of
+from pdojo.backends.bandwidth import copy_bandwidth
+from pdojo.backends.measure import NamedReference, Ok, Options, Peer, Program, Worker
+from pdojo.backends.measure.arrays import random_inputs
+from pdojo.dialect.interpreter import interpret
+from pdojo.dialect.machine import MACHINES, host
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.oracle import reduce_sizes
+from pdojo.errors import IllegalMove, UsageError
+from pdojo.kernels import kernel_names
+from pdojo.kernels.meaning import meaning
+from pdojo.search.tuning import OracleVerdict, check_meaning, with_alignment
+from pdojo.search.tuning import tune as make_moves
+from pdojo.transforms.trace import Trace
+
+Tool = Callable[[Sequence[str]], int]
+
+SOFTMAX = """kernel softmax(x) -> (y)
+x f32 [32, 64] heap
+y f32 [32, 64] heap
+m f32 [32] heap
+e f32 [32, 64] heap
+s f32 [32] heap
+
+32
+| m[{0}] = -inf
+| 64 m[{0}] max= x[{0},{1}]
+32 64 e[{0},{1}] = x[{0},{1}] - m[{0}]
+32 64 e[{0},{1}] = exp(e[{0},{1}])
+32
+| s[{0}] = 0
+| 64 s[{0}] += e[{0},{1}]
+32 64 y[{0},{1}] = e[{0},{1}] / s[{0}]
+"""
+
+
+@pytest.fixture
+def softmax(tmp_path: Path) -> Path:
+    path = tmp_path / "softmax.pdojo"
+    path.write_text(SOFTMAX)
+    return path
+
+
+def test_run_checks_and_times(softmax: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main([str(softmax), "--threads", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "kernel 'softmax' on host, 1 threads" in out
+    assert "right: agrees with the interpreter" in out
+    assert "GB/s" in out
+
+
+def test_run_saves_arrays(softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "arrays.npz"
+    target.write_text("old")
+    assert run.main([str(softmax), "--no-check", "--no-time", "--seed", "3", "-o", str(target)]) == 0
+    assert f"saved inputs and outputs in {target}" in capsys.readouterr().out
+    with np.load(target, allow_pickle=False) as arrays:
+        assert sorted(arrays) == ["x", "y"]
+        (right,) = meaning("softmax")(arrays["x"])
+        np.testing.assert_allclose(arrays["y"], right, rtol=1e-5)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["arrays.npz", "softmax.pdojo"]
+
+
+def test_run_replays_a_trace(softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "a.trace"
+    trace.write_text("join_scopes@e#0:0\n")
+    assert run.main([str(softmax), "--trace", str(trace), "--no-time"]) == 0
+    assert "right" in capsys.readouterr().out
+    trace.write_text("join_scopes@e#0:0\nunroll@nothing:1\n")
+    assert run.main([str(softmax), "--trace", str(trace), "--no-time"]) == 1
+    assert "move 1 of the trace, unroll@nothing:1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "text"),
+    [
+        (["softmux"], 2, "error: there is no file 'softmux' and no library kernel; known: add,"),
+        (["no/such.pdojo"], 2, "error: there is no file 'no/such.pdojo'"),
+        (["softmax", "--machine", "cray"], 2, "error: unknown machine 'cray'; known: host"),
+        (["softmax", "--threads", "0"], 2, "argument --threads: invalid positive value: '0'; see pdojo-"),
+        (["softmax", "--trace", "none.trace"], 2, "error: cannot read the trace 'none.trace'"),
+        (["softmax", "--kernel", "other"], 2, "has no kernel 'other'; it has softmax"),
+        (["softmax", "--frobnicate"], 2, "error: unrecognized arguments: --frobnicate; see pdojo-"),
+        (["two.pdojo"], 2, "two.pdojo has the kernels a, b; choose one with --kernel"),
+        (["bad.pdojo"], 1, "bad.pdojo:1:1: error: "),
+        (["none.mlir"], 2, "none.mlir has no pdojo.kernel"),
+    ],
+)
+@pytest.mark.parametrize("tool", [run.main, tune.main])
+def test_mistakes(
+    tool: Tool,
+    args: list[str],
+    code: int,
+    text: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    one = "kernel {}(x) -> (y)\nx f32 [4] heap\ny f32 [4] heap\n\n4 y[{{0}}] = x[{{0}}]\n"
+    Path("two.pdojo").write_text(one.format("a") + one.format("b"))
+    Path("bad.pdojo").write_text("kernl a(x) -> (y)\n")
+    Path("none.mlir").write_text("builtin.module {}\n")
+    assert tool(args) == code
+    err = capsys.readouterr().err
+    assert text in err
+    assert "Traceback" not in err
+
+
+def test_run_with_nothing_to_do(softmax: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main([str(softmax), "--no-check", "--no-time"]) == 2
+    assert "nothing is left to do" in capsys.readouterr().err
+
+
+def test_run_names_a_target_that_cannot_be_written(softmax: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main([str(softmax), "--no-check", "--no-time", "-o", "/no/such/folder/a.npz"]) == 2
+    assert "error: cannot write '/no/such/folder/a.npz'" in capsys.readouterr().err
+
+
+def test_tune_shows_verifies_measures_and_stores(
+    softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace, tuned = tmp_path / "best.trace", tmp_path / "tuned.pdojo"
+    args = [str(softmax), "--pass", "naive", "--threads", "1", "-o", str(trace), "--emit", str(tuned)]
+    assert tune.main(args) == 0
+    out = capsys.readouterr().out
+    for text in (
+        "callers align arrays to 64 bytes",
+        "before",
+        "after",
+        "trace: ",
+        "exact oracle",
+        "median ms",
+        "right",
+    ):
+        assert text in out
+    moves = Trace.load(trace).steps
+    assert moves
+    kernel = parse_notation(SOFTMAX)[0]
+    again = make_moves(with_alignment(kernel, 64), host(), None, Trace.load(trace))
+    assert print_notation(again.after) == tuned.read_text()
+
+
+def test_tune_replays_a_trace_before_the_pass(
+    softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "a.trace"
+    trace.write_text("tile_scope@y:1{size=16}\n")
+    assert tune.main([str(softmax), "--pass", "none", "--trace", str(trace), "--no-measure"]) == 0
+    assert "trace: 1 moves" in capsys.readouterr().out
+    assert tune.main([str(softmax), "--align", "48"]) == 2
+    assert "an alignment is a power of two, not 48" in capsys.readouterr().err
+
+
+def test_alignment_is_declared_on_a_copy() -> None:
+    kernel = parse_notation("kernel k(x) -> (y)\nx f64 [4] heap align 128\ny f64 [4] heap\n\n4 y[{0}] = x[{0}]\n")[0]
+    text = print_notation(kernel)
+    aligned = print_notation(with_alignment(kernel, 32))
+    assert "x f64 [4] heap align 128" in aligned
+    assert "y f64 [4] heap align 32" in aligned
+    assert print_notation(kernel) == text
+    with pytest.raises(UsageError, match="power of two"):
+        with_alignment(kernel, 0)
+
+
+def test_the_oracle_judges_traces() -> None:
+    kernel = parse_notation(SOFTMAX)[0]
+    trace = Trace.parse("join_scopes@e#0:0\n")
+    assert check_meaning(make_moves(kernel, MACHINES["toy"], None, trace)) is OracleVerdict.EQUIVALENT
+    tiled = make_moves(kernel, MACHINES["toy"], None, Trace.parse("tile_scope@y:1{size=32}\n"))
+    assert check_meaning(tiled, limit=200) is OracleVerdict.MOVES_DO_NOT_FIT
+    strange = SOFTMAX.replace("y[{0},{1}] = ", "y[31-{0},{1}] = ")
+    backwards = make_moves(parse_notation(strange)[0], MACHINES["toy"], None)
+    assert check_meaning(backwards) is OracleVerdict.NOT_REDUCIBLE
+    with pytest.raises(IllegalMove, match="move 0 of the trace"):
+        make_moves(kernel, MACHINES["toy"], None, Trace.parse("vectorize@y:1\n"))
+
+
+def test_copy_bandwidth() -> None:
+    with Worker() as worker:
+        found = copy_bandwidth(1 << 20, 1, worker)
+    assert found.footprint == 1 << 20
+    assert found.bytes_per_second > 1e8
+
+
+@pytest.mark.parametrize("name", kernel_names())
+def test_meanings_agree_with_the_interpreter(name: str) -> None:
+    nest = nest_of(parse_notation(_few_rows(print_notation(load_kernel(name))))[0])
+    inputs = random_inputs(parameters_of(nest), 0)
+    (expected,) = meaning(name)(*inputs.values())
+    (got,) = interpret(nest, inputs).values()
+    np.testing.assert_allclose(got, expected, rtol=2e-4, atol=2e-4)
+
+
+def _few_rows(text: str) -> str:
+    """A library kernel on four rows; sums keep their length."""
+    by_row = "|".join(sorted(set(re.findall(r"(\w+)\[\{0\}", text))))
+    text = re.sub(rf"^((?:{by_row}) f32 \[)\d+", r"\g<1>4", text, flags=re.MULTILINE)
+    return re.sub(r"^\d+", "4", text, flags=re.MULTILINE)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_peers_compute_the_same(library: str) -> None:
+    if missing_packages(library):
+        pytest.skip(f"{library} is not installed")
+    options = Options(threads=1, samples=1, budget=0.01, attempts=1)
+    with Worker(peers="pdojo_tools.peers:build", references="pdojo.kernels.meaning:meaning") as worker:
+        for name in kernel_names():
+            small = reduce_sizes(load_kernel(name), 100_000)
+            assert small is not None
+            _, peer = worker.compare([Program.of(small), Peer(library, name)], options, NamedReference(name))
+            assert isinstance(peer, Ok), f"{name}: {peer.summary}"
+
+
+def test_unknown_peers() -> None:
+    with pytest.raises(UsageError, match="unknown library 'eigen'"):
+        build("eigen", "add", [], 1)
+
+
+def test_peers_are_found_without_importing_them() -> None:
+    script = "import sys, pdojo_tools.demo; sys.exit('torch' in sys.modules or 'onnxruntime' in sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_the_manual_trace_follows_the_vectors() -> None:
+    assert demo.manual_trace(MACHINES["toy"]) is None
+    for name in ("x86-64-avx512", "x86-64-avx2"):
+        path = demo.manual_trace(MACHINES[name])
+        assert path is None or path.name == f"softmax-{name}.trace"
+
+
+def test_machine_for_follows_the_kernel_and_the_threads() -> None:
+    kernel = parse_notation(SOFTMAX.replace("x f32", "machine x86-64-avx2\nx f32", 1))[0]
+    assert machine_for(kernel, None, None).name == "x86-64-avx2"
+    assert machine_for(kernel, "toy", 3).threads == 3
+
+
+def test_ctrl_c_ends_cleanly(softmax: Path, tmp_path: Path) -> None:
+    slow = tmp_path / "slow.pdojo"
+    slow.write_text(
+        "kernel slow(x) -> (y)\nx f32 [1] heap\ny f32 [1] heap\n\n"
+        "1000\n| y[{0}-{0}] = 0\n| 1000 1000 1000 y[{0}-{0}] += x[{0}-{0}]\n"
+    )
+    command = [sys.executable, "-m", "pdojo_tools.run", str(slow), "--no-check"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(4)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err == "interrupted\n"
+
+
+def test_the_benchmark_writes_results(tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "benchmarks" / "peers.py"
+    target = tmp_path / "r.json"
+    command = [sys.executable, str(script), "reducemean", "--pass", "naive", "--samples", "1", "-o", str(target)]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "COLUMNS": "200"})
+    result = json.loads(target.read_text())["kernels"]["reducemean"]
+    assert result["outcomes"]["pdojo"]["kind"] == "Ok"

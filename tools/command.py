@@ -1,0 +1,46 @@
+"""What the command-line tools share: arguments, one message per mistake, exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from pdojo.errors import NotationError, PdojoError, UsageError
+
+
+class Arguments(argparse.ArgumentParser):
+    """Mistakes in the command line are reported like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError."""
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] | None) -> int:
+    """Run a tool; returns the exit code. A user's mistake is one message on standard error, a bug a traceback."""
+    try:
+        body(args)
+        sys.stdout.flush()
+    except PdojoError as error:
+        # Errors with a position begin with it.
+        sys.stderr.write(f"{error}\n" if isinstance(error, NotationError) else f"error: {error}\n")
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader of our output left; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return 130
+    return 0
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1, from the command line."""
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value

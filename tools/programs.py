@@ -1,0 +1,59 @@
+"""The kernel that a command line names: a library kernel, or one in a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pdojo_tools.inputs import parse, read_input
+from xdsl.context import Context
+from xdsl.universe import Universe
+
+from pdojo.dialect.machine import Machine, machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import UsageError
+from pdojo.kernels import kernel_names, kernel_path
+
+
+def load_kernel(argument: str, wanted: str | None = None) -> KernelOp:
+    """The kernel of a file (or of standard input, `-`), or the library kernel of that name.
+
+    `wanted` chooses where a file has several. Raises PdojoError for anything that is no valid kernel.
+    """
+    path = argument
+    if argument in kernel_names() and not Path(argument).exists():
+        path = str(kernel_path(argument))
+    elif _is_bare_word(argument) and not Path(argument).exists():
+        raise UsageError(f"there is no file '{argument}' and no library kernel; known: {', '.join(kernel_names())}")
+    chunk = read_input(path)
+    context = Context()
+    for name, factory in Universe.get_multiverse().all_dialects.items():
+        context.register_dialect(name, factory)
+    program = parse(chunk, context, None)
+    program.verify()
+    return _chosen([op for op in program.module.walk() if isinstance(op, KernelOp)], wanted, chunk.name)
+
+
+def _is_bare_word(argument: str) -> bool:
+    """Whether the argument is neither a path nor the name of a file with a suffix, nor standard input."""
+    return argument != "-" and "." not in argument and Path(argument).name == argument
+
+
+def _chosen(kernels: list[KernelOp], wanted: str | None, source: str) -> KernelOp:
+    if not kernels:
+        raise UsageError(f"{source} has no pdojo.kernel")
+    by_name = {kernel.sym_name.data: kernel for kernel in kernels}
+    if wanted is not None:
+        if wanted not in by_name:
+            raise UsageError(f"{source} has no kernel '{wanted}'; it has {', '.join(by_name)}")
+        return by_name[wanted]
+    if len(kernels) > 1:
+        raise UsageError(f"{source} has the kernels {', '.join(by_name)}; choose one with --kernel")
+    return kernels[0]
+
+
+def machine_for(kernel: KernelOp, name: str | None, threads: int | None) -> Machine:
+    """The machine of that name (the kernel's, or the host, where left out) with that number of threads."""
+    named = "host" if kernel.machine is None else kernel.machine.data
+    described = machine(name or named)
+    return described if threads is None else replace(described, threads=threads)

@@ -1,0 +1,132 @@
+"""`pdojo-run`: run a kernel on random inputs, check the result, time it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.programs import load_kernel, machine_for
+
+from pdojo.backends.arrays import parameters_of
+from pdojo.backends.measure import KernelReference, Ok, Options, Outcome, Program, Request, Worker
+from pdojo.backends.measure.arrays import data_bytes, random_inputs
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import MeasurementError, UsageError
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit code."""
+    return run_tool(_run, args)
+
+
+def _arguments() -> Arguments:
+    parser = Arguments(prog="pdojo-run", description=__doc__)
+    add = parser.add_argument
+    add("program", metavar="KERNEL", help="a .pdojo or MLIR file, - for standard input, or a library kernel's name")
+    add("--kernel", metavar="NAME", help="which kernel, where the file has several")
+    add("--trace", metavar="FILE", help="make the moves of a trace first")
+    add("--check", action=argparse.BooleanOptionalAction, default=True, help="compare with the interpreter")
+    add("--time", action=argparse.BooleanOptionalAction, default=True, help="time it")
+    add("--cold", action="store_true", help="time it with arrays that are in no cache")
+    add("--threads", type=positive, metavar="N", help="threads for parallel scopes; by default the machine's")
+    add("--seed", type=int, default=0, metavar="N", help="seed of the random inputs")
+    add("--machine", metavar="NAME", help="the machine to compile for; by default the kernel's, or host")
+    add("-o", "--save", metavar="FILE.npz", help="store inputs and outputs")
+    return parser
+
+
+def _run(args: Sequence[str] | None) -> None:
+    given = _arguments().parse_args(args)
+    if not (given.check or given.time or given.save):
+        raise UsageError("nothing is left to do with --no-check --no-time; see pdojo-run --help")
+    kernel = load_kernel(given.program, given.kernel)
+    machine = machine_for(kernel, given.machine, given.threads)
+    reference = KernelReference(print_notation(kernel))
+    if given.trace is not None:
+        kernel = _replayed(kernel, machine, given.trace)
+    if given.check or given.time:
+        options = Options(machine.threads, cold=given.cold, check=given.check, seed=given.seed)
+        if not given.time:
+            options = replace(options, samples=1, budget=0, attempts=1)
+        with Worker() as worker:
+            outcome = worker.measure(Request(Program.of(kernel, machine), options, reference))
+        _report(kernel, machine, outcome, timed=given.time)
+    if given.save is not None:
+        _save(given.save, _executed(kernel, machine, given.seed))
+        sys.stdout.write(f"saved inputs and outputs in {given.save}\n")
+
+
+def _replayed(kernel: KernelOp, machine: Machine, path: str) -> KernelOp:
+    from pdojo.search.tuning import tune
+    from pdojo.transforms.trace import Trace
+
+    return tune(kernel, machine, None, Trace.load(path)).after
+
+
+def _report(kernel: KernelOp, machine: Machine, outcome: Outcome, *, timed: bool) -> None:
+    name = kernel.sym_name.data
+    if not isinstance(outcome, Ok):
+        detail = getattr(outcome, "detail", "")
+        raise MeasurementError(f"kernel '{name}': {outcome.summary}" + (f"\n{detail}" if detail else ""))
+    write = sys.stdout.write
+    write(
+        f"kernel '{name}' on {machine.name}, {machine.threads} threads, compiled in {outcome.compile_seconds:.2f} s\n"
+    )
+    if outcome.check is not None:
+        error = f"largest error {outcome.check.error:.1%} of what is allowed"
+        write(f"right: agrees with the {outcome.check.reference}; {error}\n")
+    if timed:
+        from pdojo_tools.tables import load_note
+
+        rate = data_bytes(parameters_of(nest_of(kernel))) / outcome.median
+        write(f"time: median {outcome.median * 1e3:.4g} ms, minimum {outcome.minimum * 1e3:.4g} ms, ")
+        write(f"spread {outcome.spread:.0%} of {len(outcome.samples)} samples, {rate / 1e9:.3g} GB/s\n")
+        note = load_note([outcome])
+        if note is not None:
+            sys.stderr.write(f"warning: {note}\n")
+
+
+def _executed(kernel: KernelOp, machine: Machine, seed: int) -> dict[str, NDArray[Any]]:
+    """All interface arrays after a call, and what those that are read and written held before, as `NAME_before`."""
+    from pdojo.backends.arrays import empty_for
+    from pdojo.backends.executable import compile as compile_kernel
+
+    executable = compile_kernel(kernel, machine, threads=machine.threads)
+    inputs = random_inputs(executable.parameters, seed)
+    arrays: dict[str, NDArray[Any]] = {}
+    for parameter in executable.parameters:
+        array = arrays[parameter.name] = empty_for(parameter)
+        if parameter.name in inputs:
+            array[...] = inputs[parameter.name]
+    executable(**arrays)
+    before = {f"{p.name}_before": inputs[p.name] for p in executable.parameters if p.written and p.name in inputs}
+    return {**before, **arrays}
+
+
+def _save(path: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write an .npz file in one step."""
+    import numpy as np
+
+    target = Path(path)
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".pdojo-run-") as folder:
+            complete = Path(folder) / "arrays.npz"
+            np.savez(complete, allow_pickle=False, **dict(arrays))
+            os.replace(complete, target)
+    except OSError as error:
+        raise UsageError(f"cannot write '{path}': {error.strerror}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""What the tools print: programs, traces, and tables of measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.markup import escape
+from rich.rule import Rule
+from rich.table import Table
+
+from pdojo.backends.bandwidth import Bandwidth
+from pdojo.backends.measure import Ok, Outcome
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.search.tuning import Tuning
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table of measurements."""
+
+    title: str
+    outcome: Outcome
+    moves: int | None = None
+    """Length of the trace; None for what is no program of ours."""
+
+
+def print_program(console: Console, title: str, kernel: KernelOp) -> None:
+    """A program in the notation, under a heading."""
+    console.print(Rule(escape(title), align="left"))
+    console.print(print_notation(kernel), markup=False, highlight=False, soft_wrap=True)
+
+
+def print_trace(console: Console, title: str, tuning: Tuning) -> None:
+    """The moves of a trace, with the reasons of those that an expert pass made."""
+    steps = tuning.game.trace.steps
+    console.print(Rule(escape(f"{title}: {len(steps)} moves"), align="left"))
+    reasons = [""] * (len(steps) - len(tuning.notes)) + [note.why for note in tuning.notes]
+    width = max((len(str(step.move)) for step in steps), default=0)
+    for number, (step, why) in enumerate(zip(steps, reasons, strict=True)):
+        line = f"{number:3}  {step.move!s:{width}}  {why}".rstrip()
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    console.print()
+
+
+def measurements(rows: Sequence[Row], traffic: int, copy: Bandwidth | None = None) -> Table:
+    """Times, and the rate at which `traffic` bytes a call were moved in the median time."""
+    table = Table()
+    table.add_column("")
+    headings = ["moves", "median ms", "min ms", "spread", "GB/s"]
+    for heading in [*headings, "of copy"] if copy else headings:
+        table.add_column(heading, justify="right")
+    table.add_column("result")
+    for row in rows:
+        table.add_row(*_cells(row, traffic, copy))
+    return table
+
+
+def _cells(row: Row, traffic: int, copy: Bandwidth | None) -> list[str]:
+    moves = "" if row.moves is None else str(row.moves)
+    outcome = row.outcome
+    if not isinstance(outcome, Ok):
+        empty = [""] * (5 if copy else 4)
+        return [escape(row.title), moves, *empty, f"[red]{escape(outcome.summary)}[/red]"]
+    rate = traffic / outcome.median
+    cells = [
+        escape(row.title),
+        moves,
+        f"{outcome.median * 1e3:.3f}",
+        f"{outcome.minimum * 1e3:.3f}",
+        f"{outcome.spread:.0%}",
+        f"{rate / 1e9:.1f}",
+    ]
+    if copy:
+        cells.append(f"{rate / copy.bytes_per_second:.0%}")
+    return [*cells, "not checked" if outcome.check is None else "[green]right[/green]"]
+
+
+def load_note(outcomes: Sequence[Outcome]) -> str | None:
+    """A warning where others kept the processors busy during the measurement."""
+    loads = [o.foreign_load for o in outcomes if isinstance(o, Ok) and o.foreign_load is not None]
+    if not loads or max(loads) < 0.1:
+        return None
+    return f"other programs kept {max(loads):.1f} processors busy meanwhile: these times are not the machine's best"
