@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -12,14 +13,16 @@ from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.races import racing_scope
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, byte_width, identity_value
 from pdojo.dialect.nest import Access, Array, Buffer, Constant, Leaf, Node, Scope
 from pdojo.dialect.ops import BufferOp, OpOp, ScopeOp
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards, substitute_input
-from pdojo.dialect.storage import accesses_of
-from pdojo.dialect.verify import index_bounds
+from pdojo.dialect.storage import accesses_of, lane_index
+from pdojo.dialect.verify import describe_scope, index_bounds
 from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
 from pdojo.transforms.structure import (
     collapsed_extent,
@@ -84,9 +87,38 @@ class SplitReduction(Transformation[Scope]):
             return Reason(f"'size' must be between 1 and {site.extent}, the extent")
         if any(a.array.buffer is leaf.output.array.buffer for a in leaf.reads):
             return Reason(f"the op reads '{leaf.output.array.name}', into which it accumulates")
+        unusable = self._partials_reason(program, leaf) or self._ids_reason(program, site)
+        return unusable or irreversible_tiling(site, [leaf], self.size) or self._room(program, leaf)
+
+    def _partials_reason(self, program: Program, leaf: Leaf) -> Reason | None:
+        """Why the partial results cannot be declared as wanted."""
         if self.into in program.nest.arrays:
             return Reason(f"an array '{self.into}' exists already")
-        return irreversible_tiling(site, [leaf], self.size) or self._room(program, leaf)
+        if self.into and not (self.into.isidentifier() and self.into.isascii()):
+            return Reason(f"'{self.into}' is no name of an array")
+        if self.memory not in ("", Memory.HEAP.value, Memory.STACK.value):
+            return Reason(f"'{self.memory}' is no memory for partial results; heap and stack are")
+        flags = self._flags(leaf.output.array)
+        if self.reuse and (not re.fullmatch("b[01]*0", self.reuse) or len(flags) != len(leaf.output.index) + 1):
+            return Reason("'reuse' must be b and a digit, 0 or 1, per dimension of the total, then 0")
+        declared = len(list(program.kernel.buffers()))
+        if not -1 <= self.position <= declared:
+            return Reason(f"'position' must be between 0 and {declared}, the number of buffers")
+        scope = racing_scope(program, leaf, leaf.output.index, flags[:-1])
+        if scope is not None:
+            return Reason(f"iterations of {describe_scope(scope)} would share partial results")
+        return None
+
+    def _flags(self, total: Array) -> tuple[bool, ...]:
+        """Which dimensions of the partial results are reused."""
+        return tuple(c == "1" for c in self.reuse[1:]) if self.reuse else (*total.buffer.reuse, False)
+
+    def _ids_reason(self, program: Program, site: Scope) -> Reason | None:
+        if not self.ids:
+            return None
+        if self.ids.count(" ") != 5:
+            return Reason("'ids' must be six identifiers with a blank between them")
+        return identifiers_reason(program, self.ids.split(" "), [site.id])
 
     def _room(self, program: Program, leaf: Leaf) -> Reason | None:
         """A partial result in the stack memory of the total must fit there."""
@@ -173,13 +205,13 @@ class SplitReduction(Transformation[Scope]):
     def _declare(self, program: Program, leaf: Leaf, rewriter: PatternRewriter) -> Array:
         total = leaf.output.array
         shape = (*total.shape, self.size)
-        flags = tuple(c == "1" for c in self.reuse[1:]) if self.reuse else (*total.buffer.reuse, False)
+        flags = self._flags(total)
         memory = self._memory(leaf)
         name = self._into(program, leaf)
         op = BufferOp([name], MemRefType(DTYPES[total.dtype], shape), memory, flags)
         block = program.kernel.body.block
         existing = list(program.kernel.buffers())
-        position = self.position if 0 <= self.position <= len(existing) else len(existing)
+        position = len(existing) if self.position == -1 else self.position
         anchor = existing[position] if position < len(existing) else None
         following = anchor or next(o for o in block.ops if not isinstance(o, BufferOp))
         rewriter.insert(op, InsertPoint.before(following))
@@ -234,7 +266,10 @@ class MergeReduction(Transformation[Scope]):
     def check(self, program: Program, site: Scope) -> Reason | None:
         """The pattern, and nobody else uses the partial results."""
         found = _partials(program, site)
-        return Reason(found) if isinstance(found, str) else irreversible_collapse(site, found.inner)
+        if isinstance(found, str):
+            return Reason(found)
+        gone = [n.id for n in (found.zero, site, found.inner, found.final, found.start, found.combine)]
+        return identifiers_reason(program, [self.id], gone) or irreversible_collapse(site, found.inner)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """The order of the sum changes."""
@@ -438,6 +473,13 @@ def _fused(
     )
 
 
+def _constant_in_registers(site: Leaf, array: Array, index: tuple[Expr, ...]) -> bool:
+    """Whether only unrolled scopes index the register array."""
+    slots = zip(index, array.buffer.reuse, strict=True)
+    depths = {d for e, reused in slots for d in (lane_index(e, site.chain) if reused else e).variables()}
+    return all(site.chain[d].mapping is Mapping.UNROLL for d in depths)
+
+
 @dataclass(frozen=True)
 class Expand(Transformation[Leaf]):
     """Round product and sum separately again; with `into`, through an array that nothing else uses.
@@ -477,6 +519,17 @@ class Expand(Transformation[Leaf]):
             low, high = index_bounds(site, expression, extent)
             if low < 0 or high >= extent:
                 return Reason(f"the index '{self.index}' leaves the extents of '{self.into}'")
+        return self._misplaced(program, site, array, index) or identifiers_reason(program, [self.id])
+
+    def _misplaced(self, program: Program, site: Leaf, array: Array, index: tuple[Expr, ...]) -> Reason | None:
+        """Why the array cannot hold the product where the op stands."""
+        if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
+            return Reason("a vector scope wraps exactly one op")
+        if array.buffer.memory is Memory.REGISTER and not _constant_in_registers(site, array, index):
+            return Reason(f"'{self.into}' is in registers, which only constants index")
+        scope = racing_scope(program, site, index, array.buffer.reuse)
+        if scope is not None:
+            return Reason(f"iterations of {describe_scope(scope)} would share elements of '{self.into}'")
         return None
 
     def _index(self, site: Leaf) -> tuple[Expr, ...]:

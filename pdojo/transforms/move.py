@@ -14,6 +14,7 @@ Param: TypeAlias = int | str
 
 _MOVE = re.compile(r"\s*(?P<name>[a-z_]\w*)\s*@\s*(?P<at>[^\s{,]+)\s*(?:\{(?P<params>(?:[^{}\"]|\"[^\"]*\")*)\})?\s*")
 _PARAM = re.compile(r"\s*(?P<key>[a-z_]\w*)\s*=\s*(?:\"(?P<text>[^\"]*)\"|(?P<word>[^\s,\"]+))\s*,?")
+_NUMBER = re.compile(r"-?\d+")
 _WORD = re.compile(r"[^\s,{}\"]+")
 _FORM = "name@location or name@location{parameter=value ...}, for example tile_scope@t#1:0{size=16}"
 
@@ -47,7 +48,7 @@ class Move:
 
 
 def _spell(value: Param) -> str:
-    if isinstance(value, str) and not _WORD.fullmatch(value):
+    if isinstance(value, str) and (not _WORD.fullmatch(value) or _NUMBER.fullmatch(value)):
         return f'"{value}"'
     return str(value)
 
@@ -72,7 +73,7 @@ def _value(word: str | None, text: str) -> Param:
     """The value of a bare word, or of a quoted text where there is no word."""
     if word is None:
         return text
-    return int(word) if re.fullmatch(r"-?\d+", word) else word
+    return int(word) if _NUMBER.fullmatch(word) else word
 
 
 def parse_moves(text: str) -> list[Move]:

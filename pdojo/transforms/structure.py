@@ -19,6 +19,7 @@ from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards
 from pdojo.dialect.storage import private_scope
 from pdojo.dialect.verify import describe_scope
 from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
 
 
@@ -131,8 +132,12 @@ class SplitScopes(Transformation[Scope]):
 
     def check(self, program: Program, site: Scope) -> Reason | None:
         """The cut exists, nothing flows backwards over it, no private copy crosses it."""
+        if len(site.children) == 1:
+            return Reason("the scope has only one child")
         if not 1 <= self.after < len(site.children):
             return Reason(f"'after' must be between 1 and {len(site.children) - 1}, the scope's children less one")
+        if (reason := identifiers_reason(program, [self.id])) is not None:
+            return reason
         first, second = self._parts(site)
         conflict = program.conflict(first, second, (*same_iteration(site), AFTER))
         if conflict is not None:
@@ -208,7 +213,8 @@ class TileScope(Transformation[Scope]):
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
         if not 1 <= self.size <= site.extent:
             return Reason(f"'size' must be between 1 and {site.extent}, the extent")
-        return irreversible_tiling(site, site.leaves, self.size)
+        unusable = identifiers_reason(program, [self.outer, self.inner], [site.id])
+        return unusable or irreversible_tiling(site, site.leaves, self.size)
 
     def _ids(self, program: Program, site: Scope) -> tuple[str, str]:
         taken = program.nest.by_id
@@ -273,10 +279,11 @@ class CollapseScopes(Transformation[Scope]):
         """Perfectly nested and both sequential."""
         inner = _only_scope(site)
         if inner is None:
-            return Reason("the scope has other children than one scope")
+            return Reason("the scope does not wrap exactly one scope")
         if site.mapping is not Mapping.SEQUENTIAL or inner.mapping is not Mapping.SEQUENTIAL:
             return Reason("only sequential scopes collapse; unmap them first")
-        return irreversible_collapse(site, inner)
+        unusable = identifiers_reason(program, [self.id], [site.id, inner.id])
+        return unusable or irreversible_collapse(site, inner)
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """outer becomes i floordiv size, inner becomes i mod size."""
@@ -407,7 +414,7 @@ class SwapScopes(Transformation[Scope]):
         """Perfectly nested, mappings that may be exchanged, no dependence that would turn round."""
         inner = _only_scope(site)
         if inner is None:
-            return Reason("the scope has other children than one scope")
+            return Reason("the scope does not wrap exactly one scope")
         if inner.mapping is Mapping.VECTOR:
             return Reason("a vector scope wraps exactly one op")
         if site.mapping.is_threaded and inner.mapping is not Mapping.SEQUENTIAL:

@@ -6,10 +6,12 @@ from collections.abc import Container, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass
 
-from pdojo.dialect.analysis.collision import BEFORE, EQUAL, Relation
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.collision import BEFORE, EQUAL, Domain, Query, Relation
 from pdojo.dialect.analysis.program import Conflict, Program, Touch
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Buffer, Leaf, Scope
+from pdojo.dialect.nest import Access, Buffer, Leaf, Scope
+from pdojo.dialect.storage import cell_of, copy_depths
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +62,18 @@ def _lanes_conflict(
     relation = _across(scope)
     flow = program.conflict(leaves, leaves, relation, touches=writes, seconds=reads, only=only)
     return flow or program.conflict(leaves, leaves, relation, touches=writes, only=only)
+
+
+def racing_scope(program: Program, leaf: Leaf, index: tuple[Expr, ...], reuse: Sequence[bool]) -> Scope | None:
+    """The threaded scope around a statement whose iterations would share memory that each of them writes.
+
+    The memory is that of a buffer with the reuse flags `reuse`, which the statement alone would access, at `index`.
+    """
+    access = Access(leaf.output.array, index, leaf.output.hints)
+    cell = cell_of(access, leaf.chain, reuse, copy_depths([(access, leaf.chain)], reuse))
+    domain = Domain(leaf.extents, leaf.guards)
+    for scope in leaf.chain:
+        query = Query(domain, domain, tuple((e, e) for e in cell), _across(scope))
+        if scope.mapping.is_threaded and program.collisions.find(query) is not None:
+            return scope
+    return None
