@@ -9,7 +9,9 @@ from pdojo_tools.inputs import parse, read_input
 from xdsl.context import Context
 from xdsl.universe import Universe
 
-from pdojo.dialect.machine import Machine, machine
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.machine import Machine, host, machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.kernels import kernel_names, kernel_path
@@ -31,7 +33,9 @@ def load_kernel(argument: str, wanted: str | None = None) -> KernelOp:
         context.register_dialect(name, factory)
     program = parse(chunk, context, None)
     program.verify()
-    return _chosen([op for op in program.module.walk() if isinstance(op, KernelOp)], wanted, chunk.name)
+    kernel = _chosen([op for op in program.module.walk() if isinstance(op, KernelOp)], wanted, chunk.name)
+    validate(Program(kernel, host()))
+    return kernel
 
 
 def _is_bare_word(argument: str) -> bool:

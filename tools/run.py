@@ -80,8 +80,9 @@ def _report(kernel: KernelOp, machine: Machine, outcome: Outcome, *, timed: bool
         detail = getattr(outcome, "detail", "")
         raise MeasurementError(f"kernel '{name}': {outcome.summary}" + (f"\n{detail}" if detail else ""))
     write = sys.stdout.write
+    threads = "thread" if machine.threads == 1 else "threads"
     write(
-        f"kernel '{name}' on {machine.name}, {machine.threads} threads, compiled in {outcome.compile_seconds:.2f} s\n"
+        f"kernel '{name}' on {machine.name}, {machine.threads} {threads}, compiled in {outcome.compile_seconds:.2f} s\n"
     )
     if outcome.check is not None:
         error = f"largest error {outcome.check.error:.1%} of what is allowed"

@@ -65,7 +65,7 @@ def softmax(tmp_path: Path) -> Path:
 def test_run_checks_and_times(softmax: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run.main([str(softmax), "--threads", "1"]) == 0
     out = capsys.readouterr().out
-    assert "kernel 'softmax' on host, 1 threads" in out
+    assert "kernel 'softmax' on host, 1 thread, compiled" in out
     assert "right: agrees with the interpreter" in out
     assert "GB/s" in out
 
@@ -104,6 +104,7 @@ def test_run_replays_a_trace(softmax: Path, tmp_path: Path, capsys: pytest.Captu
         (["softmax", "--frobnicate"], 2, "error: unrecognized arguments: --frobnicate; see pdojo-"),
         (["two.pdojo"], 2, "two.pdojo has the kernels a, b; choose one with --kernel"),
         (["bad.pdojo"], 1, "bad.pdojo:1:1: error: "),
+        (["unwritten.pdojo"], 1, "error: output 'y' is never written at [0]"),
         (["none.mlir"], 2, "none.mlir has no pdojo.kernel"),
     ],
 )
@@ -121,6 +122,7 @@ def test_mistakes(
     one = "kernel {}(x) -> (y)\nx f32 [4] heap\ny f32 [4] heap\n\n4 y[{{0}}] = x[{{0}}]\n"
     Path("two.pdojo").write_text(one.format("a") + one.format("b"))
     Path("bad.pdojo").write_text("kernl a(x) -> (y)\n")
+    Path("unwritten.pdojo").write_text(one.format("a").replace("y[{0}]", "y[{0}*0 + 1]"))
     Path("none.mlir").write_text("builtin.module {}\n")
     assert tool(args) == code
     err = capsys.readouterr().err

@@ -115,9 +115,10 @@ class Session:
 
     def run(self) -> list[Outcome]:
         """The outcomes, in order."""
-        for candidate in self._alive():
-            self._guarded(candidate, "compile", self._compile)
-        sets = self._array_sets() if self._alive() else []
+        sets = self._array_sets()
+        # Peers first: a process has one OpenMP runtime, and some libraries bring theirs and take no other.
+        for candidate in sorted(self._alive(), key=lambda c: isinstance(c.subject, Program)):
+            self._guarded(candidate, "compile", lambda c: self._compile(c, sets[0]))
         if self.options.check:
             for candidate in self._alive():
                 self._check(candidate, sets[0])
@@ -154,11 +155,13 @@ class Session:
             else:
                 candidate.outcome = Crash(phase, text, traceback.format_exc())
 
-    def _compile(self, candidate: Candidate) -> None:
+    def _compile(self, candidate: Candidate, arrays: ArraySet) -> None:
         subject = candidate.subject
-        if isinstance(subject, Peer):
-            return
         start = time.perf_counter()
+        if isinstance(subject, Peer):
+            self._bind(candidate, arrays.arrays)
+            candidate.compile_seconds = time.perf_counter() - start
+            return
         kernel = self.nests[candidate.index].kernel
         candidate.compiled = self.tools.compiler(
             kernel, subject.machine, threads=self.options.threads, optimize=self.options.effort
