@@ -1,39 +1,78 @@
-"""What an accumulation means on NumPy arrays: one step, a reduction along axes, a scatter to repeated positions."""
+"""What an accumulation means on NumPy arrays: one step, a reduction along axes, a scatter to repeated positions.
+
+What is accumulated comes as *terms*: one array of values, or, for a contracted op, the two factors of the products.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import prod
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from pdojo.dialect.rounding import CARRIERS, Values
 from pdojo.dialect.semantics import apply, as_unsigned
 
+Terms: TypeAlias = tuple[Values, ...]
+"""The operand of an accumulation, or the two factors of a product that rounds once with the sum."""
+
+_STEPS, _WIDTH = 64, 4096
+"""A long fused reduction to few elements is split into partial sums: least steps of each, sums computed at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """An accumulation of one element type."""
+    """An accumulation of one element type; where it is contracted, `z += x * y` that rounds once."""
 
     function: str
     dtype: str
+    contracted: bool = False
 
-    def combine(self, old: Values, new: Values) -> Values:
+    def terms(self, function: str | None, operands: Sequence[Values], dtypes: Sequence[str]) -> Terms:
+        """The terms of an op that accumulates `function(operands)`."""
+        return tuple(operands) if self.contracted else (apply(function, operands, dtypes, self.dtype),)
+
+    def combine(self, old: Values, terms: Terms) -> Values:
         """The old value accumulated with the new one."""
-        return apply(self.function, (old, new), (self.dtype, self.dtype), self.dtype)
+        if self.contracted:
+            return apply("math.fma", (*terms, old), (self.dtype,) * 3, self.dtype)
+        return self._join(old, terms[0])
 
-    def accumulate(self, old: Values, values: Values, axes: tuple[int, ...]) -> Values:
-        """The old values accumulated with all values along `axes`.
+    def _join(self, first: Values, second: Values) -> Values:
+        return apply(self.function, (first, second), (self.dtype, self.dtype), self.dtype)
+
+    def accumulate(self, old: Values, terms: Terms, axes: tuple[int, ...]) -> Values:
+        """The old values accumulated with the terms along `axes`; all terms have the shape of the grid.
 
         Sums and products of f64 and f32 are taken in any order; f16 and bf16 go in order and round at each step.
         """
         name = self.function.partition(".")[2]
-        if self.dtype in ("f16", "bf16") and name in ("addf", "mulf"):
-            kept = [a for a in range(values.ndim) if a not in axes]
-            for row in values.transpose(*axes, *kept).reshape(-1, *(values.shape[a] for a in kept)):
-                old = self.combine(old, row)
-            return old
-        return self.combine(old, self._reduce(name, values, axes) if axes else values)
+        if not axes:
+            return self.combine(old, terms)
+        narrow = self.dtype in ("f16", "bf16") and name in ("addf", "mulf")
+        if not self.contracted and not narrow:
+            return self._join(old, self._reduce(name, terms[0], axes))
+        rows = tuple(_rows(term, axes) for term in terms)
+        return self._fused(old, rows) if self.contracted and not narrow else self._in_order(old, rows)
+
+    def _in_order(self, old: Values, rows: Terms) -> Values:
+        for row in zip(*rows, strict=True):
+            old = self.combine(old, row)
+        return old
+
+    def _fused(self, old: Values, rows: Terms) -> Values:
+        """In order, but for long reductions to few elements: these go in several partial sums."""
+        count, kept = len(rows[0]), rows[0].shape[1:]
+        parts = min(count // _STEPS, _WIDTH // max(1, prod(kept)))
+        if parts < 2:
+            return self._in_order(old, rows)
+        whole = count - count % parts
+        sums = np.full((parts, *kept), -0.0, CARRIERS[self.dtype])
+        sums = self._in_order(sums, tuple(r[:whole].reshape(-1, parts, *kept) for r in rows))
+        old = self._in_order(old, tuple(r[whole:] for r in rows))
+        return self._join(old, self._reduce("addf", sums, (0,)))
 
     def _reduce(self, name: str, values: Values, axes: tuple[int, ...]) -> Values:
         with np.errstate(all="ignore"):
@@ -42,13 +81,16 @@ class Accumulator:
             if name in _UNSIGNED_UFUNCS and self.dtype != "i1":
                 reduced = _UNSIGNED_UFUNCS[name].reduce(as_unsigned(values), axis=axes)
                 return np.asarray(reduced).view(CARRIERS[self.dtype])
+            if name == "addf":
+                # -0.0 + x is x for every x, 0.0 + x is not.
+                return np.asarray(np.add.reduce(values, axis=axes, dtype=CARRIERS[self.dtype], initial=-0.0))
             ufunc = _BOOLEAN_UFUNCS[name] if self.dtype == "i1" else _UFUNCS[name]
             return np.asarray(ufunc.reduce(values, axis=axes, dtype=CARRIERS[self.dtype]))
 
-    def scatter(self, flat: Values, positions: Values, values: Values) -> None:
-        """Accumulate each value into `flat` at its position, in order; positions may repeat."""
+    def scatter(self, flat: Values, positions: Values, terms: Terms) -> None:
+        """Accumulate terms into `flat`, each at its position, in order; positions may repeat."""
         order = np.argsort(positions, kind="stable")
-        places, terms = positions[order], values[order]
+        places, ordered = positions[order], [term[order] for term in terms]
         first = np.flatnonzero(np.diff(places, prepend=-1))
         rank = np.arange(len(places)) - np.repeat(first, np.diff(first, append=len(places)))
         # The k-th terms of all positions at once; ordered by rank, each round is one slice.
@@ -58,8 +100,14 @@ class Accumulator:
         for end in ends:
             chosen = rounds[start:end]
             where = places[chosen]
-            flat[where] = self.combine(flat[where], terms[chosen])
+            flat[where] = self.combine(flat[where], tuple(term[chosen] for term in ordered))
             start = end
+
+
+def _rows(values: Values, axes: tuple[int, ...]) -> Values:
+    """The axes taken together as the first one, in the order of the iterations."""
+    kept = [a for a in range(values.ndim) if a not in axes]
+    return values.transpose(*axes, *kept).reshape(-1, *(values.shape[a] for a in kept))
 
 
 def _extremum(values: Values, axes: tuple[int, ...], *, largest: bool) -> Values:
@@ -74,7 +122,6 @@ def _extremum(values: Values, axes: tuple[int, ...], *, largest: bool) -> Values
 
 
 _UFUNCS: dict[str, Any] = {
-    "addf": np.add,
     "mulf": np.multiply,
     "addi": np.add,
     "muli": np.multiply,

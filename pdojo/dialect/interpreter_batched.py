@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from pdojo.dialect.accumulate import Accumulator
+from pdojo.dialect.accumulate import Accumulator, Terms
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.batching import Layout, is_batchable
@@ -146,7 +146,9 @@ class _Statement:
         self.inputs = [_Place(i, leaf, layout, memory) if isinstance(i, Access) else i for i in leaf.inputs]
         self.dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in leaf.inputs]
         self.dtype = leaf.output.array.dtype
-        self.accumulator = None if leaf.accumulate is None else Accumulator(leaf.accumulate, self.dtype)
+        self.accumulator = (
+            None if leaf.accumulate is None else Accumulator(leaf.accumulate, self.dtype, leaf.contracted)
+        )
         self.is_strided = not leaf.guards and self.output.is_strided
 
     def execute(self, grid: _Grid) -> None:
@@ -164,13 +166,17 @@ class _Statement:
 
     def _strided(self, grid: _Grid, reduced: tuple[int, ...]) -> None:
         operands = [self._operand(value, grid) for value in self.inputs]
-        value = np.broadcast_to(apply(self.leaf.function, operands, self.dtypes, self.dtype), grid.shape)
         target = self.output.view(grid)
         if self.accumulator is None:
-            target[...] = value
+            target[...] = apply(self.leaf.function, operands, self.dtypes, self.dtype)
             return
+        terms = self._terms(self.accumulator, operands, grid.shape)
         target = target[(*(0 if axis in reduced else slice(None) for axis in range(target.ndim)), ...)]
-        target[...] = self.accumulator.accumulate(target, value, reduced)
+        target[...] = self.accumulator.accumulate(target, terms, reduced)
+
+    def _terms(self, accumulator: Accumulator, operands: Sequence[Values], shape: tuple[int, ...]) -> Terms:
+        terms = accumulator.terms(self.leaf.function, operands, self.dtypes)
+        return tuple(np.broadcast_to(term, shape) for term in terms)
 
     def _operand(self, value: _Place | Constant | Index, grid: _Grid) -> Values:
         match value:
@@ -211,12 +217,12 @@ class _Statement:
                     operands.append(constant(value.value, value.dtype))
                 case _:
                     operands.append(index_values(spread(value.expression), value.dtype))
-        values = np.broadcast_to(apply(self.leaf.function, operands, self.dtypes, self.dtype), chosen.shape)
         target = spread(self.output.address)
         if self.accumulator is None:
-            self.output.flat[target] = values
+            self.output.flat[target] = apply(self.leaf.function, operands, self.dtypes, self.dtype)
         else:
-            self.accumulator.scatter(self.output.flat, target, values)
+            terms = self._terms(self.accumulator, operands, chosen.shape)
+            self.accumulator.scatter(self.output.flat, target, terms)
 
 
 def _evaluate(expression: Expr, variable: Callable[[int], Values | int]) -> Values | int:

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from pdojo.dialect.accumulate import Accumulator
-from pdojo.dialect.nest import Access, Constant, Nest
+from pdojo.dialect.accumulate import Accumulator, Terms
+from pdojo.dialect.nest import Access, Constant, Leaf, Nest
 from pdojo.dialect.oracle.instances import Instances, LeafInstances, enumerate_instances
 from pdojo.dialect.oracle.schedule import schedule
 from pdojo.dialect.rounding import CARRIERS, Values
@@ -40,7 +40,8 @@ class _Stepper:
             array = instances.nest.arrays[name]
             contents = inputs.get(name, poison(array.shape, array.dtype))
             self.cells[run] = list(contents.reshape(-1, 1))
-        self.loaded: dict[int, tuple[Values, Values]] = {}
+        self.loaded: dict[int, tuple[Values, Terms]] = {}
+        """Old value and terms of the instances between their load and their store, by row."""
 
     def run(self, steps: list[int]) -> dict[str, Values]:
         torn = {step >> 1 for step in steps if step & 1}
@@ -53,12 +54,12 @@ class _Stepper:
             if not step & 1:
                 for row in rows:
                     cell = int(one.touches[0].cells[row])
-                    self.loaded[one.first_row + row] = (self.cells[cell], self._value(one, row))
+                    self.loaded[one.first_row + row] = (self.cells[cell], self._terms(one, row))
             if step & 1 or event not in torn:
                 self._store(one, rows)
         return {name: self._contents(name, run) for name, run in self.instances.memory.interface.items()}
 
-    def _value(self, one: LeafInstances, row: int) -> Values:
+    def _terms(self, one: LeafInstances, row: int) -> Terms:
         operands: list[Values] = []
         reads = iter(one.touches[1:])
         for value, index in zip(one.leaf.inputs, one.indices, strict=True):
@@ -70,20 +71,26 @@ class _Stepper:
                 assert index is not None
                 operands.append(index_values(index[row : row + 1], value.dtype))
         dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in one.leaf.inputs]
-        return apply(one.leaf.function, operands, dtypes, one.leaf.output.array.dtype)
+        accumulator = _accumulator(one.leaf)
+        if accumulator is not None:
+            return accumulator.terms(one.leaf.function, operands, dtypes)
+        return (apply(one.leaf.function, operands, dtypes, one.leaf.output.array.dtype),)
 
     def _store(self, one: LeafInstances, rows: range) -> None:
         written: set[int] = set()
+        accumulator = _accumulator(one.leaf)
         for row in rows:
             cell = int(one.touches[0].cells[row])
-            old, value = self.loaded.pop(one.first_row + row)
-            if one.leaf.accumulate is not None:
-                # Lanes of one vector that share a cell are one reduction.
-                old = self.cells[cell] if cell in written else old
-                value = Accumulator(one.leaf.accumulate, one.leaf.output.array.dtype).combine(old, value)
-            self.cells[cell] = value
+            old, terms = self.loaded.pop(one.first_row + row)
+            # Lanes of one vector that share a cell are one reduction.
+            old = self.cells[cell] if cell in written else old
+            self.cells[cell] = terms[0] if accumulator is None else accumulator.combine(old, terms)
             written.add(cell)
 
     def _contents(self, name: str, run: slice) -> Values:
         array = self.instances.nest.arrays[name]
         return np.array(self.cells[run], CARRIERS[array.dtype]).reshape(array.shape)
+
+
+def _accumulator(leaf: Leaf) -> Accumulator | None:
+    return None if leaf.accumulate is None else Accumulator(leaf.accumulate, leaf.output.array.dtype, leaf.contracted)

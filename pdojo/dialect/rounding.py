@@ -72,7 +72,7 @@ def round_float64(values: Values, dtype: str) -> Values:
     with np.errstate(invalid="ignore", over="ignore"):
         if dtype != "bf16":
             return values.astype(CARRIERS[dtype])
-        single = np.ascontiguousarray(values.astype(np.float32))
+        single = np.asarray(values.astype(np.float32), order="C")
         error = values - single.astype(np.float64)
     return round_float32_to_bf16(round_to_odd(single, error))
 
@@ -102,9 +102,9 @@ def fma(a: Values, b: Values, c: Values, dtype: str) -> Values:
         high, low = _two_product(x, y)
         top, rest = _two_sum(z, low)
         main, tail = _two_sum(high, top)
-        result = main + round_to_odd(*(np.ascontiguousarray(v) for v in _two_sum(rest, tail)))
+        result = main + round_to_odd(*(np.asarray(v, order="C") for v in _two_sum(rest, tail)))
         return np.where(np.isfinite(plain) & np.isfinite(result) & (result != 0), result, plain)
     # The product of two values of at most 24 bits is exact in float64.
     total, error = _two_sum(x * y, z)
-    odd = np.where(np.isfinite(plain), round_to_odd(np.ascontiguousarray(total), error), plain)
+    odd = np.where(np.isfinite(plain), round_to_odd(np.asarray(total, order="C"), error), plain)
     return round_float64(odd, dtype)

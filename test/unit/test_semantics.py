@@ -193,12 +193,12 @@ def test_reductions_scatters_and_steps_agree(function: str, dtype: str) -> None:
     accumulator = Accumulator(function, dtype)
     stepwise = constant(identity_value(function, dtype), dtype).reshape(1)
     for value in values.ravel():
-        stepwise = accumulator.combine(stepwise, value.reshape(1))
+        stepwise = accumulator.combine(stepwise, (value.reshape(1),))
     start = constant(identity_value(function, dtype), dtype).reshape(1)
-    whole = accumulator.accumulate(start[0], values, (0, 1))
-    rows = accumulator.accumulate(start, accumulator.accumulate(np.repeat(start, 4), values, (1,)), (0,))
+    whole = accumulator.accumulate(start[0], (values,), (0, 1))
+    rows = accumulator.accumulate(start, (accumulator.accumulate(np.repeat(start, 4), (values,), (1,)),), (0,))
     flat = np.repeat(start, 3)
-    accumulator.scatter(flat, np.ones(24, np.int64), values.ravel())
+    accumulator.scatter(flat, np.ones(24, np.int64), (values.ravel(),))
     assert whole == stepwise[0]
     assert rows == stepwise[0]
     assert flat[1] == stepwise[0]
@@ -208,12 +208,12 @@ def test_reductions_scatters_and_steps_agree(function: str, dtype: str) -> None:
 def test_an_extremum_of_zeros_has_the_right_sign() -> None:
     zeros = np.array([[-0.0, 0.0], [-0.0, -0.0], [0.0, 0.0]])
     low, high = np.full(3, -INF), np.full(3, INF)
-    assert np.signbit(Accumulator("arith.maximumf", "f64").accumulate(low, zeros, (1,))).tolist() == [
+    assert np.signbit(Accumulator("arith.maximumf", "f64").accumulate(low, (zeros,), (1,))).tolist() == [
         False,
         True,
         False,
     ]
-    assert np.signbit(Accumulator("arith.minimumf", "f64").accumulate(high, zeros, (1,))).tolist() == [
+    assert np.signbit(Accumulator("arith.minimumf", "f64").accumulate(high, (zeros,), (1,))).tolist() == [
         True,
         True,
         False,
