@@ -7,6 +7,7 @@ it parse to it, and the move by identifier gives the same.
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -212,10 +213,12 @@ def play(game: Game, move: Move, referee: Referee, number: int) -> Failure | Non
     before = game.program
     try:
         game.apply(move)
+        step = game.trace.steps[-1]
+        return referee.judge(before, Applied(game.program, step.move, step.resolved, game.inverses[-1]), number)
     except (PdojoError, DiagnosticException) as error:
         return Failure("application", str(error))
-    step = game.trace.steps[-1]
-    return referee.judge(before, Applied(game.program, step.move, step.resolved, game.inverses[-1]), number)
+    except Exception:  # noqa: BLE001  # a crash is a finding like any other
+        return Failure("no crash", traceback.format_exc(limit=-4))
 
 
 def refusals(program: Program) -> Iterator[Refusal]:

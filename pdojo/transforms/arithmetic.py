@@ -535,7 +535,7 @@ class Expand(Transformation[Leaf]):
     def _index(self, site: Leaf) -> tuple[Expr, ...]:
         from pdojo.dialect.notation.index import parse_index
 
-        return parse_index(self.index, site.extents)
+        return parse_index(self.index, site.extents) if self.index else ()
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
         """Rounding changes as it does by contracting."""

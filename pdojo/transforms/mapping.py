@@ -12,6 +12,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.attributes import Mapping, MappingAttr, Memory, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, byte_width
 from pdojo.dialect.nest import Access, Buffer, Leaf, Scope
@@ -63,6 +64,9 @@ def storage_reason(program: Program, site: Scope, mapping: Mapping) -> Reason | 
             violation = program.storage_violation(buffer.names[0], buffer.reuse, {site: mapping})
             if violation is not None:
                 return Reason(violation.reason, violation.detail)
+            race = find_race(program, program.touches_if({site: mapping}), {buffer}, site.chain[:-1])
+            if race is not None:
+                return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))
     return None
 
 

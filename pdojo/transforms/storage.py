@@ -59,7 +59,8 @@ class ReuseDims(Transformation[Dimension]):
 
     t f32 [8, 4] heap  -->  t f32 [8:N, 4] heap
 
-    Legal iff for every flow from the last write w to a read r, no other instance writes r's new cell in between.
+    Legal iff for every flow from the last write w to a read r, no other instance writes r's new cell in between, in
+    whatever order the iterations of concurrent scopes run.
     """
 
     name: ClassVar[str] = "reuse_dims"
@@ -80,8 +81,14 @@ class ReuseDims(Transformation[Dimension]):
         flags = site.array.buffer.reuse
         if flags[site.index]:
             return Reason(f"dimension {site.index} of '{site.array.name}' is reused already")
-        violation = program.storage_violation(site.array.name, _with(flags, site.index, value=True))
-        return None if violation is None else Reason(violation.reason, violation.detail)
+        buffer, wanted = site.array.buffer, _with(flags, site.index, value=True)
+        violation = program.storage_violation(site.array.name, wanted)
+        if violation is not None:
+            return Reason(violation.reason, violation.detail)
+        race = find_race(program, program.touches_if(reuse={buffer: wanted}), {buffer})
+        if race is not None:
+            return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))
+        return None
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Set the flag."""

@@ -53,7 +53,7 @@ class JoinScopes(Transformation[Scope]):
                                  | y[{0}] = exp(t[{0}])
 
     Legal iff no instance of the second scope depends on a later iteration of the first:
-    not exists i > j: first(i) conflicts with second(j); for concurrent scopes i != j.
+    not exists i > j: first(i) conflicts with second(j); for concurrent scopes i != j, accumulations included.
     """
 
     name: ClassVar[str] = "join_scopes"
@@ -77,9 +77,11 @@ class JoinScopes(Transformation[Scope]):
             return Reason(f"{describe_scope(site)} and {describe_scope(second)} differ in extent or mapping")
         if site.guard != second.guard:
             return Reason("the two scopes have different guards")
-        orders = (AFTER, BEFORE) if site.mapping.is_threaded else (AFTER,)
-        for order in orders:
-            conflict = program.conflict(site.leaves, second.leaves, (*same_iteration(site), order))
+        # Parallel scopes wait for each other, their iterations do not: afterwards accumulations would race.
+        threaded = site.mapping.is_threaded
+        for order in (AFTER, BEFORE) if threaded else (AFTER,):
+            relation = (*same_iteration(site), order)
+            conflict = program.conflict(site.leaves, second.leaves, relation, racing=threaded)
             if conflict is not None:
                 return _carried("the second scope needs iterations of the first that would come later", conflict)
         return None

@@ -154,6 +154,43 @@ t[0] = 0
         "join_scopes@t#1:0",
         "the second scope needs iterations of the first that would come later",
     ),
+    "fusion of parallel scopes that accumulate into each other's cells": Planted(
+        """kernel k(x) -> (y)
+x f32 [4] heap
+y f32 [4] heap
+
+4 y[{0}] = x[{0}]
+4:p y[{0}] += x[{0}]
+4:p y[({0}+1)%4] += x[{0}]
+""",
+        "join_scopes@y#1:0",
+        "the second scope needs iterations of the first that would come later",
+    ),
+    "reuse gives threads one slot": Planted(
+        """kernel k(x) -> (y)
+x f32 [4] heap
+y f32 [4] heap
+t f32 [4] heap
+
+2:p 4 where ({0}*2 <= {1}, {1} <= {0}*2+1)
+| t[{1}] = x[{1}]
+| y[{1}] = t[{1}]
+""",
+        "reuse_dims@t:0",
+        "iterations of scope {0} of extent 2:p would share a slot",
+    ),
+    "expansion through a temporary that threads share": Planted(
+        """kernel k(x) -> (y)
+x f32 [4] heap
+y f32 [4] heap
+t f32 [] heap
+
+4 y[{0}] = x[{0}]
+4:p y[{0}] fma= x[{0}] * x[{0}]
+""",
+        "expand@y#1{into=t}",
+        "iterations of scope {0} of extent 4:p would share elements of 't'",
+    ),
     "split against a dependence": Planted(
         """kernel k(x) -> (y)
 x f32 [8] heap

@@ -26,13 +26,15 @@ def find_race(
     program: Program,
     touches: MappingABC[Leaf, tuple[Touch, ...]] | None = None,
     only: Container[Buffer] | None = None,
+    scopes: Sequence[Scope] | None = None,
 ) -> Race | None:
     """The first race of a program, None if there is none.
 
-    `touches` are the accesses to look at where they are not those of the program; `only` names the buffers that matter.
+    `touches` are the accesses to look at where they are not those of the program; `only` names the buffers that matter,
+    `scopes` the scopes, where not all do.
     """
     known = program.touches if touches is None else touches
-    for scope in program.nest.scopes:
+    for scope in program.nest.scopes if scopes is None else scopes:
         if scope.mapping.is_threaded:
             relation = _across(scope)
             conflict = program.conflict(scope.leaves, scope.leaves, relation, racing=True, touches=known, only=only)
