@@ -126,7 +126,7 @@ def _measure(
         copy = copy_bandwidth(footprint, machine.threads, worker, machine)
         console.print(
             f"copying {copy.footprint >> 20} MiB on {copy.threads} threads: {copy.bytes_per_second / 1e9:.1f} GB/s "
-            f"({copy.variant} stores)",
+            f"({copy.variant})",
             highlight=False,
         )
         outcomes = worker.compare(

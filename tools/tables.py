@@ -48,7 +48,7 @@ def print_trace(console: Console, title: str, tuning: Tuning) -> None:
 def measurements(rows: Sequence[Row], traffic: int, copy: Bandwidth | None = None) -> Table:
     """Times, and the rate at which `traffic` bytes a call were moved in the median time."""
     table = Table()
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     headings = ["moves", "median ms", "min ms", "spread", "GB/s"]
     for heading in [*headings, "of copy"] if copy else headings:
         table.add_column(heading, justify="right")

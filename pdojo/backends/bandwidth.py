@@ -24,7 +24,7 @@ class Bandwidth:
     """Bytes of both arrays."""
     threads: int
     variant: str
-    """The fastest variant: `plain` or `non-temporal` stores, and the number of address streams."""
+    """The fastest variant: plain or non-temporal stores, and the number of address streams."""
 
 
 def copy_bandwidth(footprint: int, threads: int, worker: Worker, machine: Machine | None = None) -> Bandwidth:
@@ -62,7 +62,7 @@ def _variants(footprint: int, threads: int, machine: Machine) -> Iterator[tuple[
                 f"kernel copy(x) -> (y)\nx {shape}\ny {shape}\n\n"
                 f"{threads}{':p' if threads > 1 else ''} {scopes} {lanes}{vector} y{index}{hint} = x{index}\n"
             )
-            yield f"{kind}, {streams} stream{'s' * (streams > 1)}", Program(text, replace(machine, threads=threads))
+            yield f"{kind} stores, {streams} stream{'s' * (streams > 1)}", Program(text, replace(machine, threads=threads))
 
 
 def _lanes(machine: Machine) -> int:

@@ -42,7 +42,7 @@ class Compiler(Protocol):
 
 
 class Peers(Protocol):
-    """Builds another library's implementation on given arrays; None in place of a run where it has none."""
+    """Builds another library's implementation on given arrays."""
 
     def __call__(self, library: str, operator: str, arrays: Sequence[NDArray[Any]], threads: int) -> PeerRun:
         """Build it; raises PdojoError where the library or the operator is missing."""
