@@ -72,6 +72,7 @@ def _run(args: Sequence[str] | None) -> None:
     }
     _summarise(console, results)
     started = time.strftime("%Y%m%d-%H%M%S")
+    RESULTS.mkdir(exist_ok=True)
     path = given.output or str(RESULTS / f"peers-{started}.json")
     write_output(json.dumps({"started": started, "pass": given.expert, "kernels": results}, indent=1) + "\n", path)
     console.print(f"results in {path}", highlight=False, soft_wrap=True)

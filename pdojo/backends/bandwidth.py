@@ -62,7 +62,10 @@ def _variants(footprint: int, threads: int, machine: Machine) -> Iterator[tuple[
                 f"kernel copy(x) -> (y)\nx {shape}\ny {shape}\n\n"
                 f"{threads}{':p' if threads > 1 else ''} {scopes} {lanes}{vector} y{index}{hint} = x{index}\n"
             )
-            yield f"{kind} stores, {streams} stream{'s' * (streams > 1)}", Program(text, replace(machine, threads=threads))
+            yield (
+                f"{kind} stores, {streams} stream{'s' * (streams > 1)}",
+                Program(text, replace(machine, threads=threads)),
+            )
 
 
 def _lanes(machine: Machine) -> int:
