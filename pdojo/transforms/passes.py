@@ -14,7 +14,7 @@ from xdsl.pattern_rewriter import PatternRewriteWalker
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import LocationError
+from pdojo.errors import IllegalMove, LocationError
 from pdojo.transforms.apply import apply
 from pdojo.transforms.base import Transformation, machine_of
 from pdojo.transforms.registry import transformation
@@ -34,7 +34,10 @@ class TransformationPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Apply the move; raises LocationError or IllegalMove where it is refused."""
         options = {f.name: getattr(self, f.name) for f in fields(self.transformation)}
-        wanted = self.transformation(**{name: value for name, value in options.items() if value is not None})
+        missing = [f"{name}=..." for name, value in options.items() if value is None]
+        if missing:
+            raise IllegalMove(f"pass '{self.name}' needs a value for {' and '.join(missing)}")
+        wanted = self.transformation(**options)
         kernels = [k for k in op.walk() if isinstance(k, KernelOp) and self.kernel in ("", k.sym_name.data)]
         for kernel in kernels:
             canonicalize(kernel)

@@ -1,0 +1,190 @@
+"""Every transformation has lit tests of its rewriting, of its inverse, and of every reason for which it is refused.
+
+The reasons are read from the source: the sentences that the code of a transformation, and whatever it calls in pdojo,
+gives to `Reason` or `Violation`, or returns where the return type is `str | None` or a union with `str`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import pytest
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.storage_check import StorageChecks
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.mapping import MapScope, storage_reason
+from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
+
+FOLDER = Path(__file__).parents[1] / "filecheck" / "transforms"
+SHARED = Program, StorageChecks
+"""Classes whose methods are called on objects that transformations are given."""
+
+ELSEWHERE = {
+    ("*", "is strided, which"): "no machine description lacks gathers; test_moves.py makes one",
+    ("*", "would be read before it is written"): "only programs that read what nothing wrote, where no game starts",
+    ("materialize_dims", "is strided over"): "the question about lanes comes first",
+    ("swap_dims", "is strided, but registers"): "the question about registers comes first",
+}
+"""Reasons of a transformation, or of all, that no lit test can show, by a part of them."""
+
+NO_STORAGE_CASE = {
+    "swap_scopes": "has words of its own for it",
+    "materialize_dims": "no valid program is known whose values need a reused dimension",
+}
+"""Transformations that ask whether storage keeps values, and need no case of the general answers."""
+
+STORAGE = "storage_violation"
+"""The method of `Program` whose reasons depend on the program only: each is to be shown once, by any transformation."""
+
+
+def code_of(function: Any) -> ast.AST:
+    return ast.parse(textwrap.dedent(inspect.getsource(function)))
+
+
+def returns_message(function: FunctionType) -> bool:
+    annotation = str(function.__annotations__.get("return", ""))
+    return bool(re.search(r"\|\s*str\b|\bstr \|", annotation))
+
+
+def template(node: ast.expr) -> str | None:
+    """A sentence as a regular expression: what is filled in may be anything."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return re.escape(text)
+        case ast.JoinedStr(values=parts):
+            return "".join(re.escape(str(p.value)) if isinstance(p, ast.Constant) else ".*" for p in parts)
+        case ast.IfExp(body=body, orelse=other):
+            return template(body) or template(other)
+        case _:
+            return None
+
+
+def sentences(function: FunctionType) -> Iterator[str]:
+    """The sentences that a function itself makes."""
+    for node in ast.walk(code_of(function)):
+        wanted: ast.expr | None = None
+        match node:
+            case ast.Call(func=ast.Name(id="Reason" | "Violation" | "_carried"), args=[first, *_]):
+                wanted = first
+            case ast.Return(value=ast.Constant() | ast.JoinedStr() as value) if returns_message(function):
+                wanted = value
+            case _:
+                pass
+        found = template(wanted) if wanted is not None else None
+        if found:
+            yield found
+
+
+def called(function: FunctionType, owner: type | None) -> Iterator[FunctionType | Reason]:
+    """The functions of pdojo that a function calls, and the ready-made reasons that it names."""
+    names = vars(sys.modules[function.__module__])
+    for node in ast.walk(code_of(function)):
+        target: Any = None
+        match node:
+            case ast.Name(id=name):
+                target = names.get(name)
+            case ast.Attribute(value=ast.Name(id="self"), attr=name) if owner is not None:
+                target = getattr(owner, name, None)
+            case ast.Attribute(attr=name) if name != STORAGE:
+                target = next((vars(c)[name] for c in SHARED if name in vars(c)), None)
+            case _:
+                pass
+        if isinstance(target, Reason):
+            yield target
+        if isinstance(target, FunctionType) and target.__module__.startswith("pdojo."):
+            yield target
+
+
+def reasons(start: FunctionType, owner: type) -> set[str]:
+    """Every sentence that a check can come to."""
+    found: set[str] = set()
+    seen: set[FunctionType] = set()
+    pending: list[tuple[FunctionType, type | None]] = [(start, owner)]
+    while pending:
+        function, self_type = pending.pop()
+        if function in seen:
+            continue
+        seen.add(function)
+        found.update(sentences(function))
+        for target in called(function, self_type):
+            if isinstance(target, Reason):
+                found.add(re.escape(target.text))
+            else:
+                pending.append((target, owner if hasattr(owner, target.__name__) else None))
+    return found
+
+
+def asks_about_storage(cls: type[Transformation[Any]]) -> bool:
+    if issubclass(cls, MapScope) and not cls.mapping.is_concurrent:
+        return False  # such scopes change no cell
+    seen: set[FunctionType] = set()
+    pending: list[Any] = [cls.check]
+    while pending:
+        function = pending.pop()
+        if function in seen:
+            continue
+        seen.add(function)
+        if STORAGE in inspect.getsource(function):
+            return True
+        pending += [f for f in called(function, cls) if isinstance(f, FunctionType)]
+    return False
+
+
+@lru_cache
+def expected(folder: str) -> str:
+    """The messages that the tests of a folder expect."""
+    texts = [p.read_text() for p in sorted((FOLDER / folder).glob("refuse*"))]
+    return "\n".join(line for text in texts for line in text.splitlines() if "is refused:" in line)
+
+
+STORAGE_REASONS = reasons(StorageChecks.violation, StorageChecks) | set(sentences(storage_reason))
+
+
+def shown(name: str, reason: str, messages: str) -> bool:
+    exempt = any(re.escape(part) in reason for whose, part in ELSEWHERE if whose in ("*", name))
+    return exempt or re.search(f"is refused: {reason}", messages) is not None
+
+
+@pytest.mark.parametrize("name", TRANSFORMATION_NAMES)
+@pytest.mark.parametrize("kind", ["rewrite", "refuse", "inverse"])
+def test_has_lit_tests(name: str, kind: str) -> None:
+    assert list((FOLDER / name).glob(f"{kind}.*")), f"{FOLDER / name} has no {kind}.pdojo"
+
+
+@pytest.mark.parametrize("name", TRANSFORMATION_NAMES)
+def test_every_reason_has_a_case(name: str) -> None:
+    cls = transformation(name)
+    wanted = reasons(cls.check, cls) - STORAGE_REASONS
+    assert wanted, f"no reasons found for {name}: has the code changed its ways?"
+    if cls.numerics is not Transformation.numerics:
+        wanted.add("it would .*, which the kernel does not permit")
+    missing = [reason for reason in sorted(wanted) if not shown(name, reason, expected(name))]
+    assert not missing, f"{FOLDER / name}/refuse*.pdojo shows no case of: {missing}"
+    if asks_about_storage(cls) and name not in NO_STORAGE_CASE:
+        assert any(re.search(r, expected(name)) for r in STORAGE_REASONS), f"{name} shows no case of lost values"
+
+
+def test_every_storage_reason_has_a_case() -> None:
+    everything = "\n".join(expected(name) for name in TRANSFORMATION_NAMES)
+    assert not [reason for reason in sorted(STORAGE_REASONS) if not shown("*", reason, everything)]
+
+
+def test_no_folder_without_a_transformation() -> None:
+    assert {p.name for p in FOLDER.iterdir() if p.name != "Output"} <= set(TRANSFORMATION_NAMES)
+
+
+def test_the_reasons_of_a_known_transformation() -> None:
+    """The reading of the source itself: reasons of the class, its base, helpers and constants."""
+    found = "\n".join(reasons(transformation("tile_scope").check, transformation("tile_scope")))
+    for part in ("unmap\\ it\\ first", "the\\ extent", "is\\ taken", "divisions"):
+        assert part in found
