@@ -105,30 +105,36 @@ def remapped_chain(leaf: Leaf, mappings: MappingABC[Scope, Mapping] | None) -> t
 
 def owner_depth(uses: Sequence[Use], reuse: Sequence[bool]) -> int | None:
     """Depth of the innermost threaded scope whose iterations each have a copy; None where all share the buffer."""
-    depths = [
-        depth
-        for use in uses
-        for expression, reused in zip(use.access.index, reuse, strict=True)
-        if reused
-        for depth in expression.variables()
-        if use.chain[depth].mapping.is_threaded
-    ]
-    return max(depths, default=None)
+    found = _owner(uses, reuse)
+    return None if found is None else found[1]
+
+
+def _owner(uses: Sequence[Use], reuse: Sequence[bool]) -> tuple[Use, int] | None:
+    """The innermost threaded scope that indexes a reused dimension, as a use inside it and its depth."""
+    found: tuple[Use, int] | None = None
+    for use in uses:
+        for expression, reused in zip(use.access.index, reuse, strict=True):
+            for depth in expression.variables() if reused else ():
+                if use.chain[depth].mapping.is_threaded and (found is None or depth > found[1]):
+                    found = use, depth
+    return found
 
 
 def _misplaced(uses: Sequence[Use], reuse: Sequence[bool]) -> Violation | None:
-    """A private copy cannot be reached from outside the scope that owns it."""
-    depth = owner_depth(uses, reuse)
-    if depth is None:
+    """A private copy cannot be reached from outside the one scope that owns it."""
+    found = _owner(uses, reuse)
+    if found is None:
         return None
-    owners = {u.leaf.chain[depth] if depth < u.leaf.depth else None for u in uses}
-    if len(owners) == 1:
+    inside, depth = found
+    owner = inside.leaf.chain[depth]
+    outside = next((u for u in uses if depth >= u.leaf.depth or u.leaf.chain[depth] is not owner), None)
+    if outside is None:
         return None
-    name = uses[0].access.array.name
-    extent = next(o.extent for o in owners if o is not None)
     return Violation(
-        f"'{name}' would be private to each iteration of a concurrent scope, but is used outside it",
-        f"threaded scope {{{depth}}} of extent {extent} owns the copies",
+        f"'{inside.access.array.name}' would be private to each iteration of a concurrent scope, "
+        "but is used outside it",
+        f"threaded scope {{{depth}}} of extent {owner.extent} owns the copies, "
+        f"{describe_access(outside.access)} in the op that writes {describe_access(outside.leaf.output)} is outside it",
     )
 
 
