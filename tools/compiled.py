@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pdojo_tools.walks import Failure
 
-from pdojo.backends.executable import compile  # noqa: A004  # the word for it
+from pdojo.backends.executable import compile  # the word for it
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import is_float
@@ -26,11 +26,15 @@ def machine_code_differs(program: Program, seed: int) -> Failure | None:
     arrays = [a for a in program.nest.arrays.values() if a.intent is not None]
     inputs = {a.name: _values(a, random) for a in arrays if a.intent is not Intent.OUT}
     wanted = interpret(program.nest, inputs)
-    given = {a.name: inputs[a.name].copy() if a.name in inputs else np.zeros(a.shape, INTERFACE[a.dtype]) for a in arrays}
+    given = {
+        a.name: inputs[a.name].copy() if a.name in inputs else np.zeros(a.shape, INTERFACE[a.dtype]) for a in arrays
+    }
     compile(program.kernel, threads=2, optimize="search")(**given)
     for array in arrays:
         if array.intent is not Intent.IN and not _close(given[array.name], wanted[array.name], array.dtype):
-            return Failure("machine code", f"'{array.name}' is\n{given[array.name]}\nand should be\n{wanted[array.name]}")
+            return Failure(
+                "machine code", f"'{array.name}' is\n{given[array.name]}\nand should be\n{wanted[array.name]}"
+            )
     return None
 
 

@@ -1,7 +1,7 @@
 """Fuzz the game: random walks of legal moves, judged after each move (`python -m pdojo_tools.fuzz`).
 
 A walk starts from a kernel of the library at small random sizes, from a kernel in a file, or from a random kernel, on
-the machine `toy`. The same seed gives the same walks. A broken promise is shrunk and printed as a lit test; exit code 1.
+the machine `toy`. The same seed gives the same walks. A broken promise is shrunk and printed as a lit test, exit code 1.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rich.table import Table
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machine import machine
-from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import PdojoError, UsageError
+from pdojo.errors import LoweringError, PdojoError, UsageError
 from pdojo.kernels import kernel_names, kernel_path
 
 Kernels: TypeAlias = Callable[[int], Iterator[KernelOp]]
@@ -80,8 +80,13 @@ def compiled_against_interpreter(every: int, counts: Counts) -> Check:
     def check(program: Program, number: int) -> Failure | None:
         if (number + 1) % every:
             return None
+        try:
+            failure = machine_code_differs(program, number)
+        except LoweringError as error:
+            counts.not_lowered[str(error)] += 1
+            return None
         counts.compiled += 1
-        return machine_code_differs(program, number)
+        return failure
 
     return check
 
@@ -99,8 +104,6 @@ class Fuzzer:
     machine: str = "toy"
     counts: Counts = field(default_factory=Counts)
     started: float = field(default_factory=time.monotonic)
-    invalid: int = 0
-    """Kernels that were not valid to begin with."""
 
     def __post_init__(self) -> None:
         self.check = compiled_against_interpreter(self.compile_every, self.counts) if self.compile_every else None
@@ -121,7 +124,12 @@ class Fuzzer:
         """Walk until the limit or the first failure."""
         for number, kernel in enumerate(self.kernels(self.seed)):
             steps = walk(
-                kernel, machine(self.machine), self.seed * 1_000_003 + number, self.length, self.counts, check=self.check
+                kernel,
+                machine(self.machine),
+                self.seed * 1_000_003 + number,
+                self.length,
+                self.counts,
+                check=self.check,
             )
             for step in steps:
                 if isinstance(step, FailedWalk):
@@ -184,9 +192,7 @@ def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
     else:
         kernels = from_files(options.kernels)
     seconds = None if limits[1] is None else limits[1] * 60
-    return Fuzzer(
-        kernels, options.seed, options.length, limits[0], seconds, options.compile_every, options.machine
-    )
+    return Fuzzer(kernels, options.seed, options.length, limits[0], seconds, options.compile_every, options.machine)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -200,6 +206,8 @@ def main(args: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             code = 130
         console.print(summary(fuzzer))
+        for message, times in fuzzer.counts.not_lowered.items():
+            console.print(f"{times} states not lowered: {message}", markup=False)
         if failed is None:
             return code
         console.print(f"{failed.failure.promise} broken after {len(failed.steps)} moves; shrinking", markup=False)

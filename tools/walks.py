@@ -21,9 +21,8 @@ from xdsl.utils.exceptions import DiagnosticException
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import parse_notation, plain_mlir, print_notation
-from pdojo.dialect.ops import PDOJO, KernelOp
+from pdojo.dialect.ops import PDOJO, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.oracle import Oracle
 from pdojo.errors import PdojoError
 from pdojo.transforms.apply import Applied, apply
@@ -32,7 +31,6 @@ from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 from pdojo.transforms.trace import Step
-
 
 SOME = 4
 """Texts, replay by identifier and validity, which take longest, are checked for one move in so many."""
@@ -68,6 +66,8 @@ class Counts:
     refused: Counter[str] = field(default_factory=Counter[str])
     """Candidates that were drawn and refused, per family."""
     compiled: int = 0
+    not_lowered: Counter[str] = field(default_factory=Counter[str])
+    """States that the backend cannot express, per message."""
 
     @property
     def total(self) -> int:
@@ -162,11 +162,10 @@ def parse_mlir(text: str) -> KernelOp:
     return kernel
 
 
-def fingerprint(kernel: KernelOp) -> tuple[str, str, tuple[str, ...]]:
-    """Both texts and the identifiers: equal for equal states."""
-    nest = nest_of(kernel)
-    ids = tuple(node.id for node in (*nest.scopes, *nest.leaves))
-    return print_notation(kernel), plain_mlir(kernel), ids
+def fingerprint(kernel: KernelOp) -> tuple[str, tuple[str, ...]]:
+    """The text, without names of values, and the identifiers: equal for equal states."""
+    ids = (op.id.data for op in kernel.walk() if isinstance(op, ScopeOp | OpOp) and op.id is not None)
+    return plain_mlir(kernel), tuple(ids)
 
 
 def draw(program: Program, random: Random, counts: Counts) -> Move | None:

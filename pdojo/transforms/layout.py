@@ -17,6 +17,7 @@ from pdojo.dialect.ops import BufferOp
 from pdojo.dialect.rewriting import chain_ops, rebuilt
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.syntax import names_of
+from pdojo.dialect.verify import describe_access
 from pdojo.transforms.base import Dimension, Reason, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory, temporaries
@@ -59,6 +60,8 @@ class SwapDims(Transformation[Dimension]):
                 problem = lane_problem(access, leaf, lanes, program.machine, order)
                 if problem is not None:
                     return Reason(problem)
+            if access.hints.data:
+                return Reason(f"{describe_access(access)} has hints for the layout that it has; clear them first")
         return None
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
