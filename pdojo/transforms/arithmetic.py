@@ -51,6 +51,8 @@ def _part_ids(identifier: str) -> list[str]:
 class SplitReduction(Transformation[Scope]):
     """Accumulate into `size` private partial results first, which are combined at the end.
 
+    `split_reduction@s:0{size=4 into=p}`:
+
     512 s[0] += x[{0}]  -->  4 p[0,{0}] = 0
                              128 4 p[0,{1}] += x[{0}*4+{1}]
                              4 s[0] += p[0,{0}]
@@ -244,6 +246,8 @@ class _Partials:
 class MergeReduction(Transformation[Scope]):
     """Accumulate into the total directly again; the location is the scope of the accumulation into the partial results.
 
+    `merge_reduction@p#1:0`:
+
     4 p[0,{0}] = 0
     128 4 p[0,{1}] += x[{0}*4+{1}]
     4 s[0] += p[0,{0}]              -->  512 s[0] += x[{0}]
@@ -394,8 +398,10 @@ def _uses(index: tuple[Expr, ...], depth: int) -> bool:
 class Contract(Transformation[Leaf]):
     """Fuse a product and the sum that uses it into one operation that rounds once.
 
-    t[0] = x[{0}] * y[{0}]
-    z[0] += t[0]            -->  z[0] fma= x[{0}] * y[{0}]
+    `contract@z`:
+
+    t[0] = x[0] * y[0]
+    z[0] += t[0]        -->  z[0] fma= x[0] * y[0]
 
     Also `z += x * y` to `z fma= x * y`. Legal where the sum directly follows, is the product's only reader and has its
     type; nothing is cast in between.
@@ -484,7 +490,9 @@ def _constant_in_registers(site: Leaf, array: Array, index: tuple[Expr, ...]) ->
 class Expand(Transformation[Leaf]):
     """Round product and sum separately again; with `into`, through an array that nothing else uses.
 
-    z[0] fma= x[{0}] * y[{0}]  -->  z[0] += x[{0}] * y[{0}]
+    `expand@z`:
+
+    N z[0] fma= x[{0}] * y[{0}]  -->  N z[0] += x[{0}] * y[{0}]
     """
 
     name: ClassVar[str] = "expand"

@@ -40,6 +40,8 @@ def stores_whole_vectors(leaf: Leaf, lanes: Scope) -> bool:
 class Hint(Transformation[Leaf]):
     """Set a hint on an access: 0 is the output, 1 the first array that is read, and so on.
 
+    `hint@y{kind=nontemporal}`:
+
     16:v y[{0}] = x[{0}]  -->  16:v y[{0}]!nontemporal = x[{0}]
 
     `nontemporal` bypasses the caches on a plain store (backends need an aligned vector for it); `prefetch` with `value`
@@ -103,6 +105,8 @@ class Hint(Transformation[Leaf]):
 @dataclass(frozen=True)
 class Unhint(Transformation[Leaf]):
     """Clear a hint of an access.
+
+    `unhint@y{kind=nontemporal}`:
 
     16:v y[{0}]!nontemporal = x[{0}]  -->  16:v y[{0}] = x[{0}]
     """

@@ -27,7 +27,9 @@ from pdojo.transforms.storage import callers_memory, temporaries
 class SwapDims(Transformation[Dimension]):
     """Exchange a dimension of a buffer with the next one; every access follows.
 
-    t f32 [8, 4] heap              t f32 [4, 8] heap
+    `swap_dims@t:0`:
+
+    t f32 [8, 4] heap                 t f32 [4, 8] heap
     8 4 t[{0},{1}] = x[{0},{1}]  -->  8 4 t[{1},{0}] = x[{0},{1}]
 
     Always legal for temporaries; refused where vectors would become strided on a machine that cannot do that.

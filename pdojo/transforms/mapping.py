@@ -85,6 +85,8 @@ def _reused_by(site: Scope, names: tuple[str, ...]) -> bool:
 class Unroll(MapScope):
     """Unroll a scope: one copy of its body per iteration.
 
+    `unroll@y:0`:
+
     4 y[{0}] = x[{0}]  -->  4:u y[{0}] = x[{0}]
 
     Always legal around sequential code; only expansions within the machine's limit are proposed.
@@ -118,6 +120,8 @@ def expansion(site: Scope) -> int:
 @dataclass(frozen=True)
 class Parallelize(MapScope):
     """Give the iterations of a scope to threads.
+
+    `parallelize@y:0`:
 
     N y[{0}] = x[{0}]  -->  N:p y[{0}] = x[{0}]
 
@@ -163,6 +167,8 @@ def _uses(site: Scope, buffer: Buffer) -> bool:
 @dataclass(frozen=True)
 class Vectorize(MapScope):
     """Run the iterations of a scope as the lanes of one vector instruction (paper section 2).
+
+    `vectorize@y:0`:
 
     16 y[{0}] = exp(x[{0}])  -->  16:v y[{0}] = exp(x[{0}])
 
@@ -220,6 +226,8 @@ def _dtype(leaf: Leaf, position: int) -> str:
 @dataclass(frozen=True)
 class Unmap(Transformation[Scope]):
     """Make a mapped scope sequential again.
+
+    `unmap@y:0`:
 
     16:v y[{0}] = x[{0}]  -->  16 y[{0}] = x[{0}]
 

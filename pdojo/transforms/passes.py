@@ -39,6 +39,8 @@ class TransformationPass(ModulePass):
             raise IllegalMove(f"pass '{self.name}' needs a value for {' and '.join(missing)}")
         wanted = self.transformation(**options)
         kernels = [k for k in op.walk() if isinstance(k, KernelOp) and self.kernel in ("", k.sym_name.data)]
+        if self.kernel and not kernels:
+            raise LocationError(f"pass '{self.name}': there is no kernel '{self.kernel}'")
         for kernel in kernels:
             canonicalize(kernel)
         if not self.at:

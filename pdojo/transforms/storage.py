@@ -57,6 +57,8 @@ def _with(flags: tuple[bool, ...], index: int, value: bool) -> tuple[bool, ...]:
 class ReuseDims(Transformation[Dimension]):
     """Let a dimension of a buffer take one slot only (paper Figure 6).
 
+    `reuse_dims@t:0`:
+
     t f32 [8, 4] heap  -->  t f32 [8:N, 4] heap
 
     Legal iff for every flow from the last write w to a read r, no other instance writes r's new cell in between, in
@@ -102,6 +104,8 @@ class ReuseDims(Transformation[Dimension]):
 @dataclass(frozen=True)
 class MaterializeDims(Transformation[Dimension]):
     """Give every index of a reused dimension its own memory again.
+
+    `materialize_dims@t:0`:
 
     t f32 [8:N, 4] heap  -->  t f32 [8, 4] heap
 
@@ -160,6 +164,8 @@ class MaterializeDims(Transformation[Dimension]):
 @dataclass(frozen=True)
 class SetLocation(Transformation[Array]):
     """Choose the memory of a buffer.
+
+    `set_location@t{location=stack}`:
 
     t f32 [8:N, 4] heap  -->  t f32 [8:N, 4] stack
 

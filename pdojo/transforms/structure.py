@@ -48,6 +48,8 @@ def _carried(text: str, conflict: Conflict) -> Reason:
 class JoinScopes(Transformation[Scope]):
     """Fuse a scope with the one that immediately follows it.
 
+    `join_scopes@t:0`:
+
     N t[{0}] = x[{0}]            N
     N y[{0}] = exp(t[{0}])  -->  | t[{0}] = x[{0}]
                                  | y[{0}] = exp(t[{0}])
@@ -110,6 +112,8 @@ class JoinScopes(Transformation[Scope]):
 @dataclass(frozen=True)
 class SplitScopes(Transformation[Scope]):
     """Split a scope into two, the first with `after` of its children.
+
+    `split_scopes@t:0{after=1}`:
 
     N
     | t[{0}] = x[{0}]       -->  N t[{0}] = x[{0}]
@@ -185,7 +189,9 @@ class SplitScopes(Transformation[Scope]):
 class TileScope(Transformation[Scope]):
     """Split the iterations of a scope into tiles; a last, partial tile is guarded.
 
-    500 y[{0}] = x[{0}]  -->  32 16 where ({0}*16+{1} <= 499) y[{0}*16+{1}] = x[{0}*16+{1}]
+    `tile_scope@y:0{size=16}`:
+
+    500 y[{0}] = x[{0}]  -->  32 16 where ({0}*16+{1} < 500) y[{0}*16+{1}] = x[{0}*16+{1}]
 
     Legal: the order of the iterations stays. Refused only for divisions that would not come back in normal form.
     """
@@ -258,6 +264,8 @@ def common_id(outer: str, inner: str) -> str:
 @dataclass(frozen=True)
 class CollapseScopes(Transformation[Scope]):
     """Make one scope of a scope and its only child.
+
+    `collapse_scopes@y:0`:
 
     32 16 y[{0}*16+{1}] = x[{0}*16+{1}]  -->  512 y[{0}] = x[{0}]
 
@@ -394,6 +402,8 @@ def digits_of(depth: int, size: int, extents: Sequence[int]) -> dict[int, Expr]:
 class SwapScopes(Transformation[Scope]):
     """Interchange a scope with its only child.
 
+    `swap_scopes@z:0`:
+
     N M z[{0},{1}] = x[{0},{1}]  -->  M N z[{1},{0}] = x[{1},{0}]
 
     Legal iff no dependence goes forward in the outer and backward in the inner scope:
@@ -464,6 +474,8 @@ class SwapScopes(Transformation[Scope]):
 @dataclass(frozen=True)
 class SwapNodes(Transformation[Scope | Leaf]):
     """Exchange a node with the one that immediately follows it.
+
+    `swap_nodes@a:0`:
 
     N a[{0}] = x[{0}]       N b[{0}] = x[{0}]
     N b[{0}] = x[{0}]  -->  N a[{0}] = x[{0}]

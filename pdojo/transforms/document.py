@@ -1,0 +1,177 @@
+"""What the docstrings of transformations say, for docs/moves.md: `python -m pdojo.transforms.document > docs/moves.md`.
+
+A docstring has an example: a move between back quotes, then the lines before it and after it, side by side with an
+arrow between them on one line. `N` and `M` stand for extents. The example is run; the tests compare.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields
+from inspect import cleandoc
+from typing import Any
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.canonical import canonicalize
+from pdojo.dialect.machine import machine
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.notation.index import parse_index
+from pdojo.dialect.ops import KernelOp
+from pdojo.transforms.apply import Applied, apply
+from pdojo.transforms.base import Transformation
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
+
+EXTENTS = {"N": 8, "M": 4}
+"""What the letters of an example stand for when it is run."""
+
+TEMPORARIES = ("t", "p")
+"""Arrays of examples that are not the caller's."""
+
+_MOVE = re.compile(r"`(\w+@\S[^`]*)`:")
+_ARROW = "-->"
+_DECLARATION = re.compile(r"[a-z]\w* [a-z]+\d+ \[.*\] [a-z]+")
+_ACCESS = re.compile(r"\b([a-z]\w*)\[([^\]]*)\]")
+_HEAD = re.compile(r"((?:\d+(?::[a-z])? ?)*)(.*)")
+_SCOPE = re.compile(r"\d+")
+_BODY = ("8", "| 4 t[{0},{1}] = x[{0},{1}]", "| 4 y[{0},{1}] = t[{0},{1}]")
+"""The statements of an example that shows a declaration only."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A move, and the lines of the notation before and after it."""
+
+    move: Move
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+    def kernel(self) -> KernelOp:
+        """A kernel with the lines before the move, in canonical form."""
+        kernel = parse_notation(kernel_text(_numbered(self.before)), str(self.move))[0]
+        canonicalize(kernel)
+        return kernel
+
+    def run(self) -> Applied:
+        """The move, made on that kernel."""
+        return apply(Program(self.kernel(), machine("x86-64-avx512")), self.move)
+
+    def expected(self) -> list[str]:
+        """The lines after the move, as the program prints them."""
+        return list(_numbered(self.after))
+
+
+def example_of(cls: type[Transformation[Any]]) -> Example:
+    """The example in a transformation's docstring. Raises ValueError where there is none."""
+    paragraphs = _paragraphs(cls)
+    for name, lines in zip(paragraphs, paragraphs[1:], strict=False):
+        match = _MOVE.fullmatch(name)
+        if match is None:
+            continue
+        column = next(line.index(_ARROW) for line in lines.splitlines() if _ARROW in line)
+        left = [line[:column].rstrip() for line in lines.splitlines()]
+        right = [line[column + len(_ARROW) :].strip() for line in lines.splitlines()]
+        return Example(Move.parse(match[1]), tuple(filter(None, left)), tuple(filter(None, right)))
+    raise ValueError(f"the docstring of {cls.__name__} has no example")
+
+
+def _paragraphs(cls: type[Transformation[Any]]) -> list[str]:
+    return cleandoc(cls.__doc__ or "").split("\n\n")
+
+
+def _numbered(lines: Sequence[str]) -> Iterator[str]:
+    """The lines with numbers for the extents."""
+    return (re.sub(r"(?<!:)\b[NM]\b", lambda m: str(EXTENTS[m[0]]), line) for line in lines)
+
+
+def kernel_text(lines: Iterable[str]) -> str:
+    """A kernel of these lines; what they do not declare is declared as they use it."""
+    given = list(lines)
+    declared = [line for line in given if _DECLARATION.fullmatch(line)]
+    tree = [line for line in given if line not in declared] or list(_BODY)
+    shapes = _shapes(tree)
+    known = {line.split()[0] for line in declared}
+    interface = [name for name in shapes if name not in TEMPORARIES and name not in known]
+    written = [name for name in interface if any(_output(line) == name for line in tree)]
+    rows = [f"{name} f32 {shapes[name]} heap" for name in shapes if name not in known]
+    rows.sort(key=lambda row: row.split()[0] in TEMPORARIES)
+    header = f"kernel example({', '.join(interface)}) -> ({', '.join(written)})"
+    return "\n".join([header, *rows, *declared, *tree]) + "\n"
+
+
+def _output(line: str) -> str:
+    """The array that a line writes; '' where it only opens scopes."""
+    match = _ACCESS.match(_parts(line)[2])
+    return "" if match is None else match[1]
+
+
+def _parts(line: str) -> tuple[int, list[int], str]:
+    """The number of bars of a line, the extents of its scopes, and the statement behind them."""
+    tree = line.lstrip("| ")
+    match = _HEAD.fullmatch(tree)
+    assert match is not None
+    return line[: len(line) - len(tree)].count("|"), [int(n) for n in _SCOPE.findall(match[1])], match[2]
+
+
+def _shapes(tree: Sequence[str]) -> dict[str, list[int]]:
+    """The least shapes that hold all accesses, by array."""
+    shapes: dict[str, list[int]] = {}
+    chains: list[list[int]] = []
+    for line in tree:
+        level, own, statement = _parts(line)
+        extents = [*(chains[level - 1] if level else ()), *own]
+        chains[level:] = [extents]
+        for name, index in _ACCESS.findall(statement):
+            needed = [e.bounds(extents)[1] + 1 for e in parse_index(index, extents)]
+            shapes[name] = [max(pair) for pair in zip(shapes.get(name, needed), needed, strict=True)]
+    return shapes
+
+
+def document() -> str:
+    """The page: every transformation with its parameters, example, conditions and inverse."""
+    return "\n".join([_INTRODUCTION, *(_section(transformation(name)) for name in TRANSFORMATION_NAMES)])
+
+
+_INTRODUCTION = """# Moves
+
+Generated from the docstrings: `python -m pdojo.transforms.document > docs/moves.md`.
+
+A move is a transformation at a location: `name@location{parameter=value ...}`. How locations are written is said in
+[locations.md](locations.md), how moves are replayed in [traces.md](traces.md), what they may do to rounding in
+[numerics.md](numerics.md), and how it is decided whether one is legal in [legality.md](legality.md).
+Parameters with a default may be left out. Those that only restore names and places when a move is taken back are not
+proposed by `--list-moves`.
+"""
+
+_SITES = {"Scope": "a scope", "Leaf": "an op", "Array": "an array", "Dimension": "a dimension of an array"}
+
+
+def _section(cls: type[Transformation[Any]]) -> str:
+    example = example_of(cls)
+    summary, *rest = _paragraphs(cls)
+    legality = rest[2:]
+    inverse = example.run().inverse.name
+    parts = [f"## {cls.name}", "", summary, "", f"- location: {_site(cls)}", f"- inverse: `{inverse}`"]
+    parts += [*_parameters(cls), ""]
+    shown = ["```text", f"{example.move}:", *(f"  {line}" for line in example.before), "-->"]
+    shown += [*(f"  {line}" for line in example.after), "```", ""]
+    return "\n".join([*parts, *shown, "\n\n".join(legality), ""] if legality else [*parts, *shown])
+
+
+def _site(cls: type[Transformation[Any]]) -> str:
+    kinds = cls.site if isinstance(cls.site, tuple) else (cls.site,)
+    return " or ".join(_SITES[kind.__name__] for kind in kinds)
+
+
+def _parameters(cls: type[Transformation[Any]]) -> Iterator[str]:
+    for parameter in fields(cls):
+        kind = "an integer" if parameter.type == "int" else "a word"
+        need = "" if parameter.default is not MISSING else ", needed"
+        use = ", restores" if parameter.name in cls.restoring else ""
+        yield f"- `{parameter.name}`: {kind}{need}{use}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(document())

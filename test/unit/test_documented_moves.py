@@ -1,0 +1,44 @@
+"""The examples in the docstrings of transformations are true, and docs/moves.md is what the docstrings say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.oracle.compare import equivalent
+from pdojo.transforms.apply import apply
+from pdojo.transforms.document import document, example_of
+from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize("name", TRANSFORMATION_NAMES)
+def test_the_example_is_true(name: str) -> None:
+    example = example_of(transformation(name))
+    assert example.move.name == name
+    applied = example.run()
+    text = print_notation(applied.program.kernel)
+    expected = example.expected()
+    declared = [line for line in expected if line.endswith(("heap", "stack", "register"))]
+    header, _, tree = text.partition("\n\n")
+    assert set(declared) <= set(header.splitlines())
+    statements = [line for line in expected if line not in declared]
+    assert not statements or tree.splitlines() == statements
+
+
+@pytest.mark.parametrize("name", TRANSFORMATION_NAMES)
+def test_the_example_keeps_its_meaning_and_can_be_taken_back(name: str) -> None:
+    example = example_of(transformation(name))
+    applied = example.run()
+    undone = apply(applied.program, applied.inverse).program
+    before = example.kernel()
+    assert print_notation(undone.kernel) == print_notation(before)
+    if name not in ("contract", "expand"):  # the rounding is another meaning
+        assert equivalent(before, applied.program.kernel) is None
+
+
+def test_the_page_is_fresh() -> None:
+    assert (DOCS / "moves.md").read_text() == document(), "run: python -m pdojo.transforms.document > docs/moves.md"
