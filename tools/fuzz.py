@@ -1,7 +1,7 @@
 """Fuzz the game: random walks of legal moves, judged after each move (`python -m pdojo_tools.fuzz`).
 
 A walk starts from a kernel of the library at small random sizes, from a kernel in a file, or from a random kernel, on
-the machine `toy`. The same seed gives the same walks. A broken promise is shrunk and printed as a lit test, exit code 1.
+the machine `toy`. The same seed gives the same walks. A broken promise is shrunk, printed as a lit test, exit code 1.
 """
 
 from __future__ import annotations
