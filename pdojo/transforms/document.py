@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields
 from inspect import cleandoc
+from itertools import pairwise
 from typing import Any
 
 from pdojo.dialect.analysis.program import Program
@@ -66,7 +67,7 @@ class Example:
 def example_of(cls: type[Transformation[Any]]) -> Example:
     """The example in a transformation's docstring. Raises ValueError where there is none."""
     paragraphs = _paragraphs(cls)
-    for name, lines in zip(paragraphs, paragraphs[1:], strict=False):
+    for name, lines in pairwise(paragraphs):
         match = _MOVE.fullmatch(name)
         if match is None:
             continue

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 from pdojo.errors import IllegalMove, UsageError
 from pdojo.transforms.move import Move
@@ -83,11 +82,15 @@ class Trace:
         return Trace.parse(text, str(path))
 
     def save(self, path: str | Path) -> None:
-        """Write a trace file; a file that is there is replaced only by a complete one."""
+        """Write a trace file; a file that is there is replaced only by a complete one. Raises UsageError."""
         target = Path(path)
-        with NamedTemporaryFile("w", dir=target.parent, delete=False, encoding="utf-8") as file:
-            file.write(self.dump())
-        os.replace(file.name, target)
+        unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            unfinished.write_text(self.dump(), encoding="utf-8")
+            unfinished.replace(target)
+        except OSError as error:
+            unfinished.unlink(missing_ok=True)
+            raise UsageError(f"cannot write the trace '{path}': {_reason(error)}") from None
 
     def extend(self, moves: Iterable[Move]) -> None:
         """Append moves that are not resolved yet."""
