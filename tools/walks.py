@@ -26,7 +26,6 @@ from pdojo.dialect.ops import PDOJO, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.oracle import Oracle
 from pdojo.errors import PdojoError
 from pdojo.transforms.apply import Applied, apply
-from pdojo.transforms.base import Refusal
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
@@ -218,12 +217,3 @@ def play(game: Game, move: Move, referee: Referee, number: int) -> Failure | Non
         return Failure("application", str(error))
     except Exception:  # noqa: BLE001  # a crash is a finding like any other
         return Failure("no crash", traceback.format_exc(limit=-4))
-
-
-def refusals(program: Program) -> Iterator[Refusal]:
-    """Every refused candidate of every family."""
-    for name in TRANSFORMATION_NAMES:
-        for site, choice in transformation(name).candidates(program):
-            refusal = choice.refusal(program, site)
-            if refusal is not None:
-                yield refusal

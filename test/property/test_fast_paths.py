@@ -1,0 +1,72 @@
+"""The fast paths of the analysis agree with integer sets, on the questions that random walks ask."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from pdojo_tools.sizes import with_random_sizes
+from pdojo_tools.walks import Counts, draw
+
+from pdojo.dialect.analysis import collision, storage_check
+from pdojo.dialect.analysis.collision import Collisions, Query, Witness
+from pdojo.dialect.analysis.storage_check import Use, Violation
+from pdojo.dialect.machine import machine
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.kernels import kernel_names, kernel_path
+from pdojo.transforms.apply import refused_moves
+from pdojo.transforms.game import Game
+from property.walks import random_texts
+
+
+def kernels() -> list[KernelOp]:
+    texts = [kernel_path(name).read_text(encoding="utf-8") for name in kernel_names()]
+    small = [with_random_sizes(parse_notation(text)[0], Random(k)) for k, text in enumerate(texts)]
+    return small + [parse_notation(text)[0] for text in random_texts(5)]
+
+
+def wander(kernel: KernelOp, seed: int, length: int) -> None:
+    """Random moves; in every state, all that can be asked."""
+    game, random = Game(kernel, machine("toy")), Random(seed)
+    for _ in range(length):
+        refused_moves(game.program)
+        move = draw(game.program, random, Counts())
+        if move is not None:
+            game.apply(move)
+
+
+def test_collisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: Counter[str] = Counter()
+    decide = Collisions._decide  # pyright: ignore[reportPrivateUsage]
+
+    def checked(self: Collisions, query: Query) -> Witness | None:
+        found, exact = decide(self, query), collision.exact(query)
+        asked["collision" if found else "none"] += 1
+        assert (found is None) == (exact is None), query
+        assert found is None or collision.holds(query, found), query
+        return found
+
+    monkeypatch.setattr(Collisions, "_decide", checked)
+    for seed, kernel in enumerate(kernels()):
+        wander(kernel, seed, 4)
+    assert min(asked["collision"], asked["none"]) > 30
+
+
+def test_storage(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: Counter[bool] = Counter()
+    within = storage_check.within_iteration
+
+    def checked(uses: Sequence[Use], reuse: Sequence[bool], owner: int | None) -> bool:
+        found = within(uses, reuse, owner)
+        asked[found] += 1
+        violation: Violation | None = storage_check.compare_flows(uses, owner) if found else None
+        assert violation is None, violation
+        return found
+
+    monkeypatch.setattr(storage_check, "within_iteration", checked)
+    for seed, kernel in enumerate(kernels()):
+        wander(kernel, seed, 4)
+    assert asked[True] > 30
