@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
 from pdojo.dialect.analysis.collision import AFTER, ANY, BEFORE, EQUAL, Relation
 from pdojo.dialect.analysis.program import Conflict, Program
-from pdojo.dialect.attributes import Mapping, Numerics
+from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.nest import Buffer, Index, Leaf, Node, Scope, leaves_of
 from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards, reindex
@@ -149,7 +149,8 @@ class SplitScopes(Transformation[Scope]):
         if conflict is not None:
             return _carried("the first part needs earlier iterations of the second", conflict)
         if site.mapping.is_threaded:
-            for buffer in private_buffers(program, site):
+            registers = [b for b in program.nest.buffers if b.memory is Memory.REGISTER]
+            for buffer in (*private_buffers(program, site), *registers):
                 used = [any(a.array.buffer is buffer for leaf in p for a in leaf.accesses) for p in (first, second)]
                 if all(used):
                     return Reason(

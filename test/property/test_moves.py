@@ -15,6 +15,7 @@ from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.errors import IllegalMove
 from pdojo.kernels import kernel_names, kernel_path
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
@@ -137,6 +138,21 @@ def test_regressions(name: str) -> None:
     for inverse in reversed(game.inverses):
         game.apply(inverse)
     assert print_notation(game.kernel) == before
+
+
+def test_a_register_stays_in_one_thread() -> None:
+    text = """kernel k(x) -> (y)
+x f32 [1] heap
+y f32 [1] heap
+t f32 [1] register
+
+1:p
+| t[0] = x[0]
+| y[0] = t[0]
+"""
+    game = Game(parse_notation(text)[0], machine("toy"))
+    with pytest.raises(IllegalMove, match="own copy of 't', used on both sides of the cut"):
+        game.apply("split_scopes@t:0{after=1}")
 
 
 def test_flows_from_domains_with_divisions_are_found() -> None:
