@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: all demo bench test lint fuzz clean
+.PHONY: all demo bench peers test lint fuzz clean
 all: test
 
 # An interrupted installation leaves no stamp behind.
@@ -15,6 +15,10 @@ $(READY): pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
+
+# PyTorch and ONNX Runtime, for the demo and the benchmark to compare with.
+peers: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[torch,onnx]'
 
 # Compared with PyTorch and ONNX Runtime where they are installed; DEMO='--threads 1' for other runs.
 demo: $(READY)
