@@ -61,6 +61,7 @@ def _close(found: NDArray[Any], wanted: NDArray[Any], dtype: str) -> bool:
 
 
 def _numbers(values: NDArray[Any], dtype: str) -> NDArray[np.float64]:
-    if dtype == "bf16":
-        return (values.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    return values.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        if dtype == "bf16":
+            return (values.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        return values.astype(np.float64)
