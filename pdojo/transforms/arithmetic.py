@@ -30,6 +30,7 @@ from pdojo.transforms.structure import (
     digits_of,
     irreversible_collapse,
     irreversible_tiling,
+    misplaced_guard,
     reassociates,
 )
 
@@ -273,7 +274,8 @@ class MergeReduction(Transformation[Scope]):
         if isinstance(found, str):
             return Reason(found)
         gone = [n.id for n in (found.zero, site, found.inner, found.final, found.start, found.combine)]
-        return identifiers_reason(program, [self.id], gone) or irreversible_collapse(site, found.inner)
+        unusable = identifiers_reason(program, [self.id], gone) or misplaced_guard(found.inner)
+        return unusable or irreversible_collapse(site, found.inner)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """The order of the sum changes."""

@@ -294,7 +294,7 @@ class CollapseScopes(Transformation[Scope]):
         if site.mapping is not Mapping.SEQUENTIAL or inner.mapping is not Mapping.SEQUENTIAL:
             return Reason("only sequential scopes collapse; unmap them first")
         unusable = identifiers_reason(program, [self.id], [site.id, inner.id])
-        return unusable or irreversible_collapse(site, inner)
+        return unusable or misplaced_guard(inner) or irreversible_collapse(site, inner)
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """outer becomes i floordiv size, inner becomes i mod size."""
@@ -328,6 +328,16 @@ def _only_scope(site: Scope) -> Scope | None:
     """The only child, where it is a scope."""
     child = site.children[0]
     return child if len(site.children) == 1 and isinstance(child, Scope) else None
+
+
+def misplaced_guard(inner: Scope) -> Reason | None:
+    """Refuse to move an only child's guard to the scope outside, from where undoing the move would not take it back.
+
+    Splitting scopes leaves such guards; the canonical form, from which the game starts, has none.
+    """
+    if all(max(g.variables(), default=inner.depth) == inner.depth for g in inner.guard):
+        return None
+    return Reason("a guard of the inner scope does not use its variable; undoing the move would not take it back")
 
 
 def collapsed_extent(site: Scope, inner: Scope) -> int:
@@ -430,6 +440,8 @@ class SwapScopes(Transformation[Scope]):
             return Reason("the scope does not wrap exactly one scope")
         if inner.mapping is Mapping.VECTOR:
             return Reason("a vector scope wraps exactly one op")
+        if (misplaced := misplaced_guard(inner)) is not None:
+            return misplaced
         if site.mapping.is_threaded and inner.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} cannot be inside {describe_scope(inner)}")
         outside, leaves = same_iteration(site), site.leaves
