@@ -516,7 +516,7 @@ class Expand(Transformation[Leaf]):
         if not site.contracted:
             return Reason("the op is not contracted")
         if not self.into:
-            return None
+            return Reason("'index' and 'id' belong to 'into'") if self.index or self.id else None
         array = program.nest.arrays.get(self.into)
         if array is None or array.intent is not None or array.dtype != site.output.array.dtype:
             return Reason(f"'{self.into}' is no temporary of type {site.output.array.dtype}")

@@ -25,6 +25,9 @@ PREFETCH = "prefetch"
 PREFETCH_DISTANCES = (256, 1024, 4096)
 """Distances in bytes that candidates propose."""
 
+FARTHEST = (1 << 31) - 1
+"""The greatest distance in bytes that an instruction can hold."""
+
 
 def _in_memory(access: Access) -> bool:
     return access.array.buffer.memory is Memory.HEAP
@@ -88,6 +91,8 @@ class Hint(Transformation[Leaf]):
             return Reason(f"'{access.array.name}' is in registers")
         if self.kind == PREFETCH and (self.access == 0 or self.value < 1):
             return Reason("a prefetch needs a read access (access=1 ...) and a distance in bytes (value=...)")
+        if self.value > FARTHEST:
+            return Reason(f"'value' must be at most {FARTHEST}, a distance in bytes")
         if self.kind == NONTEMPORAL and (self.access != 0 or site.accumulate is not None or self.value != -1):
             return Reason("only plain stores are non-temporal (access=0, no value)")
         return None
