@@ -57,7 +57,7 @@ class Native:
 def emit(kernel: KernelOp, machine: Machine | None = None) -> Source:
     """Lower a kernel to LLVM IR; raises LoweringError where it asks for what the machine cannot do."""
     target = optimize.processor(machine)
-    module = lower(kernel)
+    module = lower(kernel, features=target.enabled)
     function = next(f for f in module.body.block.ops if isinstance(f, FuncOp) and SHARED_BYTES in f.attributes)
     names = {f.sym_name.data for f in module.body.block.ops if isinstance(f, FuncOp)}
     return Source(

@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from pdojo.backends.llvm.x86 import Features
 from pdojo.backends.nest_walk import bind
 from pdojo.dialect.affine import Atom, Expr
 from pdojo.dialect.functions import DTYPES, ElementType
@@ -57,8 +58,10 @@ class Level:
 class FunctionCode:
     """A function under construction; `block` is where code is appended."""
 
-    def __init__(self, name: str, argument_types: Sequence[Attribute]) -> None:
+    def __init__(self, name: str, argument_types: Sequence[Attribute], features: Features = frozenset()) -> None:
+        """`features` are the processor's; without any the code is the same for all processors."""
         self.name = name
+        self.features = features
         self.region = Region()
         entry = Block(arg_types=argument_types)
         self.region.add_block(entry)

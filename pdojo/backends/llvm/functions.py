@@ -27,6 +27,7 @@ from pdojo.backends.llvm.ops import (
     with_lanes,
 )
 from pdojo.backends.llvm.vectors import splat_constant
+from pdojo.backends.llvm.x86 import masked_x86
 from pdojo.dialect.functions import DTYPES, is_float
 
 _FLOAT_BINARY: dict[str, Callable[[SSAValue, SSAValue], llvm.AbstractFloatArithOp]] = {
@@ -108,11 +109,27 @@ def _float(code: FunctionCode, dialect: str, name: str, operands: Sequence[SSAVa
         return code.emit(_FLOAT_BINARY[name](operands[0], operands[1]))
     if name == "negf":
         return code.emit(llvm.FNegOp(operands[0]))
+    if name in _RANGES and (extremum := _extremum(code, name, operands)) is not None:
+        return extremum
     if name in _FLOAT_INTRINSICS:
         return code.intrinsic(_FLOAT_INTRINSICS[name], operands, operands[0].type)
     from pdojo.backends.llvm.math import emit_math
 
-    return emit_math(f"{dialect}.{name}", operands, code.builder())
+    return emit_math(f"{dialect}.{name}", operands, code.builder(), code.features)
+
+
+_RANGES = {"maximumf": 5, "minimumf": 4}
+"""The immediate of x86's `vrange` that orders zeros by sign."""
+
+
+def _extremum(code: FunctionCode, name: str, operands: Sequence[SSAValue]) -> SSAValue | None:
+    """A maximum or minimum in three instructions, where the processor has `vrange`: it prefers numbers to NaN, so a
+    NaN of either operand (their sum is one) is put back."""
+    number = masked_x86(code.emit, code.features, "range", operands, (_RANGES[name],), element_type(operands[0]))
+    if number is None:
+        return None
+    unordered = code.emit(FCmpOp("uno", operands[0], operands[1]))
+    return code.emit(SelectOp(unordered, code.emit(llvm.FAddOp(operands[0], operands[1])), number))
 
 
 def _integer(code: FunctionCode, name: str, operands: Sequence[SSAValue]) -> SSAValue:

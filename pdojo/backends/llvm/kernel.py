@@ -19,6 +19,7 @@ from pdojo.backends.llvm.control import Budget, NestCode
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.ops import StoreFenceOp
 from pdojo.backends.llvm.placement import ALIGNMENT, Home, Placement, Plan, plan_memory
+from pdojo.backends.llvm.x86 import Features
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.nest import Buffer, Index, Nest, Scope
 from pdojo.errors import LoweringError
@@ -38,13 +39,13 @@ def runtime_declarations() -> list[llvm.FuncOp]:
     return [llvm.FuncOp(n, t, llvm.LinkageAttr("external")) for n, t in RUNTIME.items()]
 
 
-def lower_kernel(nest: Nest) -> tuple[list[llvm.FuncOp], bool]:
+def lower_kernel(nest: Nest, features: Features = frozenset()) -> tuple[list[llvm.FuncOp], bool]:
     """The functions of a kernel, its own last, and whether they call the OpenMP runtime.
 
     Raises LoweringError for mappings and memories that a CPU lacks, and for what the hints and locations ask in vain.
     """
     try:
-        lowering = _KernelLowering(nest, plan_memory(nest))
+        lowering = _KernelLowering(nest, plan_memory(nest), features)
         own = lowering.lower()
     except LoweringError as error:
         raise LoweringError(f"kernel '{nest.name}': {error}") from None
@@ -55,13 +56,14 @@ def lower_kernel(nest: Nest) -> tuple[list[llvm.FuncOp], bool]:
 class _KernelLowering:
     nest: Nest
     plan: Plan
+    features: Features = frozenset()
     threads: list[llvm.FuncOp] = field(default_factory=list[llvm.FuncOp])
     budget: Budget = field(default_factory=Budget)
 
     def lower(self) -> llvm.FuncOp:
         """The kernel's own function."""
         interface = [b for b in self.nest.buffers if b.op is None]
-        code = FunctionCode(self.nest.name, [*([POINTER] * len(interface)), POINTER, i32])
+        code = FunctionCode(self.nest.name, [*([POINTER] * len(interface)), POINTER, i32], self.features)
         *arrays, self.workspace, self.thread_count = code.arguments
         for value, buffer in zip(arrays, interface, strict=True):
             value.name_hint = buffer.names[0]
@@ -136,7 +138,7 @@ class _KernelLowering:
     def _thread_function(
         self, name: str, outer: NestCode, scope: Scope, buffers: list[Buffer], variables: list[int]
     ) -> llvm.FuncOp:
-        code = FunctionCode(name, [POINTER])
+        code = FunctionCode(name, [POINTER], self.features)
         code.known = dict(outer.reach.code.known)
         code.extents = outer.reach.code.extents[:-1]
         reach = Reach(code, self.plan)

@@ -18,7 +18,7 @@ from pdojo.backends.llvm.math_log import log, log1p, log2
 from pdojo.backends.llvm.math_pow import powf
 from pdojo.backends.llvm.math_root import rsqrt
 from pdojo.backends.llvm.math_trig import cos, sin
-from pdojo.backends.llvm.math_values import FORMATS, Real
+from pdojo.backends.llvm.math_values import FORMATS, Features, Real
 from pdojo.backends.llvm.ops import element_type
 from pdojo.errors import LoweringError
 
@@ -63,8 +63,12 @@ _UNARY: dict[str, Callable[[Real], Real]] = {
 _BINARY: dict[str, Callable[[Real, Real], Real]] = {"math.powf": powf}
 
 
-def emit_math(function: str, operands: Sequence[SSAValue], builder: Builder) -> SSAValue:
+def emit_math(
+    function: str, operands: Sequence[SSAValue], builder: Builder, features: Features = frozenset()
+) -> SSAValue:
     """Append the code of `function` (a key of `MATH_FUNCTIONS`) and return its value.
+
+    `features` are the processor's: its instructions are used where they give the same bits.
 
     The operands have one type: f32, f64 or a vector of either; it is the type of the result. Scalar and vector code
     give the same bits. No block, symbol or call of a library is made. Raises LoweringError for other functions, types
@@ -80,7 +84,7 @@ def emit_math(function: str, operands: Sequence[SSAValue], builder: Builder) -> 
         listed = ", ".join(str(o.type) for o in operands)
         raise LoweringError(f"'{function}' is inlined for f32, f64 and vectors of them, not for ({listed})")
     first, *others = operands
-    x = Real.of(first, builder)
+    x = Real.of(first, builder, features)
     if expected == 1:
         return _UNARY[function](x).value
     return _BINARY[function](x, x.beside(others[0])).value

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pdojo.backends.llvm.ops import SelectOp, element_type, lanes, with_lanes
+from pdojo.backends.llvm.x86 import Features, masked_x86
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,11 @@ FORMATS: dict[Attribute, Format] = {f.real: f for f in (F32, F64)}
 class Code:
     """Where operations are appended; remembers constants, so that each is made once."""
 
-    def __init__(self, builder: Builder, count: int | None) -> None:
-        """`count` is the number of lanes of every value, None for scalars."""
+    def __init__(self, builder: Builder, count: int | None, features: Features = frozenset()) -> None:
+        """`count` is the number of lanes of every value, None for scalars; `features` are the processor's."""
         self._builder = builder
         self._count = count
+        self._features = features
         self._constants: dict[tuple[Attribute, int | str], SSAValue] = {}
 
     def append(self, op: Operation) -> SSAValue:
@@ -95,6 +97,12 @@ class Code:
         """Call `llvm.<name>.<type of the lanes>`, whose result has the type of its operands."""
         mangled = f"llvm.{name}.{suffix}" if self._count is None else f"llvm.{name}.v{self._count}{suffix}"
         return self.append(llvm.CallIntrinsicOp(mangled, operands, [operands[0].type]))
+
+    def masked_x86(
+        self, name: str, operands: Sequence[SSAValue], fmt: Format, immediate: Sequence[int]
+    ) -> SSAValue | None:
+        """An AVX-512 instruction on whole vectors, where the processor has it for vectors of this length; else None."""
+        return masked_x86(self.append, self._features, name, operands, immediate, fmt.real)
 
     def constant_real(self, fmt: Format, number: float) -> SSAValue:
         """`number`, rounded to the format, in every lane."""
@@ -131,9 +139,9 @@ class Real:
     value: SSAValue
 
     @staticmethod
-    def of(value: SSAValue, builder: Builder) -> Real:
+    def of(value: SSAValue, builder: Builder, features: Features = frozenset()) -> Real:
         """Wrap an operand; raises KeyError where its element type has no `Format`."""
-        return Real(Code(builder, lanes(value)), FORMATS[element_type(value)], value)
+        return Real(Code(builder, lanes(value), features), FORMATS[element_type(value)], value)
 
     def beside(self, value: SSAValue) -> Real:
         """Wrap another operand of the same type."""
@@ -178,6 +186,11 @@ class Real:
     def sqrt(self) -> Real:
         """The square root, correctly rounded."""
         return self._intrinsic("sqrt")
+
+    def scaled(self, exponent: Real) -> Real | None:
+        """`self * 2**exponent`, rounded once, where the processor has an instruction for it; else None."""
+        value = self.code.masked_x86("scalef", (self.value, exponent.value), self.format, ())
+        return None if value is None else self.beside(value)
 
     def rint(self) -> Real:
         """The nearest integer, ties to even."""

@@ -23,6 +23,11 @@ class Processor:
     name: str
     features: str
 
+    @property
+    def enabled(self) -> frozenset[str]:
+        """The instruction set features that it has."""
+        return frozenset(f[1:] for f in self.features.split(",") if f.startswith("+"))
+
     def target_machine(self, effort: Effort) -> llvm.TargetMachine:
         """LLVM's description of the processor, for code that is loaded into this process."""
         target = llvm.Target.from_triple(self.triple)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.target import Target
 
-from pdojo.backends.llvm.lowering import ConvertPdojoToLLVMPass, lower
+from pdojo.backends.llvm.lowering import convert, lower
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.ops import KernelOp
+
+if TYPE_CHECKING:
+    from pdojo.backends.llvm.optimize import Processor
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ def llvm_text(program: KernelOp | ModuleOp, machine: Machine | None = None) -> s
     from pdojo.backends.llvm.build import module_text
     from pdojo.backends.llvm.optimize import processor
 
-    return module_text(_lowered(program), processor(machine))
+    target = processor(machine)
+    return module_text(_lowered(program, target), target)
 
 
 def asm_text(program: KernelOp | ModuleOp, machine: Machine | None = None) -> str:
@@ -60,11 +64,11 @@ def asm_text(program: KernelOp | ModuleOp, machine: Machine | None = None) -> st
     return target.emit_assembly(module)
 
 
-def _lowered(program: KernelOp | ModuleOp) -> ModuleOp:
+def _lowered(program: KernelOp | ModuleOp, target: Processor) -> ModuleOp:
     if isinstance(program, KernelOp):
-        return lower(program)
+        return lower(program, features=target.enabled)
     module = program.clone()
-    ConvertPdojoToLLVMPass().apply(Context(), module)
+    convert(module, target.enabled)
     return module
 
 

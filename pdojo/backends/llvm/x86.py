@@ -1,0 +1,51 @@
+"""Instructions of x86 processors that give the bits of the general code, in fewer operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerAttr, IntegerType, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pdojo.backends.llvm.ops import lanes
+
+Features: TypeAlias = frozenset[str]
+"""Instruction set features in LLVM's spelling (`avx512f`)."""
+
+_NEEDS = {"scalef": "avx512f", "range": "avx512dq"}
+_CURRENT_DIRECTION = 4
+"""The rounding argument that means: as the control register says."""
+
+
+def masked_x86(
+    append: Callable[[Operation], SSAValue],
+    features: Features,
+    name: str,
+    operands: Sequence[SSAValue],
+    immediate: Sequence[int],
+    element: Attribute,
+) -> SSAValue | None:
+    """`llvm.x86.avx512.mask.NAME` on two vectors with no lane masked off; None where the processor lacks it.
+
+    `scalef` is x * 2**floor(y); `range` with 5 is the maximum and with 4 the minimum, zeros ordered by sign, numbers
+    preferred to NaN.
+    """
+    count = lanes(operands[0])
+    if count is None or _NEEDS[name] not in features or not isinstance(element, Float32Type | Float64Type):
+        return None
+    width, kind = (32, "ps") if isinstance(element, Float32Type) else (64, "pd")
+    bits = count * width
+    if bits != 512 and (bits not in (128, 256) or "avx512vl" not in features):
+        return None
+
+    def constant(value: int, size: int) -> SSAValue:
+        integer = IntegerType(size)
+        return append(llvm.ConstantOp(IntegerAttr(value, integer, truncate_bits=True), integer))
+
+    arguments = [*operands, *(constant(k, 32) for k in immediate), operands[0], constant(-1, max(8, count))]
+    if bits == 512:
+        arguments.append(append(llvm.ConstantOp(IntegerAttr(_CURRENT_DIRECTION, i32), i32)))
+    call = llvm.CallIntrinsicOp(f"llvm.x86.avx512.mask.{name}.{kind}.{bits}", arguments, [operands[0].type])
+    return append(call)
