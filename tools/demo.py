@@ -105,7 +105,7 @@ def _show(console: Console, tunings: dict[str, Tuning]) -> None:
 def _is_usable(console: Console, library: str) -> bool:
     missing = missing_packages(library)
     if missing:
-        console.print(f"{TITLES[library]} is left out: pip install {' '.join(missing)}", highlight=False)
+        console.print(f"{TITLES[library]} is left out: it is not installed (make peers)", highlight=False)
     return not missing
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+
 import pdojo.kernels
 from pdojo.backends.executable import compile as compile_kernel
 from pdojo.dialect.interpreter import interpret
