@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -123,8 +124,7 @@ def _from_torch(tensor: Any, parameter: Parameter) -> NDArray[Any]:
         raise UsageError(f"array '{parameter.name}' is on device '{tensor.device}'; move it to the CPU")
     tensor = tensor.detach()
     if str(tensor.dtype) == "torch.bfloat16":
-        import torch  # pyright: ignore[reportMissingImports]  # loaded already: the tensor is torch's
-
-        # NumPy has no bfloat16: the same memory as bit patterns.
+        # NumPy has no bfloat16: the same memory as bit patterns. PyTorch is loaded already: the tensor is its own.
+        torch: Any = sys.modules["torch"]
         return tensor.view(torch.int16).numpy().view(np.uint16)
     return tensor.numpy()
