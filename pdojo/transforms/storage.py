@@ -222,7 +222,9 @@ def room(program: Program, wanted: Buffer, present: Buffer, memory: Memory) -> R
     nest = program.nest
     if memory is Memory.REGISTER and (problem := register_problem(nest, present, reuse=wanted.reuse)) is not None:
         return Reason(problem)
-    others = sum(physical_bytes(nest, b) for b in nest.buffers if b.memory is memory and b is not present)
+    # Buffers that nothing uses take no memory.
+    used = (b for b in program.live_ranges if b.memory is memory and b is not present)
+    others = sum(physical_bytes(nest, b) for b in used)
     needed = others + _bytes(program, wanted, present)
     if needed > limits[memory]:
         return Reason(

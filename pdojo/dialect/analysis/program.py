@@ -14,6 +14,7 @@ from functools import cached_property
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation, Witness
+from pdojo.dialect.analysis.liveness import LiveRange, live_ranges
 from pdojo.dialect.analysis.storage_check import StorageChecks, Violation, remapped_chain, uses_of
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS
@@ -120,6 +121,11 @@ class Program:
             for leaf in self.nest.leaves
             for domain in (Domain(leaf.extents, leaf.guards),)
         }
+
+    @cached_property
+    def live_ranges(self) -> dict[Buffer, LiveRange]:
+        """Per buffer, the statements and the scope within which its values are needed."""
+        return live_ranges(self.nest)
 
     def permits(self, numerics: Numerics) -> bool:
         """Whether moves of this numerics class may be used on the kernel."""

@@ -1,0 +1,44 @@
+"""Live ranges of buffers: between which statements, and inside which scope, the values of a buffer are needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdojo.dialect.analysis.coverage import common_depth
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.nest import Buffer, Leaf, Nest, Scope
+from pdojo.dialect.storage import accesses_of
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRange:
+    """Where a buffer is used, in textual order of statements."""
+
+    buffer: Buffer
+    first: Leaf
+    """The first statement that uses it."""
+    last: Leaf
+    """The last one."""
+    scope: Scope | None
+    """The innermost scope around all uses; None for the whole kernel."""
+
+    @property
+    def carried(self) -> bool:
+        """Whether values live on after the scope: the buffer is an output of the kernel."""
+        return self.buffer.intent in (Intent.OUT, Intent.INOUT)
+
+    def overlaps(self, other: LiveRange) -> bool:
+        """Whether some statement lies in both ranges; buffers that do not overlap could share memory."""
+        return self.first.order <= other.last.order and other.first.order <= self.last.order
+
+
+def live_ranges(nest: Nest) -> dict[Buffer, LiveRange]:
+    """The live range of every buffer that is used; one without an entry is dead."""
+    ranges: dict[Buffer, LiveRange] = {}
+    for buffer in nest.buffers:
+        leaves = list(dict.fromkeys(leaf for leaf, _ in accesses_of(nest, buffer)))
+        if leaves:
+            depth = common_depth(leaves)
+            scope = leaves[0].chain[depth - 1] if depth else None
+            ranges[buffer] = LiveRange(buffer, leaves[0], leaves[-1], scope)
+    return ranges

@@ -1,0 +1,38 @@
+"""Live ranges of buffers."""
+
+from __future__ import annotations
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.machine import machine
+from pdojo.dialect.notation import parse_notation
+
+TEXT = """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+a f32 [8] heap
+b f32 [8] heap
+unused f32 [8] heap
+
+8
+| a[{0}] = exp(x[{0}])
+| a[{0}] = a[{0}] + x[{0}]
+8 b[{0}] = x[{0}] * 2
+8 y[{0}] = b[{0}] + x[{0}]
+"""
+
+
+def test_ranges() -> None:
+    program = Program(parse_notation(TEXT)[0], machine("toy"))
+    ranges = {buffer.names[0]: found for buffer, found in program.live_ranges.items()}
+    assert {name: (r.first.order, r.last.order) for name, r in ranges.items()} == {
+        "x": (0, 3),
+        "y": (3, 3),
+        "a": (0, 1),
+        "b": (2, 3),
+    }
+    assert ranges["a"].scope is program.nest.scopes[0]
+    assert ranges["b"].scope is None
+    assert ranges["y"].carried
+    assert not ranges["a"].carried
+    assert not ranges["a"].overlaps(ranges["b"])
+    assert ranges["b"].overlaps(ranges["y"])
