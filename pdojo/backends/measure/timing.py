@@ -22,6 +22,9 @@ _MOST_CALLS = 1 << 20
 _MOST_SAMPLES = 200
 """Samples of a short kernel, at most."""
 
+_SETTLE = 0.03
+"""Seconds before a sample: thread pools spin for a while after a call and would take processors from who comes next."""
+
 
 @dataclass
 class Timed:
@@ -46,13 +49,14 @@ class Timed:
             self.repeat = min(_MOST_CALLS, max(2 * self.repeat, ceil(options.sample_seconds / max(seconds, 1e-9))))
             seconds = self.sample()
         # A sample is preceded by as many untimed calls.
-        lasts = 2 * seconds * self.repeat
+        lasts = 2 * seconds * self.repeat + _SETTLE
         self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
         self.wanted = max(self.wanted, min(_MOST_SAMPLES, ceil(1.2 * SHORTEST / lasts)))
 
     def sample(self) -> float:
         """Seconds per call, the mean of `repeat` calls, after as many untimed ones."""
         self.prepare()
+        time.sleep(_SETTLE)
         calls = list(islice(cycle(self.runs), 2 * self.repeat))
         for run in calls[: self.repeat]:
             run()
