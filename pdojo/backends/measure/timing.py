@@ -49,7 +49,7 @@ class Timed:
             self.repeat = min(_MOST_CALLS, max(2 * self.repeat, ceil(options.sample_seconds / max(seconds, 1e-9))))
             seconds = self.sample()
         # A sample is preceded by as many untimed calls.
-        lasts = 2 * seconds * self.repeat + _SETTLE
+        lasts = 2 * seconds * self.repeat
         self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
         self.wanted = max(self.wanted, min(_MOST_SAMPLES, ceil(1.2 * SHORTEST / lasts)))
 
