@@ -266,7 +266,14 @@ def test_ctrl_c_ends_cleanly(softmax: Path, tmp_path: Path) -> None:
         "1000\n| y[{0}-{0}] = 0\n| 1000 1000 1000 y[{0}-{0}] += x[{0}-{0}]\n"
     )
     command = [sys.executable, "-m", "pdojo_tools.run", str(slow), "--no-check"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # A shell's background jobs ignore the signal, and what they start inherits that.
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         time.sleep(4)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
