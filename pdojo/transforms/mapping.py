@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
@@ -43,9 +44,9 @@ class MapScope(Transformation[Scope]):
             return Reason(f"{describe_scope(site)} is mapped already; unmap it first")
         return self.check_mapping(program, site) or storage_reason(program, site, self.mapping)
 
+    @abstractmethod
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
         """What the mapping itself needs."""
-        raise NotImplementedError
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Set the attribute; nothing else changes, so it can be taken back."""

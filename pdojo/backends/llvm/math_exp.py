@@ -105,10 +105,9 @@ def _exp_reduced(r: Real) -> Real:
 def exp(x: Real) -> Real:
     """exp(x)."""
     x = x.clamp(*LIMITS[x.format.name].exp)
-    plain = Nearest.to(x, LOG2_E)
-    scaled = _exp_reduced(_reduce(x, plain.n)[0]).scaled(plain.n)
-    if scaled is not None:
-        return scaled
+    if x.scales:
+        n = Nearest.to(x, LOG2_E).n
+        return _exp_reduced(_reduce(x, n)[0]).scaled(n)
     lift = Lift.by_sign(x)
     nearest = Nearest.to(x, LOG2_E, lift.rounder)
     r, _ = _reduce(x, nearest.n)

@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pdojo.backends.llvm.ops import SelectOp, element_type, lanes, with_lanes
-from pdojo.backends.llvm.x86 import Features, masked_x86
+from pdojo.backends.llvm.x86 import Features, has_masked_x86, masked_x86
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,10 @@ class Code:
         """Call `llvm.<name>.<type of the lanes>`, whose result has the type of its operands."""
         mangled = f"llvm.{name}.{suffix}" if self._count is None else f"llvm.{name}.v{self._count}{suffix}"
         return self.append(llvm.CallIntrinsicOp(mangled, operands, [operands[0].type]))
+
+    def has_masked_x86(self, name: str, fmt: Format) -> bool:
+        """Whether the processor has an AVX-512 instruction for vectors of this length."""
+        return has_masked_x86(self._features, name, self._count, fmt.real)
 
     def masked_x86(
         self, name: str, operands: Sequence[SSAValue], fmt: Format, immediate: Sequence[int]
@@ -187,10 +191,16 @@ class Real:
         """The square root, correctly rounded."""
         return self._intrinsic("sqrt")
 
-    def scaled(self, exponent: Real) -> Real | None:
-        """`self * 2**exponent`, rounded once, where the processor has an instruction for it; else None."""
+    @property
+    def scales(self) -> bool:
+        """Whether the processor has the instruction that `scaled` takes."""
+        return self.code.has_masked_x86("scalef", self.format)
+
+    def scaled(self, exponent: Real) -> Real:
+        """`self * 2**exponent`, rounded once, by one instruction; only where `scales`."""
         value = self.code.masked_x86("scalef", (self.value, exponent.value), self.format, ())
-        return None if value is None else self.beside(value)
+        assert value is not None
+        return self.beside(value)
 
     def rint(self) -> Real:
         """The nearest integer, ties to even."""

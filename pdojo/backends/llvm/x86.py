@@ -19,6 +19,17 @@ _CURRENT_DIRECTION = 4
 """The rounding argument that means: as the control register says."""
 
 
+_WIDTHS: dict[type[Attribute], int] = {Float32Type: 32, Float64Type: 64}
+
+
+def has_masked_x86(features: Features, name: str, count: int | None, element: Attribute) -> bool:
+    """Whether the processor has `name` for vectors of `count` lanes; scalars (None) take the general code."""
+    if count is None or _NEEDS[name] not in features or type(element) not in _WIDTHS:
+        return False
+    bits = count * _WIDTHS[type(element)]
+    return bits == 512 or (bits in (128, 256) and "avx512vl" in features)
+
+
 def masked_x86(
     append: Callable[[Operation], SSAValue],
     features: Features,
@@ -33,12 +44,10 @@ def masked_x86(
     preferred to NaN.
     """
     count = lanes(operands[0])
-    if count is None or _NEEDS[name] not in features or not isinstance(element, Float32Type | Float64Type):
+    if count is None or not has_masked_x86(features, name, count, element):
         return None
-    width, kind = (32, "ps") if isinstance(element, Float32Type) else (64, "pd")
-    bits = count * width
-    if bits != 512 and (bits not in (128, 256) or "avx512vl" not in features):
-        return None
+    kind = "ps" if isinstance(element, Float32Type) else "pd"
+    bits = count * _WIDTHS[type(element)]
 
     def constant(value: int, size: int) -> SSAValue:
         integer = IntegerType(size)
