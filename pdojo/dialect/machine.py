@@ -38,6 +38,22 @@ class Machine:
     """Most bytes that register buffers of a kernel may take per thread."""
     lanes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     """Lane counts per dtype where they do not follow from `vector_bytes`."""
+    warp_size: int = 0
+    """Threads that run in lock step and exchange registers; 0 where there are no warps."""
+    block_threads: int = 0
+    """Most threads of a block; 0 where there are no blocks."""
+    shared_bytes: int = 0
+    """Most bytes of shared memory per block; 0 where there is none."""
+    async_copy_bytes: tuple[int, ...] = ()
+    """Sizes of the copies from global to shared memory that run on their own, ascending; empty where there are none."""
+    stream_registers: int = 0
+    """Registers through which memory can be streamed (Snitch SSR); 0 where there are none."""
+    stream_dims: int = 0
+    """Most nested loops of a stream's address generator."""
+    frep_instructions: int = 0
+    """Most instructions of a hardware loop (Snitch FREP); 0 where there is none."""
+    frep_trips: int = 0
+    """Most iterations of a hardware loop."""
 
     def vector_lanes(self, dtype: str) -> tuple[int, ...]:
         """Lane counts at least 2 of the vectors of `dtype`, ascending."""
@@ -65,6 +81,34 @@ MACHINES: dict[str, Machine] = {
             lanes=dict.fromkeys(DTYPES, (2, 4)),
             unroll_limit=64,
             cache_bytes=(256,),
+        ),
+        Machine(
+            "toy-gpu",
+            (),
+            8,
+            gather=False,
+            threads=2,
+            lanes=dict.fromkeys(DTYPES, (2, 4)),
+            unroll_limit=64,
+            cache_bytes=(256,),
+            warp_size=4,
+            block_threads=32,
+            shared_bytes=1024,
+            async_copy_bytes=(4, 8, 16),
+        ),
+        Machine(
+            "toy-snitch",
+            (),
+            8,
+            gather=False,
+            threads=1,
+            lanes={},
+            unroll_limit=64,
+            cache_bytes=(256,),
+            stream_registers=3,
+            stream_dims=4,
+            frep_instructions=8,
+            frep_trips=64,
         ),
     )
 }
