@@ -22,17 +22,17 @@ from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards,
 from pdojo.dialect.storage import accesses_of, lane_index
 from pdojo.dialect.verify import describe_scope, index_bounds
 from pdojo.transforms.base import Reason, Transformation
-from pdojo.transforms.identifiers import identifiers_reason
-from pdojo.transforms.move import Move
-from pdojo.transforms.structure import (
+from pdojo.transforms.digits import (
     collapsed_extent,
     collapsed_guards,
     digits_of,
     irreversible_collapse,
     irreversible_tiling,
     misplaced_guard,
-    reassociates,
 )
+from pdojo.transforms.identifiers import identifiers_reason
+from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import reassociates
 
 
 def _reduction(site: Scope) -> Leaf | None:

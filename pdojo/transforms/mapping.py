@@ -21,7 +21,7 @@ from pdojo.dialect.storage import physical_index
 from pdojo.dialect.verify import describe_access, describe_scope
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.structure import reassociates, same_iteration
+from pdojo.transforms.ordering import reassociates, same_iteration
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 AnyTransformation: TypeAlias = "Transformation[Any]"
 
 _MODULES = {
-    "join_scopes": ("structure", "JoinScopes"),
-    "split_scopes": ("structure", "SplitScopes"),
-    "tile_scope": ("structure", "TileScope"),
-    "collapse_scopes": ("structure", "CollapseScopes"),
-    "swap_scopes": ("structure", "SwapScopes"),
-    "swap_nodes": ("structure", "SwapNodes"),
+    "join_scopes": ("fusion", "JoinScopes"),
+    "split_scopes": ("fusion", "SplitScopes"),
+    "tile_scope": ("tiling", "TileScope"),
+    "collapse_scopes": ("tiling", "CollapseScopes"),
+    "swap_scopes": ("interchange", "SwapScopes"),
+    "swap_nodes": ("siblings", "SwapNodes"),
     "unroll": ("mapping", "Unroll"),
     "parallelize": ("mapping", "Parallelize"),
     "vectorize": ("mapping", "Vectorize"),

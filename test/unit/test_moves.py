@@ -18,12 +18,13 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.oracle.compare import equivalent
 from pdojo.errors import IllegalMove, LocationError, UsageError
 from pdojo.transforms.apply import apply, legal_moves
+from pdojo.transforms.fusion import JoinScopes
 from pdojo.transforms.game import Game
 from pdojo.transforms.mapping import Unroll
 from pdojo.transforms.move import Move, parse_moves
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 from pdojo.transforms.storage import ReuseDims
-from pdojo.transforms.structure import JoinScopes, TileScope
+from pdojo.transforms.tiling import TileScope
 from pdojo.transforms.trace import Step, Trace
 
 TOY = machine("toy")

@@ -22,7 +22,7 @@ from pdojo.dialect.nest import Leaf
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.oracle import check_valid, equivalent, meaning
-from pdojo.transforms import arithmetic, layout, structure
+from pdojo.transforms import arithmetic, layout, tiling
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate
 
@@ -459,11 +459,11 @@ def constantly(value: object) -> Callable[[Any], Callable[..., object]]:
 
 
 SABOTAGED: dict[str, tuple[str, str, object, str, Callable[[Any], object]]] = {
-    "no guard on the tail": (RAGGED, "tile_scope@y#1:0{size=4}", structure, "place_guards", without_guards),
+    "no guard on the tail": (RAGGED, "tile_scope@y#1:0{size=4}", tiling, "place_guards", without_guards),
     "the guard of the tail is too narrow": (
         RAGGED,
         "tile_scope@y#1:0{size=4}",
-        structure,
+        tiling,
         "place_guards",
         with_narrow_guards,
     ),
@@ -474,7 +474,7 @@ SABOTAGED: dict[str, tuple[str, str, object, str, Callable[[Any], object]]] = {
         "place_guards",
         without_guards,
     ),
-    "a forgotten remainder": (NESTED, "collapse_scopes@y:0", structure, "digits_of", without_remainder),
+    "a forgotten remainder": (NESTED, "collapse_scopes@y:0", tiling, "digits_of", without_remainder),
     "wrong neutral element": (REDUCTION, "split_reduction@y#1:0{size=2}", arithmetic, "identity_value", constantly(1)),
     "partial results that start elsewhere": (
         PARTIALS,

@@ -74,7 +74,7 @@ def sentences(function: FunctionType) -> Iterator[str]:
     for node in ast.walk(code_of(function)):
         wanted: ast.expr | None = None
         match node:
-            case ast.Call(func=ast.Name(id="Reason" | "Violation" | "_carried"), args=[first, *_]):
+            case ast.Call(func=ast.Name(id="Reason" | "Violation" | "carried"), args=[first, *_]):
                 wanted = first
             case ast.Return(value=ast.Constant() | ast.JoinedStr() as value) if returns_message(function):
                 wanted = value

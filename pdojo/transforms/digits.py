@@ -1,0 +1,94 @@
+"""A scope and its only child as the digits of one scope: extents, guards and index expressions, there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pdojo.dialect.affine import Expr, floordiv, modulo, var
+from pdojo.dialect.nest import Index, Leaf, Scope
+from pdojo.transforms.base import Reason
+
+
+def only_scope(site: Scope) -> Scope | None:
+    """The only child, where it is a scope."""
+    child = site.children[0]
+    return child if len(site.children) == 1 and isinstance(child, Scope) else None
+
+
+def misplaced_guard(inner: Scope) -> Reason | None:
+    """Refuse to move an only child's guard to the scope outside, from where undoing the move would not take it back.
+
+    Splitting scopes leaves such guards; the canonical form, from which the game starts, has none.
+    """
+    if all(max(g.variables(), default=inner.depth) == inner.depth for g in inner.guard):
+        return None
+    return Reason("a guard of the inner scope does not use its variable; undoing the move would not take it back")
+
+
+def collapsed_extent(site: Scope, inner: Scope) -> int:
+    """Iterations of the two scopes together, less those that a guard cuts off at the end."""
+    total = site.extent * inner.extent
+    guards = collapsed_guards(site, inner, (*(s.extent for s in site.chain[:-1]), total))
+    cut = min((g.constant + 1 for g in guards if g.terms == ((site.depth, -1),)), default=total)
+    return cut if -(-cut // inner.extent) == site.extent else total
+
+
+def collapsed_guards(site: Scope, inner: Scope, extents: tuple[int, ...]) -> list[Expr]:
+    """The guards of the two scopes over the variable of the collapsed one."""
+    digits = digits_of(site.depth, inner.extent, extents)
+    return [g.substitute(digits, extents) for g in (*site.guard, *inner.guard)]
+
+
+def _only_linear(leaves: Iterable[Leaf]) -> bool:
+    return all(e.is_linear for leaf in leaves for e in expressions_of(leaf))
+
+
+def irreversible_tiling(site: Scope, leaves: Sequence[Leaf], size: int) -> Reason | None:
+    """Refuse a tiling that collapsing would not take back to the letter (only divisions can be the reason)."""
+    if _only_linear(leaves):
+        return None
+    depth = site.depth
+    for leaf in leaves:
+        before = leaf.extents
+        after = (*before[:depth], -(-site.extent // size), size, *before[depth + 1 :])
+        there = {depth: var(depth) * size + var(depth + 1), **{k: var(k + 1) for k in range(depth + 1, leaf.depth)}}
+        back = {**digits_of(depth, size, before), **{k + 1: var(k) for k in range(depth + 1, leaf.depth)}}
+        if not _comes_back(leaf, there, after, back, before):
+            return _IRREVERSIBLE
+    return None
+
+
+def irreversible_collapse(site: Scope, inner: Scope) -> Reason | None:
+    """Refuse a collapse that tiling would not take back to the letter (only divisions can be the reason)."""
+    if _only_linear(inner.leaves):
+        return None
+    depth, size, total = site.depth, inner.extent, collapsed_extent(site, inner)
+    for leaf in inner.leaves:
+        before = leaf.extents
+        after = (*before[:depth], total, *before[depth + 2 :])
+        there = {**digits_of(depth, size, after), **{k: var(k - 1) for k in range(depth + 2, leaf.depth)}}
+        back = {depth: var(depth) * size + var(depth + 1), **{k: var(k + 1) for k in range(depth + 1, leaf.depth)}}
+        if not _comes_back(leaf, there, after, back, before):
+            return _IRREVERSIBLE
+    return None
+
+
+_IRREVERSIBLE = Reason("an index expression with divisions would not come back in normal form when the move is undone")
+
+
+def _comes_back(
+    leaf: Leaf, there: dict[int, Expr], after: tuple[int, ...], back: dict[int, Expr], before: tuple[int, ...]
+) -> bool:
+    return all(e.substitute(there, after).substitute(back, before) == e for e in expressions_of(leaf))
+
+
+def expressions_of(leaf: Leaf) -> list[Expr]:
+    """All index expressions of a statement: accesses, index values and the guards around it."""
+    found = [e for a in leaf.accesses for e in a.index]
+    found += [i.expression for i in leaf.inputs if isinstance(i, Index)]
+    return [*found, *leaf.guards]
+
+
+def digits_of(depth: int, size: int, extents: Sequence[int]) -> dict[int, Expr]:
+    """The variables of a tiled scope in terms of the one at `depth` of the collapsed scope."""
+    return {depth: floordiv(var(depth), size, extents), depth + 1: modulo(var(depth), size, extents)}

@@ -1,0 +1,97 @@
+"""Interchanging a scope with its only child."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.affine import var
+from pdojo.dialect.analysis.collision import AFTER, ANY, BEFORE
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping, Numerics
+from pdojo.dialect.nest import Scope
+from pdojo.dialect.rewriting import chain_ops, move_into, place_guards, reindex
+from pdojo.dialect.verify import describe_scope
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.digits import misplaced_guard, only_scope
+from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import carried, private_buffers, reassociates, same_iteration
+
+
+@dataclass(frozen=True)
+class SwapScopes(Transformation[Scope]):
+    """Interchange a scope with its only child.
+
+    `swap_scopes@z:0`:
+
+    N M z[{0},{1}] = x[{0},{1}]  -->  M N z[{1},{0}] = x[{1},{0}]
+
+    Legal iff no dependence goes forward in the outer and backward in the inner scope:
+    not exists (i, j), (k, l) with i < k, j > l that conflict. A concurrent inner scope must not conflict across its
+    iterations for any iterations of the outer one; private copies of a concurrent outer scope must not carry a value
+    from one iteration of the inner scope to another.
+    """
+
+    name: ClassVar[str] = "swap_scopes"
+    site: ClassVar = Scope
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Scopes whose only child is a scope."""
+        for scope in program.nest.scopes:
+            if only_scope(scope) is not None:
+                yield scope, cls()
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """Perfectly nested, mappings that may be exchanged, no dependence that would turn round."""
+        inner = only_scope(site)
+        if inner is None:
+            return Reason("the scope does not wrap exactly one scope")
+        if inner.mapping is Mapping.VECTOR:
+            return Reason("a vector scope wraps exactly one op")
+        if (misplaced := misplaced_guard(inner)) is not None:
+            return misplaced
+        if site.mapping.is_threaded and inner.mapping is not Mapping.SEQUENTIAL:
+            return Reason(f"{describe_scope(site)} cannot be inside {describe_scope(inner)}")
+        outside, leaves = same_iteration(site), site.leaves
+        conflict = program.conflict(leaves, leaves, (*outside, BEFORE, AFTER))
+        if conflict is None and inner.mapping.is_threaded:
+            conflict = program.conflict(leaves, leaves, (*outside, ANY, BEFORE), racing=True)
+        if conflict is not None:
+            return carried("a dependence would be turned round", conflict)
+        for buffer in private_buffers(program, site):
+            violation = program.storage_violation(buffer.names[0], buffer.reuse, within=inner.depth)
+            if violation is not None:
+                return Reason("a private copy keeps its value over iterations of the inner scope", violation.detail)
+        return None
+
+    def numerics(self, program: Program, site: Scope) -> Numerics:
+        """Interchanging two reduction scopes changes the order of the sum."""
+        relation = (*same_iteration(site), BEFORE, AFTER)
+        return reassociates(program.reorders(site.leaves, site.leaves, relation))
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """The scopes change places, their variables stay."""
+        inner = only_scope(site)
+        assert inner is not None
+        inner.op.detach()
+        rewriter.insert(inner.op, InsertPoint.before(site.op))
+        move_into([c.op for c in inner.children], site.op, rewriter)
+        move_into([site.op], inner.op, rewriter)
+        chain = (*chain_ops(site), inner.op, site.op)
+        depth = site.depth
+        exchange = {depth: var(depth + 1), depth + 1: var(depth)}
+        reindex(inner.children, exchange, chain, rewriter)
+        extents = [op.count for op in chain]
+        guards = [g.substitute(exchange, extents) for g in (*site.guard, *inner.guard)]
+        place_guards(guards, chain, (depth, depth + 1), rewriter)
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Interchange again."""
+        inner = only_scope(site)
+        assert inner is not None
+        return SwapScopes().as_move(f"%{inner.id}")

@@ -1,0 +1,69 @@
+"""Exchanging neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Numerics
+from pdojo.dialect.nest import Leaf, Scope, leaves_of
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import carried, reassociates, same_iteration
+
+
+@dataclass(frozen=True)
+class SwapNodes(Transformation[Scope | Leaf]):
+    """Exchange a node with the one that immediately follows it.
+
+    `swap_nodes@a:0`:
+
+    N a[{0}] = x[{0}]       N b[{0}] = x[{0}]
+    N b[{0}] = x[{0}]  -->  N a[{0}] = x[{0}]
+
+    Legal iff no instances of the two in one iteration of the scopes around them conflict.
+    """
+
+    name: ClassVar[str] = "swap_nodes"
+    site: ClassVar = (Scope, Leaf)
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope | Leaf, Self]]:
+        """Nodes with a following sibling."""
+        for node in (*program.nest.scopes, *program.nest.leaves):
+            if program.nest.next_sibling(node) is not None:
+                yield node, cls()
+
+    def check(self, program: Program, site: Scope | Leaf) -> Reason | None:
+        """The two are independent."""
+        second = program.nest.next_sibling(site)
+        if second is None:
+            return Reason("nothing follows in the same scope")
+        conflict = program.conflict(leaves_of(site), leaves_of(second), same_iteration(site))
+        if conflict is not None:
+            return carried("the second depends on the first", conflict)
+        return None
+
+    def numerics(self, program: Program, site: Scope | Leaf) -> Numerics:
+        """Two accumulations into one element may change order."""
+        second = program.nest.next_sibling(site)
+        assert second is not None
+        return reassociates(program.reorders(leaves_of(site), leaves_of(second), same_iteration(site)))
+
+    def rewrite(self, program: Program, site: Scope | Leaf, rewriter: PatternRewriter) -> None:
+        """Move the second before the first."""
+        second = program.nest.next_sibling(site)
+        assert second is not None
+        second.op.detach()
+        rewriter.insert(second.op, InsertPoint.before(site.op))
+
+    def inverse(self, program: Program, site: Scope | Leaf) -> Move:
+        """Exchange them again."""
+        second = program.nest.next_sibling(site)
+        assert second is not None
+        return SwapNodes().as_move(f"%{second.id}")

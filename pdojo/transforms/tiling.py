@@ -1,0 +1,168 @@
+"""Splitting the iterations of a scope into tiles, and collapsing a scope with its only child."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.affine import const, var
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.nest import Scope
+from pdojo.dialect.ops import ScopeOp
+from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards, reindex
+from pdojo.dialect.verify import describe_scope
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.digits import (
+    collapsed_extent,
+    collapsed_guards,
+    digits_of,
+    irreversible_collapse,
+    irreversible_tiling,
+    misplaced_guard,
+    only_scope,
+)
+from pdojo.transforms.identifiers import identifiers_reason
+from pdojo.transforms.move import Move
+
+
+@dataclass(frozen=True)
+class TileScope(Transformation[Scope]):
+    """Split the iterations of a scope into tiles; a last, partial tile is guarded.
+
+    `tile_scope@y:0{size=16}`:
+
+    500 y[{0}] = x[{0}]  -->  32 16 where ({0}*16+{1} < 500) y[{0}*16+{1}] = x[{0}*16+{1}]
+
+    Legal: the order of the iterations stays. Refused only for divisions that would not come back in normal form.
+    """
+
+    name: ClassVar[str] = "tile_scope"
+    site: ClassVar = Scope
+    restoring: ClassVar = frozenset({"outer", "inner"})
+    size: int
+    outer: str = ""
+    inner: str = ""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Powers of two and vector lengths of the machine; divisors only, where the extent has such divisors."""
+        sizes = {2, 4, 8, 16, 32, 64} | {
+            n for d in ("f64", "f32", "f16", "i8") for n in program.machine.vector_lanes(d)
+        }
+        for scope in program.nest.scopes:
+            if scope.mapping is Mapping.SEQUENTIAL:
+                fitting = [s for s in sorted(sizes) if s < scope.extent]
+                dividing = [s for s in fitting if scope.extent % s == 0]
+                yield from ((scope, cls(size)) for size in dividing or fitting)
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """Sequential, and a size within the extent."""
+        if site.mapping is not Mapping.SEQUENTIAL:
+            return Reason(f"{describe_scope(site)} is mapped; unmap it first")
+        if not 1 <= self.size <= site.extent:
+            return Reason(f"'size' must be between 1 and {site.extent}, the extent")
+        unusable = identifiers_reason(program, [self.outer, self.inner], [site.id])
+        return unusable or irreversible_tiling(site, site.leaves, self.size)
+
+    def _ids(self, program: Program, site: Scope) -> tuple[str, str]:
+        taken = program.nest.by_id
+        return self.outer or fresh_id(taken, f"{site.id}.o"), self.inner or fresh_id(taken, f"{site.id}.i")
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """i becomes outer * size + inner."""
+        outer_id, inner_id = self._ids(program, site)
+        outer = ScopeOp(-(-site.extent // self.size), id=outer_id)
+        inner = ScopeOp(self.size, id=inner_id)
+        rewriter.insert(outer, InsertPoint.before(site.op))
+        rewriter.insert(inner, InsertPoint.at_start(outer.body.block))
+        move_into([c.op for c in site.children], inner, rewriter)
+        chain = (*chain_ops(site), outer, inner)
+        depth = site.depth
+        value = var(depth) * self.size + var(depth + 1)
+        reindex(site.children, {depth: value}, chain, rewriter)
+        extents = [op.count for op in chain]
+        guards = [g.substitute({depth: value}, extents) for g in site.guard]
+        if site.extent % self.size:
+            guards.append(const(site.extent - 1) - value)
+        place_guards(guards, chain, (depth, depth + 1), rewriter)
+        rewriter.erase(site.op)
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Collapse the two scopes."""
+        outer, inner = self._ids(program, site)
+        identifier = "" if common_id(outer, inner) == site.id else site.id
+        return CollapseScopes(identifier).as_move(f"%{outer}")
+
+
+def common_id(outer: str, inner: str) -> str:
+    """The identifier that a tiling split into these two; '' if it was none."""
+    if outer.endswith(".o") and inner == f"{outer[:-2]}.i":
+        return outer[:-2]
+    return ""
+
+
+@dataclass(frozen=True)
+class CollapseScopes(Transformation[Scope]):
+    """Make one scope of a scope and its only child.
+
+    `collapse_scopes@y:0`:
+
+    32 16 y[{0}*16+{1}] = x[{0}*16+{1}]  -->  512 y[{0}] = x[{0}]
+
+    Legal: the order of the iterations stays. A guard that cuts off the last iterations shortens the extent. Refused
+    only for divisions that would not come back in normal form.
+    """
+
+    name: ClassVar[str] = "collapse_scopes"
+    site: ClassVar = Scope
+    restoring: ClassVar = frozenset({"id"})
+    id: str = ""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Scopes whose only child is a scope."""
+        for scope in program.nest.scopes:
+            if len(scope.children) == 1 and isinstance(scope.children[0], Scope):
+                yield scope, cls()
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """Perfectly nested and both sequential."""
+        inner = only_scope(site)
+        if inner is None:
+            return Reason("the scope does not wrap exactly one scope")
+        if site.mapping is not Mapping.SEQUENTIAL or inner.mapping is not Mapping.SEQUENTIAL:
+            return Reason("only sequential scopes collapse; unmap them first")
+        unusable = identifiers_reason(program, [self.id], [site.id, inner.id])
+        return unusable or misplaced_guard(inner) or irreversible_collapse(site, inner)
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """outer becomes i floordiv size, inner becomes i mod size."""
+        inner = only_scope(site)
+        assert inner is not None
+        depth, outside = site.depth, tuple(s.extent for s in site.chain[:-1])
+        total = collapsed_extent(site, inner)
+        guards = collapsed_guards(site, inner, (*outside, total))
+        scope = ScopeOp(total, id=self._identifier(program, site, inner))
+        rewriter.insert(scope, InsertPoint.before(site.op))
+        move_into([c.op for c in inner.children], scope, rewriter)
+        chain = (*chain_ops(site), scope)
+        reindex(inner.children, digits_of(depth, inner.extent, (*outside, total)), chain, rewriter)
+        place_guards(guards, chain, [depth], rewriter)
+        rewriter.erase(site.op)
+
+    def _identifier(self, program: Program, site: Scope, inner: Scope) -> str:
+        base = self.id or common_id(site.id, inner.id)
+        return base or fresh_id(program.nest.by_id, f"{site.id}*{inner.id}")
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Tile by the inner extent."""
+        inner = only_scope(site)
+        assert inner is not None
+        identifier = self._identifier(program, site, inner)
+        names = ("", "") if identifier == common_id(site.id, inner.id) else (site.id, inner.id)
+        return TileScope(inner.extent, *names).as_move(f"%{identifier}")
