@@ -22,7 +22,7 @@ from pdojo.dialect.nest import Leaf
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.oracle import check_valid, equivalent, meaning
-from pdojo.transforms import arithmetic, layout, tiling
+from pdojo.transforms import layout, reductions, tiling
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate
 
@@ -470,16 +470,16 @@ SABOTAGED: dict[str, tuple[str, str, object, str, Callable[[Any], object]]] = {
     "no guard on ragged partial results": (
         RAGGED,
         "split_reduction@y#1:0{size=4}",
-        arithmetic,
+        reductions,
         "place_guards",
         without_guards,
     ),
     "a forgotten remainder": (NESTED, "collapse_scopes@y:0", tiling, "digits_of", without_remainder),
-    "wrong neutral element": (REDUCTION, "split_reduction@y#1:0{size=2}", arithmetic, "identity_value", constantly(1)),
+    "wrong neutral element": (REDUCTION, "split_reduction@y#1:0{size=2}", reductions, "identity_value", constantly(1)),
     "partial results that start elsewhere": (
         PARTIALS,
         "merge_reduction@p#1:0",
-        arithmetic,
+        reductions,
         "_mismatch",
         constantly(None),
     ),

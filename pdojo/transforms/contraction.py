@@ -1,0 +1,213 @@
+"""Contraction: a product and the sum that uses it as one operation that rounds once, and the two apart again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.races import racing_scope
+from pdojo.dialect.attributes import Mapping, Memory, Numerics
+from pdojo.dialect.nest import Access, Array, Leaf, Node
+from pdojo.dialect.ops import OpOp, ScopeOp
+from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
+from pdojo.dialect.storage import accesses_of, lane_index
+from pdojo.dialect.verify import describe_scope, index_bounds
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.identifiers import identifiers_reason
+from pdojo.transforms.move import Move
+
+
+@dataclass(frozen=True)
+class Contract(Transformation[Leaf]):
+    """Fuse a product and the sum that uses it into one operation that rounds once.
+
+    `contract@z`:
+
+    t[0] = x[0] * y[0]
+    z[0] += t[0]        -->  z[0] fma= x[0] * y[0]
+
+    Also `z += x * y` to `z fma= x * y`. Legal where the sum directly follows, is the product's only reader and has its
+    type; nothing is cast in between.
+    """
+
+    name: ClassVar[str] = "contract"
+    site: ClassVar = Leaf
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Floating-point sums."""
+        for leaf in program.nest.leaves:
+            if leaf.accumulate == "arith.addf" and not leaf.contracted:
+                yield leaf, cls()
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """A sum of a product, in one op or two."""
+        if site.accumulate != "arith.addf" or site.contracted:
+            return Reason("the op is not a floating-point sum with two roundings")
+        if site.function == "arith.mulf":
+            return None
+        product = _previous(program, site)
+        if site.function is not None or not site.reads:
+            return Reason("the op adds something else than a product")
+        term = site.reads[0]
+        if not isinstance(product, Leaf) or product.function != "arith.mulf" or product.accumulate is not None:
+            return Reason("no product precedes immediately")
+        if product.output.key != term.key:
+            return Reason(f"the product is not the element of '{term.array.name}' that is added")
+        if term.array.intent is not None or len(accesses_of(program.nest, term.array.buffer)) != 2:
+            return Reason(f"'{term.array.name}' is used elsewhere; the product needs a single reader")
+        if term.hints.data or product.output.hints.data:
+            return Reason(f"accesses to '{term.array.name}' have hints, which would be lost; clear them first")
+        return None
+
+    def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
+        """One rounding instead of two."""
+        return Numerics.CONTRACTS
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """The sum takes the product's operands."""
+        product = site if site.function == "arith.mulf" else _previous(program, site)
+        assert isinstance(product, Leaf)
+        hints = [site.op.access_hints[0], *product.op.access_hints[1:]]
+        rewriter.replace(site.op, _fused(site, product, chain_ops(site), hints, contracted=True))
+        if product is not site:
+            rewriter.erase(product.op)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """Two roundings, through the same temporary."""
+        if site.function == "arith.mulf":
+            return Expand().as_move(f"%{site.id}")
+        product = _previous(program, site)
+        assert isinstance(product, Leaf)
+        index = ",".join(e.render("{{{}}}".format) for e in product.output.index)
+        return Expand(product.output.array.name, index, product.id).as_move(f"%{site.id}")
+
+
+def _previous(program: Program, site: Leaf) -> Node | None:
+    return program.nest.siblings(site)[site.position - 1] if site.position else None
+
+
+def _fused(
+    site: Leaf, product: Leaf, chain: tuple[ScopeOp, ...], hints: list[DictionaryAttr], *, contracted: bool
+) -> OpOp:
+    return build_op(
+        (site.output.array, site.output.index),
+        product.inputs,
+        chain,
+        function="arith.mulf",
+        accumulate=site.accumulate,
+        hints=hints,
+        identifier=site.id,
+        contracted=contracted,
+    )
+
+
+def _constant_in_registers(site: Leaf, array: Array, index: tuple[Expr, ...]) -> bool:
+    """Whether only unrolled scopes index the register array."""
+    slots = zip(index, array.buffer.reuse, strict=True)
+    depths = {d for e, reused in slots for d in (lane_index(e, site.chain) if reused else e).variables()}
+    return all(site.chain[d].mapping is Mapping.UNROLL for d in depths)
+
+
+@dataclass(frozen=True)
+class Expand(Transformation[Leaf]):
+    """Round product and sum separately again; with `into`, through an array that nothing else uses.
+
+    `expand@z`:
+
+    N z[0] fma= x[{0}] * y[{0}]  -->  N z[0] += x[{0}] * y[{0}]
+    """
+
+    name: ClassVar[str] = "expand"
+    site: ClassVar = Leaf
+    restoring: ClassVar = frozenset({"into", "index", "id"})
+    into: str = ""
+    index: str = ""
+    id: str = ""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Contracted ops."""
+        for leaf in program.nest.leaves:
+            if leaf.contracted:
+                yield leaf, cls()
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """A contracted op, and a temporary of the right type that nothing uses."""
+        if not site.contracted:
+            return Reason("the op is not contracted")
+        if not self.into:
+            return Reason("'index' and 'id' belong to 'into'") if self.index or self.id else None
+        array = program.nest.arrays.get(self.into)
+        if array is None or array.intent is not None or array.dtype != site.output.array.dtype:
+            return Reason(f"'{self.into}' is no temporary of type {site.output.array.dtype}")
+        if accesses_of(program.nest, array.buffer):
+            return Reason(f"'{self.into}' is used elsewhere")
+        index = self._index(site)
+        if len(index) != len(array.shape):
+            return Reason(f"'{self.into}' has {len(array.shape)} dimensions, the index '{self.index}' has {len(index)}")
+        for expression, extent in zip(index, array.shape, strict=True):
+            low, high = index_bounds(site, expression, extent)
+            if low < 0 or high >= extent:
+                return Reason(f"the index '{self.index}' leaves the extents of '{self.into}'")
+        return self._misplaced(program, site, array, index) or identifiers_reason(program, [self.id])
+
+    def _misplaced(self, program: Program, site: Leaf, array: Array, index: tuple[Expr, ...]) -> Reason | None:
+        """Why the array cannot hold the product where the op stands."""
+        if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
+            return Reason("a vector scope wraps exactly one op")
+        if array.buffer.memory is Memory.REGISTER and not _constant_in_registers(site, array, index):
+            return Reason(f"'{self.into}' is in registers, which only constants index")
+        scope = racing_scope(program, site, index, array.buffer.reuse)
+        if scope is not None:
+            return Reason(f"iterations of {describe_scope(scope)} would share elements of '{self.into}'")
+        return None
+
+    def _index(self, site: Leaf) -> tuple[Expr, ...]:
+        from pdojo.dialect.notation.index import parse_index
+
+        return parse_index(self.index, site.extents) if self.index else ()
+
+    def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
+        """Rounding changes as it does by contracting."""
+        return Numerics.CONTRACTS
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """One op with two roundings, or two ops."""
+        chain = chain_ops(site)
+        if not self.into:
+            rewriter.replace(site.op, _fused(site, site, chain, list(site.op.access_hints), contracted=False))
+            return
+        array, index = program.nest.arrays[self.into], self._index(site)
+        hints = site.op.access_hints
+        empty = DictionaryAttr({})
+        product = build_op(
+            (array, index),
+            site.inputs,
+            chain,
+            function="arith.mulf",
+            hints=[empty, *hints[1:]],
+            identifier=self.id or fresh_id(program.nest.by_id, f"{site.id}.p"),
+        )
+        term = Access(array, index, empty)
+        total = build_op(
+            (site.output.array, site.output.index),
+            [term],
+            chain,
+            accumulate=site.accumulate,
+            hints=[hints[0], empty],
+            identifier=site.id,
+        )
+        rewriter.insert(product, InsertPoint.before(site.op))
+        rewriter.replace(site.op, total)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:  # the same everywhere
+        """Contract again."""
+        return Contract().as_move(f"%{site.id}")
