@@ -30,7 +30,8 @@ class Buffer:
     names: tuple[str, ...]
     dtype: str
     shape: tuple[int, ...]
-    reuse: tuple[bool, ...]
+    reuse: tuple[int, ...]
+    """Slots per dimension: 0 one per index, 1 a single one, k >= 2 a circular buffer of k."""
     memory: Memory
     intent: Intent | None
     op: BufferOp | None
@@ -272,7 +273,7 @@ class _Builder:
         for position, (argument, name, intent) in enumerate(rows):
             dtype, shape = element_and_shape(argument)
             alignment = byte_width(dtype) if aligned is None else aligned.data[position].value.data
-            flags = (False,) * len(shape)
+            flags = (0,) * len(shape)
             buffer = Buffer((name,), dtype, shape, flags, Memory.HEAP, intent.data, None, alignment)
             self.buffers.append(buffer)
             self.arrays[argument] = Array(name, buffer, argument)
@@ -280,7 +281,7 @@ class _Builder:
     def _declare(self, op: BufferOp) -> None:
         dtype, shape = element_and_shape(op.arrays[0])
         names = names_of(op.array_names)
-        buffer = Buffer(names, dtype, shape, op.reuse_flags, op.memory.data, None, op, byte_width(dtype))
+        buffer = Buffer(names, dtype, shape, op.slots, op.memory.data, None, op, byte_width(dtype))
         self.buffers.append(buffer)
         for name, value in zip(names, op.arrays, strict=True):
             self.arrays[value] = Array(name, buffer, value)

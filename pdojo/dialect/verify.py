@@ -104,7 +104,11 @@ def _verify_buffer(buffer: BufferOp) -> None:
         if array.type != buffer.array_type:
             _fail(buffer, f"array '{name}' has type {array.type}; arrays of one buffer have one type")
     if buffer.reuse is not None and len(buffer.reuse.data) != len(buffer.array_type.get_shape()):
-        _fail(buffer, f"buffer '{names[0]}' has {len(buffer.reuse.data)} reuse flags for its dimensions")
+        _fail(buffer, f"buffer '{names[0]}' has {len(buffer.reuse.data)} numbers of slots for its dimensions")
+    for extent, slots in zip(buffer.array_type.get_shape(), buffer.slots, strict=True):
+        if slots < 0 or (slots > 1 and slots >= extent):
+            known = "a circular buffer has at least 2, and fewer than there are indices"
+            _fail(buffer, f"buffer '{names[0]}' has {slots} slots for {extent} indices; {known}")
 
 
 def _verify_structure(operation: Operation) -> None:
@@ -200,6 +204,17 @@ def _verify_leaf(leaf: Leaf) -> None:
     for access in leaf.accesses:
         for dimension, expression in enumerate(access.index):
             _verify_bounds(leaf, access, dimension, expression)
+        _verify_lanes(leaf, access)
+
+
+def _verify_lanes(leaf: Leaf, access: Access) -> None:
+    """The slots of a folded dimension are no vector."""
+    for scope in leaf.chain:
+        for slots, expression in zip(access.array.buffer.reuse, access.index, strict=True):
+            if scope.mapping is Mapping.VECTOR and slots > 1 and expression.uses(scope.depth):
+                _fail(
+                    leaf.op, f"{describe_access(access)} runs through a folded dimension over {describe_scope(scope)}"
+                )
 
 
 def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:

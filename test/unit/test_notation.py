@@ -158,7 +158,7 @@ u f32 [4] heap -> v, w
     assert parsed.permitted == (Numerics.CONTRACTS,)
     assert [b.alignment for b in nest.buffers[:3]] == [4, 32, 4]
     assert nest.arrays["v"].buffer is nest.arrays["w"].buffer
-    assert nest.arrays["t"].buffer.reuse == (True, False)
+    assert nest.arrays["t"].buffer.reuse == (1, 0)
     printed = print_notation(parsed)
     assert "v f32 [4] heap -> v, w\n" in printed
     (again,) = parse_notation(printed)

@@ -99,7 +99,7 @@ class Program:
     def touches_if(
         self,
         mappings: MappingABC[Scope, Mapping] | None = None,
-        reuse: MappingABC[Buffer, Sequence[bool]] | None = None,
+        reuse: MappingABC[Buffer, Sequence[int]] | None = None,
     ) -> dict[Leaf, tuple[Touch, ...]]:
         """The accesses as they would be if some scopes had other mappings, or some buffers other reuse flags."""
         chains = {leaf: remapped_chain(leaf, mappings) for leaf in self.nest.leaves}
@@ -183,7 +183,7 @@ class Program:
     def storage_violation(
         self,
         array: str,
-        reuse: Sequence[bool],
+        reuse: Sequence[int],
         mappings: MappingABC[Scope, Mapping] | None = None,
         within: int | None = None,
     ) -> Violation | None:

@@ -65,7 +65,7 @@ class StorageChecks:
         self.exact_queries = 0
         """How many questions needed integer sets."""
 
-    def violation(self, uses: Sequence[Use], reuse: Sequence[bool], within: int | None = None) -> Violation | None:
+    def violation(self, uses: Sequence[Use], reuse: Sequence[int], within: int | None = None) -> Violation | None:
         """What goes wrong with these uses of one buffer whose dimensions are reused as said; None if nothing does.
 
         `within` asks also that no value crosses iterations of the scopes down to that depth, which all uses share.
@@ -86,7 +86,7 @@ class StorageChecks:
 
 
 def uses_of(
-    nest: Nest, name: str, reuse: Sequence[bool], mappings: MappingABC[Scope, Mapping] | None = None
+    nest: Nest, name: str, reuse: Sequence[int], mappings: MappingABC[Scope, Mapping] | None = None
 ) -> list[Use]:
     """All accesses to the buffer of array `name`, as if its dimensions were reused as said and some scopes remapped."""
     placed = [
@@ -103,13 +103,13 @@ def remapped_chain(leaf: Leaf, mappings: MappingABC[Scope, Mapping] | None) -> t
     return tuple(replace(s, mapping=mappings[s]) if s in mappings else s for s in leaf.chain)
 
 
-def owner_depth(uses: Sequence[Use], reuse: Sequence[bool]) -> int | None:
+def owner_depth(uses: Sequence[Use], reuse: Sequence[int]) -> int | None:
     """Depth of the innermost threaded scope whose iterations each have a copy; None where all share the buffer."""
     found = _owner(uses, reuse)
     return None if found is None else found[1]
 
 
-def _owner(uses: Sequence[Use], reuse: Sequence[bool]) -> tuple[Use, int] | None:
+def _owner(uses: Sequence[Use], reuse: Sequence[int]) -> tuple[Use, int] | None:
     """The innermost threaded scope that indexes a reused dimension, as a use inside it and its depth."""
     found: tuple[Use, int] | None = None
     for use in uses:
@@ -120,7 +120,7 @@ def _owner(uses: Sequence[Use], reuse: Sequence[bool]) -> tuple[Use, int] | None
     return found
 
 
-def _misplaced(uses: Sequence[Use], reuse: Sequence[bool]) -> Violation | None:
+def _misplaced(uses: Sequence[Use], reuse: Sequence[int]) -> Violation | None:
     """A private copy cannot be reached from outside the one scope that owns it."""
     found = _owner(uses, reuse)
     if found is None:
@@ -138,7 +138,7 @@ def _misplaced(uses: Sequence[Use], reuse: Sequence[bool]) -> Violation | None:
     )
 
 
-def within_iteration(uses: Sequence[Use], reuse: Sequence[bool], owner: int | None) -> bool:
+def within_iteration(uses: Sequence[Use], reuse: Sequence[int], owner: int | None) -> bool:
     """Fast path: values live within one iteration of the scopes that tell the elements of a cell apart.
 
     And within one iteration of the scope at depth `owner`.
