@@ -173,6 +173,11 @@ class Leaf:
         """Whether product and sum of `z += x * y` round once (written `z fma= x * y`)."""
         return self.op.contracted is not None
 
+    @property
+    def asynchronous(self) -> bool:
+        """Whether the copy runs on its own and arrives before the first access that depends on it (`t async= x`)."""
+        return self.op.asynchronous is not None
+
     @cached_property
     def reads(self) -> tuple[Access, ...]:
         """The accesses among the inputs (not the old value of an accumulation)."""

@@ -13,7 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.attributes import IndexValueAttr, Intent, Mapping
+from pdojo.dialect.attributes import IndexValueAttr, Intent, Mapping, Memory
 from pdojo.dialect.functions import accumulates, check_types, is_element_type
 from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope, nest_of
@@ -201,6 +201,8 @@ def _verify_leaf(leaf: Leaf) -> None:
         _fail(leaf.op, f"'{leaf.accumulate}' does not accumulate into {dtype} array '{leaf.output.array.name}'")
     if leaf.contracted and (leaf.accumulate, leaf.function) != ("arith.addf", "arith.mulf"):
         _fail(leaf.op, "only 'fma=' of a product rounds once")
+    if leaf.asynchronous and (problem := async_problem(leaf)) is not None:
+        _fail(leaf.op, f"'async=' of {describe_access(leaf.output)}: {problem}")
     for access in leaf.accesses:
         for dimension, expression in enumerate(access.index):
             _verify_bounds(leaf, access, dimension, expression)
@@ -215,6 +217,20 @@ def _verify_lanes(leaf: Leaf, access: Access) -> None:
                 _fail(
                     leaf.op, f"{describe_access(access)} runs through a folded dimension over {describe_scope(scope)}"
                 )
+
+
+def async_problem(leaf: Leaf) -> str | None:
+    """Why a statement cannot be a copy that runs on its own, whatever the machine; None if it can."""
+    (source, *others) = leaf.inputs
+    plain = leaf.function is None and leaf.accumulate is None and not others
+    if not plain or not isinstance(source, Access):
+        return "only plain copies of an array run on their own"
+    memories = source.array.buffer.memory, leaf.output.array.buffer.memory
+    if memories != (Memory.HEAP, Memory.SHARED):
+        return f"it must copy from heap to shared memory, not from {memories[0].value} to {memories[1].value} memory"
+    if not any(s.mapping is Mapping.GRID for s in leaf.chain):
+        return "only blocks of a grid (a scope ':g' around it) have copies that run on their own"
+    return None
 
 
 def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:

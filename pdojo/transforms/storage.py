@@ -194,6 +194,8 @@ class SetLocation(Transformation[Array]):
         memory = Memory(self.location)
         if memory is site.buffer.memory:
             return Reason(f"'{site.name}' lives there already")
+        if any(leaf.asynchronous for leaf, _ in accesses_of(program.nest, site.buffer)):
+            return Reason("copies run on their own between heap and shared memory only; sync_copy first")
         if memory is Memory.SHARED:
             return Reason(f"{program.machine.name} has no shared memory")
         return room(program, site.buffer, site.buffer, memory)

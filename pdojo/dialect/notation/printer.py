@@ -144,6 +144,8 @@ def _statement(leaf: Leaf) -> str:
     accumulation = "" if leaf.accumulate is None else ACCUMULATIONS[leaf.accumulate].spelling
     if leaf.contracted:
         accumulation = "fma"
+    if leaf.asynchronous:
+        accumulation = "async"
     return f"{_access(leaf.output)} {accumulation}= {_value(leaf)}"
 
 
