@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.clobber import lost_value
 from pdojo.dialect.analysis.coverage import common_depth, covers
 from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
 from pdojo.dialect.attributes import Mapping
@@ -80,9 +81,24 @@ class StorageChecks:
             return None
         key = (tuple(reuse), owner, *_key(uses))
         if key not in self._answers:
-            self.exact_queries += 1
-            self._answers[key] = compare_flows(uses, owner)
+            self._answers[key] = self._decide(uses, owner)
         return self._answers[key]
+
+    def _decide(self, uses: Sequence[Use], owner: int | None) -> Violation | None:
+        lost = lost_value(uses)
+        if lost is not None:
+            read, overwriting = lost
+            return _overwritten(
+                uses[0].access.array.name,
+                f"{describe_use(read.use, read.iteration)} needs a value that "
+                f"{describe_use(overwriting.use, overwriting.iteration)} overwrites",
+            )
+        self.exact_queries += 1
+        return compare_flows(uses, owner)
+
+
+def _overwritten(name: str, detail: str) -> Violation:
+    return Violation(f"'{name}' would be overwritten before its last read", detail)
 
 
 def uses_of(
@@ -186,10 +202,7 @@ def compare_flows(uses: Sequence[Use], owner: int | None) -> Violation | None:
     name = uses[0].access.array.name
     lost = by_element.subtract(by_cell)
     if not lost.is_empty():
-        return Violation(
-            f"'{name}' would be overwritten before its last read",
-            f"value lost between write and read {_point(lost, uses)}",
-        )
+        return _overwritten(name, f"value lost between write and read {_point(lost, uses)}")
     wrong = by_cell.subtract(by_element)
     if not wrong.is_empty():
         return Violation(f"'{name}' would be read before it is written", f"stale value {_point(wrong, uses)}")
