@@ -18,7 +18,8 @@ from pdojo_tools.inputs import read_input
 from rich.console import Console
 from rich.table import Table
 
-from pdojo.backends.measure import Options, fingerprint
+from pdojo.backends.measure import Program as Subject
+from pdojo.backends.measure import Request
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
@@ -56,7 +57,7 @@ def _measure(game: Game, moves: int, random: Random) -> dict[str, float]:
 
     def play() -> None:
         for move in drawn:
-            fingerprint(apply(program, move).program.kernel, game.machine, Options())
+            _ = Request(Subject(apply(program, move).program.text, game.machine)).fingerprint
 
     return {
         "moves so far": len(game.trace.steps),

@@ -33,7 +33,17 @@ def verify_kernel(kernel: KernelOp) -> None:
     """Raise `KernelVerifyException` with one precise message where the kernel is malformed."""
     _verify_interface(kernel)
     _verify_body(kernel)
-    nest = nest_of(kernel)
+    _verify_tree(nest_of(kernel))
+
+
+def verify_nest(nest: Nest) -> None:
+    """`verify_kernel` of a kernel whose view is known."""
+    _verify_interface(nest.kernel)
+    _verify_body(nest.kernel)
+    _verify_tree(nest)
+
+
+def _verify_tree(nest: Nest) -> None:
     _verify_ids(nest)
     for scope in nest.scopes:
         _verify_scope(scope)
