@@ -10,7 +10,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.analysis.collision import AFTER, BEFORE
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.nest import Leaf, Scope, leaves_of
 from pdojo.dialect.ops import ScopeOp
@@ -19,7 +19,7 @@ from pdojo.dialect.verify import describe_scope
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import carried, private_buffers, reassociates, same_iteration
+from pdojo.transforms.ordering import Touches, carried, private_buffers, reassociates, reordered, same_iteration
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,19 @@ class JoinScopes(Transformation[Scope]):
         if site.guard != second.guard:
             return Reason("the two scopes have different guards")
         # Parallel scopes wait for each other, their iterations do not: afterwards accumulations would race.
-        threaded = site.mapping.is_threaded
-        for order in (AFTER, BEFORE) if threaded else (AFTER,):
-            relation = (*same_iteration(site), order)
-            conflict = program.conflict(site.leaves, second.leaves, relation, racing=threaded)
-            if conflict is not None:
-                return carried("the second scope needs iterations of the first that would come later", conflict)
-        return None
+        threaded, outside = site.mapping.is_threaded, same_iteration(site)
+        leaves = site.leaves, second.leaves
+
+        def reversed_pair(touches: Touches) -> Conflict | None:
+            found = program.conflict(*leaves, (*outside, AFTER), racing=threaded, touches=touches)
+            if found is None and threaded:
+                found = program.conflict(*leaves, (*outside, BEFORE), racing=True, touches=touches)
+            return found
+
+        found = reordered(program, self, site, [*site.leaves, *second.leaves], reversed_pair)
+        if isinstance(found, Conflict):
+            return carried("the second scope needs iterations of the first that would come later", found)
+        return found
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """Two accumulations into one element may change order."""
@@ -123,9 +129,16 @@ class SplitScopes(Transformation[Scope]):
         if (reason := identifiers_reason(program, [self.id])) is not None:
             return reason
         first, second = self._parts(site)
-        conflict = program.conflict(first, second, (*same_iteration(site), AFTER))
-        if conflict is not None:
-            return carried("the first part needs earlier iterations of the second", conflict)
+        relation = (*same_iteration(site), AFTER)
+
+        def reversed_pair(touches: Touches) -> Conflict | None:
+            return program.conflict(first, second, relation, touches=touches)
+
+        found = reordered(program, self, site, site.leaves, reversed_pair)
+        if isinstance(found, Conflict):
+            return carried("the first part needs earlier iterations of the second", found)
+        if found is not None:
+            return found
         if site.mapping.is_threaded:
             registers = [b for b in program.nest.buffers if b.memory is Memory.REGISTER]
             for buffer in (*private_buffers(program, site), *registers):

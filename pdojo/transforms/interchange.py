@@ -11,7 +11,7 @@ from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import var
 from pdojo.dialect.analysis.collision import AFTER, ANY, BEFORE
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.nest import Scope
 from pdojo.dialect.rewriting import chain_ops, move_into, place_guards, reindex
@@ -19,7 +19,7 @@ from pdojo.dialect.verify import describe_scope
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.digits import misplaced_guard, only_scope
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import carried, private_buffers, reassociates, same_iteration
+from pdojo.transforms.ordering import Touches, carried, private_buffers, reassociates, reordered, same_iteration
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,24 @@ class SwapScopes(Transformation[Scope]):
             return misplaced
         if site.mapping.is_threaded and inner.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} cannot be inside {describe_scope(inner)}")
-        outside, leaves = same_iteration(site), site.leaves
-        conflict = program.conflict(leaves, leaves, (*outside, BEFORE, AFTER))
-        if conflict is None and inner.mapping.is_threaded:
-            conflict = program.conflict(leaves, leaves, (*outside, ANY, BEFORE), racing=True)
-        if conflict is not None:
-            return carried("a dependence would be turned round", conflict)
+        return self._dependences(program, site, inner) or self._private(program, site, inner)
+
+    def _dependences(self, program: Program, site: Scope, inner: Scope) -> Reason | None:
+        outside, leaves, threaded = same_iteration(site), site.leaves, inner.mapping.is_threaded
+
+        def turned(touches: Touches) -> Conflict | None:
+            found = program.conflict(leaves, leaves, (*outside, BEFORE, AFTER), touches=touches)
+            if found is None and threaded:
+                found = program.conflict(leaves, leaves, (*outside, ANY, BEFORE), racing=True, touches=touches)
+            return found
+
+        found = reordered(program, self, site, leaves, turned)
+        if isinstance(found, Conflict):
+            return carried("a dependence would be turned round", found)
+        return found
+
+    @staticmethod
+    def _private(program: Program, site: Scope, inner: Scope) -> Reason | None:
         for buffer in private_buffers(program, site):
             violation = program.storage_violation(buffer.names[0], buffer.reuse, within=inner.depth)
             if violation is not None:

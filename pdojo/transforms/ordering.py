@@ -1,13 +1,32 @@
-"""What moves share that change the order of statement instances."""
+"""What moves share that change the order of statement instances.
+
+Such a move is legal if no pair of instances whose order changes conflicts. Asked about cells, that is too much: a
+temporary that every iteration fills anew has one cell, and no value crosses iterations. So where cells conflict in
+buffers that hold several elements in one, the question is asked about elements, and the program after the move is asked
+whether its storage keeps every value (docs/legality.md).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from collections.abc import Mapping as MappingABC
+from typing import Any, TypeAlias
+
+from xdsl.pattern_rewriter import PatternRewriter
+
 from pdojo.dialect.analysis.collision import EQUAL, Relation
-from pdojo.dialect.analysis.program import Conflict, Program
+from pdojo.dialect.analysis.program import Conflict, Program, Touch
+from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.nest import Buffer, Node, Scope
+from pdojo.dialect.nest import Buffer, Leaf, Node, Scope
 from pdojo.dialect.storage import private_scope
-from pdojo.transforms.base import Reason
+from pdojo.dialect.verify import describe_scope
+from pdojo.transforms.base import Reason, Transformation, identify
+
+Touches: TypeAlias = MappingABC[Leaf, tuple[Touch, ...]] | None
+"""Accesses to look at; None for those of the program, to cells."""
+
+Move: TypeAlias = Transformation[Any]
 
 
 def same_iteration(node: Node) -> Relation:
@@ -30,3 +49,50 @@ def reassociates(happens: bool) -> Numerics:
 def carried(text: str, conflict: Conflict) -> Reason:
     """A reason whose witness is a conflict."""
     return Reason(text, str(conflict))
+
+
+def rewritten(program: Program, move: Move, site: Scope | Leaf) -> Program:
+    """The program after a transformation at a site, which is not asked whether it is legal."""
+    kernel = program.kernel.clone()
+    copied = program.successor(kernel)
+    anchor = next(iter(kernel.body.block.ops))
+    move.rewrite(copied, move.resolve(copied, identify(site)), PatternRewriter(anchor))
+    return program.successor(kernel)
+
+
+def folded_buffers(leaves: Iterable[Leaf]) -> list[Buffer]:
+    """The buffers that the statements access whose cells may hold several elements."""
+    used = dict.fromkeys(a.array.buffer for leaf in leaves for a in leaf.accesses)
+    return [b for b in used if any(b.reuse) or len(b.names) > 1]
+
+
+def storage_after(program: Program, move: Move, site: Scope | Leaf, leaves: Iterable[Leaf]) -> Reason | None:
+    """What the buffers that the statements access would lose or share if the transformation were made; exact."""
+    folded = folded_buffers(leaves)
+    if not folded:
+        return None
+    after = rewritten(program, move, site)
+    for buffer in folded:
+        violation = after.storage_violation(buffer.names[0], buffer.reuse)
+        if violation is not None:
+            return Reason(violation.reason, violation.detail)
+        race = find_race(after, only={after.nest.arrays[buffer.names[0]].buffer})
+        if race is not None:
+            return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))
+    return None
+
+
+def reordered(
+    program: Program,
+    move: Move,
+    site: Scope | Leaf,
+    leaves: Iterable[Leaf],
+    ask: Callable[[Touches], Conflict | None],
+) -> Conflict | Reason | None:
+    """Why the instances of `leaves` cannot take the order of a transformation; `ask` finds what that reverses."""
+    conflict = ask(None)
+    if conflict is None:
+        return None
+    if conflict.first_access.array.buffer in folded_buffers(leaves):
+        conflict = ask(program.element_touches)
+    return storage_after(program, move, site, leaves) if conflict is None else conflict

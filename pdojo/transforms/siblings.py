@@ -9,12 +9,12 @@ from typing import ClassVar, Self
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.nest import Leaf, Scope, leaves_of
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import carried, reassociates, same_iteration
+from pdojo.transforms.ordering import Touches, carried, reassociates, reordered, same_iteration
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,13 @@ class SwapNodes(Transformation[Scope | Leaf]):
         second = program.nest.next_sibling(site)
         if second is None:
             return Reason("nothing follows in the same scope")
-        conflict = program.conflict(leaves_of(site), leaves_of(second), same_iteration(site))
-        if conflict is not None:
-            return carried("the second depends on the first", conflict)
-        return None
+        pair, relation = (leaves_of(site), leaves_of(second)), same_iteration(site)
+
+        def exchanged(touches: Touches) -> Conflict | None:
+            return program.conflict(*pair, relation, touches=touches)
+
+        found = reordered(program, self, site, [*pair[0], *pair[1]], exchanged)
+        return carried("the second depends on the first", found) if isinstance(found, Conflict) else found
 
     def numerics(self, program: Program, site: Scope | Leaf) -> Numerics:
         """Two accumulations into one element may change order."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingABC
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pdojo.dialect.affine import Expr
@@ -19,7 +19,7 @@ from pdojo.dialect.analysis.storage_check import StorageChecks, Violation, remap
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope, nest_of
+from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Nest, Scope, nest_of
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.storage import accesses_of, cell_of, copy_depths
 from pdojo.dialect.verify import describe_access
@@ -59,6 +59,13 @@ class Touch:
     writes: bool
     domain: Domain
     cell: tuple[Expr, ...]
+    whole: bool = False
+    """Whether the cell is the element: every array has memory of its own."""
+
+    @property
+    def memory(self) -> Array | Buffer:
+        """Within what equal cells are one place."""
+        return self.access.array if self.whole else self.access.array.buffer
 
     @property
     def commutes_with(self) -> tuple[str, str] | None:
@@ -105,6 +112,14 @@ class Program:
     def touches(self) -> dict[Leaf, tuple[Touch, ...]]:
         """The accesses of every statement under the mappings and reuse flags of the kernel."""
         return self.touches_if()
+
+    @cached_property
+    def element_touches(self) -> dict[Leaf, tuple[Touch, ...]]:
+        """The accesses of every statement if every element had memory of its own: what the program means."""
+        return {
+            leaf: tuple(replace(t, cell=t.access.index, whole=True) for t in touches)
+            for leaf, touches in self.touches.items()
+        }
 
     def touches_if(
         self,
@@ -184,7 +199,7 @@ class Program:
             return self.collisions.find(Query(one.domain, other.domain, equal, relation))
         # Commuting accumulations conflict only where one cell holds two elements.
         reuse = one.access.array.buffer.reuse
-        if not any(reuse):
+        if one.whole or not any(reuse):
             return None
         elements = zip(one.access.index, other.access.index, strict=True)
         differs = tuple(pair for pair, reused in zip(elements, reuse, strict=True) if reused)
@@ -215,12 +230,12 @@ def _pairs(
     seconds: MappingABC[Leaf, tuple[Touch, ...]],
 ) -> Iterator[tuple[Touch, Touch]]:
     """Pairs of accesses to one buffer, at least one writing."""
-    others: dict[int, list[Touch]] = {}
+    others: dict[Array | Buffer, list[Touch]] = {}
     for leaf in second:
         for touch in seconds[leaf]:
-            others.setdefault(id(touch.access.array.buffer), []).append(touch)
+            others.setdefault(touch.memory, []).append(touch)
     for leaf in first:
         for touch in firsts[leaf]:
-            for other in others.get(id(touch.access.array.buffer), ()):
+            for other in others.get(touch.memory, ()):
                 if touch.writes or other.writes:
                     yield touch, other
