@@ -40,3 +40,7 @@ class LoweringError(PdojoError):
 
 class MeasurementError(PdojoError):
     """A measurement could not be made at all (as opposed to a candidate that failed)."""
+
+
+class PluginError(PdojoError):
+    """A move or a machine of another package cannot be loaded; the message names the distribution."""

@@ -169,7 +169,7 @@ def arguments(args: Sequence[str] | None) -> argparse.Namespace:
     add("--minutes", type=float, metavar="M", help="stop after so many minutes (default 5, without --moves)")
     add("--length", type=int, default=30, metavar="N", help="moves of one walk (default 30)")
     add("--compile-every", type=int, default=0, metavar="K", help="also compare the machine code of every K-th state")
-    add("--machine", default="toy", metavar="NAME", help="the machine to optimise for (default toy)")
+    add("--machine", default="toy", metavar="MACHINE", help="the machine to optimise for, a name or a TOML file (toy)")
     return parser.parse_args(args)
 
 

@@ -70,9 +70,10 @@ class PdojoOptMain(xDSLOptMain):
         add("--kernel", metavar="NAME", help="the kernel that moves are for, where the input has several")
         add(
             "--machine",
-            metavar="NAME",
-            help="the machine to optimise for; by default the kernel's, or host",
+            metavar="MACHINE",
+            help="the machine to optimise for, a name or a TOML file; by default the kernel's, or host",
         )
+        add("--list-machines", action="store_true", help="print the known machine descriptions instead of a program")
         add("--list-moves", action="store_true", help="print the legal moves instead of the program")
         add("--refused", action="store_true", help="with --list-moves: the refused candidates, with reasons")
         add("--format", choices=("text", "json"), default="text", help="form of the list of moves")
@@ -91,6 +92,9 @@ class PdojoOptMain(xDSLOptMain):
 
     def run(self) -> None:
         """Do the work; nothing is written before everything succeeded, save with --verify-diagnostics."""
+        if self.args.list_machines:
+            write_output(list_machines(), self.args.output_file)
+            return
         chunk = read_input(self.args.input_file)
         chunks = list(split(chunk)) if self.args.split_input_file else [chunk]
         separator = "# -----\n" if self.target.name == "notation" else "// -----\n"
@@ -197,6 +201,15 @@ class PdojoOptMain(xDSLOptMain):
         except ValueError as error:
             raise UsageError(f"target '{spec.name}': {error}") from None
         return spec
+
+
+def list_machines() -> str:
+    """The known machines, one a line, each with what it is."""
+    from pdojo.dialect.machine import machine, machines
+
+    names = machines()
+    width = max(map(len, names))
+    return "".join(f"{name:{width}}  {machine(name).description}".rstrip() + "\n" for name in names)
 
 
 class _Parser(argparse.ArgumentParser):

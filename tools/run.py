@@ -41,7 +41,11 @@ def _arguments() -> Arguments:
     add("--cold", action="store_true", help="time it with arrays that are in no cache")
     add("--threads", type=positive, metavar="N", help="threads for parallel scopes; by default the machine's")
     add("--seed", type=int, default=0, metavar="N", help="seed of the random inputs")
-    add("--machine", metavar="NAME", help="the machine to compile for; by default the kernel's, or host")
+    add(
+        "--machine",
+        metavar="MACHINE",
+        help="a name or a TOML file: the machine to compile for; by default the kernel's, or host",
+    )
     add("-o", "--save", metavar="FILE.npz", help="store inputs and outputs")
     return parser
 

@@ -34,7 +34,11 @@ def _arguments() -> Arguments:
     add("--kernel", metavar="NAME", help="which kernel, where the file has several")
     add("--pass", dest="expert", choices=(*EXPERT_PASSES, "none"), default="heuristic", help="the expert pass")
     add("--trace", metavar="FILE", help="make the moves of a trace before the pass")
-    add("--machine", metavar="NAME", help="the machine to tune for; by default the kernel's, or host")
+    add(
+        "--machine",
+        metavar="MACHINE",
+        help="a name or a TOML file: the machine to tune for; by default the kernel's, or host",
+    )
     add("--threads", type=positive, metavar="N", help="threads for parallel scopes; by default the machine's")
     add("--align", type=positive, default=64, metavar="BYTES", help="alignment that callers guarantee; 64 by default")
     add("--seed", type=int, default=0, metavar="N", help="seed of the random inputs")

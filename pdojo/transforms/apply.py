@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.verify import verify_nest
 from pdojo.errors import IllegalMove
 from pdojo.transforms.base import Refusal, identify
 from pdojo.transforms.move import Move
-from pdojo.transforms.registry import TRANSFORMATION_NAMES, instantiate, transformation
+from pdojo.transforms.registry import instantiate, transformation, transformation_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +41,17 @@ def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
     resolved, surface = wanted.as_move(identify(site)), wanted.at(program, site)
     inverse = wanted.inverse(program, site)
     kernel = program.kernel.clone()
-    copied = program.successor(kernel, program.nest.of_clone(kernel))
+    copied = program.successor(kernel)
     anchor = next(iter(kernel.body.block.ops))
     wanted.rewrite(copied, wanted.resolve(copied, resolved.at), PatternRewriter(anchor))
-    after = program.successor(kernel)
     if verify:
-        verify_nest(after.nest)
-    return Applied(after, surface, resolved, inverse)
+        kernel.verify()
+    return Applied(program.successor(kernel), surface, resolved, inverse)
 
 
 def candidates(program: Program) -> Iterator[tuple[Move, Refusal | None]]:
     """Every candidate move with its refusal, or None where it is legal."""
-    for name in TRANSFORMATION_NAMES:
+    for name in transformation_names():
         for site, choice in transformation(name).candidates(program):
             yield choice.at(program, site), choice.refusal(program, site)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from pdojo.errors import IllegalMove
+from pdojo.errors import IllegalMove, PluginError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from xdsl.passes import ModulePass
 
     from pdojo.transforms.base import Transformation
@@ -28,8 +30,6 @@ _MODULES = {
     "parallelize": ("mapping", "Parallelize"),
     "vectorize": ("mapping", "Vectorize"),
     "unmap": ("mapping", "Unmap"),
-    "async_copy": ("asynchronous", "AsyncCopy"),
-    "sync_copy": ("asynchronous", "SyncCopy"),
     "reuse_dims": ("storage", "ReuseDims"),
     "materialize_dims": ("storage", "MaterializeDims"),
     "set_location": ("storage", "SetLocation"),
@@ -43,20 +43,51 @@ _MODULES = {
 }
 
 TRANSFORMATION_NAMES: tuple[str, ...] = tuple(_MODULES)
-"""Names of all transformations, in the order in which moves are listed."""
+"""Names of the transformations that pdojo brings, in the order in which moves are listed."""
+
+
+def transformation_names() -> tuple[str, ...]:
+    """Names of all transformations, those of other packages last. Raises PluginError where two have one name."""
+    return (*TRANSFORMATION_NAMES, *_plugins())
 
 
 @cache
 def transformation(name: str) -> type[AnyTransformation]:
-    """The transformation of that name. Raises IllegalMove with a suggestion where there is none."""
-    if name not in _MODULES:
-        from difflib import get_close_matches
+    """The transformation of that name.
 
-        close = get_close_matches(name.replace("-", "_"), _MODULES, 1)
-        hint = f"; did you mean '{close[0]}'?" if close else f"; known are {', '.join(_MODULES)}"
-        raise IllegalMove(f"unknown move '{name}'{hint}")
+    Raises IllegalMove with a suggestion where there is none, PluginError where another package's cannot be loaded.
+    """
+    if name not in _MODULES:
+        return _third_party(name)
     module, attribute = _MODULES[name]
     return getattr(import_module(f"pdojo.transforms.{module}"), attribute)
+
+
+def _plugins() -> dict[str, EntryPoint]:
+    from pdojo.dialect.plugins import TRANSFORMATIONS, plugins
+
+    return plugins(TRANSFORMATIONS, _MODULES)
+
+
+def _third_party(name: str) -> type[AnyTransformation]:
+    from pdojo.dialect.plugins import describe, load
+    from pdojo.transforms.base import Transformation
+
+    others = _plugins()
+    if name not in others:
+        from difflib import get_close_matches
+
+        known = transformation_names()
+        close = get_close_matches(name.replace("-", "_"), known, 1)
+        hint = f"; did you mean '{close[0]}'?" if close else f"; known are {', '.join(known)}"
+        raise IllegalMove(f"unknown move '{name}'{hint}")
+    found: Any = load(others[name])
+    if not (isinstance(found, type) and issubclass(found, Transformation)):
+        raise PluginError(f"{describe(others[name])} is no class that derives from Transformation")
+    wanted = cast("type[AnyTransformation]", found)
+    if wanted.name != name:
+        raise PluginError(f"{describe(others[name])} calls itself '{wanted.name}'; the two names must be equal")
+    return wanted
 
 
 def pass_factory(name: str) -> Callable[[], type[ModulePass]]:

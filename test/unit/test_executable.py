@@ -14,7 +14,7 @@ import pdojo
 from pdojo.backends import openmp
 from pdojo.backends.arrays import aligned_empty
 from pdojo.backends.executable import Executable
-from pdojo.dialect.machine import MACHINES
+from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import LoweringError, PdojoError, UsageError
 
@@ -158,7 +158,7 @@ def test_texts() -> None:
 
 def test_threads_of_the_machine() -> None:
     text = "kernel k(x) -> (y)\nx f32 [8] heap\ny f32 [8] heap\n\n8:p y[{0}] = x[{0}]\n"
-    assert compiled(text, machine=pdojo.machine("toy")).threads == MACHINES["toy"].threads
+    assert compiled(text, machine=pdojo.machine("toy")).threads == machine("toy").threads
     assert compiled(text, threads=5).threads == 5
     with pytest.raises(UsageError, match="at least 1 thread, not 0"):
         compiled(text, threads=0)

@@ -42,7 +42,7 @@ from pdojo.backends.measure.outcome import Check, outcome_from_json
 from pdojo.backends.measure.request import Comparison
 from pdojo.backends.measure.timing import Timed, take_samples
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.machine import MACHINES, host
+from pdojo.dialect.machine import host, machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import MeasurementError, UsageError
@@ -248,7 +248,7 @@ def test_other_objects_are_no_outcomes() -> None:
 
 
 def test_comparisons_travel_as_json() -> None:
-    toy = Program(doubling().text, MACHINES["toy"])
+    toy = Program(doubling().text, machine("toy"))
     for reference in (None, KernelReference("text"), NamedReference("name")):
         comparison = Comparison((toy, Peer("torch", "add")), QUICK, reference)
         assert Comparison.from_json(json.loads(json.dumps(comparison.to_json()))) == comparison
@@ -260,12 +260,12 @@ def test_fingerprints_ignore_ids() -> None:
     for op in other.walk():
         if "id" in op.properties:
             del op.properties["id"]
-    machine = MACHINES["toy"]
-    first = fingerprint(kernel, machine, QUICK)
-    assert first == fingerprint(other, machine, QUICK) == Request(Program.of(kernel, machine), QUICK).fingerprint
-    assert first != fingerprint(parse_notation(doubling(size=32).text)[0], machine, QUICK)
-    assert first != fingerprint(kernel, MACHINES["x86-64-avx2"], QUICK)
-    assert first != fingerprint(kernel, machine, replace(QUICK, threads=2))
+    toy = machine("toy")
+    first = fingerprint(kernel, toy, QUICK)
+    assert first == fingerprint(other, toy, QUICK) == Request(Program.of(kernel, toy), QUICK).fingerprint
+    assert first != fingerprint(parse_notation(doubling(size=32).text)[0], toy, QUICK)
+    assert first != fingerprint(kernel, machine("x86-64-avx2"), QUICK)
+    assert first != fingerprint(kernel, toy, replace(QUICK, threads=2))
 
 
 # Arrays and checks

@@ -23,7 +23,7 @@ from pdojo.backends.bandwidth import copy_bandwidth
 from pdojo.backends.measure import NamedReference, Ok, Options, Peer, Program, Worker
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.interpreter import interpret
-from pdojo.dialect.machine import MACHINES, host
+from pdojo.dialect.machine import host, machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.oracle import reduce_sizes
@@ -189,14 +189,14 @@ def test_alignment_is_declared_on_a_copy() -> None:
 def test_the_oracle_judges_traces() -> None:
     kernel = parse_notation(SOFTMAX)[0]
     trace = Trace.parse("join_scopes@e#0:0\n")
-    assert check_meaning(make_moves(kernel, MACHINES["toy"], None, trace)) is OracleVerdict.EQUIVALENT
-    tiled = make_moves(kernel, MACHINES["toy"], None, Trace.parse("tile_scope@y:1{size=32}\n"))
+    assert check_meaning(make_moves(kernel, machine("toy"), None, trace)) is OracleVerdict.EQUIVALENT
+    tiled = make_moves(kernel, machine("toy"), None, Trace.parse("tile_scope@y:1{size=32}\n"))
     assert check_meaning(tiled, limit=200) is OracleVerdict.MOVES_DO_NOT_FIT
     strange = SOFTMAX.replace("y[{0},{1}] = ", "y[31-{0},{1}] = ")
-    backwards = make_moves(parse_notation(strange)[0], MACHINES["toy"], None)
+    backwards = make_moves(parse_notation(strange)[0], machine("toy"), None)
     assert check_meaning(backwards) is OracleVerdict.NOT_REDUCIBLE
     with pytest.raises(IllegalMove, match="move 0 of the trace"):
-        make_moves(kernel, MACHINES["toy"], None, Trace.parse("vectorize@y:1\n"))
+        make_moves(kernel, machine("toy"), None, Trace.parse("vectorize@y:1\n"))
 
 
 def test_copy_bandwidth() -> None:
@@ -247,9 +247,9 @@ def test_peers_are_found_without_importing_them() -> None:
 
 
 def test_the_manual_trace_follows_the_vectors() -> None:
-    assert demo.manual_trace(MACHINES["toy"]) is None
+    assert demo.manual_trace(machine("toy")) is None
     for name in ("x86-64-avx512", "x86-64-avx2"):
-        path = demo.manual_trace(MACHINES[name])
+        path = demo.manual_trace(machine(name))
         assert path is None or path.name == f"softmax-{name}.trace"
 
 

@@ -47,11 +47,17 @@ def _initialise() -> dict[str, bool]:
 def processor(machine: Machine | None = None) -> Processor:
     """The processor to generate code for: the host, restricted to the features that `machine` has.
 
-    Raises LoweringError where the machine has features that the host lacks. A machine without features (a model for
-    tests) stands for the host.
+    Raises LoweringError where the machine has another architecture, or features that the host lacks. A machine without
+    features (a model for tests) stands for the host.
     """
     present = _initialise()
     triple = llvm.get_process_triple()
+    own = triple.split("-")[0]
+    if machine is not None and machine.architecture not in ("", own):
+        raise LoweringError(
+            f"machine '{machine.name}' is of the architecture {machine.architecture}; code for this process is {own}: "
+            f"compile for 'host'"
+        )
     if machine is None or not machine.features or machine.features == host().features:
         return Processor(triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
     missing = [f for f in machine.features if not present.get(f)]
@@ -60,7 +66,8 @@ def processor(machine: Machine | None = None) -> Processor:
             f"machine '{machine.name}' has {', '.join(missing)}, which this processor lacks; "
             f"compile for 'host', or run on such a machine"
         )
-    return Processor(triple, "x86-64", ",".join(f"+{f}" for f in machine.features))
+    generic = {"x86_64": "x86-64", "aarch64": "generic", "riscv64": "generic-rv64"}.get(own, "")
+    return Processor(triple, generic, ",".join(f"+{f}" for f in machine.features))
 
 
 def parse(text: str) -> llvm.ModuleRef:

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
 from pdojo.dialect.machine import Machine, host
+from pdojo.dialect.machine_file import machine_from_json, machine_to_json
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
@@ -116,22 +117,10 @@ def fingerprint(kernel: KernelOp, machine: Machine, options: Options) -> str:
 
 
 def _digest(program: Program, options: Options) -> str:
-    facts = {"program": program.text, "machine": machine_to_json(program.machine), "options": asdict(options)}
+    machine = machine_to_json(program.machine)
+    del machine["description"]
+    facts = {"program": program.text, "machine": machine, "options": asdict(options)}
     return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-def machine_to_json(machine: Machine) -> JSON:
-    """A machine description as a JSON object."""
-    return {**asdict(machine), "lanes": {dtype: list(lanes) for dtype, lanes in machine.lanes.items()}}
-
-
-def machine_from_json(data: JSON) -> Machine:
-    """The machine description that `machine_to_json` wrote."""
-    values = dict(data)
-    for key in ("vector_bytes", "cache_bytes", "features"):
-        values[key] = tuple(data[key])
-    values["lanes"] = {dtype: tuple(lanes) for dtype, lanes in data["lanes"].items()}
-    return Machine(**values)
 
 
 @dataclass(frozen=True)

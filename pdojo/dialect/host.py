@@ -1,0 +1,85 @@
+"""The processor that this runs on, as a machine description."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import cast
+
+from pdojo.dialect.machine import Machine, machine
+
+_ARM = ("aarch64", "arm64")
+
+
+@lru_cache(maxsize=1)
+def detect() -> Machine:
+    """Describe the processor that this runs on, from the operating system and LLVM."""
+    import llvmlite.binding as llvm
+
+    detected = cast("Mapping[str, bool]", llvm.get_host_cpu_features())
+    features = {name for name, present in detected.items() if present}
+    base = described(platform.machine(), features)
+    return replace(
+        base,
+        name="host",
+        description="the processor that this runs on",
+        threads=_threads(),
+        cache_bytes=_cache_bytes() or base.cache_bytes,
+        cache_line=_cache_line() or base.cache_line,
+    )
+
+
+def described(architecture: str, features: set[str]) -> Machine:
+    """What is known of a processor from its architecture (as the system names it) and features alone."""
+    present = tuple(sorted(features))
+    if architecture in ("x86_64", "AMD64"):
+        if "avx512f" in features:
+            return replace(machine("x86-64-avx512"), features=present)
+        base = machine("x86-64-avx2")
+        if "avx2" in features:
+            return replace(base, features=present)
+        # SSE2 is part of x86-64: sixteen registers of 16 bytes.
+        return replace(base, vector_bytes=(16,), register_bytes=256, gather=False, features=present)
+    if architecture in _ARM:
+        # NEON is part of AArch64; systems that report no features have it too.
+        return replace(machine("aarch64-neon"), features=present)
+    if architecture == "riscv64" and "v" in features:
+        width = max((int(m[1]) for f in features if (m := re.fullmatch(r"zvl(\d+)b", f))), default=128) // 8
+        return replace(machine("rv64gcv"), vector_bytes=(width,), register_bytes=32 * width, features=present)
+    return Machine("host", (), 0, gather=False, threads=1, architecture=architecture, features=present)
+
+
+def _threads() -> int:
+    """Processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+def _cache_bytes() -> tuple[int, ...]:
+    """Data cache sizes of processor 0, innermost first, from sysfs; empty where it does not tell."""
+    sizes: dict[int, int] = {}
+    for entry in sorted(_CACHES.glob("index*")):
+        try:
+            kind, level, size = ((entry / f).read_text().strip() for f in ("type", "level", "size"))
+        except OSError:
+            return ()
+        if kind != "Instruction":
+            sizes[int(level)] = int(size.rstrip("K")) << 10
+    return tuple(size for _, size in sorted(sizes.items()))
+
+
+def _cache_line() -> int:
+    """Bytes of a line of processor 0's first cache, from sysfs; 0 where it does not tell."""
+    try:
+        return int((_CACHES / "index0" / "coherency_line_size").read_text())
+    except (OSError, ValueError):
+        return 0

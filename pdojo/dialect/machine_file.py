@@ -1,0 +1,210 @@
+"""Machine descriptions in TOML files: reading, inheritance, and one message for what is wrong."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields
+from difflib import get_close_matches
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from pdojo.dialect.machine import Machine, shipped_machines
+from pdojo.errors import PdojoError, PluginError, UsageError
+
+Table: TypeAlias = Mapping[str, Any]
+
+_SHIPPED = Path(__file__).resolve().parent / "machines"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_FIELDS = {f.name: f for f in fields(Machine)}
+_INHERITS = "inherits"
+
+
+def read_machine(path: Path, readers: tuple[Path, ...] = ()) -> Machine:
+    """The machine description in a file. `readers` are the files that inherit from it.
+
+    Raises UsageError with the file, the key and what is wrong with it.
+    """
+    table = _parse(path)
+    for key in table:
+        if key not in (*_FIELDS, _INHERITS):
+            known = (*_FIELDS, _INHERITS)
+            close = get_close_matches(key, known, 1)
+            hint = f"did you mean '{close[0]}'?" if close else f"known keys are {', '.join(known)}"
+            raise _error(path, key, f"no such key; {hint}")
+    values = {key: _value(path, key, value) for key, value in table.items() if key != _INHERITS}
+    parent = _parent(path, table[_INHERITS], readers) if _INHERITS in table else None
+    name = values.get("name")
+    if name is None:
+        raise _error(path, "name", f'missing; write name = "{path.stem}"')
+    if not _NAME.fullmatch(name) or name.endswith(".toml"):
+        raise _error(path, "name", f"'{name}' is no name of a machine: letters, digits, '_', '-' and '.'")
+    if name in shipped_machines() and path.resolve().parent != _SHIPPED:
+        raise _error(path, "name", f"'{name}' is a machine that pdojo brings; choose another name")
+    if parent is not None:
+        values = {**{key: getattr(parent, key) for key in _FIELDS}, **values}
+    for key, declared in _FIELDS.items():
+        if key not in values and declared.default is MISSING and declared.default_factory is MISSING:
+            example = {"bool": "false", "int": "1"}.get(str(declared.type), "[]")
+            raise _error(path, key, f'missing; write {key} = {example} or inherit it: inherits = "x86-64-avx2"')
+    return _checked(path, Machine(**values))
+
+
+def plugin_machine(entry: EntryPoint) -> Machine:
+    """The machine that another package describes. Raises PluginError."""
+    from pdojo.dialect.plugins import describe, load
+
+    found = load(entry)
+    try:
+        if callable(found):
+            found = found()
+        if isinstance(found, str | Path):
+            found = read_machine(Path(found))
+    except PdojoError as error:
+        raise PluginError(f"{describe(entry)} cannot be loaded: {error}") from error
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise PluginError(f"{describe(entry)} cannot be loaded: {reason}; repair it, or uninstall it") from error
+    if not isinstance(found, Machine):
+        raise PluginError(
+            f"{describe(entry)} is a {type(found).__name__}; it must be a Machine, a function that returns one, or the "
+            f"path of a TOML file"
+        )
+    if found.name != entry.name:
+        raise PluginError(f"{describe(entry)} describes '{found.name}'; the two names must be equal")
+    return found
+
+
+def _error(path: Path, key: str, problem: str) -> UsageError:
+    return UsageError(f"machine file '{path}': key '{key}': {problem}")
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read the machine file '{path}': {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"cannot read the machine file '{path}': it is no UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"machine file '{path}' is no TOML: {error}") from None
+
+
+def _parent(path: Path, value: object, readers: tuple[Path, ...]) -> Machine:
+    """The description that a file inherits from: a machine by name, or a file beside it."""
+    from pdojo.dialect.machine import machine
+
+    if not isinstance(value, str):
+        raise _error(path, _INHERITS, "must be the name of a machine or of a file, in quotes")
+    if not value.endswith(".toml"):
+        try:
+            return machine(value)
+        except UsageError as error:
+            raise _error(path, _INHERITS, str(error)) from None
+    own, parent = path.resolve(), (path.parent / value).resolve()
+    if parent in (*readers, own):
+        circle = " inherits ".join(str(p.name) for p in (*readers, own, parent))
+        raise _error(path, _INHERITS, f"the files inherit in a circle: {circle}")
+    return read_machine(path.parent / value, (*readers, own))
+
+
+def _value(path: Path, key: str, value: object) -> Any:
+    """The value of a key, as the field of the same name has it."""
+    reader, wanted = _KINDS[str(_FIELDS[key].type)]
+    read = reader(value)
+    if read is None:
+        raise _error(path, key, f"must be {wanted}, not {_shown(value)}")
+    return read
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _list(value: object) -> list[object] | None:
+    return list(cast("Iterable[object]", value)) if isinstance(value, list | tuple) else None
+
+
+def _word(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _ascending(value: object) -> tuple[int, ...] | None:
+    given = _list(value)
+    numbers = [n for v in given or () if (n := _count(v))]
+    return tuple(numbers) if given is not None and given == sorted(set(numbers)) else None
+
+
+def _words(value: object) -> tuple[str, ...] | None:
+    given = _list(value)
+    words = [v for v in given or () if isinstance(v, str)]
+    return tuple(sorted(set(words))) if given is not None and len(words) == len(given) else None
+
+
+def _lanes(value: object) -> dict[str, tuple[int, ...]] | None:
+    from pdojo.dialect.functions import DTYPES
+
+    if not isinstance(value, dict):
+        return None
+    rows = {dtype: _ascending(lanes) for dtype, lanes in cast("dict[str, object]", value).items()}
+    if any(dtype not in DTYPES or lanes is None or 1 in lanes for dtype, lanes in rows.items()):
+        return None
+    return {dtype: lanes for dtype, lanes in rows.items() if lanes is not None}
+
+
+_KINDS: dict[str, tuple[Callable[[object], Any], str]] = {
+    "str": (_word, "a text in quotes"),
+    "bool": (_flag, "true or false"),
+    "int": (_count, "a whole number of at least 0"),
+    "tuple[int, ...]": (_ascending, "a list of positive whole numbers, ascending"),
+    "tuple[str, ...]": (_words, "a list of texts"),
+    "Mapping[str, tuple[int, ...]]": (_lanes, "a table of lane counts of at least 2, ascending, such as f32 = [4, 8]"),
+}
+"""How values are read, by the type of the field; and what they must be."""
+
+
+def _checked(path: Path, described: Machine) -> Machine:
+    """The machine, if its numbers fit each other."""
+    if described.threads < 1:
+        raise _error(path, "threads", "must be at least 1: a kernel runs on some thread")
+    for key in ("cache_line", "warp_size"):
+        number = getattr(described, key)
+        if number & (number - 1):
+            raise _error(path, key, f"must be a power of two, not {number}")
+    if not described.cache_bytes:
+        raise _error(path, "cache_bytes", "must name at least one memory that data may stay in")
+    if described.warp_size and described.block_threads % described.warp_size:
+        raise _error(path, "block_threads", f"must be a multiple of warp_size = {described.warp_size}")
+    for one, other in (("stream_registers", "stream_dims"), ("frep_instructions", "frep_trips")):
+        if bool(getattr(described, one)) != bool(getattr(described, other)):
+            missing = one if not getattr(described, one) else other
+            raise _error(path, missing, f"must not be 0 where the machine has '{one if missing == other else other}'")
+    return described
+
+
+def machine_to_json(described: Machine) -> dict[str, Any]:
+    """A machine description as a JSON object."""
+    return {key: _plain(getattr(described, key)) for key in _FIELDS}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in cast("Table", value).items()}
+    return [_plain(one) for one in cast("tuple[Any, ...]", value)] if isinstance(value, tuple) else value
+
+
+def machine_from_json(data: Table) -> Machine:
+    """The machine description that `machine_to_json` wrote."""
+    return Machine(**{key: _KINDS[str(_FIELDS[key].type)][0](value) for key, value in data.items()})

@@ -1,0 +1,1 @@
+"""The machine descriptions that pdojo brings: one TOML file each, named like the machine."""

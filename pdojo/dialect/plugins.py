@@ -1,0 +1,60 @@
+"""Moves and machines of other packages: entry points, found when they are asked for, loaded when they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+from pdojo.errors import PluginError
+
+TRANSFORMATIONS = "pdojo.transformations"
+"""Group of entry points: a move's name, and its `Transformation` class."""
+MACHINES = "pdojo.machines"
+"""Group of entry points: a machine's name, and a `Machine`, a function that returns one, or the path of a TOML file."""
+
+
+@cache
+def _found(group: str) -> tuple[EntryPoint, ...]:
+    # A distribution that is on the path twice is named twice; a set would lose the order.
+    return tuple(dict.fromkeys(sorted(entry_points(group=group), key=lambda e: (e.name, provider(e)))))
+
+
+def plugin_names(group: str) -> tuple[str, ...]:
+    """The names in a group, sorted, whether or not they clash."""
+    return tuple(dict.fromkeys(entry.name for entry in _found(group)))
+
+
+def plugins(group: str, taken: Iterable[str]) -> dict[str, EntryPoint]:
+    """The entry points of a group by name, sorted. Raises PluginError where two have one name, or one that is taken."""
+    known: dict[str, EntryPoint] = {}
+    reserved = frozenset(taken)
+    for entry in _found(group):
+        if entry.name in reserved:
+            raise PluginError(f"{describe(entry)} has the name of one that pdojo brings; rename it, or uninstall it")
+        if entry.name in known:
+            raise PluginError(
+                f"{describe(entry)} has the name of another: {describe(known[entry.name])}; uninstall one of them"
+            )
+        known[entry.name] = entry
+    return known
+
+
+def load(entry: EntryPoint) -> object:
+    """What an entry point names. Raises PluginError, whatever goes wrong when it is imported."""
+    try:
+        return entry.load()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise PluginError(f"{describe(entry)} cannot be loaded: {reason}; repair it, or uninstall it") from error
+
+
+def describe(entry: EntryPoint) -> str:
+    """`the move 'f' of the distribution 'd 1.0' (pkg.mod:F)` for messages."""
+    kind = "move" if entry.group == TRANSFORMATIONS else "machine"
+    return f"the {kind} '{entry.name}' of the distribution '{provider(entry)}' ({entry.value})"
+
+
+def provider(entry: EntryPoint) -> str:
+    """Name and version of the distribution that an entry point comes from."""
+    return "unknown" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"

@@ -1,0 +1,189 @@
+"""Machine descriptions: the shipped files, users' files with mistakes, the host."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pdojo_tools.opt import main as opt
+
+import pdojo.dialect.machines
+from pdojo.backends.llvm.optimize import processor
+from pdojo.dialect import host as detection
+from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.machine import Machine, host, machine, machines
+from pdojo.dialect.machine_file import machine_from_json, machine_to_json, read_machine
+from pdojo.errors import LoweringError, UsageError
+
+FOLDER = Path(pdojo.dialect.machines.__path__[0])
+WHOLE = 'name = "m"\nvector_bytes = [16]\nvector_registers = 8\ngather = false\nthreads = 1\n'
+
+
+def written(folder: Path, text: str, name: str = "m.toml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", [n for n in machines() if n != "host"])
+def test_shipped(name: str) -> None:
+    described = machine(name)
+    assert described.name == name
+    assert described.description
+    assert machine_from_json(json.loads(json.dumps(machine_to_json(described)))) == described
+    for dtype in DTYPES:
+        assert all(n >= 2 for n in described.vector_lanes(dtype))
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.toml")), ids=lambda p: p.stem)
+def test_every_number_has_a_source(path: Path) -> None:
+    """A group of lines that state numbers stands below a comment; models for tests say that theirs are made up."""
+    text = path.read_text()
+    if path.stem.startswith("toy"):
+        assert "made up" in text
+        return
+    commented = False
+    for line in text.splitlines():
+        if line.startswith("#") or not line:
+            commented = bool(line)
+        elif re.match(r"\w+ = [^\"]*\d", line):
+            assert commented, f"{path.name}: {line}"
+
+
+def test_facts_of_hardware() -> None:
+    assert machine("x86-64-avx512").vector_lanes("f32") == (4, 8, 16)
+    assert machine("aarch64-neon").vector_lanes("f32") == (2, 4)
+    assert machine("rv64gcv").vector_lanes("f64") == (2, 4)
+    assert machine("nvidia-sm90").vector_lanes("f32") == (2, 4)
+    assert machine("amd-gfx942").warp_size == 64
+    assert machine("snitch").vector_lanes("f32") == (2,)
+    assert machine("snitch").vector_lanes("i32") == ()
+    assert (machine("snitch").frep_instructions, machine("snitch-2024").frep_instructions) == (32, 16)
+    assert machine("snitch-2024").stream_registers == machine("snitch").stream_registers == 3
+
+
+MISTAKES = {
+    "unknown key": (WHOLE + "vectr_bytes = [16]\n", "key 'vectr_bytes': no such key; did you mean 'vector_bytes'?"),
+    "far key": (WHOLE + "xyzzy = 1\n", "key 'xyzzy': no such key; known keys are name, vector_bytes,"),
+    "text": (WHOLE + "warp_size = 'big'\n", "key 'warp_size': must be a whole number of at least 0, not 'big'"),
+    "truth": (WHOLE + "warp_size = true\n", "key 'warp_size': must be a whole number of at least 0, not true"),
+    "negative": (WHOLE + "warp_size = -1\n", "key 'warp_size': must be a whole number of at least 0, not -1"),
+    "order": (
+        WHOLE + "cache_bytes = [8, 4]\n",
+        "key 'cache_bytes': must be a list of positive whole numbers, ascending",
+    ),
+    "zero": (WHOLE + "cache_bytes = [0]\n", "key 'cache_bytes': must be a list of positive whole numbers, ascending"),
+    "no memory": (WHOLE + "cache_bytes = []\n", "key 'cache_bytes': must name at least one memory"),
+    "features": (WHOLE + "features = [1]\n", "key 'features': must be a list of texts, not [1]"),
+    "lanes": (WHOLE + "lanes = { f31 = [4] }\n", "key 'lanes': must be a table of lane counts of at least 2"),
+    "one lane": (WHOLE + "lanes = { f32 = [1] }\n", "key 'lanes': must be a table of lane counts of at least 2"),
+    "no name": (WHOLE.replace('name = "m"\n', ""), "key 'name': missing; write name = \"m\""),
+    "strange name": (WHOLE.replace('"m"', '"m/n"'), "key 'name': 'm/n' is no name of a machine"),
+    "own name": (WHOLE.replace('"m"', '"toy"'), "key 'name': 'toy' is a machine that pdojo brings"),
+    "missing": (WHOLE.replace("gather = false\n", ""), "key 'gather': missing; write gather = false or inherit it"),
+    "threads": (WHOLE.replace("threads = 1", "threads = 0"), "key 'threads': must be at least 1"),
+    "power": (WHOLE + "cache_line = 48\n", "key 'cache_line': must be a power of two, not 48"),
+    "block": (
+        WHOLE + "warp_size = 32\nblock_threads = 40\n",
+        "key 'block_threads': must be a multiple of warp_size = 32",
+    ),
+    "half a loop": (WHOLE + "frep_trips = 4\n", "key 'frep_instructions': must not be 0"),
+    "half a stream": (WHOLE + "stream_registers = 4\n", "key 'stream_dims': must not be 0"),
+    "parent": (WHOLE + "inherits = 'vax'\n", "key 'inherits': unknown machine 'vax'"),
+    "parent's kind": (
+        WHOLE + "inherits = 1\n",
+        "key 'inherits': must be the name of a machine or of a file, in quotes",
+    ),
+    "circle": (
+        WHOLE + "inherits = 'm.toml'\n",
+        "key 'inherits': the files inherit in a circle: m.toml inherits m.toml",
+    ),
+    "absent parent": (WHOLE + "inherits = 'n.toml'\n", "n.toml': No such file"),
+    "syntax": ("name = \n", "m.toml' is no TOML: Invalid value (at line 1, column 8)"),
+    "bytes": ("\0", "m.toml' is no TOML: "),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistake(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, expected = MISTAKES[case]
+    path = written(tmp_path, text)
+    kernel = written(tmp_path, "kernel f(x) -> (y)\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{0}]\n", "f.pdojo")
+    assert opt([str(kernel), "--machine", str(path)]) == 2
+    shown = capsys.readouterr().err
+    assert expected in shown
+    assert shown.count("error:") == 1
+
+
+def test_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot read the machine file '.*none.toml': No such file"):
+        machine(str(tmp_path / "none.toml"))
+    (tmp_path / "latin.toml").write_bytes(b"name = '\xff'")
+    with pytest.raises(UsageError, match="it is no UTF-8 text"):
+        machine(str(tmp_path / "latin.toml"))
+
+
+def test_inheritance(tmp_path: Path) -> None:
+    written(tmp_path, WHOLE + "warp_size = 4\nblock_threads = 8\n", "parent.toml")
+    child = written(tmp_path, 'inherits = "parent.toml"\nname = "child"\nthreads = 3\n', "child.toml")
+    described = read_machine(child)
+    assert (described.name, described.threads, described.warp_size, described.vector_bytes) == ("child", 3, 4, (16,))
+    assert (
+        machine(str(written(tmp_path, 'inherits = "host"\nname = "mine"\n', "mine.toml"))).features == host().features
+    )
+
+
+def test_machine_in_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The kernel fact, and the option, take the path of a file; it is printed as it was given."""
+    path = written(tmp_path, 'inherits = "toy"\nname = "mine"\nlanes = { f32 = [3] }\n', "my machine.toml")
+    text = f'kernel f(x) -> (y)\nmachine "{path}"\nx f32 [3] heap\ny f32 [3] heap\n\n3 y[{{0}}] = x[{{0}}]\n'
+    kernel = written(tmp_path, text, "f.pdojo")
+    assert opt([str(kernel), "-t", "notation", "--apply=vectorize@y:0"]) == 0
+    assert capsys.readouterr().out == text.replace("3 y", "3:v y")
+    assert opt([str(kernel), "-t", "notation", "--machine=toy", "--apply=vectorize@y:0"]) == 1
+    assert "extent 3 is no vector length of toy for f32: 2, 4" in capsys.readouterr().err
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert opt(["--list-machines"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(machines())
+    assert all(len(line.split()) > 1 for line in lines)
+
+
+def test_code_for_another_architecture() -> None:
+    with pytest.raises(
+        LoweringError, match="machine 'nvidia-sm90' is of the architecture nvptx64; code for this process"
+    ):
+        processor(machine("nvidia-sm90"))
+
+
+FOUND: dict[str, tuple[str, set[str], dict[str, Any]]] = {
+    "avx512": ("x86_64", {"avx2", "avx512f"}, {"vector_bytes": (16, 32, 64), "vector_registers": 32}),
+    "avx2": ("AMD64", {"avx2"}, {"vector_bytes": (16, 32), "gather": True}),
+    "sse": ("x86_64", set(), {"vector_bytes": (16,), "gather": False}),
+    "neon": ("arm64", {"neon"}, {"architecture": "aarch64", "vector_bytes": (8, 16)}),
+    "rvv": ("riscv64", {"v", "zvl128b", "zvl512b"}, {"vector_bytes": (64,), "register_bytes": 2048}),
+    "scalar": ("riscv64", {"m"}, {"vector_bytes": (), "vector_registers": 0, "architecture": "riscv64"}),
+    "other": ("s390x", set(), {"vector_bytes": (), "features": ()}),
+}
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_detection(case: str) -> None:
+    architecture, features, expected = FOUND[case]
+    described = detection.described(architecture, features)
+    assert {key: getattr(described, key) for key in expected} == expected
+    assert described.features == tuple(sorted(features))
+
+
+def test_host() -> None:
+    found = host()
+    assert isinstance(found, Machine)
+    assert found.name == "host"
+    assert found.threads >= 1
+    assert found.architecture
+    assert processor(found).enabled
