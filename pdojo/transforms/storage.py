@@ -216,19 +216,23 @@ def _reflagged(buffer: Buffer, flags: tuple[bool, ...]) -> Buffer:
 
 def room(program: Program, wanted: Buffer, present: Buffer, memory: Memory) -> Reason | None:
     """Whether the buffer `present`, changed to `wanted`, fits into a memory beside the others there."""
-    limits = {Memory.STACK: program.machine.stack_bytes, Memory.REGISTER: program.machine.register_bytes}
-    if memory not in limits:
-        return None
     nest = program.nest
     if memory is Memory.REGISTER and (problem := register_problem(nest, present, reuse=wanted.reuse)) is not None:
         return Reason(problem)
+    return capacity(program, _bytes(program, wanted, present), present, memory)
+
+
+def capacity(program: Program, needed: int, present: Buffer | None, memory: Memory) -> Reason | None:
+    """Whether `needed` bytes, in place of the buffer `present`, fit into a memory beside the other buffers there."""
+    limits = {Memory.STACK: program.machine.stack_bytes, Memory.REGISTER: program.machine.register_bytes}
+    if memory not in limits:
+        return None
     # Buffers that nothing uses take no memory.
     used = (b for b in program.live_ranges if b.memory is memory and b is not present)
-    others = sum(physical_bytes(nest, b) for b in used)
-    needed = others + _bytes(program, wanted, present)
-    if needed > limits[memory]:
+    total = needed + sum(physical_bytes(program.nest, b) for b in used)
+    if total > limits[memory]:
         return Reason(
-            f"{memory.value} buffers would take {needed} bytes; {program.machine.name} allows {limits[memory]}"
+            f"{memory.value} buffers would take {total} bytes; {program.machine.name} allows {limits[memory]}"
         )
     return None
 

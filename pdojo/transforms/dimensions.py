@@ -1,0 +1,356 @@
+"""Layout: splitting a dimension of a buffer in two, joining two, padding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self, TypeAlias
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.affine import Expr, floordiv, modulo
+from pdojo.dialect.analysis.lanes import lane_problem, physical_bytes
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.nest import Access, Buffer, Input
+from pdojo.dialect.ops import BufferOp
+from pdojo.dialect.rewriting import chain_ops, rebuilt
+from pdojo.dialect.storage import accesses_of, slot_index
+from pdojo.dialect.syntax import names_of
+from pdojo.dialect.verify import describe_access, index_bounds
+from pdojo.transforms.base import Dimension, Reason, Transformation
+from pdojo.transforms.move import Move
+from pdojo.transforms.storage import callers_memory, capacity, temporaries
+
+Reindexed: TypeAlias = Callable[[Sequence[Expr], Sequence[int]], tuple[Expr, ...]]
+"""The new index of an access, of its index and the extents of the scopes around it."""
+
+
+def redeclare(
+    program: Program,
+    buffer: Buffer,
+    shape: Sequence[int],
+    slots: Sequence[int],
+    index: Reindexed,
+    rewriter: PatternRewriter,
+) -> None:
+    """Declare a buffer with other dimensions and rewrite every access to it."""
+    old = buffer.op
+    assert old is not None
+    names = names_of(old.array_names)
+    new = BufferOp(names, MemRefType(old.array_type.element_type, shape), buffer.memory, slots)
+
+    def reindexed(value: Input, extents: Sequence[int]) -> Input:
+        if isinstance(value, Access) and value.array.buffer is buffer:
+            return Access(value.array, index(value.index, extents), value.hints)
+        return value
+
+    for leaf in dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer)):
+        output = reindexed(leaf.output, leaf.extents)
+        assert isinstance(output, Access)
+        inputs = [reindexed(i, leaf.extents) for i in leaf.inputs]
+        rewriter.replace(leaf.op, rebuilt(leaf, chain_ops(leaf), output.index, inputs))
+    rewriter.replace(old, new)
+
+
+def access_reason(program: Program, buffer: Buffer, slots: Sequence[int], index: Reindexed) -> Reason | None:
+    """Why an access could not be made with another index: vectors, and hints for the layout that there is."""
+    for leaf, access in accesses_of(program.nest, buffer):
+        lanes = leaf.parent
+        if lanes is not None and lanes.mapping is Mapping.VECTOR:
+            moved = Access(access.array, index(access.index, leaf.extents), access.hints)
+            problem = lane_problem(moved, leaf, lanes, program.machine, reuse=tuple(slots))
+            if problem is not None:
+                return Reason(problem)
+    return hints_reason(program, buffer)
+
+
+def slots_reason(program: Program, buffer: Buffer, at: int, size: int, digits: Reindexed) -> Reason | None:
+    """Why the slots of a dimension with fewer slots than indices would not be those of its two digits, or of one.
+
+    `digits` gives, for an access, the index in one dimension, then the two indices in two, of which the second has
+    `size` values. Without lanes there is one slot in either case.
+    """
+    if buffer.reuse[at] > 1:
+        return Reason(f"dimension {at} of '{buffer.names[0]}' is folded; materialize it first")
+    for leaf, access in accesses_of(program.nest, buffer) if buffer.reuse[at] else ():
+        whole, outer, inner = (slot_index(e, 1, leaf.chain) for e in digits(access.index, leaf.extents))
+        if outer * size + inner != whole:
+            return Reason(f"the lanes of {describe_access(access)} would take other slots")
+    return None
+
+
+def hints_reason(program: Program, buffer: Buffer) -> Reason | None:
+    """Why the layout must stay: hints were given for it."""
+    for _, access in accesses_of(program.nest, buffer):
+        if access.hints.data:
+            return Reason(f"{describe_access(access)} has hints for the layout that it has; clear them first")
+    return None
+
+
+def room_reason(program: Program, buffer: Buffer, old: int, new: int) -> Reason | None:
+    """Why there is no room for the buffer when an extent of `old` becomes `new`."""
+    return capacity(program, physical_bytes(program.nest, buffer) // old * new, buffer, buffer.memory)
+
+
+def _replaced(values: Sequence[int], at: int, count: int, by: Sequence[int]) -> tuple[int, ...]:
+    return (*values[:at], *by, *values[at + count :])
+
+
+@dataclass(frozen=True)
+class TileDim(Transformation[Dimension]):
+    """Split a dimension of a buffer in two: which tile, and where in the tile; every access follows.
+
+    `tile_dim@t:0{size=4}`:
+
+    t f32 [8] heap              t f32 [2, 4] heap
+    8 t[{0}] = x[{0}]      -->  8 t[{0}//4,{0}%4] = x[{0}]
+    8 y[{0}] = t[{0}]           8 y[{0}] = t[{0}//4,{0}%4]
+
+    Legal for temporaries: e -> (e floordiv size, e mod size) is a bijection. A last, partial tile is padded. The parts
+    of a reused dimension are reused, if the slots of its lanes stay apart; folded ones are refused, and so are vectors
+    that could no longer be accessed, and padding that does not fit.
+    """
+
+    name: ClassVar[str] = "tile_dim"
+    site: ClassVar = Dimension
+    size: int
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
+        """Powers of two and vector lengths of the machine; divisors only, where the extent has such divisors."""
+        for array in temporaries(program):
+            sizes = sorted({2, 4, 8, 16, 32, *program.machine.vector_lanes(array.dtype)})
+            for dimension, extent in enumerate(array.shape):
+                fitting = [s for s in sizes if s < extent]
+                dividing = [s for s in fitting if extent % s == 0]
+                yield from ((Dimension(array, dimension), cls(size)) for size in dividing or fitting)
+
+    def check(self, program: Program, site: Dimension) -> Reason | None:
+        """A temporary's dimension that is not folded, a size within it, accesses that can still be made."""
+        if (refused := callers_memory(site.array)) is not None:
+            return refused
+        buffer, at = site.array.buffer, site.index
+        extent = buffer.shape[at]
+        if not 1 <= self.size <= extent:
+            return Reason(f"'size' must be between 1 and {extent}, the extent")
+        slots = self._slots(buffer, at)
+        digits = self._index(at)
+        if not slots[at]:
+            lost = room_reason(program, buffer, extent, -(-extent // self.size) * self.size)
+        else:
+            lost = slots_reason(
+                program, buffer, at, self.size, lambda a, extents: (a[at], *digits(a, extents)[at : at + 2])
+            )
+        return lost or access_reason(program, buffer, slots, self._index(at))
+
+    def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # as many for both parts
+        return (*buffer.reuse[:at], buffer.reuse[at], *buffer.reuse[at:])
+
+    def _index(self, at: int) -> Reindexed:
+        def digits(index: Sequence[Expr], extents: Sequence[int]) -> tuple[Expr, ...]:
+            e = index[at]
+            parts = floordiv(e, self.size, extents), modulo(e, self.size, extents)
+            return (*index[:at], *parts, *index[at + 1 :])
+
+        return digits
+
+    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
+        """Each index e becomes e floordiv size, e mod size."""
+        buffer, at = site.array.buffer, site.index
+        shape = _replaced(buffer.shape, at, 1, (-(-buffer.shape[at] // self.size), self.size))
+        redeclare(program, buffer, shape, self._slots(buffer, at), self._index(at), rewriter)
+
+    def inverse(self, program: Program, site: Dimension) -> Move:
+        """Collapse the two, to the extent that there was."""
+        extent = site.array.shape[site.index]
+        restored = -1 if extent % self.size == 0 else extent
+        return CollapseDims(restored).as_move(f"{site.array.name}:{site.index}")
+
+
+@dataclass(frozen=True)
+class CollapseDims(Transformation[Dimension]):
+    """Make one dimension of a dimension of a buffer and the next one; every access follows.
+
+    `collapse_dims@t:0`:
+
+    t f32 [8, 4] heap                 t f32 [32] heap
+    8 4 t[{0},{1}] = x[{0},{1}]  -->  8 4 t[{0}*4+{1}] = x[{0},{1}]
+    8 4 y[{0},{1}] = t[{0},{1}]       8 4 y[{0},{1}] = t[{0}*4+{1}]
+
+    Legal for temporaries: (a, b) -> a * size + b is a bijection, and keeps every address. With `extent`, padding at the
+    end of the last tile goes, if no index is in it. Refused where tiling would not give the same indices back.
+    """
+
+    name: ClassVar[str] = "collapse_dims"
+    site: ClassVar = Dimension
+    restoring: ClassVar = frozenset({"extent"})
+    extent: int = -1
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
+        """Dimensions of temporaries that have a next one."""
+        for array in temporaries(program):
+            yield from ((Dimension(array, index), cls()) for index in range(len(array.shape) - 1))
+
+    def check(self, program: Program, site: Dimension) -> Reason | None:
+        """A temporary with a next dimension of the same kind, an extent that holds all indices."""
+        if (refused := callers_memory(site.array)) is not None:
+            return refused
+        buffer, at = site.array.buffer, site.index
+        if at + 1 >= len(buffer.shape):
+            return Reason(f"dimension {at} is the last of '{site.array.name}'")
+        if buffer.reuse[at] != buffer.reuse[at + 1]:
+            return Reason(f"dimensions {at} and {at + 1} of '{site.array.name}' have different numbers of slots")
+        total, size = buffer.shape[at] * buffer.shape[at + 1], buffer.shape[at + 1]
+        if self.extent != -1 and not total - size < self.extent <= total:
+            return Reason(f"'extent' must be between {total - size + 1} and {total}, within the last tile")
+        # Vectors stay as they are: contiguous accesses stay contiguous, and no division is new.
+        joined = self._index(buffer, at)
+        return (
+            self._reversible(program, buffer, at)
+            or slots_reason(program, buffer, at, size, lambda a, extents: (joined(a, extents)[at], a[at], a[at + 1]))
+            or hints_reason(program, buffer)
+        )
+
+    def _reversible(self, program: Program, buffer: Buffer, at: int) -> Reason | None:
+        size, joined = buffer.shape[at + 1], self._index(buffer, at)
+        uses = accesses_of(program.nest, buffer)
+        for leaf, access in uses:
+            e = joined(access.index, leaf.extents)[at]
+            there = floordiv(e, size, leaf.extents), modulo(e, size, leaf.extents)
+            if there != access.index[at : at + 2]:
+                return Reason(f"{describe_access(access)} would not come back in normal form when the move is undone")
+        for leaf, access in uses if self.extent != -1 else ():
+            e = joined(access.index, leaf.extents)[at]
+            if index_bounds(leaf, e, self.extent)[1] >= self.extent:
+                return Reason(f"{describe_access(access)} goes beyond the extent {self.extent}")
+        return None
+
+    def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # as many for the one
+        return (*buffer.reuse[:at], *buffer.reuse[at + 1 :])
+
+    def _index(self, buffer: Buffer, at: int) -> Reindexed:
+        size = buffer.shape[at + 1]
+
+        def joined(index: Sequence[Expr], _: Sequence[int]) -> tuple[Expr, ...]:
+            return (*index[:at], index[at] * size + index[at + 1], *index[at + 2 :])
+
+        return joined
+
+    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
+        """Each pair of indices a, b becomes a * size + b."""
+        buffer, at = site.array.buffer, site.index
+        total = buffer.shape[at] * buffer.shape[at + 1] if self.extent == -1 else self.extent
+        shape = _replaced(buffer.shape, at, 2, (total,))
+        redeclare(program, buffer, shape, self._slots(buffer, at), self._index(buffer, at), rewriter)
+
+    def inverse(self, program: Program, site: Dimension) -> Move:
+        """Tile by the inner extent."""
+        return TileDim(site.array.shape[site.index + 1]).as_move(f"{site.array.name}:{site.index}")
+
+
+@dataclass(frozen=True)
+class PadDim(Transformation[Dimension]):
+    """Make a dimension of a buffer longer; nothing accesses the padding.
+
+    `pad_dim@t:1{to=8}`:
+
+    t f32 [8, 4] heap  -->  t f32 [8, 8] heap
+
+    Legal for temporaries: elements keep their indices. Refused for reused and folded dimensions, whose extent takes no
+    memory, and where the padding does not fit.
+    """
+
+    name: ClassVar[str] = "pad_dim"
+    site: ClassVar = Dimension
+    to: int
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
+        """To whole vectors in the last dimension; one more element, against conflicts of equal banks or sets."""
+        for array in temporaries(program):
+            if not array.shape:
+                continue
+            last, extent = len(array.shape) - 1, array.shape[-1]
+            wanted = {-(-extent // lanes) * lanes for lanes in program.machine.vector_lanes(array.dtype)}
+            if last and not extent % 4:
+                wanted.add(extent + 1)
+            yield from ((Dimension(array, last), cls(to)) for to in sorted(wanted - {extent}))
+
+    def check(self, program: Program, site: Dimension) -> Reason | None:
+        """A temporary's whole dimension, more than it has, and room."""
+        if (refused := callers_memory(site.array)) is not None:
+            return refused
+        buffer, extent = site.array.buffer, site.array.shape[site.index]
+        if buffer.reuse[site.index]:
+            return Reason(f"dimension {site.index} of '{site.array.name}' has slots, no memory that could be padded")
+        if self.to <= extent:
+            return Reason(f"'to' must be more than {extent}, the extent")
+        return room_reason(program, buffer, extent, self.to) or hints_reason(program, buffer)
+
+    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
+        """Another extent, the same accesses."""
+        _resize(program, site, self.to, rewriter)
+
+    def inverse(self, program: Program, site: Dimension) -> Move:
+        """Cut the padding off."""
+        return UnpadDim(site.array.shape[site.index]).as_move(f"{site.array.name}:{site.index}")
+
+
+@dataclass(frozen=True)
+class UnpadDim(Transformation[Dimension]):
+    """Cut off the end of a dimension of a buffer that nothing accesses.
+
+    `unpad_dim@t:0{to=8}`:
+
+    t f32 [10] heap         t f32 [8] heap
+    8 t[{0}] = x[{0}]  -->  8 t[{0}] = x[{0}]
+    8 y[{0}] = t[{0}]       8 y[{0}] = t[{0}]
+
+    Legal iff every index of every access is below `to`.
+    """
+
+    name: ClassVar[str] = "unpad_dim"
+    site: ClassVar = Dimension
+    to: int
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
+        """Down to the greatest index, where scopes alone bound it."""
+        for array in temporaries(program):
+            used = accesses_of(program.nest, array.buffer)
+            for at, extent in enumerate(array.shape):
+                least = max((a.index[at].bounds(leaf.extents)[1] + 1 for leaf, a in used), default=extent)
+                if 1 <= least < extent and not array.buffer.reuse[at]:
+                    yield Dimension(array, at), cls(least)
+
+    def check(self, program: Program, site: Dimension) -> Reason | None:
+        """A temporary's whole dimension, and no access beyond the new extent."""
+        if (refused := callers_memory(site.array)) is not None:
+            return refused
+        buffer, at = site.array.buffer, site.index
+        if buffer.reuse[at]:
+            return Reason(f"dimension {at} of '{site.array.name}' has slots, no padding in memory")
+        if not 1 <= self.to < buffer.shape[at]:
+            return Reason(f"'to' must be between 1 and {buffer.shape[at] - 1}, less than the extent")
+        for leaf, access in accesses_of(program.nest, buffer):
+            greatest = index_bounds(leaf, access.index[at], self.to)[1]
+            if greatest >= self.to:
+                return Reason(f"{describe_access(access)} goes up to index {greatest}")
+        return hints_reason(program, buffer)
+
+    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
+        """Another extent, the same accesses."""
+        _resize(program, site, self.to, rewriter)
+
+    def inverse(self, program: Program, site: Dimension) -> Move:
+        """Pad again."""
+        return PadDim(site.array.shape[site.index]).as_move(f"{site.array.name}:{site.index}")
+
+
+def _resize(program: Program, site: Dimension, extent: int, rewriter: PatternRewriter) -> None:
+    buffer = site.array.buffer
+    shape = _replaced(buffer.shape, site.index, 1, (extent,))
+    redeclare(program, buffer, shape, buffer.reuse, lambda index, _: tuple(index), rewriter)
