@@ -211,6 +211,7 @@ def play(game: Game, move: Move, referee: Referee, number: int) -> Failure | Non
     before = game.program
     try:
         game.apply(move)
+        game.kernel.verify()
         step = game.trace.steps[-1]
         return referee.judge(before, Applied(game.program, step.move, step.resolved, game.inverses[-1]), number)
     except (PdojoError, DiagnosticException) as error:

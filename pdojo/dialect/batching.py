@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pdojo.dialect.affine import Atom, Expr, const, linear
 from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Nest, Scope
-from pdojo.dialect.storage import accesses_of, cell_index
+from pdojo.dialect.storage import accesses_of, cell_of, copy_depths
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +27,8 @@ class Layout:
 
     def __init__(self, nest: Nest, *, cells: bool) -> None:
         self.cells = cells
+        self.copies: dict[Buffer, tuple[int, ...]] = {}
+        """Per buffer, the depths of the threaded scopes of which each iteration has its own copy."""
         self.homes: dict[Array | Buffer, Home] = {}
         for array in nest.arrays.values():
             if self.key(array) not in self.homes:
@@ -44,20 +46,22 @@ class Layout:
         buffer = array.buffer
         if not self.cells or not any(buffer.reuse):
             return Home(array.dtype, array.shape, (0,) * len(array.shape))
-        low, high = (
-            [0] * len(buffer.shape),
-            [n if not r else 1 for n, r in zip(buffer.shape, buffer.reuse, strict=True)],
-        )
-        for leaf, access in accesses_of(nest, buffer):
-            for dimension, slot in enumerate(cell_index(access, leaf.chain)):
-                if buffer.reuse[dimension]:
-                    first, last = slot.bounds(leaf.extents)
+        accesses = accesses_of(nest, buffer)
+        self.copies[buffer] = copies = copy_depths([(a, leaf.chain) for leaf, a in accesses], buffer.reuse)
+        low = [0] * len(buffer.shape) + [-1] * len(copies)
+        high = [slots or n for n, slots in zip(buffer.shape, buffer.reuse, strict=True)] + [0] * len(copies)
+        for leaf, access in accesses:
+            for dimension, place in enumerate(cell_of(access, leaf.chain, buffer.reuse, copies)):
+                if dimension >= len(buffer.shape) or buffer.reuse[dimension] == 1:
+                    first, last = place.bounds(leaf.extents)
                     low[dimension], high[dimension] = min(low[dimension], first), max(high[dimension], last + 1)
         return Home(array.dtype, tuple(b - a for a, b in zip(low, high, strict=True)), tuple(low))
 
     def index(self, access: Access, leaf: Leaf) -> tuple[Expr, ...]:
-        """The index of an access in its home."""
-        index = cell_index(access, leaf.chain) if self.cells else access.index
+        """The index of an access in its home: of cells, behind it the copy of the buffer."""
+        index, buffer = access.index, access.array.buffer
+        if self.cells and any(buffer.reuse):
+            index = cell_of(access, leaf.chain, buffer.reuse, self.copies[buffer])
         return tuple(e - low for e, low in zip(index, self.home(access.array).low, strict=True))
 
     def address(self, access: Access, leaf: Leaf) -> Expr:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Mapping as MappingABC
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -30,7 +30,8 @@ class Buffer:
     names: tuple[str, ...]
     dtype: str
     shape: tuple[int, ...]
-    reuse: tuple[bool, ...]
+    reuse: tuple[int, ...]
+    """Slots per dimension: 0 one per index, 1 a single one, k >= 2 a circular buffer of k."""
     memory: Memory
     intent: Intent | None
     op: BufferOp | None
@@ -172,6 +173,11 @@ class Leaf:
         """Whether product and sum of `z += x * y` round once (written `z fma= x * y`)."""
         return self.op.contracted is not None
 
+    @property
+    def asynchronous(self) -> bool:
+        """Whether the copy runs on its own and arrives before the first access that depends on it (`t async= x`)."""
+        return self.op.asynchronous is not None
+
     @cached_property
     def reads(self) -> tuple[Access, ...]:
         """The accesses among the inputs (not the old value of an accumulation)."""
@@ -240,6 +246,10 @@ class Nest:
         siblings = self.siblings(node)
         return siblings[node.position + 1] if node.position + 1 < len(siblings) else None
 
+    def of_clone(self, kernel: KernelOp) -> Nest:
+        """The view of a clone of the kernel; nothing is computed again."""
+        return _Copier(self, kernel).copy()
+
 
 def leaves_of(node: Node) -> list[Leaf]:
     """The statements in a subtree, in textual order."""
@@ -272,7 +282,7 @@ class _Builder:
         for position, (argument, name, intent) in enumerate(rows):
             dtype, shape = element_and_shape(argument)
             alignment = byte_width(dtype) if aligned is None else aligned.data[position].value.data
-            flags = (False,) * len(shape)
+            flags = (0,) * len(shape)
             buffer = Buffer((name,), dtype, shape, flags, Memory.HEAP, intent.data, None, alignment)
             self.buffers.append(buffer)
             self.arrays[argument] = Array(name, buffer, argument)
@@ -280,7 +290,7 @@ class _Builder:
     def _declare(self, op: BufferOp) -> None:
         dtype, shape = element_and_shape(op.arrays[0])
         names = names_of(op.array_names)
-        buffer = Buffer(names, dtype, shape, op.reuse_flags, op.memory.data, None, op, byte_width(dtype))
+        buffer = Buffer(names, dtype, shape, op.slots, op.memory.data, None, op, byte_width(dtype))
         self.buffers.append(buffer)
         for name, value in zip(names, op.arrays, strict=True):
             self.arrays[value] = Array(name, buffer, value)
@@ -357,6 +367,54 @@ class _Builder:
         leaf = Leaf(op, parent, position, len(self.leaves), output, tuple(inputs), function, accumulate)
         self.leaves.append(leaf)
         return leaf
+
+
+class _Copier:
+    """Makes the view of a clone from that of the original: the same numbers and expressions, other operations."""
+
+    def __init__(self, nest: Nest, kernel: KernelOp) -> None:
+        self.nest = nest
+        self.kernel = kernel
+        self.arrays: dict[str, Array] = {}
+        self.buffers: list[Buffer] = []
+        self.leaves: list[Leaf] = []
+        self.scopes: list[Scope] = []
+
+    def copy(self) -> Nest:
+        declared = {names_of(op.array_names): op for op in self.kernel.buffers()}
+        values: dict[str, SSAValue] = dict(
+            zip(names_of(self.kernel.arg_names), self.kernel.body.block.args, strict=True)
+        )
+        for names, op in declared.items():
+            values.update(zip(names, op.arrays, strict=True))
+        copies = {b: b if b.op is None else replace(b, op=declared[b.names]) for b in self.nest.buffers}
+        self.buffers = list(copies.values())
+        self.arrays = {n: Array(n, copies[a.buffer], values[n]) for n, a in self.nest.arrays.items()}
+        ops = (op for op in self.kernel.body.block.ops if not isinstance(op, BufferOp))
+        children = self._children(self.nest.children, ops, None)
+        return Nest(self.kernel, self.arrays, self.buffers, children, self.leaves, self.scopes)
+
+    def _children(self, nodes: Iterable[Node], ops: Iterable[Operation], parent: Scope | None) -> list[Node]:
+        return [self._node(node, op, parent) for node, op in zip(nodes, ops, strict=True)]
+
+    def _node(self, node: Node, op: Operation, parent: Scope | None) -> Node:
+        if isinstance(node, Scope):
+            assert isinstance(op, ScopeOp)
+            scope = Scope(op, parent, node.position, node.depth, node.extent, node.mapping, node.guard)
+            self.scopes.append(scope)
+            first = len(self.leaves)
+            scope.children = self._children(node.children, op.body.block.ops, scope)
+            scope.leaves = self.leaves[first:]
+            return scope
+        assert isinstance(op, OpOp)
+        inputs = tuple(self._access(i) if isinstance(i, Access) else i for i in node.inputs)
+        output = self._access(node.output)
+        leaf = Leaf(op, parent, node.position, node.order, output, inputs, node.function, node.accumulate)
+        self.leaves.append(leaf)
+        return leaf
+
+    def _access(self, access: Access) -> Access:
+        return Access(self.arrays[access.array.name], access.index, access.hints)
 
 
 def _constant(value: Attribute) -> Constant:

@@ -43,6 +43,7 @@ def build_op(
     hints: Sequence[DictionaryAttr] | None = None,
     identifier: str = "",
     contracted: bool = False,
+    asynchronous: bool = False,
 ) -> OpOp:
     """A statement whose index expressions range over `chain`, the scopes around it from the outermost."""
     expressions = [*output[1]]
@@ -75,6 +76,7 @@ def build_op(
         hints,
         identifier or None,
         contracted=contracted,
+        asynchronous=asynchronous,
     )
 
 
@@ -89,6 +91,7 @@ def rebuilt(leaf: Leaf, chain: Sequence[ScopeOp], output: Sequence[Expr], inputs
         hints=leaf.op.access_hints,
         identifier=leaf.id,
         contracted=leaf.contracted,
+        asynchronous=leaf.asynchronous,
     )
 
 

@@ -1,55 +1,47 @@
-"""Where array elements live: memory cells after reuse flags and private copies.
+"""Where array elements live: memory cells after slots and private copies.
 
 An *element* is an array and an index: what the program means. A *cell* is a place in memory: what the program uses.
-They differ only in reused dimensions (the paper's `:N`): such a dimension takes one slot, or one slot per concurrent
-iteration where a concurrent scope (`p g b w v`) indexes it. A dimension indexed by a threaded scope (`p g b w`) makes
-the buffer *private*: each iteration of that scope has its own copy, which lives on the stack of the thread. Within a
-copy the slot of an access is its index expression with the variables of all scopes but vector scopes set to zero.
+They differ only in dimensions with fewer slots than indices. A *reused* dimension (the paper's `:N`) takes one slot, or
+one slot per lane where a vector scope indexes it. A *folded* dimension (`:N4`) is a circular buffer: index i takes slot
+i mod 4. Where a threaded scope (`p g b w`) indexes such a dimension, the buffer is *private*: each iteration of that
+scope has its own copy, which lives on the stack of the thread. Within a copy the slot of an access comes from its index
+with variables set to zero: in a reused dimension those of all scopes but vector scopes, in a folded one those of
+threaded scopes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.affine import Expr, const, modulo, var
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
 
 
-def slot_index(index: Expr, chain: Sequence[Scope]) -> Expr:
-    """The slot that an access takes in a reused dimension, as an expression over the concurrent scopes of `chain`."""
-    return _restrict(index, chain, [s.mapping.is_concurrent for s in chain])
+def slot_index(index: Expr, slots: int, chain: Sequence[Scope]) -> Expr:
+    """The place of an index within one thread's copy, in a dimension of so many slots (0: one per index)."""
+    if slots == 0:
+        return index
+    if slots == 1:
+        lanes = any(_is_lane(chain[v]) for v in index.variables())
+        return _without(index, chain, lambda s: not _is_lane(s)) if lanes else const(0)
+    return modulo(_without(index, chain, lambda s: s.mapping.is_threaded), slots, [s.extent for s in chain])
 
 
-def lane_index(index: Expr, chain: Sequence[Scope]) -> Expr:
-    """The slot within one thread's copy: only vector scopes count."""
-    return _restrict(index, chain, [s.mapping.is_concurrent and not s.mapping.is_threaded for s in chain])
+def _is_lane(scope: Scope) -> bool:
+    return scope.mapping.is_concurrent and not scope.mapping.is_threaded
 
 
-def _restrict(index: Expr, chain: Sequence[Scope], kept: Sequence[bool]) -> Expr:
-    variables = index.variables()
-    if not any(kept[v] for v in variables):
-        return const(0)
-    zeros = {v: const(0) for v in variables if not kept[v]}
+def _without(index: Expr, chain: Sequence[Scope], dropped: Callable[[Scope], bool]) -> Expr:
+    zeros = {v: const(0) for v in index.variables() if dropped(chain[v])}
     return index.substitute(zeros, [s.extent for s in chain]) if zeros else index
-
-
-def cell_index(access: Access, chain: Sequence[Scope]) -> tuple[Expr, ...]:
-    """The slots of an access: its index with reused dimensions replaced by their slots.
-
-    Two accesses of one thread may have different slots of this kind and the same memory; `cell_of` tells these apart.
-    """
-    reuse = access.array.buffer.reuse
-    if not any(reuse):
-        return access.index
-    return tuple(slot_index(e, chain) if r else e for e, r in zip(access.index, reuse, strict=True))
 
 
 Placed: TypeAlias = tuple[Access, Sequence[Scope]]
 """An access and the scopes around it, under the mappings that are asked about."""
 
 
-def copy_depths(accesses: Iterable[Placed], reuse: Sequence[bool]) -> tuple[int, ...]:
+def copy_depths(accesses: Iterable[Placed], reuse: Sequence[int]) -> tuple[int, ...]:
     """Depths of the threaded scopes of which each iteration has its own copy of a buffer, if all share one: ().
 
     `accesses` are all accesses to the buffer. The copies belong to the innermost threaded scope that indexes a reused
@@ -64,24 +56,24 @@ def copy_depths(accesses: Iterable[Placed], reuse: Sequence[bool]) -> tuple[int,
     return tuple(s.depth for s in owner if s.mapping.is_threaded)
 
 
-def cell_of(access: Access, chain: Sequence[Scope], reuse: Sequence[bool], copies: Sequence[int]) -> tuple[Expr, ...]:
+def cell_of(access: Access, chain: Sequence[Scope], reuse: Sequence[int], copies: Sequence[int]) -> tuple[Expr, ...]:
     """Where in memory an access goes: its index within a copy of the buffer, and the copy's iterations.
 
     Equal places are the same memory. `copies` are the depths that `copy_depths` gives; -1 stands for no copy.
     """
     if not any(reuse):
         return access.index
-    within = (lane_index(e, chain) if r else e for e, r in zip(access.index, reuse, strict=True))
+    within = (slot_index(e, slots, chain) for e, slots in zip(access.index, reuse, strict=True))
     inside = (var(d) if d < len(chain) and chain[d].mapping.is_threaded else const(-1) for d in copies)
     return (*within, *inside)
 
 
 def physical_index(access: Access, chain: Sequence[Scope]) -> tuple[Expr, ...]:
-    """The index into the memory of one thread: reused dimensions keep only their vector lanes."""
+    """The index into the memory of one thread: the slots of the dimensions."""
     reuse = access.array.buffer.reuse
     if not any(reuse):
         return access.index
-    return tuple(lane_index(e, chain) if r else e for e, r in zip(access.index, reuse, strict=True))
+    return tuple(slot_index(e, slots, chain) for e, slots in zip(access.index, reuse, strict=True))
 
 
 def accesses_of(nest: Nest, buffer: Buffer) -> list[tuple[Leaf, Access]]:
@@ -93,10 +85,10 @@ def physical_shape(nest: Nest, buffer: Buffer) -> tuple[int, ...]:
     """The extents that the buffer takes in memory (of one thread, where it is private)."""
     if not any(buffer.reuse):
         return buffer.shape
-    shape = [1 if reused else extent for extent, reused in zip(buffer.shape, buffer.reuse, strict=True)]
+    shape = [slots or extent for extent, slots in zip(buffer.shape, buffer.reuse, strict=True)]
     for leaf, access in accesses_of(nest, buffer):
         for dimension, expression in enumerate(physical_index(access, leaf.chain)):
-            if buffer.reuse[dimension]:
+            if buffer.reuse[dimension] == 1:
                 shape[dimension] = max(shape[dimension], expression.bounds(leaf.extents)[1] + 1)
     return tuple(shape)
 

@@ -13,7 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.attributes import IndexValueAttr, Intent, Mapping
+from pdojo.dialect.attributes import IndexValueAttr, Intent, Mapping, Memory
 from pdojo.dialect.functions import accumulates, check_types, is_element_type
 from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope, nest_of
@@ -33,7 +33,17 @@ def verify_kernel(kernel: KernelOp) -> None:
     """Raise `KernelVerifyException` with one precise message where the kernel is malformed."""
     _verify_interface(kernel)
     _verify_body(kernel)
-    nest = nest_of(kernel)
+    _verify_tree(nest_of(kernel))
+
+
+def verify_nest(nest: Nest) -> None:
+    """`verify_kernel` of a kernel whose view is known."""
+    _verify_interface(nest.kernel)
+    _verify_body(nest.kernel)
+    _verify_tree(nest)
+
+
+def _verify_tree(nest: Nest) -> None:
     _verify_ids(nest)
     for scope in nest.scopes:
         _verify_scope(scope)
@@ -104,7 +114,11 @@ def _verify_buffer(buffer: BufferOp) -> None:
         if array.type != buffer.array_type:
             _fail(buffer, f"array '{name}' has type {array.type}; arrays of one buffer have one type")
     if buffer.reuse is not None and len(buffer.reuse.data) != len(buffer.array_type.get_shape()):
-        _fail(buffer, f"buffer '{names[0]}' has {len(buffer.reuse.data)} reuse flags for its dimensions")
+        _fail(buffer, f"buffer '{names[0]}' has {len(buffer.reuse.data)} numbers of slots for its dimensions")
+    for extent, slots in zip(buffer.array_type.get_shape(), buffer.slots, strict=True):
+        if slots < 0 or (slots > 1 and slots >= extent):
+            known = "a circular buffer has at least 2, and fewer than there are indices"
+            _fail(buffer, f"buffer '{names[0]}' has {slots} slots for {extent} indices; {known}")
 
 
 def _verify_structure(operation: Operation) -> None:
@@ -197,9 +211,36 @@ def _verify_leaf(leaf: Leaf) -> None:
         _fail(leaf.op, f"'{leaf.accumulate}' does not accumulate into {dtype} array '{leaf.output.array.name}'")
     if leaf.contracted and (leaf.accumulate, leaf.function) != ("arith.addf", "arith.mulf"):
         _fail(leaf.op, "only 'fma=' of a product rounds once")
+    if leaf.asynchronous and (problem := async_problem(leaf)) is not None:
+        _fail(leaf.op, f"'async=' of {describe_access(leaf.output)}: {problem}")
     for access in leaf.accesses:
         for dimension, expression in enumerate(access.index):
             _verify_bounds(leaf, access, dimension, expression)
+        _verify_lanes(leaf, access)
+
+
+def _verify_lanes(leaf: Leaf, access: Access) -> None:
+    """The slots of a folded dimension are no vector."""
+    for scope in leaf.chain:
+        for slots, expression in zip(access.array.buffer.reuse, access.index, strict=True):
+            if scope.mapping is Mapping.VECTOR and slots > 1 and expression.uses(scope.depth):
+                _fail(
+                    leaf.op, f"{describe_access(access)} runs through a folded dimension over {describe_scope(scope)}"
+                )
+
+
+def async_problem(leaf: Leaf) -> str | None:
+    """Why a statement cannot be a copy that runs on its own, whatever the machine; None if it can."""
+    (source, *others) = leaf.inputs
+    plain = leaf.function is None and leaf.accumulate is None and not others
+    if not plain or not isinstance(source, Access):
+        return "only plain copies of an array run on their own"
+    memories = source.array.buffer.memory, leaf.output.array.buffer.memory
+    if memories != (Memory.HEAP, Memory.SHARED):
+        return f"it must copy from heap to shared memory, not from {memories[0].value} to {memories[1].value} memory"
+    if not any(s.mapping is Mapping.GRID for s in leaf.chain):
+        return "only blocks of a grid (a scope ':g' around it) have copies that run on their own"
+    return None
 
 
 def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:

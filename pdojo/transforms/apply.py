@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.verify import verify_nest
 from pdojo.errors import IllegalMove
 from pdojo.transforms.base import Refusal, identify
 from pdojo.transforms.move import Move
@@ -41,12 +42,13 @@ def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
     resolved, surface = wanted.as_move(identify(site)), wanted.at(program, site)
     inverse = wanted.inverse(program, site)
     kernel = program.kernel.clone()
-    copied = program.successor(kernel)
+    copied = program.successor(kernel, program.nest.of_clone(kernel))
     anchor = next(iter(kernel.body.block.ops))
     wanted.rewrite(copied, wanted.resolve(copied, resolved.at), PatternRewriter(anchor))
+    after = program.successor(kernel)
     if verify:
-        kernel.verify()
-    return Applied(program.successor(kernel), surface, resolved, inverse)
+        verify_nest(after.nest)
+    return Applied(after, surface, resolved, inverse)
 
 
 def candidates(program: Program) -> Iterator[tuple[Move, Refusal | None]]:

@@ -76,6 +76,8 @@ class Transformation(RewritePattern, Generic[SiteT]):
     site: ClassVar[SiteKind | tuple[SiteKind, ...]]
     """What kind of place the location names, or which kinds."""
     restoring: ClassVar[frozenset[str]] = frozenset()
+    example_machine: ClassVar[str] = "x86-64-avx512"
+    """The machine on which the example in the docstring is run."""
 
     @classmethod
     @abstractmethod

@@ -17,7 +17,7 @@ from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.nest import Access, Array, Leaf, Node
 from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
-from pdojo.dialect.storage import accesses_of, lane_index
+from pdojo.dialect.storage import accesses_of, slot_index
 from pdojo.dialect.verify import describe_scope, index_bounds
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.identifiers import identifiers_reason
@@ -112,7 +112,7 @@ def _fused(
 def _constant_in_registers(site: Leaf, array: Array, index: tuple[Expr, ...]) -> bool:
     """Whether only unrolled scopes index the register array."""
     slots = zip(index, array.buffer.reuse, strict=True)
-    depths = {d for e, reused in slots for d in (lane_index(e, site.chain) if reused else e).variables()}
+    depths = {d for e, count in slots for d in slot_index(e, count, site.chain).variables()}
     return all(site.chain[d].mapping is Mapping.UNROLL for d in depths)
 
 

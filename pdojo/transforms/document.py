@@ -48,6 +48,7 @@ class Example:
     move: Move
     before: tuple[str, ...]
     after: tuple[str, ...]
+    machine: str
 
     def kernel(self) -> KernelOp:
         """A kernel with the lines before the move, in canonical form."""
@@ -57,7 +58,7 @@ class Example:
 
     def run(self) -> Applied:
         """The move, made on that kernel."""
-        return apply(Program(self.kernel(), machine("x86-64-avx512")), self.move)
+        return apply(Program(self.kernel(), machine(self.machine)), self.move)
 
     def expected(self) -> list[str]:
         """The lines after the move, as the program prints them."""
@@ -74,7 +75,8 @@ def example_of(cls: type[Transformation[Any]]) -> Example:
         column = next(line.index(_ARROW) for line in lines.splitlines() if _ARROW in line)
         left = [line[:column].rstrip() for line in lines.splitlines()]
         right = [line[column + len(_ARROW) :].strip() for line in lines.splitlines()]
-        return Example(Move.parse(match[1]), tuple(filter(None, left)), tuple(filter(None, right)))
+        sides = tuple(filter(None, left)), tuple(filter(None, right))
+        return Example(Move.parse(match[1]), *sides, cls.example_machine)
     raise ValueError(f"the docstring of {cls.__name__} has no example")
 
 

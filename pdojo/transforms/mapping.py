@@ -19,6 +19,7 @@ from pdojo.dialect.functions import ACCUMULATIONS, byte_width
 from pdojo.dialect.nest import Access, Buffer, Leaf, Scope
 from pdojo.dialect.storage import physical_index
 from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.transforms.asynchronous import async_size_problem
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import reassociates, same_iteration
@@ -191,6 +192,8 @@ class Vectorize(MapScope):
         if site.extent not in lanes:
             known = ", ".join(map(str, lanes)) or "none"
             return Reason(f"extent {site.extent} is no vector length of {program.machine.name} for {widest}: {known}")
+        if leaf.asynchronous and (unsized := async_size_problem(leaf, program.machine, site.extent)) is not None:
+            return Reason(unsized)
         for access in leaf.accesses:
             problem = lane_problem(access, leaf, site, program.machine)
             if problem is not None:
@@ -250,6 +253,8 @@ class Unmap(Transformation[Scope]):
         """Registers need constant indices; private cells are merged."""
         if site.mapping is Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is not mapped")
+        if site.mapping is Mapping.GRID and any(leaf.asynchronous for leaf in site.leaves):
+            return Reason("copies inside run on their own, which only blocks of a grid have; sync_copy first")
         for leaf in site.leaves:
             for access in leaf.accesses:
                 in_register = site.mapping is Mapping.UNROLL and access.array.buffer.memory is Memory.REGISTER

@@ -34,6 +34,9 @@ from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import reassociates
 
+_SLOTS = re.compile(r"b(?:\d+_)*0")
+"""The slots of the dimensions of partial results, the last of which is whole."""
+
 
 def _reduction(site: Scope) -> Leaf | None:
     """The accumulating op that is the scope's only child and whose output the scope does not index."""
@@ -101,9 +104,11 @@ class SplitReduction(Transformation[Scope]):
             return Reason(f"'{self.into}' is no name of an array")
         if self.memory not in ("", Memory.HEAP.value, Memory.STACK.value):
             return Reason(f"'{self.memory}' is no memory for partial results; heap and stack are")
-        flags = self._flags(leaf.output.array)
-        if self.reuse and (not re.fullmatch("b[01]*0", self.reuse) or len(flags) != len(leaf.output.index) + 1):
-            return Reason("'reuse' must be b and a digit, 0 or 1, per dimension of the total, then 0")
+        flags = self._flags(leaf.output.array) if _SLOTS.fullmatch(self.reuse or "b0") else ()
+        if self.reuse and (not _SLOTS.fullmatch(self.reuse) or len(flags) != len(leaf.output.index) + 1):
+            return Reason("'reuse' must be b and the slots of each dimension of the total, then 0: b1_0")
+        if any(slots > 1 and slots >= extent for slots, extent in zip(flags, leaf.output.array.shape, strict=False)):
+            return Reason("'reuse' has a dimension of as many slots as indices or more; 0 is a whole one")
         declared = len(list(program.kernel.buffers()))
         if not -1 <= self.position <= declared:
             return Reason(f"'position' must be between 0 and {declared}, the number of buffers")
@@ -112,9 +117,9 @@ class SplitReduction(Transformation[Scope]):
             return Reason(f"iterations of {describe_scope(scope)} would share partial results")
         return None
 
-    def _flags(self, total: Array) -> tuple[bool, ...]:
-        """Which dimensions of the partial results are reused."""
-        return tuple(c == "1" for c in self.reuse[1:]) if self.reuse else (*total.buffer.reuse, False)
+    def _flags(self, total: Array) -> tuple[int, ...]:
+        """The slots of each dimension of the partial results."""
+        return tuple(map(int, self.reuse[1:].split("_"))) if self.reuse else (*total.buffer.reuse, 0)
 
     def _ids_reason(self, program: Program, site: Scope) -> Reason | None:
         if not self.ids:
@@ -128,8 +133,8 @@ class SplitReduction(Transformation[Scope]):
         if self._memory(leaf) is not Memory.STACK:
             return None
         size = self.size * byte_width(leaf.output.array.dtype)
-        for extent, reused in zip(leaf.output.array.shape, leaf.output.array.buffer.reuse, strict=True):
-            size *= 1 if reused else extent
+        for extent, slots in zip(leaf.output.array.shape, leaf.output.array.buffer.reuse, strict=True):
+            size *= slots or extent
         if size > program.machine.stack_bytes:
             return Reason(
                 f"the partial results would take {size} bytes of stack; put '{leaf.output.array.name}' on the heap"
@@ -331,7 +336,7 @@ class MergeReduction(Transformation[Scope]):
             parts.inner.extent,
             into=buffer.names[0],
             memory=buffer.memory.value,
-            reuse="b" + "".join("01"[flag] for flag in buffer.reuse),
+            reuse="b" + "_".join(map(str, buffer.reuse)),
             position=list(program.kernel.buffers()).index(buffer.op),
             ids="" if ids == natural else " ".join(ids),
         ).as_move(f"%{identifier}")

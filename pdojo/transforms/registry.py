@@ -30,6 +30,8 @@ _MODULES = {
     "parallelize": ("mapping", "Parallelize"),
     "vectorize": ("mapping", "Vectorize"),
     "unmap": ("mapping", "Unmap"),
+    "async_copy": ("asynchronous", "AsyncCopy"),
+    "sync_copy": ("asynchronous", "SyncCopy"),
     "reuse_dims": ("storage", "ReuseDims"),
     "materialize_dims": ("storage", "MaterializeDims"),
     "set_location": ("storage", "SetLocation"),

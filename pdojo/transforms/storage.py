@@ -38,7 +38,7 @@ def callers_memory(array: Array) -> Reason | None:
     )
 
 
-def set_reuse(buffer: Buffer, flags: tuple[bool, ...], rewriter: PatternRewriter) -> None:
+def set_reuse(buffer: Buffer, flags: tuple[int, ...], rewriter: PatternRewriter) -> None:
     """Give a buffer other reuse flags."""
     assert buffer.op is not None
     attribute = reuse_attr(flags)
@@ -49,8 +49,8 @@ def set_reuse(buffer: Buffer, flags: tuple[bool, ...], rewriter: PatternRewriter
     rewriter.notify_op_modified(buffer.op)
 
 
-def _with(flags: tuple[bool, ...], index: int, value: bool) -> tuple[bool, ...]:  # the flag itself
-    return (*flags[:index], value, *flags[index + 1 :])
+def _with(flags: tuple[int, ...], index: int, slots: int) -> tuple[int, ...]:
+    return (*flags[:index], slots, *flags[index + 1 :])
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class ReuseDims(Transformation[Dimension]):
         flags = site.array.buffer.reuse
         if flags[site.index]:
             return Reason(f"dimension {site.index} of '{site.array.name}' is reused already")
-        buffer, wanted = site.array.buffer, _with(flags, site.index, value=True)
+        buffer, wanted = site.array.buffer, _with(flags, site.index, 1)
         violation = program.storage_violation(site.array.name, wanted)
         if violation is not None:
             return Reason(violation.reason, violation.detail)
@@ -94,7 +94,7 @@ class ReuseDims(Transformation[Dimension]):
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Set the flag."""
-        set_reuse(site.array.buffer, _with(site.array.buffer.reuse, site.index, value=True), rewriter)
+        set_reuse(site.array.buffer, _with(site.array.buffer.reuse, site.index, 1), rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
         """Give the memory back."""
@@ -131,7 +131,7 @@ class MaterializeDims(Transformation[Dimension]):
         if not site.array.buffer.reuse[site.index]:
             return Reason(f"dimension {site.index} of '{site.array.name}' is not reused")
         buffer = site.array.buffer
-        flags = _with(buffer.reuse, site.index, value=False)
+        flags = _with(buffer.reuse, site.index, 0)
         if (violation := program.storage_violation(site.array.name, flags)) is not None:
             return Reason(violation.reason, violation.detail)
         race = find_race(program, program.touches_if(reuse={buffer: flags}), {buffer})
@@ -142,7 +142,7 @@ class MaterializeDims(Transformation[Dimension]):
         return self._lanes(program, buffer, flags) or room(program, _reflagged(buffer, flags), buffer, buffer.memory)
 
     @staticmethod
-    def _lanes(program: Program, buffer: Buffer, flags: tuple[bool, ...]) -> Reason | None:
+    def _lanes(program: Program, buffer: Buffer, flags: tuple[int, ...]) -> Reason | None:
         """Vectors can still access the buffer."""
         for leaf, access in accesses_of(program.nest, buffer):
             lanes = leaf.parent
@@ -154,7 +154,7 @@ class MaterializeDims(Transformation[Dimension]):
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Clear the flag."""
-        set_reuse(site.array.buffer, _with(site.array.buffer.reuse, site.index, value=False), rewriter)
+        set_reuse(site.array.buffer, _with(site.array.buffer.reuse, site.index, 0), rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
         """Reuse the dimension again."""
@@ -194,6 +194,8 @@ class SetLocation(Transformation[Array]):
         memory = Memory(self.location)
         if memory is site.buffer.memory:
             return Reason(f"'{site.name}' lives there already")
+        if any(leaf.asynchronous for leaf, _ in accesses_of(program.nest, site.buffer)):
+            return Reason("copies run on their own between heap and shared memory only; sync_copy first")
         if memory is Memory.SHARED:
             return Reason(f"{program.machine.name} has no shared memory")
         return room(program, site.buffer, site.buffer, memory)
@@ -209,7 +211,7 @@ class SetLocation(Transformation[Array]):
         return SetLocation(site.buffer.memory.value).as_move(site.name)
 
 
-def _reflagged(buffer: Buffer, flags: tuple[bool, ...]) -> Buffer:
+def _reflagged(buffer: Buffer, flags: tuple[int, ...]) -> Buffer:
     """The buffer as it would be with other reuse flags."""
     return replace(buffer, reuse=flags)
 
@@ -241,6 +243,6 @@ def _bytes(program: Program, wanted: Buffer, present: Buffer) -> int:
     if wanted is present:
         return physical_bytes(program.nest, present)
     size = byte_width(wanted.dtype)
-    for extent, reused in zip(wanted.shape, wanted.reuse, strict=True):
-        size *= 1 if reused else extent
+    for extent, slots in zip(wanted.shape, wanted.reuse, strict=True):
+        size *= slots or extent
     return size

@@ -11,6 +11,7 @@ from pdojo_tools.sizes import with_random_sizes
 from pdojo_tools.walks import Counts, draw
 
 from pdojo.dialect.analysis import collision, storage_check
+from pdojo.dialect.analysis.clobber import Instance
 from pdojo.dialect.analysis.collision import Collisions, Query, Witness
 from pdojo.dialect.analysis.storage_check import Use, Violation
 from pdojo.dialect.machine import machine
@@ -70,3 +71,19 @@ def test_storage(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed, kernel in enumerate(kernels()):
         wander(kernel, seed, 4)
     assert asked[True] > 30
+
+
+def test_lost_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: Counter[bool] = Counter()
+    lost = storage_check.lost_value
+
+    def checked(uses: Sequence[Use]) -> tuple[Instance, Instance] | None:
+        found = lost(uses)
+        asked[found is not None] += 1
+        assert found is None or storage_check.compare_flows(uses, None) is not None, found
+        return found
+
+    monkeypatch.setattr(storage_check, "lost_value", checked)
+    for seed, kernel in enumerate(kernels()):
+        wander(kernel, seed, 4)
+    assert asked[True] > 30, asked

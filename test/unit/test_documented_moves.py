@@ -22,7 +22,7 @@ def test_the_example_is_true(name: str) -> None:
     applied = example.run()
     text = print_notation(applied.program.kernel)
     expected = example.expected()
-    declared = [line for line in expected if line.endswith(("heap", "stack", "register"))]
+    declared = [line for line in expected if line.endswith(("heap", "stack", "register", "shared"))]
     header, _, tree = text.partition("\n\n")
     assert set(declared) <= set(header.splitlines())
     statements = [line for line in expected if line not in declared]

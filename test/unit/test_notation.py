@@ -158,7 +158,7 @@ u f32 [4] heap -> v, w
     assert parsed.permitted == (Numerics.CONTRACTS,)
     assert [b.alignment for b in nest.buffers[:3]] == [4, 32, 4]
     assert nest.arrays["v"].buffer is nest.arrays["w"].buffer
-    assert nest.arrays["t"].buffer.reuse == (True, False)
+    assert nest.arrays["t"].buffer.reuse == (1, 0)
     printed = print_notation(parsed)
     assert "v f32 [4] heap -> v, w\n" in printed
     (again,) = parse_notation(printed)
@@ -239,6 +239,8 @@ def test_hints_are_attributes_of_the_access() -> None:
         ("4 z[{0}] -= x[{0},0]", "10:10", "'-=' is no accumulation", "+= *= max="),
         ("4 z[{0}] and= x[{0},0]", "10:10", "'and=' does not accumulate into f32 array 'z'", ""),
         ("4 z[{0}] fma= x[{0},0]", "10:3", "only 'fma=' of a product rounds once", ""),
+        ("4 z[{0}] async= exp(x[{0},0])", "10:3", "only plain copies of an array run on their own", ""),
+        ("4 z[{0}] async= x[{0},0]", "10:3", "must copy from heap to shared memory, not from heap to heap memory", ""),
         ("4:q z[{0}] = 0", "10:3", "unknown mapping 'q'", "known: u, p, v"),
         ("4:N z[{0}] = 0", "10:3", "':N' does not belong to a scope", "reuse"),
         ("4v z[{0}] = 0", "10:1", "'4v' is no number", "4:v"),

@@ -76,7 +76,7 @@ def plan_memory(nest: Nest) -> Plan:
             _check_flow(buffer, groups)
         if buffer.memory is Memory.SHARED:
             raise LoweringError(f"buffer '{buffer.names[0]}': a CPU has no shared memory; use heap or stack")
-        if buffer.memory is not Memory.HEAP or all(buffer.reuse):
+        if buffer.memory is not Memory.HEAP or all(slots == 1 for slots in buffer.reuse):
             owners = _owners(groups, private=private)
             placements[buffer] = Placement(Home.FRAME, layout, ALIGNMENT, 0, owners)
             for owner in owners:

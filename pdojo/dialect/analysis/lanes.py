@@ -11,7 +11,7 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
-from pdojo.dialect.storage import accesses_of, lane_index, physical_shape
+from pdojo.dialect.storage import accesses_of, physical_shape, slot_index
 from pdojo.dialect.verify import describe_access, describe_scope
 
 
@@ -46,7 +46,7 @@ def lane_problem(
     scope: Scope,
     machine: Machine,
     order: tuple[int, ...] = (),
-    reuse: tuple[bool, ...] | None = None,
+    reuse: tuple[int, ...] | None = None,
 ) -> str | None:
     """Why the access cannot be one vector access over `scope`, None if it can.
 
@@ -54,7 +54,7 @@ def lane_problem(
     """
     chain = tuple(replace(s, mapping=Mapping.VECTOR) if s is scope else s for s in leaf.chain)
     flags = access.array.buffer.reuse if reuse is None else reuse
-    index = tuple(lane_index(e, chain) if r else e for e, r in zip(access.index, flags, strict=True))
+    index = tuple(slot_index(e, slots, chain) for e, slots in zip(access.index, flags, strict=True))
     stride = stride_over(tuple(index[d] for d in order) if order else index, scope.depth)
     described = f"{describe_access(access)} over {describe_scope(scope)}"
     if stride is Stride.IRREGULAR:
@@ -66,13 +66,20 @@ def lane_problem(
     return None
 
 
+def folded_lanes(access: Access, scope: Scope, slots: tuple[int, ...]) -> str | None:
+    """Why the access cannot be a vector access over `scope` for the slots of its buffer, None if it can."""
+    if any(count > 1 and e.uses(scope.depth) for e, count in zip(access.index, slots, strict=True)):
+        return f"{describe_access(access)} runs through a folded dimension over {describe_scope(scope)}"
+    return None
+
+
 def physical_bytes(nest: Nest, buffer: Buffer) -> int:
     """Bytes that one copy of the buffer takes."""
     return prod(physical_shape(nest, buffer)) * byte_width(buffer.dtype)
 
 
 def register_problem(
-    nest: Nest, buffer: Buffer, order: tuple[int, ...] = (), reuse: tuple[bool, ...] | None = None
+    nest: Nest, buffer: Buffer, order: tuple[int, ...] = (), reuse: tuple[int, ...] | None = None
 ) -> str | None:
     """Why the buffer cannot live in registers, None if it can: constants and whole vectors index registers.
 
@@ -84,7 +91,7 @@ def register_problem(
         if access.hints.data:
             return f"{describe_access(access)} has hints, which registers cannot honour; clear them first"
         owners.add(next((s for s in reversed(leaf.chain) if s.mapping.is_threaded), None))
-        index = tuple(lane_index(e, leaf.chain) if reused else e for e, reused in zip(access.index, flags, strict=True))
+        index = tuple(slot_index(e, slots, leaf.chain) for e, slots in zip(access.index, flags, strict=True))
         index = tuple(index[d] for d in order) if order else index
         for expression in index:
             for depth in expression.variables():

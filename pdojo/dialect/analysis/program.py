@@ -78,7 +78,8 @@ class Touch:
 class Program:
     """A kernel and everything computed about it; built once per state.
 
-    `collisions` and `storage` are shared between the states of a game: only what a move touched is asked again.
+    `collisions` and `storage` are shared between the states of a game: only what a move touched is asked again. The
+    view of the kernel may be given where it is known.
     """
 
     def __init__(
@@ -87,16 +88,25 @@ class Program:
         machine: Machine,
         collisions: Collisions | None = None,
         storage: StorageChecks | None = None,
+        nest: Nest | None = None,
     ) -> None:
         self.kernel = kernel
         self.machine = machine
         self.collisions = collisions or Collisions()
         self.storage = storage or StorageChecks()
+        self._nest = nest
 
     @cached_property
     def nest(self) -> Nest:
         """The kernel as a tree of scopes and statements."""
-        return nest_of(self.kernel)
+        return self._nest or nest_of(self.kernel)
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical text of the kernel."""
+        from pdojo.dialect.notation.printer import print_nest
+
+        return print_nest(self.nest)
 
     @cached_property
     def touches(self) -> dict[Leaf, tuple[Touch, ...]]:
@@ -114,7 +124,7 @@ class Program:
     def touches_if(
         self,
         mappings: MappingABC[Scope, Mapping] | None = None,
-        reuse: MappingABC[Buffer, Sequence[bool]] | None = None,
+        reuse: MappingABC[Buffer, Sequence[int]] | None = None,
     ) -> dict[Leaf, tuple[Touch, ...]]:
         """The accesses as they would be if some scopes had other mappings, or some buffers other reuse flags."""
         chains = {leaf: remapped_chain(leaf, mappings) for leaf in self.nest.leaves}
@@ -198,7 +208,7 @@ class Program:
     def storage_violation(
         self,
         array: str,
-        reuse: Sequence[bool],
+        reuse: Sequence[int],
         mappings: MappingABC[Scope, Mapping] | None = None,
         within: int | None = None,
     ) -> Violation | None:
@@ -208,9 +218,9 @@ class Program:
         """
         return self.storage.violation(uses_of(self.nest, array, reuse, mappings), reuse, within)
 
-    def successor(self, kernel: KernelOp) -> Program:
+    def successor(self, kernel: KernelOp, nest: Nest | None = None) -> Program:
         """The program for the kernel that a move made of this one; what is known is kept."""
-        return Program(kernel, self.machine, self.collisions, self.storage)
+        return Program(kernel, self.machine, self.collisions, self.storage, nest)
 
 
 def _pairs(

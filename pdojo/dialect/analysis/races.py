@@ -66,7 +66,7 @@ def _lanes_conflict(
     return flow or program.conflict(leaves, leaves, relation, touches=writes, only=only)
 
 
-def racing_scope(program: Program, leaf: Leaf, index: tuple[Expr, ...], reuse: Sequence[bool]) -> Scope | None:
+def racing_scope(program: Program, leaf: Leaf, index: tuple[Expr, ...], reuse: Sequence[int]) -> Scope | None:
     """The threaded scope around a statement whose iterations would share memory that each of them writes.
 
     The memory is that of a buffer with the reuse flags `reuse`, which the statement alone would access, at `index`.

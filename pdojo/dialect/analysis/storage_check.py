@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.clobber import lost_value
 from pdojo.dialect.analysis.coverage import common_depth, covers
 from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
 from pdojo.dialect.attributes import Mapping
@@ -65,7 +66,7 @@ class StorageChecks:
         self.exact_queries = 0
         """How many questions needed integer sets."""
 
-    def violation(self, uses: Sequence[Use], reuse: Sequence[bool], within: int | None = None) -> Violation | None:
+    def violation(self, uses: Sequence[Use], reuse: Sequence[int], within: int | None = None) -> Violation | None:
         """What goes wrong with these uses of one buffer whose dimensions are reused as said; None if nothing does.
 
         `within` asks also that no value crosses iterations of the scopes down to that depth, which all uses share.
@@ -80,13 +81,28 @@ class StorageChecks:
             return None
         key = (tuple(reuse), owner, *_key(uses))
         if key not in self._answers:
-            self.exact_queries += 1
-            self._answers[key] = compare_flows(uses, owner)
+            self._answers[key] = self._decide(uses, owner)
         return self._answers[key]
+
+    def _decide(self, uses: Sequence[Use], owner: int | None) -> Violation | None:
+        lost = lost_value(uses)
+        if lost is not None:
+            read, overwriting = lost
+            return _overwritten(
+                uses[0].access.array.name,
+                f"{describe_use(read.use, read.iteration)} needs a value that "
+                f"{describe_use(overwriting.use, overwriting.iteration)} overwrites",
+            )
+        self.exact_queries += 1
+        return compare_flows(uses, owner)
+
+
+def _overwritten(name: str, detail: str) -> Violation:
+    return Violation(f"'{name}' would be overwritten before its last read", detail)
 
 
 def uses_of(
-    nest: Nest, name: str, reuse: Sequence[bool], mappings: MappingABC[Scope, Mapping] | None = None
+    nest: Nest, name: str, reuse: Sequence[int], mappings: MappingABC[Scope, Mapping] | None = None
 ) -> list[Use]:
     """All accesses to the buffer of array `name`, as if its dimensions were reused as said and some scopes remapped."""
     placed = [
@@ -103,13 +119,13 @@ def remapped_chain(leaf: Leaf, mappings: MappingABC[Scope, Mapping] | None) -> t
     return tuple(replace(s, mapping=mappings[s]) if s in mappings else s for s in leaf.chain)
 
 
-def owner_depth(uses: Sequence[Use], reuse: Sequence[bool]) -> int | None:
+def owner_depth(uses: Sequence[Use], reuse: Sequence[int]) -> int | None:
     """Depth of the innermost threaded scope whose iterations each have a copy; None where all share the buffer."""
     found = _owner(uses, reuse)
     return None if found is None else found[1]
 
 
-def _owner(uses: Sequence[Use], reuse: Sequence[bool]) -> tuple[Use, int] | None:
+def _owner(uses: Sequence[Use], reuse: Sequence[int]) -> tuple[Use, int] | None:
     """The innermost threaded scope that indexes a reused dimension, as a use inside it and its depth."""
     found: tuple[Use, int] | None = None
     for use in uses:
@@ -120,7 +136,7 @@ def _owner(uses: Sequence[Use], reuse: Sequence[bool]) -> tuple[Use, int] | None
     return found
 
 
-def _misplaced(uses: Sequence[Use], reuse: Sequence[bool]) -> Violation | None:
+def _misplaced(uses: Sequence[Use], reuse: Sequence[int]) -> Violation | None:
     """A private copy cannot be reached from outside the one scope that owns it."""
     found = _owner(uses, reuse)
     if found is None:
@@ -138,7 +154,7 @@ def _misplaced(uses: Sequence[Use], reuse: Sequence[bool]) -> Violation | None:
     )
 
 
-def within_iteration(uses: Sequence[Use], reuse: Sequence[bool], owner: int | None) -> bool:
+def within_iteration(uses: Sequence[Use], reuse: Sequence[int], owner: int | None) -> bool:
     """Fast path: values live within one iteration of the scopes that tell the elements of a cell apart.
 
     And within one iteration of the scope at depth `owner`.
@@ -186,10 +202,7 @@ def compare_flows(uses: Sequence[Use], owner: int | None) -> Violation | None:
     name = uses[0].access.array.name
     lost = by_element.subtract(by_cell)
     if not lost.is_empty():
-        return Violation(
-            f"'{name}' would be overwritten before its last read",
-            f"value lost between write and read {_point(lost, uses)}",
-        )
+        return _overwritten(name, f"value lost between write and read {_point(lost, uses)}")
     wrong = by_cell.subtract(by_element)
     if not wrong.is_empty():
         return Violation(f"'{name}' would be read before it is written", f"stale value {_point(wrong, uses)}")

@@ -12,7 +12,7 @@ from pdojo.dialect.functions import DTYPES, byte_width
 from pdojo.dialect.notation.lexer import Cursor, Kind, Token
 from pdojo.dialect.notation.source import Span, did_you_mean
 from pdojo.dialect.notation.values import ArrayName
-from pdojo.dialect.ops import BufferOp, KernelOp
+from pdojo.dialect.ops import BufferOp, KernelOp, slots_in
 
 FACTS = ("arguments", "numerics", "machine")
 """First words of header lines that state a fact about the kernel."""
@@ -20,12 +20,12 @@ FACTS = ("arguments", "numerics", "machine")
 
 @dataclass
 class Declaration:
-    """`x f32 [24576, 512:N] heap align 64 -> a, b`."""
+    """`x f32 [24576, 512:N, 8:N4] heap align 64 -> a, b`."""
 
     arrays: list[Token]
     dtype: str
     shape: list[int]
-    reuse: list[bool]
+    reuse: list[int]
     memory: Memory
     alignment: int | None
     span: Span
@@ -175,10 +175,10 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
     header.declarations.append(row)
 
 
-def _shape(cursor: Cursor, name: Token) -> tuple[list[int], list[bool]]:
+def _shape(cursor: Cursor, name: Token) -> tuple[list[int], list[int]]:
     cursor.expect("[", f"and the extents of '{name.text}'")
     shape: list[int] = []
-    reuse: list[bool] = []
+    reuse: list[int] = []
     while not cursor.accept("]"):
         if shape:
             cursor.expect(",", "or ']' in a shape")
@@ -186,12 +186,16 @@ def _shape(cursor: Cursor, name: Token) -> tuple[list[int], list[bool]]:
         if int(extent.text) < 1:
             raise cursor.error("an extent is at least 1", span=extent.span)
         shape.append(int(extent.text))
-        reuse.append(cursor.accept(":"))
-        if reuse[-1] and not cursor.at_word("N"):
-            raise cursor.error("expected 'N' after ':': a reused dimension is written 512:N")
-        if reuse[-1]:
-            cursor.advance()
+        reuse.append(_slots(cursor) if cursor.accept(":") else 0)
     return shape, reuse
+
+
+def _slots(cursor: Cursor) -> int:
+    slots = slots_in(cursor.token.text) if cursor.token.kind is Kind.WORD else None
+    if slots is None:
+        raise cursor.error("expected 'N' after ':': a reused dimension is written 512:N, a circular buffer 512:N4")
+    cursor.advance()
+    return slots
 
 
 def _alignment(cursor: Cursor, dtype: str) -> int:

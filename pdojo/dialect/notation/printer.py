@@ -14,7 +14,7 @@ from pdojo.dialect.functions import ACCUMULATIONS, byte_width
 from pdojo.dialect.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope, nest_of
 from pdojo.dialect.notation.literals import format_constant
 from pdojo.dialect.notation.spelling import Style, spell
-from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.ops import KernelOp, spell_slots
 from pdojo.errors import NotationError
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*")
@@ -60,7 +60,7 @@ def _aligned(arguments: list[Buffer]) -> set[str]:
 
 
 def _declaration(buffer: Buffer, *, aligned: bool) -> str:
-    shape = ", ".join(f"{n}:N" if reused else str(n) for n, reused in zip(buffer.shape, buffer.reuse, strict=True))
+    shape = ", ".join(f"{n}{spell_slots(slots)}" for n, slots in zip(buffer.shape, buffer.reuse, strict=True))
     text = f"{buffer.names[0]} {buffer.dtype} [{shape}] {buffer.memory.value}"
     if aligned:
         text += f" align {buffer.alignment}"
@@ -144,6 +144,8 @@ def _statement(leaf: Leaf) -> str:
     accumulation = "" if leaf.accumulate is None else ACCUMULATIONS[leaf.accumulate].spelling
     if leaf.contracted:
         accumulation = "fma"
+    if leaf.asynchronous:
+        accumulation = "async"
     return f"{_access(leaf.output)} {accumulation}= {_value(leaf)}"
 
 

@@ -97,7 +97,7 @@ def parse_statement(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequ
     extents = [s.count for s in chain]
     reader = Expressions(cursor, arrays, extents)
     output = reader.access()
-    accumulate, contracted = _accumulation(cursor, output)
+    accumulate, word = _accumulation(cursor, output)
     value = reader.value()
     cursor.expect_end("after a statement")
     inputs = value.inputs if isinstance(value, Application) else (value,)
@@ -107,19 +107,21 @@ def parse_statement(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequ
             continue
         if features.may_meet(output.index, access.index, extents):
             raise features.dependent_iteration(cursor, access.span, access.array.name)
-    return _build(cursor, chain, output, inputs, resolution, accumulate, contracted=contracted)
+    return _build(cursor, chain, output, inputs, resolution, accumulate, word)
 
 
-def _accumulation(cursor: Cursor, output: AccessValue) -> tuple[str | None, bool]:
-    """`=` or an accumulation: the function, and whether it is contracted."""
+def _accumulation(cursor: Cursor, output: AccessValue) -> tuple[str | None, str]:
+    """`=`, `async=` or an accumulation: the function, and the word before the sign of equality."""
     if cursor.accept("="):
-        return None, False
+        return None, ""
     word = cursor.token
     if word.kind is Kind.END or not cursor.at("=", 1):
         raise cursor.error(f"expected '=' or an accumulation: {_accumulation_list()}")
     cursor.advance()
     cursor.advance()
     span = word.span.to(cursor.previous.span)
+    if word.text == "async":
+        return None, word.text
     if word.text not in _ACCUMULATIONS:
         raise cursor.error(f"'{word.text}=' is no accumulation", f"known: {_accumulation_list()}", span)
     spelling = "+" if word.text == "fma" else word.text
@@ -127,11 +129,11 @@ def _accumulation(cursor: Cursor, output: AccessValue) -> tuple[str | None, bool
     if function is None:
         message = f"'{word.text}=' does not accumulate into {output.dtype} array '{output.array.name}'"
         raise cursor.error(message, span=span)
-    return function, word.text == "fma"
+    return function, word.text
 
 
 def _accumulation_list() -> str:
-    return " ".join(f"{a}=" for a in _ACCUMULATIONS)
+    return " ".join(f"{a}=" for a in (*_ACCUMULATIONS, "async"))
 
 
 def _resolve(cursor: Cursor, value: Value, inputs: Sequence[InputValue], output: AccessValue) -> Resolution:
@@ -149,8 +151,7 @@ def _build(
     inputs: Sequence[InputValue],
     resolution: Resolution,
     accumulate: str | None,
-    *,
-    contracted: bool,
+    word: str,
 ) -> OpOp:
     accesses = [i for i in inputs if isinstance(i, AccessValue)]
     expressions = [e for a in (output, *accesses) for e in a.index]
@@ -182,7 +183,8 @@ def _build(
         resolution.function,
         accumulate,
         hints,
-        contracted=contracted,
+        contracted=word == "fma",
+        asynchronous=word == "async",
     )
 
 

@@ -4,7 +4,7 @@ from xdsl.ir import Dialect
 
 from pdojo.dialect.attributes import IndexValueAttr, IntentAttr, MappingAttr, MemoryAttr, NumericsAttr
 from pdojo.dialect.ops.call import CallOp
-from pdojo.dialect.ops.kernel import DEFAULT_NUMERICS, BufferOp, KernelOp, reuse_attr
+from pdojo.dialect.ops.kernel import DEFAULT_NUMERICS, BufferOp, KernelOp, reuse_attr, slots_in, spell_slots
 from pdojo.dialect.ops.scope import ScopeOp, guard_attr
 from pdojo.dialect.ops.statement import OpOp, hints_attr
 
@@ -26,4 +26,6 @@ __all__ = [
     "guard_attr",
     "hints_attr",
     "reuse_attr",
+    "slots_in",
+    "spell_slots",
 ]

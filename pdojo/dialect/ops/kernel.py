@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    BoolAttr,
     IntegerAttr,
     MemRefType,
     StringAttr,
@@ -165,8 +164,9 @@ class BufferOp(IRDLOperation):
 
     array_names = prop_def(ArrayAttr[StringAttr])
     """Names of the arrays, unique in the kernel."""
-    reuse = opt_prop_def(ArrayAttr[BoolAttr])
-    """Per dimension, whether it takes one slot only (the paper's `:N`); absent where no dimension does."""
+    reuse = opt_prop_def(ArrayAttr[IntegerAttr])
+    """Per dimension, how many slots it takes: 0 one per index, 1 a single one (the paper's `:N`), k >= 2 a circular
+    buffer (`:Nk`); absent where every dimension is whole."""
     memory = prop_def(MemoryAttr)
     """Where the buffer lives."""
     arrays = var_result_def(MemRefType)
@@ -179,7 +179,7 @@ class BufferOp(IRDLOperation):
         names: Sequence[str],
         array_type: MemRefType[Attribute],
         memory: Memory = Memory.HEAP,
-        reuse: Sequence[bool] | None = None,
+        reuse: Sequence[int] | None = None,
     ) -> None:
         super().__init__(
             properties={
@@ -200,27 +200,25 @@ class BufferOp(IRDLOperation):
         return first
 
     @property
-    def reuse_flags(self) -> tuple[bool, ...]:
-        """Per dimension, whether it is reused."""
+    def slots(self) -> tuple[int, ...]:
+        """Per dimension, how many slots it takes; 0 where it is whole."""
         if self.reuse is None:
-            return (False,) * len(self.array_type.get_shape())
-        return tuple(bool(flag) for flag in self.reuse.data)
+            return (0,) * len(self.array_type.get_shape())
+        return tuple(count.value.data for count in self.reuse.data)
 
     @classmethod
     def parse(cls, parser: Parser) -> BufferOp:
-        """Parse `a, b : f32[24576:N, 512] heap`."""
+        """Parse `a, b : f32[24576:N, 512:N4, 8] heap`."""
         names = parser.parse_comma_separated_list(
             parser.Delimiter.NONE, lambda: parser.parse_identifier_or_str_literal("the name of an array")
         )
         parser.parse_punctuation(":")
         element = parser.parse_type()
-        reuse: list[bool] = []
+        reuse: list[int] = []
 
         def extent() -> int:
             value = parser.parse_integer(allow_boolean=False, allow_negative=False)
-            reuse.append(parser.parse_optional_punctuation(":") is not None)
-            if reuse[-1]:
-                parser.parse_characters("N")
+            reuse.append(_parse_slots(parser) if parser.parse_optional_punctuation(":") is not None else 0)
             return value
 
         shape = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, extent)
@@ -233,13 +231,36 @@ class BufferOp(IRDLOperation):
         printer.print_list(names_of(self.array_names), printer.print_string)
         printer.print_string(" : ")
         printer.print_attribute(self.array_type.element_type)
-        extents = zip(self.array_type.get_shape(), self.reuse_flags, strict=True)
-        text = ", ".join(f"{n}:N" if reused else str(n) for n, reused in extents)
+        extents = zip(self.array_type.get_shape(), self.slots, strict=True)
+        text = ", ".join(f"{n}{spell_slots(slots)}" for n, slots in extents)
         printer.print_string(f"[{text}] {self.memory.data.value}")
 
 
-def reuse_attr(reuse: Sequence[bool] | None) -> ArrayAttr[BoolAttr] | None:
-    """The property for per-dimension reuse flags; None where no dimension is reused."""
+def reuse_attr(reuse: Sequence[int] | None) -> ArrayAttr[IntegerAttr] | None:
+    """The property for the slots of each dimension; None where all dimensions are whole."""
     if reuse is None or not any(reuse):
         return None
-    return ArrayAttr(BoolAttr.from_bool(flag) for flag in reuse)
+    return ArrayAttr(IntegerAttr(slots, i64) for slots in reuse)
+
+
+def spell_slots(slots: int) -> str:
+    """What follows an extent in both syntaxes: nothing, `:N` or `:N4`."""
+    return "" if slots == 0 else ":N" if slots == 1 else f":N{slots}"
+
+
+def slots_in(word: str) -> int | None:
+    """The number of slots that `N` or `N4` stands for; None for another word."""
+    if word == "N":
+        return 1
+    digits = word[1:]
+    if not word.startswith("N") or not digits.isdecimal() or not digits.isascii() or int(digits) < 1:
+        return None
+    return int(digits)
+
+
+def _parse_slots(parser: Parser) -> int:
+    word = parser.parse_identifier("'N', or 'N' and a number of slots")
+    slots = slots_in(word)
+    if slots is None:
+        parser.raise_error("expected 'N', or 'N' and a number of slots")
+    return slots

@@ -80,6 +80,8 @@ class OpOp(IRDLOperation):
     """The function that combines the old value of the output with the new one; absent for a plain write."""
     contracted = opt_prop_def(UnitAttr)
     """Present where `z += x * y` rounds once; both syntaxes write `z fma= x * y`."""
+    asynchronous = opt_prop_def(UnitAttr)
+    """Present on a copy from heap to shared memory that runs on its own; both syntaxes write `t async= x`."""
     output_map = prop_def(AffineMapAttr)
     """Index of the output access, one result per dimension of the array."""
     inputs = prop_def(ArrayAttr)
@@ -104,6 +106,7 @@ class OpOp(IRDLOperation):
         hints: Sequence[DictionaryAttr] | None = None,
         id: str | None = None,  # the IR's own word for it
         contracted: bool = False,
+        asynchronous: bool = False,
     ) -> None:
         super().__init__(
             operands=[output, arrays, ivs],
@@ -111,6 +114,7 @@ class OpOp(IRDLOperation):
                 "function": None if function is None else StringAttr(function),
                 "accumulate": None if accumulate is None else StringAttr(accumulate),
                 "contracted": UnitAttr() if contracted else None,
+                "asynchronous": UnitAttr() if asynchronous else None,
                 "output_map": AffineMapAttr(output_map),
                 "inputs": ArrayAttr(inputs),
                 "hints": hints_attr(hints),
@@ -137,6 +141,7 @@ class OpOp(IRDLOperation):
         self._print_access(printer, self.output, self.output_map.data, next(hints))
         accumulation = "" if self.accumulate is None else ACCUMULATIONS[self.accumulate.data].spelling
         accumulation = accumulation if self.contracted is None else "fma"
+        accumulation = accumulation if self.asynchronous is None else "async"
         printer.print_string(f" {accumulation}= ")
         arrays = iter(self.arrays)
 
@@ -186,7 +191,7 @@ class _OpParser:
 
     def parse(self) -> OpOp:
         output, output_index = self._access(self._array("the array to write"))
-        accumulate, contracted = self._accumulation(output)
+        accumulate, word = self._accumulation(output)
         function = self._function()
         inputs = [self._close(i) for i in self.inputs]
         return OpOp(
@@ -198,23 +203,27 @@ class _OpParser:
             function,
             accumulate,
             self.hints,
-            contracted=contracted,
+            contracted=word == "fma",
+            asynchronous=word == "async",
         )
 
-    def _accumulation(self, output: SSAValue) -> tuple[str | None, bool]:
+    def _accumulation(self, output: SSAValue) -> tuple[str | None, str]:
+        """The function that accumulates, and the word before the sign of equality."""
         parser = self.parser
         if parser.parse_optional_punctuation("="):
-            return None, False
+            return None, ""
         start = parser.pos
         spelling = parser.parse_optional_punctuation("+") or parser.parse_optional_punctuation("*")
-        word = spelling or parser.parse_identifier("an accumulation: += *= max= min= umax= umin= and= or= fma=")
+        word = spelling or parser.parse_identifier("an accumulation: += *= max= min= umax= umin= and= or= fma= async=")
         parser.parse_punctuation("=")
+        if word == "async":
+            return None, word
         element = output.type.element_type if is_memref(output.type) else None
         sum_of = "+" if word == "fma" else word
         function = None if element is None else accumulation_function(sum_of, dtype_name(element))
         if function is None:
             parser.raise_error(f"'{word}=' does not accumulate into {output.type}", start, parser.pos)
-        return function, word == "fma"
+        return function, word
 
     def _function(self) -> str | None:
         start = self.parser.pos

@@ -1,0 +1,115 @@
+"""Copies into shared memory that run on their own, as GPUs have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import Leaf
+from pdojo.dialect.verify import async_problem
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.move import Move
+
+
+@dataclass(frozen=True)
+class AsyncCopy(Transformation[Leaf]):
+    """Let a copy from heap to shared memory run on its own, beside what follows.
+
+    `async_copy@t`:
+
+    t f32 [4:N, 8] shared               t f32 [4:N, 8] shared
+    4:g                                 4:g
+    | 8 t[{0},{1}] = x[{0},{1}]    -->  | 8 t[{0},{1}] async= x[{0},{1}]
+    | 8 y[{0},{1}] = t[{0},{1}]         | 8 y[{0},{1}] = t[{0},{1}]
+
+    Keeps the meaning: the value arrives before the first access that depends on it, which backends ensure. The machine
+    must have such copies of the size of an element, or of the vector that a `:v` scope makes of them.
+    """
+
+    name: ClassVar[str] = "async_copy"
+    site: ClassVar = Leaf
+    example_machine: ClassVar = "toy-gpu"
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Plain writes to shared memory."""
+        for leaf in program.nest.leaves if program.machine.async_copy_bytes else ():
+            if leaf.output.array.buffer.memory is Memory.SHARED and leaf.function is None and not leaf.asynchronous:
+                yield leaf, cls()
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """A copy between the right memories, in a grid, of a size that the machine copies."""
+        if site.asynchronous:
+            return Reason("the copy runs on its own already")
+        problem = async_problem(site) or async_size_problem(site, program.machine)
+        return None if problem is None else Reason(problem)
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """Set the flag."""
+        site.op.properties["asynchronous"] = UnitAttr()
+        rewriter.notify_op_modified(site.op)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """Wait at once again."""
+        return SyncCopy().as_move(f"%{site.id}")
+
+
+@dataclass(frozen=True)
+class SyncCopy(Transformation[Leaf]):
+    """Make a copy that runs on its own an ordinary one again.
+
+    `sync_copy@t`:
+
+    t f32 [4:N, 8] shared                    t f32 [4:N, 8] shared
+    4:g                                      4:g
+    | 8 t[{0},{1}] async= x[{0},{1}]    -->  | 8 t[{0},{1}] = x[{0},{1}]
+    | 8 y[{0},{1}] = t[{0},{1}]              | 8 y[{0},{1}] = t[{0},{1}]
+
+    Always legal.
+    """
+
+    name: ClassVar[str] = "sync_copy"
+    site: ClassVar = Leaf
+    example_machine: ClassVar = "toy-gpu"
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Copies that run on their own."""
+        for leaf in program.nest.leaves:
+            if leaf.asynchronous:
+                yield leaf, cls()
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """It does run on its own."""
+        return None if site.asynchronous else Reason("the op is no copy that runs on its own")
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """Clear the flag."""
+        site.op.properties.pop("asynchronous")
+        rewriter.notify_op_modified(site.op)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """Let it run on its own again."""
+        return AsyncCopy().as_move(f"%{site.id}")
+
+
+def async_size_problem(leaf: Leaf, machine: Machine, lanes: int = 0) -> str | None:
+    """Why the machine has no copy of this size that runs on its own; `lanes` are those to be, 0 those that are."""
+    sizes = machine.async_copy_bytes
+    if not sizes:
+        return f"{machine.name} has no copies that run on their own"
+    element = byte_width(leaf.output.array.dtype)
+    around = leaf.parent
+    lanes = lanes or (around.extent if around is not None and around.mapping is Mapping.VECTOR else 1)
+    for size in (element, element * lanes):
+        if size not in sizes:
+            return f"{machine.name} copies {', '.join(map(str, sizes))} bytes on its own, not {size}"
+    return None
