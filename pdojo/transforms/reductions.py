@@ -104,11 +104,11 @@ class SplitReduction(Transformation[Scope]):
             return Reason(f"'{self.into}' is no name of an array")
         if self.memory not in ("", Memory.HEAP.value, Memory.STACK.value):
             return Reason(f"'{self.memory}' is no memory for partial results; heap and stack are")
-        flags = self._flags(leaf.output.array) if _SLOTS.fullmatch(self.reuse or "b0") else ()
-        if self.reuse and (not _SLOTS.fullmatch(self.reuse) or len(flags) != len(leaf.output.index) + 1):
-            return Reason("'reuse' must be b and the slots of each dimension of the total, then 0: b1_0")
-        if any(slots > 1 and slots >= extent for slots, extent in zip(flags, leaf.output.array.shape, strict=False)):
-            return Reason("'reuse' has a dimension of as many slots as indices or more; 0 is a whole one")
+        if not self._flags_fit(leaf.output.array):
+            return Reason(
+                "'reuse' must be b, the slots of each dimension of the total, fewer than indices, and 0: b1_0"
+            )
+        flags = self._flags(leaf.output.array)
         declared = len(list(program.kernel.buffers()))
         if not -1 <= self.position <= declared:
             return Reason(f"'position' must be between 0 and {declared}, the number of buffers")
@@ -116,6 +116,14 @@ class SplitReduction(Transformation[Scope]):
         if scope is not None:
             return Reason(f"iterations of {describe_scope(scope)} would share partial results")
         return None
+
+    def _flags_fit(self, total: Array) -> bool:
+        if self.reuse and not _SLOTS.fullmatch(self.reuse):
+            return False
+        flags = self._flags(total)
+        return len(flags) == len(total.shape) + 1 and all(
+            slots < 2 or slots < extent for slots, extent in zip(flags, total.shape, strict=False)
+        )
 
     def _flags(self, total: Array) -> tuple[int, ...]:
         """The slots of each dimension of the partial results."""

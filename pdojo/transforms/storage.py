@@ -1,23 +1,20 @@
-"""Storage: reusing dimensions of a buffer, giving memory back, choosing where a buffer lives."""
+"""Storage: choosing where a buffer lives, and what all moves ask about memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from xdsl.pattern_rewriter import PatternRewriter
 
-from pdojo.dialect.analysis.lanes import lane_problem, physical_bytes, register_problem
+from pdojo.dialect.analysis.lanes import physical_bytes, register_problem
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.attributes import Mapping, Memory, MemoryAttr
+from pdojo.dialect.attributes import Memory, MemoryAttr
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Array, Buffer
-from pdojo.dialect.ops import reuse_attr
 from pdojo.dialect.storage import accesses_of
-from pdojo.dialect.verify import describe_scope
-from pdojo.transforms.base import Dimension, Reason, Transformation
+from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
 
 
@@ -36,129 +33,6 @@ def callers_memory(array: Array) -> Reason | None:
         f"'{array.name}' is an interface array, its memory is the caller's; "
         "stage_in and stage_out make a copy to work on"
     )
-
-
-def set_reuse(buffer: Buffer, flags: tuple[int, ...], rewriter: PatternRewriter) -> None:
-    """Give a buffer other reuse flags."""
-    assert buffer.op is not None
-    attribute = reuse_attr(flags)
-    if attribute is None:
-        buffer.op.properties.pop("reuse", None)
-    else:
-        buffer.op.properties["reuse"] = attribute
-    rewriter.notify_op_modified(buffer.op)
-
-
-def _with(flags: tuple[int, ...], index: int, slots: int) -> tuple[int, ...]:
-    return (*flags[:index], slots, *flags[index + 1 :])
-
-
-@dataclass(frozen=True)
-class ReuseDims(Transformation[Dimension]):
-    """Let a dimension of a buffer take one slot only (paper Figure 6).
-
-    `reuse_dims@t:0`:
-
-    t f32 [8, 4] heap  -->  t f32 [8:N, 4] heap
-
-    Legal iff for every flow from the last write w to a read r, no other instance writes r's new cell in between, in
-    whatever order the iterations of concurrent scopes run.
-    """
-
-    name: ClassVar[str] = "reuse_dims"
-    site: ClassVar = Dimension
-
-    @classmethod
-    def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
-        """Dimensions of temporaries that are not reused yet."""
-        for array in temporaries(program):
-            for index, reused in enumerate(array.buffer.reuse):
-                if not reused and array.shape[index] > 1:
-                    yield Dimension(array, index), cls()
-
-    def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary, not reused yet, whose values survive."""
-        if (refused := callers_memory(site.array)) is not None:
-            return refused
-        flags = site.array.buffer.reuse
-        if flags[site.index]:
-            return Reason(f"dimension {site.index} of '{site.array.name}' is reused already")
-        buffer, wanted = site.array.buffer, _with(flags, site.index, 1)
-        violation = program.storage_violation(site.array.name, wanted)
-        if violation is not None:
-            return Reason(violation.reason, violation.detail)
-        race = find_race(program, program.touches_if(reuse={buffer: wanted}), {buffer})
-        if race is not None:
-            return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))
-        return None
-
-    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Set the flag."""
-        set_reuse(site.array.buffer, _with(site.array.buffer.reuse, site.index, 1), rewriter)
-
-    def inverse(self, program: Program, site: Dimension) -> Move:
-        """Give the memory back."""
-        return MaterializeDims().as_move(f"{site.array.name}:{site.index}")
-
-
-@dataclass(frozen=True)
-class MaterializeDims(Transformation[Dimension]):
-    """Give every index of a reused dimension its own memory again.
-
-    `materialize_dims@t:0`:
-
-    t f32 [8:N, 4] heap  -->  t f32 [8, 4] heap
-
-    Legal iff no two different iterations of a concurrent scope conflict where they had private copies before; refused
-    also where the memory is too small, or vectors and registers could not be indexed.
-    """
-
-    name: ClassVar[str] = "materialize_dims"
-    site: ClassVar = Dimension
-
-    @classmethod
-    def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
-        """Reused dimensions."""
-        for array in temporaries(program):
-            for index, reused in enumerate(array.buffer.reuse):
-                if reused:
-                    yield Dimension(array, index), cls()
-
-    def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A reused dimension, and room for the whole one."""
-        if (refused := callers_memory(site.array)) is not None:
-            return refused
-        if not site.array.buffer.reuse[site.index]:
-            return Reason(f"dimension {site.index} of '{site.array.name}' is not reused")
-        buffer = site.array.buffer
-        flags = _with(buffer.reuse, site.index, 0)
-        if (violation := program.storage_violation(site.array.name, flags)) is not None:
-            return Reason(violation.reason, violation.detail)
-        race = find_race(program, program.touches_if(reuse={buffer: flags}), {buffer})
-        if race is not None:
-            return Reason(
-                f"iterations of {describe_scope(race.scope)} share elements, each in its own copy", str(race.conflict)
-            )
-        return self._lanes(program, buffer, flags) or room(program, _reflagged(buffer, flags), buffer, buffer.memory)
-
-    @staticmethod
-    def _lanes(program: Program, buffer: Buffer, flags: tuple[int, ...]) -> Reason | None:
-        """Vectors can still access the buffer."""
-        for leaf, access in accesses_of(program.nest, buffer):
-            lanes = leaf.parent
-            if lanes is not None and lanes.mapping is Mapping.VECTOR:
-                problem = lane_problem(access, leaf, lanes, program.machine, reuse=flags)
-                if problem is not None:
-                    return Reason(problem)
-        return None
-
-    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Clear the flag."""
-        set_reuse(site.array.buffer, _with(site.array.buffer.reuse, site.index, 0), rewriter)
-
-    def inverse(self, program: Program, site: Dimension) -> Move:
-        """Reuse the dimension again."""
-        return ReuseDims().as_move(f"{site.array.name}:{site.index}")
 
 
 @dataclass(frozen=True)
@@ -209,11 +83,6 @@ class SetLocation(Transformation[Array]):
     def inverse(self, program: Program, site: Array) -> Move:
         """Back to where it was."""
         return SetLocation(site.buffer.memory.value).as_move(site.name)
-
-
-def _reflagged(buffer: Buffer, flags: tuple[int, ...]) -> Buffer:
-    """The buffer as it would be with other reuse flags."""
-    return replace(buffer, reuse=flags)
 
 
 def room(program: Program, wanted: Buffer, present: Buffer, memory: Memory) -> Reason | None:

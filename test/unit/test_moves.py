@@ -23,7 +23,7 @@ from pdojo.transforms.game import Game
 from pdojo.transforms.mapping import Unroll
 from pdojo.transforms.move import Move, parse_moves
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
-from pdojo.transforms.storage import ReuseDims
+from pdojo.transforms.slots import ReuseDims
 from pdojo.transforms.tiling import TileScope
 from pdojo.transforms.trace import Step, Trace
 

@@ -1,0 +1,248 @@
+"""Slots: how many cells a dimension of a buffer takes, from one for all indices to one for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.analysis.coverage import common_depth
+from pdojo.dialect.analysis.lanes import folded_lanes, lane_problem
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.races import find_race
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.nest import Access, Buffer, Leaf, Scope
+from pdojo.dialect.ops import reuse_attr
+from pdojo.dialect.storage import accesses_of
+from pdojo.dialect.verify import describe_scope
+from pdojo.transforms.base import Dimension, Reason, Transformation
+from pdojo.transforms.move import Move
+from pdojo.transforms.storage import callers_memory, room, temporaries
+
+PROPOSED_SLOTS = (2, 4, 8)
+"""Numbers of slots that `fold_dim` proposes besides the one that the distances of the accesses suggest."""
+
+
+def _with(slots: tuple[int, ...], index: int, count: int) -> tuple[int, ...]:
+    return (*slots[:index], count, *slots[index + 1 :])
+
+
+def _set_slots(site: Dimension, count: int, rewriter: PatternRewriter) -> None:
+    buffer = site.array.buffer
+    assert buffer.op is not None
+    attribute = reuse_attr(_with(buffer.reuse, site.index, count))
+    if attribute is None:
+        buffer.op.properties.pop("reuse", None)
+    else:
+        buffer.op.properties["reuse"] = attribute
+    rewriter.notify_op_modified(buffer.op)
+
+
+def _restored(site: Dimension) -> Move:
+    """The move that gives the dimension the slots that it has now."""
+    count = site.array.buffer.reuse[site.index]
+    move = FoldDim(count) if count > 1 else ReuseDims() if count else MaterializeDims()
+    return move.as_move(f"{site.array.name}:{site.index}")
+
+
+def _lost(program: Program, site: Dimension, slots: tuple[int, ...]) -> Reason | None:
+    """Whether a value is overwritten too early, or read too late, if the buffer takes these slots."""
+    violation = program.storage_violation(site.array.name, slots)
+    return None if violation is None else Reason(violation.reason, violation.detail)
+
+
+def _shared_slot(program: Program, buffer: Buffer, slots: tuple[int, ...]) -> Reason | None:
+    """Whether concurrent iterations would get one slot where they had several."""
+    race = find_race(program, program.touches_if(reuse={buffer: slots}), {buffer})
+    if race is None:
+        return None
+    return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))
+
+
+def _vector_accesses(program: Program, buffer: Buffer) -> Iterator[tuple[Leaf, Access, Scope]]:
+    for leaf, access in accesses_of(program.nest, buffer):
+        lanes = leaf.parent
+        if lanes is not None and lanes.mapping is Mapping.VECTOR:
+            yield leaf, access, lanes
+
+
+def _passes(uses: Sequence[tuple[Leaf, Access]], dimension: int) -> bool:
+    """Whether a scope around a write and a read of the buffer indexes the dimension in both."""
+    writes = [(leaf, a.index[dimension].variables()) for leaf, a in uses if a is leaf.output]
+    reads = [(leaf, a.index[dimension].variables()) for leaf, a in uses if a is not leaf.output]
+    return any(
+        depth < common_depth((writer, reader))
+        for writer, written in writes
+        for reader, read in reads
+        for depth in written & read
+    )
+
+
+@dataclass(frozen=True)
+class ReuseDims(Transformation[Dimension]):
+    """Let a dimension of a buffer take one slot only (paper Figure 6).
+
+    `reuse_dims@t:0`:
+
+    t f32 [8, 4] heap  -->  t f32 [8:N, 4] heap
+
+    Legal iff for every flow from the last write w to a read r, no other instance writes r's new cell in between, in
+    whatever order the iterations of concurrent scopes run.
+    """
+
+    name: ClassVar[str] = "reuse_dims"
+    site: ClassVar = Dimension
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
+        """Dimensions of temporaries that are not reused yet."""
+        for array in temporaries(program):
+            for index, slots in enumerate(array.buffer.reuse):
+                if slots != 1 and array.shape[index] > 1:
+                    yield Dimension(array, index), cls()
+
+    def check(self, program: Program, site: Dimension) -> Reason | None:
+        """A temporary, not reused yet, whose values survive."""
+        if (refused := callers_memory(site.array)) is not None:
+            return refused
+        buffer = site.array.buffer
+        if buffer.reuse[site.index] == 1:
+            return Reason(f"dimension {site.index} of '{site.array.name}' is reused already")
+        slots = _with(buffer.reuse, site.index, 1)
+        return _lost(program, site, slots) or _shared_slot(program, buffer, slots)
+
+    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
+        """One slot."""
+        _set_slots(site, 1, rewriter)
+
+    def inverse(self, program: Program, site: Dimension) -> Move:
+        """Give the memory back."""
+        return _restored(site)
+
+
+@dataclass(frozen=True)
+class FoldDim(Transformation[Dimension]):
+    """Let a dimension of a buffer take `slots` slots, as a circular buffer: index i lives in slot i mod `slots`.
+
+    `fold_dim@t:0{slots=2}`:
+
+    t f32 [9] heap                        t f32 [9:N2] heap
+    t[0] = x[0]                           t[0] = x[0]
+    8                                -->  8
+    | t[{0}+1] = x[{0}+1]                 | t[{0}+1] = x[{0}+1]
+    | y[{0}] = t[{0}] + t[{0}+1]          | y[{0}] = t[{0}] + t[{0}+1]
+
+    Legal iff for every flow from the last write w to a read r, no other instance writes r's new cell in between, in
+    whatever order the iterations of concurrent scopes run; vectors may not run through the dimension. A dimension that
+    is reused or folded already may get more slots or fewer.
+    """
+
+    name: ClassVar[str] = "fold_dim"
+    site: ClassVar = Dimension
+    slots: int
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
+        """Dimensions with more slots that a scope around a write and a read indexes."""
+        for array in temporaries(program):
+            uses = accesses_of(program.nest, array.buffer)
+            for index, present in enumerate(array.buffer.reuse):
+                most = (present or array.shape[index]) - 1
+                if most < 2 or present == 1 or not _passes(uses, index):
+                    continue
+                constants = [access.index[index].constant for _, access in uses]
+                distance = max(constants) - min(constants)
+                for slots in sorted({*PROPOSED_SLOTS, distance + 1}):
+                    if 2 <= slots <= most:
+                        yield Dimension(array, index), cls(slots)
+
+    def check(self, program: Program, site: Dimension) -> Reason | None:
+        """A temporary, a number of slots that folds, and values that survive."""
+        if (refused := callers_memory(site.array)) is not None:
+            return refused
+        buffer, extent = site.array.buffer, site.array.shape[site.index]
+        if not 2 <= self.slots < extent:
+            return Reason(f"'slots' must be at least 2 and less than {extent}, the extent")
+        if buffer.reuse[site.index] == self.slots:
+            return Reason(f"dimension {site.index} of '{site.array.name}' has {self.slots} slots already")
+        slots = _with(buffer.reuse, site.index, self.slots)
+        for _, access, lanes in _vector_accesses(program, buffer):
+            if (problem := folded_lanes(access, lanes, slots)) is not None:
+                return Reason(problem)
+        lost = _lost(program, site, slots) or _shared_slot(program, buffer, slots)
+        return lost or room(program, replace(buffer, reuse=slots), buffer, buffer.memory)
+
+    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
+        """So many slots."""
+        _set_slots(site, self.slots, rewriter)
+
+    def inverse(self, program: Program, site: Dimension) -> Move:
+        """As many slots as before."""
+        return _restored(site)
+
+
+@dataclass(frozen=True)
+class MaterializeDims(Transformation[Dimension]):
+    """Give every index of a reused or folded dimension its own memory again.
+
+    `materialize_dims@t:0`:
+
+    t f32 [8:N, 4] heap  -->  t f32 [8, 4] heap
+
+    Legal iff no two different iterations of a concurrent scope conflict where they had private copies before; refused
+    also where the memory is too small, or vectors and registers could not be indexed.
+    """
+
+    name: ClassVar[str] = "materialize_dims"
+    site: ClassVar = Dimension
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
+        """Reused and folded dimensions."""
+        for array in temporaries(program):
+            for index, slots in enumerate(array.buffer.reuse):
+                if slots:
+                    yield Dimension(array, index), cls()
+
+    def check(self, program: Program, site: Dimension) -> Reason | None:
+        """A reused dimension, and room for the whole one."""
+        if (refused := callers_memory(site.array)) is not None:
+            return refused
+        buffer = site.array.buffer
+        if not buffer.reuse[site.index]:
+            return Reason(f"dimension {site.index} of '{site.array.name}' is neither reused nor folded")
+        slots = _with(buffer.reuse, site.index, 0)
+        return self._loss(program, site, slots) or self._fits(program, buffer, slots)
+
+    @staticmethod
+    def _loss(program: Program, site: Dimension, slots: tuple[int, ...]) -> Reason | None:
+        """Values that pass from one thread's copy to the common memory, or between threads."""
+        if (lost := _lost(program, site, slots)) is not None:
+            return lost
+        buffer = site.array.buffer
+        race = find_race(program, program.touches_if(reuse={buffer: slots}), {buffer})
+        if race is None:
+            return None
+        return Reason(
+            f"iterations of {describe_scope(race.scope)} share elements, each in its own copy", str(race.conflict)
+        )
+
+    @staticmethod
+    def _fits(program: Program, buffer: Buffer, slots: Sequence[int]) -> Reason | None:
+        """Vectors that can still be accessed, and room for all elements."""
+        wanted = replace(buffer, reuse=tuple(slots))
+        for leaf, access, lanes in _vector_accesses(program, buffer):
+            problem = lane_problem(access, leaf, lanes, program.machine, reuse=wanted.reuse)
+            if problem is not None:
+                return Reason(problem)
+        return room(program, wanted, buffer, buffer.memory)
+
+    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
+        """A slot for every index."""
+        _set_slots(site, 0, rewriter)
+
+    def inverse(self, program: Program, site: Dimension) -> Move:
+        """As many slots as before."""
+        return _restored(site)

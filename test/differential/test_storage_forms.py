@@ -1,0 +1,132 @@
+"""Folded dimensions, memory shared with the caller, swizzles: all executions agree with the meaning of the program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from differential.compiled import kernel, random_inputs, run, same
+from pdojo.backends.executable import compile
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.machine import machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.oracle import check_valid
+
+FOLDED = {
+    "stencil of rows": """
+kernel k(x) -> (y)
+x f32 [19, 6] heap
+y f32 [17, 6] heap
+t f32 [19:N3, 6] heap
+
+19
+| 6 t[{0},{1}] = x[{0},{1}] * x[{0},{1}]
+| 1 where ({0} >= 2) 6
+| | y[{0}-2,{2}] = t[{0}-2,{2}] - t[{0}-1,{2}]
+| | y[{0}-2,{2}] += t[{0},{2}]
+""",
+    "before the loop, and backwards": """
+kernel k(x) -> (y)
+x i32 [13] heap
+y i32 [12] heap
+t i32 [13:N5] stack
+
+t[12] = x[12]
+12
+| t[11-{0}] = x[11-{0}]
+| y[11-{0}] = t[12-{0}] - t[11-{0}]
+""",
+    "vectors in the other dimension": """
+kernel k(x) -> (y)
+x f32 [9, 16] heap
+y f32 [8, 16] heap
+t f32 [9:N2, 16] heap
+
+16 t[0,{0}] = x[0,{0}]
+8
+| 2 8:v t[{0}+1,{1}*8+{2}] = x[{0}+1,{1}*8+{2}] + 1
+| 2 8:v y[{0},{1}*8+{2}] = t[{0},{1}*8+{2}] - t[{0}+1,{1}*8+{2}]
+""",
+    "a copy per thread": """
+kernel k(x) -> (y)
+x f32 [6, 9] heap
+y f32 [6, 8] heap
+t f32 [54:N2] heap
+
+6:p 9
+| t[{0}*9+{1}] = x[{0},{1}] * 2
+| 1 where ({1} >= 1) y[{0},{1}-1] = t[{0}*9+{1}] - t[{0}*9+{1}-1]
+""",
+    "registers": """
+kernel k(x) -> (y)
+x f32 [5, 8] heap
+y f32 [5, 7] heap
+t f32 [5:N, 8:N3] register
+
+5 8:u
+| t[{0},{1}] = x[{0},{1}] + 1
+| 1 where ({1} >= 1) y[{0},{1}-1] = t[{0},{1}] - t[{0},{1}-1]
+""",
+    "an index with divisions": """
+kernel k(x) -> (y)
+x i32 [40] heap
+y i32 [40] heap
+t i32 [20:N3] stack
+
+40
+| 1 where ({0}%2 < 1) t[{0}//2] = x[{0}]
+| y[{0}] = t[{0}//2] * x[{0}]
+""",
+}
+
+FORMS = FOLDED
+BROKEN = {
+    "a slot too few": FOLDED["stencil of rows"].replace("19:N3", "19:N2"),
+    "backwards by two": FOLDED["before the loop, and backwards"].replace("t[12-{0}]", "t[12]"),
+}
+
+
+def cells_of(text: str) -> tuple[KernelOp, Program]:
+    program = kernel(text)
+    return program, Program(program, machine("toy"))
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_execution_agrees(name: str) -> None:
+    program, state = cells_of(FORMS[name])
+    validate(state)
+    assert check_valid(program) is None
+    executable = compile(program, threads=3)
+    dtypes = {a.name: a.dtype for a in nest_of(program).arrays.values()}
+    for seed in range(3):
+        inputs = random_inputs(executable.parameters, seed)
+        wanted = interpret_stepwise(program, inputs)
+        others: dict[str, dict[str, NDArray[Any]]] = {
+            "batched": interpret(program, inputs),
+            "cells": interpret(program, inputs, storage="cells", seed=seed),
+            "cells, stepwise": interpret_stepwise(program, inputs, storage="cells", seed=seed),
+            "compiled": run(executable, inputs),
+        }
+        for how, found in others.items():
+            for array, values in wanted.items():
+                assert same(found[array], values, dtypes[array]), (how, array)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_cells_show_what_is_wrong(name: str) -> None:
+    """What validation refuses, memory shows."""
+    program, state = cells_of(BROKEN[name])
+    with pytest.raises(Exception, match="would be overwritten before its last read"):
+        validate(state)
+    assert check_valid(program) is not None
+    executable = compile(program)
+    inputs = random_inputs(executable.parameters, 1)
+    wanted = interpret(program, inputs)
+    for found in (interpret(program, inputs, storage="cells"), run(executable, inputs)):
+        assert not all(np.array_equal(found[name], wanted[name]) for name in wanted)
