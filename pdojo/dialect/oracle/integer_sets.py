@@ -1,0 +1,225 @@
+"""The integer-set oracle: schedules and storage judged by relations over all instances, at any size.
+
+Validity of one program: (1) no two events that a permitted schedule may order either way touch one cell, unless they
+are accumulations that the mapping combines; (2) run in order, with vector lanes in lock step, every read gets over
+*cells* what it gets over *elements*. Then every permitted schedule computes the meaning, whatever the values are.
+
+Before and after: instances are known by what they access. Both programs must have the same instances, and each read
+must get its value from the same writes, run in order over elements. Accumulations of one function may be reordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pdojo.dialect.affine import const
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.nest import Nest, Scope
+from pdojo.dialect.oracle.compare import Program, as_nest
+from pdojo.dialect.oracle.flow_relations import Flow, describe_pair
+from pdojo.dialect.oracle.instance_keys import Keys, Match, keys_of
+from pdojo.dialect.oracle.relations import (
+    Event,
+    Kind,
+    MemoryEvents,
+    conjunction,
+    context,
+    domain,
+    lockstep_time,
+    memories,
+    sequential_time,
+    spell,
+    union_map,
+)
+
+if TYPE_CHECKING:
+    import islpy as isl
+
+
+OPERATIONS = 300_000
+"""What isl may spend on one judgement, in its own unit: some seconds."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the oracle found."""
+
+    fault: str | None
+    """What is wrong, None if nothing is."""
+    checked: tuple[str, ...]
+    """`races`, `storage`, and where before and after can be compared `instances` and `flow`."""
+    open: tuple[str, ...] = ()
+    """What could not be decided, in words; with a fault there is nothing left to decide."""
+
+
+class IntegerSetOracle:
+    """Judges programs against the one that is given, by integer sets; no instance is enumerated.
+
+    `operations` limits the work of one judgement; where that is not enough, the judgement says what is left open.
+    """
+
+    def __init__(self, program: Program, operations: int = OPERATIONS) -> None:
+        self.nest = as_nest(program)
+        self.operations = operations
+
+    def judge(self, program: Program, *, compare: bool = True) -> Judgement:
+        """The validity of a program, and its instances and flow against those of the program before.
+
+        Where statements or the shapes of arrays are not the same, only validity is judged; `compare=False` asks for
+        no more, as after a move that changes the layout of an array whose extents are equal.
+        """
+        nest = as_nest(program)
+
+        def found(checked: list[str]) -> str | None:
+            return _validity(nest, checked) or (self._compare(nest, checked) if compare else None)
+
+        return _limited(self.operations, found)
+
+    def _compare(self, nest: Nest, checked: list[str]) -> str | None:
+        keys = keys_of(self.nest, nest)
+        if keys is None:
+            return None
+        match = Match(*keys)
+        checked.append("instances")
+        fault = match.missing()
+        if fault is None:
+            checked.append("flow")
+            fault = _same_flow(match)
+        return fault
+
+
+def valid_by_sets(program: Program, operations: int = OPERATIONS) -> Judgement:
+    """Whether the memory and mappings of one program keep its meaning under every permitted schedule."""
+    nest = as_nest(program)
+    return _limited(operations, lambda found: _validity(nest, found))
+
+
+def _limited(operations: int, judge: Callable[[list[str]], str | None]) -> Judgement:
+    import islpy as isl
+
+    isl_context = context()
+    isl_context.reset_operations()
+    isl_context.set_max_operations(operations)
+    checked: list[str] = []
+    try:
+        return Judgement(judge(checked), tuple(checked))
+    except isl.Error as error:
+        if "max" not in str(error) and "quota" not in str(error):
+            raise
+        return Judgement(None, tuple(checked[:-1]), (f"{checked[-1]}: more than {operations} isl operations",))
+    finally:
+        isl_context.set_max_operations(0)
+
+
+# Validity of one program
+
+
+def _validity(nest: Nest, checked: list[str]) -> str | None:
+    parts = [memory for memory in memories(nest) if memory.is_written]
+    checked.append("races")
+    for memory in parts:
+        fault = _race(memory)
+        if fault is not None:
+            return fault
+    checked.append("storage")
+    for memory in parts:
+        fault = _storage(memory)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _race(memory: MemoryEvents) -> str | None:
+    """Two events in either order on one cell: not exists x, y unordered: cell(x) = cell(y), one of them writing."""
+    pieces: list[str] = []
+    for scope in memory.nest.scopes:
+        inside = [e for e in memory.events if scope in e.leaf.chain]
+        if scope.mapping.is_threaded:
+            pieces += [p for x in inside for y in inside if (p := _threads_meet(scope, x, y)) is not None]
+    for event in memory.of(Kind.WRITE, Kind.FOLD):
+        pieces += _lanes_meet(event)
+    meeting = union_map(pieces)
+    return None if meeting.is_empty() else f"race: {describe_pair(meeting, memory)}"
+
+
+def _threads_meet(scope: Scope, x: Event, y: Event) -> str | None:
+    """Pairs of instances in different iterations of a threaded scope, in one of those around it, on one cell."""
+    if Kind.READ is x.kind is y.kind:
+        return None
+    left, right = _names("a", x), _names("b", y)
+    same = [f"a{s.depth} = b{s.depth}" for s in scope.chain[:-1] if s.mapping is not Mapping.VECTOR]
+    related = [*same, f"a{scope.depth} != b{scope.depth}"]
+    combined = x.kind is y.kind is Kind.FOLD and x.fold == y.fold and scope.mapping in (Mapping.BLOCK, Mapping.WARP)
+    return _meet(x, left, y, right, related, elements_differ=combined)
+
+
+def _lanes_meet(event: Event) -> list[str]:
+    """Pairs of lanes of one vector that write one cell; accumulations of lanes into one element are a reduction."""
+    lanes = [s.depth for s in event.leaf.chain if s.mapping is Mapping.VECTOR]
+    if not lanes:
+        return []
+    left, right = _names("a", event), _names("b", event)
+    same = [f"a{d} = b{d}" for d in range(event.leaf.depth) if d not in lanes]
+    differ = " or ".join(f"a{d} != b{d}" for d in lanes)
+    combined = event.kind is Kind.FOLD
+    return [_meet(event, left, event, right, [*same, f"({differ})"], elements_differ=combined)]
+
+
+def _meet(
+    x: Event, left: Sequence[str], y: Event, right: Sequence[str], related: Sequence[str], *, elements_differ: bool
+) -> str:
+    constraints = [*domain(x.leaf, left), *domain(y.leaf, right), *related]
+    constraints += [f"{spell(a, left)} = {spell(b, right)}" for a, b in zip(x.cell, y.cell, strict=True)]
+    if elements_differ:
+        pairs = zip(x.element, y.element, strict=True)
+        constraints.append(f"({' or '.join(f'{spell(a, left)} != {spell(b, right)}' for a, b in pairs)})")
+    return f"{x.instance(left)} -> {y.instance(right)} : {conjunction(constraints)}"
+
+
+def _names(prefix: str, event: Event) -> list[str]:
+    return [f"{prefix}{d}" for d in range(event.leaf.depth)]
+
+
+def _storage(memory: MemoryEvents) -> str | None:
+    """Every read gets over cells, lanes in lock step, what it gets over elements in order."""
+    vectors = any(s.mapping is Mapping.VECTOR for e in memory.events for s in e.leaf.chain)
+    if memory.is_plain and not vectors:
+        return None
+    wanted = Flow(memory, lambda event: event.element, sequential_time, cells=False)
+    found = Flow(memory, lambda event: event.cell, lockstep_time, cells=True)
+    for one, other, what in ((wanted, found, "a value is lost"), (found, wanted, "a wrong value is read")):
+        for left, right in ((one.values, other.values), (one.order, other.order)):
+            difference = left.subtract(right)
+            if not difference.is_empty():
+                return f"storage: {what}: {describe_pair(difference, memory)}"
+    return None
+
+
+# Before and after
+
+
+def _same_flow(match: Match) -> str | None:
+    """Every read gets its value from the same instances in both programs."""
+    left, right = _flows(match.before), _flows(match.after)
+    for name in left.keys() | right.keys():
+        for one, two in zip(left[name], right[name], strict=True):
+            for source, sink, when in match.differences(one, two):
+                difference = source.subtract(sink)
+                if not difference.is_empty():
+                    return f"flow: only {when} the move, a value of '{name}' goes {difference.sample()}"
+    return None
+
+
+def _flows(keys: Keys) -> dict[str, tuple[isl.UnionMap, isl.UnionMap]]:
+    """Per array that is written, the flow of its values between instances, and the order of its accumulations."""
+    found: dict[str, tuple[isl.UnionMap, isl.UnionMap]] = {}
+    for memory in memories(keys.nest):
+        for array in memory.arrays:
+            events = tuple(e for e in memory.events if e.access.array is array)
+            part = replace(memory, arrays=(array,), events=events, copy_depth=-1)
+            if part.is_written:
+                flow = Flow(part, lambda event: (const(0), *event.access.index), sequential_time, cells=False)
+                found[array.name] = flow.values, flow.order
+    return found
