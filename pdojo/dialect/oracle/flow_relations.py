@@ -41,7 +41,9 @@ class Flow:
         times = [e.relation(timing(e, depth)) for e in memory.events]
         length = len(timing(memory.events[0], depth))
         final = [self._final(k, array) for k, array in enumerate(memory.arrays) if array in memory.outputs]
-        self.reads = union_map([*touching(Kind.READ), *(f"{piece} -> [{target}] : {box}" for piece, target, box in final)])
+        self.reads = union_map(
+            [*touching(Kind.READ), *(f"{piece} -> [{target}] : {box}" for piece, target, box in final)]
+        )
         self.writes = union_map(touching(Kind.WRITE))
         self.folds = union_map(touching(Kind.FOLD))
         end = ", ".join([str(_THE_END)] + ["0"] * (length - 1))

@@ -93,9 +93,7 @@ class Keys:
 
         point = points.sample_point()
         space = point.to_set()
-        values = [
-            str(point.get_coordinate_val(isl.dim_type.set, k)) for k in range(space.dim(isl.dim_type.set))
-        ]
+        values = [str(point.get_coordinate_val(isl.dim_type.set, k)) for k in range(space.dim(isl.dim_type.set))]
         return f"{self.statement(space.get_tuple_name())} with accesses [{', '.join(values)}]"
 
 
@@ -134,9 +132,7 @@ class Match:
         """The program with more scopes, whose instances are easily told the other's."""
         return max((self.after, self.before), key=lambda keys: sum(leaf.depth for leaf in keys.groups))
 
-    def differences(
-        self, before: isl.UnionMap, after: isl.UnionMap
-    ) -> list[tuple[isl.UnionMap, isl.UnionMap, str]]:
+    def differences(self, before: isl.UnionMap, after: isl.UnionMap) -> list[tuple[isl.UnionMap, isl.UnionMap, str]]:
         """Relations between instances of the two programs, made comparable: (one, the other, when the first holds)."""
         if not self.injective:
             before, after = self.before.named(before), self.after.named(after)

@@ -1,0 +1,154 @@
+"""The integer-set oracle accepts legal moves at any size, and rejects what breaks schedules or storage."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from pdojo_tools.walks import Counts, draw
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.machine import machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.oracle import IntegerSetOracle, valid_by_sets
+from pdojo.kernels import kernel_names, kernel_path
+from pdojo.transforms.game import Game
+from property.walks import random_texts
+from unit.test_planted import ILLEGAL, NESTED, RAGGED, forced, program_of, without_guards, without_remainder
+
+ARITHMETIC = {
+    "contraction with a second reader",
+    "expansion through a temporary in use",
+    "partial results of a sum that is read",
+}
+"""What changes statements is seen by execution only."""
+
+ALL = ("races", "storage", "instances", "flow")
+
+
+@pytest.mark.parametrize("name", [name for name in ILLEGAL if name not in ARITHMETIC])
+def test_planted_illegal_rewrites_are_rejected(name: str) -> None:
+    case = ILLEGAL[name]
+    before = program_of(case.text)
+    assert valid_by_sets(before.nest).fault is None
+    assert IntegerSetOracle(before.nest).judge(forced(before, case.move).nest).fault is not None
+
+
+@pytest.mark.parametrize("name", sorted(ARITHMETIC))
+def test_other_statements_are_not_compared(name: str) -> None:
+    case = ILLEGAL[name]
+    before = program_of(case.text)
+    assert IntegerSetOracle(before.nest).judge(forced(before, case.move).nest).checked == ("races", "storage")
+
+
+def test_missing_and_new_instances(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pdojo.transforms import tiling
+
+    ragged, nested = program_of(RAGGED), program_of(NESTED)
+    monkeypatch.setattr(tiling, "place_guards", without_guards(tiling.place_guards))
+    found = IntegerSetOracle(ragged.nest).judge(forced(ragged, "tile_scope@y#1:0{size=4}").nest)
+    assert found.fault is not None
+    assert found.fault.startswith("instances: the statement that writes 'y' runs 7 times before the move, 8 times")
+    monkeypatch.setattr(tiling, "digits_of", without_remainder(tiling.digits_of))
+    found = IntegerSetOracle(nested.nest).judge(forced(nested, "collapse_scopes@y:0").nest)
+    assert found.fault is not None
+    assert found.fault.startswith("instances: missing after the move: the statement that writes 'y'")
+
+
+def walk(game: Game, seed: int, length: int) -> set[tuple[str, ...]]:
+    """What was checked on a walk of legal moves, none of which may be at fault."""
+    random = Random(seed)
+    checked: set[tuple[str, ...]] = set()
+    for _ in range(length):
+        before = game.program
+        move = draw(before, random, Counts())
+        if move is None:
+            break
+        game.apply(move)
+        found = IntegerSetOracle(before.nest).judge(game.program.nest, compare=move.name != "swap_dims")
+        assert found.fault is None, (str(move), found)
+        checked.add(found.checked)
+    return checked
+
+
+def test_legal_moves_on_random_kernels_are_accepted() -> None:
+    games = [Game(parse_notation(text)[0], machine("toy")) for text in random_texts(7)[:15]]
+    assert ALL in set().union(*(walk(game, seed, 6) for seed, game in enumerate(games)))
+
+
+@pytest.mark.parametrize("name", kernel_names())
+def test_legal_moves_at_real_sizes_are_accepted(name: str) -> None:
+    (kernel,) = parse_notation(kernel_path(name).read_text(encoding="utf-8"))
+    assert ALL in walk(Game(kernel, machine("x86-64-avx512")), 3, 5)
+
+
+FUSED = """kernel softmax(x) -> (y)
+x f32 [24576, 512] heap
+y f32 [24576, 512] heap
+m f32 [24576:N] stack
+e f32 [24576:N, 512] stack
+s f32 [24576:N] stack
+
+24576:p
+| m[{0}] = -inf
+| 512 m[{0}] max= x[{0},{1}]
+| 512 e[{0},{1}] = x[{0},{1}] - m[{0}]
+| s[{0}] = 0
+| 512
+| | e[{0},{1}] = exp(e[{0},{1}])
+| | s[{0}] += e[{0},{1}]
+| 32 16:v y[{0},{1}*16+{2}] = e[{0},{1}*16+{2}] / s[{0}]
+"""
+
+
+def test_a_fused_softmax_at_its_real_size() -> None:
+    (before,) = parse_notation(kernel_path("softmax").read_text(encoding="utf-8"))
+    (after,) = parse_notation(FUSED)
+    found = IntegerSetOracle(nest_of(before)).judge(nest_of(after))
+    assert (found.fault, found.checked, found.open) == (None, ALL, ())
+    (shared,) = parse_notation(FUSED.replace("e f32 [24576:N, 512]", "e f32 [24576:N, 512:N]"))
+    found = IntegerSetOracle(nest_of(before)).judge(nest_of(shared))
+    assert found.fault is not None
+    assert found.fault.startswith("storage: a value is lost: write of e[{0},{1}] at iteration")
+    (racy,) = parse_notation(FUSED.replace("m f32 [24576:N]", "m f32 [1]").replace("m[{0}]", "m[0]"))
+    assert str(valid_by_sets(nest_of(racy)).fault).startswith("race: write of m[0]")
+
+
+def test_accumulations_may_be_reordered() -> None:
+    text = """kernel k(x) -> (y)
+x f32 [300, 7] heap
+y f32 [300] heap
+
+300 y[{0}] = 1
+300 7 y[{0}] += x[{0},{1}]
+300 y[{0}] *= x[{0},0]
+"""
+    (before,) = parse_notation(text)
+    (reversed_,) = parse_notation(text.replace("300 7 y[{0}] += x[{0},{1}]", "300 7 y[{0}] += x[{0},6-{1}]"))
+    assert IntegerSetOracle(nest_of(before)).judge(nest_of(reversed_)).fault is None
+    lines = text.splitlines()
+    lines[-1], lines[-2] = lines[-2], lines[-1]
+    (swapped,) = parse_notation("\n".join(lines))
+    fault = IntegerSetOracle(nest_of(before)).judge(nest_of(swapped)).fault
+    assert fault is not None
+    assert fault.startswith("flow: only")
+
+
+def test_blocks_and_warps_combine_what_they_accumulate_but_grids_do_not() -> None:
+    text = """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [] heap
+
+y[] = 0
+8:b y[] += x[{0}]
+"""
+    assert valid_by_sets(Program(parse_notation(text)[0], machine("toy-gpu")).nest).fault is None
+    assert "race" in str(valid_by_sets(nest_of(parse_notation(text.replace(":b", ":g"))[0])).fault)
+
+
+def test_work_is_limited_and_what_is_left_open_is_said() -> None:
+    (before,) = parse_notation(kernel_path("softmax").read_text(encoding="utf-8"))
+    found = IntegerSetOracle(nest_of(before), operations=50).judge(nest_of(before))
+    assert found.fault is None
+    assert [note.partition(": ")[2] for note in found.open] == ["more than 50 isl operations"]
