@@ -194,7 +194,7 @@ SHARED = "b f32 [8] heap -> t, u"
         (
             "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]",
             REUSED,
-            "'t' would be overwritten before its last read (value lost between write and read t[{0}]",
+            "'t' would be overwritten before its last read (t[{0}] at iteration (0) needs a value that t[{0}]",
         ),
         ("8\n| t[{0}] = x[{0}]\n8 y[{0}] = t[7-{0}]", REUSED, "'t' would be overwritten before its last read"),
         ("t[0] = x[0]\nt[1] = x[1]\n8 y[{0}] = t[0]", REUSED, "'t' would be overwritten before its last read"),
