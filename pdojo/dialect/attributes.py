@@ -35,7 +35,18 @@ class Mapping(StrEnum):
         """Whether iterations may run in any order and interleaving."""
         return self in _CONCURRENT and self is not Mapping.VECTOR
 
+    @property
+    def declares_tree(self) -> bool:
+        """Whether accumulations of threads into one cell are a reduction tree, where of others they race."""
+        return self in (Mapping.BLOCK, Mapping.WARP)
 
+    @property
+    def is_special(self) -> bool:
+        """Whether the mapping is of a machine other than a CPU: placement rules hold for whatever is inside."""
+        return self in _SPECIAL
+
+
+_SPECIAL = frozenset((Mapping.GRID, Mapping.BLOCK, Mapping.WARP, Mapping.FREP, Mapping.STREAM, Mapping.TENSOR))
 _CONCURRENT = frozenset((Mapping.PARALLEL, Mapping.VECTOR, Mapping.GRID, Mapping.BLOCK, Mapping.WARP))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from pdojo.dialect.accumulate import Accumulator, Terms
 from pdojo.dialect.nest import Access, Constant, Leaf, Nest
 from pdojo.dialect.oracle.instances import Instances, LeafInstances, enumerate_instances
-from pdojo.dialect.oracle.schedule import schedule
+from pdojo.dialect.oracle.schedule import Part, is_streamed, schedule
 from pdojo.dialect.rounding import CARRIERS, Values
 from pdojo.dialect.semantics import apply, constant, index_values, poison
 
@@ -42,29 +42,43 @@ class _Stepper:
             self.cells[run] = list(contents.reshape(-1, 1))
         self.loaded: dict[int, tuple[Values, Terms]] = {}
         """Old value and terms of the instances between their load and their store, by row."""
+        self.fetched: dict[tuple[int, int], Values] = {}
+        """What was read ahead of a statement, by row and access."""
 
     def run(self, steps: list[int]) -> dict[str, Values]:
-        torn = {step >> 1 for step in steps if step & 1}
+        # The last step of an event is the one that writes.
+        writing = {step >> 2: step for step in steps}
         leaf_of: list[int] = self.instances.event_leaf.tolist()
         rows_of: list[int] = self.instances.event_rows.tolist()
         for step in steps:
-            event = step >> 1
+            event, part = step >> 2, step & 3
             one = self.instances.leaves[leaf_of[event]]
             rows = range(rows_of[event] - one.first_row, rows_of[event + 1] - one.first_row)
-            if not step & 1:
+            if part == Part.FETCH:
+                self._fetch(one, rows)
+            if part == Part.RUN:
                 for row in rows:
-                    cell = int(one.touches[0].cells[row])
-                    self.loaded[one.first_row + row] = (self.cells[cell], self._terms(one, row))
-            if step & 1 or event not in torn:
+                    number = one.first_row + row
+                    old = self.fetched.pop((number, 0), self.cells[int(one.touches[0].cells[row])])
+                    self.loaded[number] = (old, self._terms(one, row))
+            if step == writing[event]:
                 self._store(one, rows)
         return {name: self._contents(name, run) for name, run in self.instances.memory.interface.items()}
 
+    def _fetch(self, one: LeafInstances, rows: range) -> None:
+        """Read ahead what comes through streams."""
+        for number, (access, touch) in enumerate(zip(one.leaf.accesses, one.touches, strict=True)):
+            for row in rows if is_streamed(access, one.leaf) else ():
+                self.fetched[one.first_row + row, number] = self.cells[int(touch.cells[row])]
+
     def _terms(self, one: LeafInstances, row: int) -> Terms:
         operands: list[Values] = []
-        reads = iter(one.touches[1:])
+        reads = enumerate(one.touches[1:], 1)
         for value, index in zip(one.leaf.inputs, one.indices, strict=True):
             if isinstance(value, Access):
-                operands.append(self.cells[int(next(reads).cells[row])])
+                number, touch = next(reads)
+                ahead = self.fetched.pop((one.first_row + row, number), None)
+                operands.append(self.cells[int(touch.cells[row])] if ahead is None else ahead)
             elif isinstance(value, Constant):
                 operands.append(constant(value.value, value.dtype).reshape(1))
             else:

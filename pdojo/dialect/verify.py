@@ -19,6 +19,8 @@ from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope, nest_of
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.syntax import names_of
+from pdojo.dialect.verify_mappings import describe_scope as describe_scope
+from pdojo.dialect.verify_mappings import misplaced_mapping
 
 
 class KernelVerifyException(VerifyException):
@@ -177,20 +179,9 @@ def _verify_ids(nest: Nest) -> None:
 
 
 def _verify_scope(scope: Scope) -> None:
-    mapping = scope.mapping
-    if mapping is Mapping.VECTOR and (len(scope.children) != 1 or isinstance(scope.children[0], Scope)):
-        _fail(scope.op, f"vector {describe_scope(scope)} must wrap exactly one op")
-    outer = scope.parent
-    while outer is not None:
-        if mapping is Mapping.PARALLEL and outer.mapping is not Mapping.SEQUENTIAL:
-            _fail(scope.op, f"parallel {describe_scope(scope)} cannot be inside {describe_scope(outer)}")
-        outer = outer.parent
-
-
-def describe_scope(scope: Scope) -> str:
-    """`scope {1} of extent 512:v` for messages."""
-    suffix = "" if scope.mapping is Mapping.SEQUENTIAL else f":{scope.mapping.value}"
-    return f"scope {{{scope.depth}}} of extent {scope.extent}{suffix}"
+    problem = misplaced_mapping(scope)
+    if problem is not None:
+        _fail(scope.op, problem)
 
 
 def describe_access(access: Access) -> str:

@@ -14,7 +14,9 @@ from typing import ClassVar, Generic, Self, TypeAlias, TypeVar, cast
 
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.utils.exceptions import VerifyException
 
+from pdojo.dialect.analysis.placement import is_special
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.locations import find_array, find_dimension, find_node, location_of
@@ -96,6 +98,11 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def rewrite(self, program: Program, site: SiteT, rewriter: PatternRewriter) -> None:
         """Do it; legality was checked."""
 
+    @property
+    def introduces_rules(self) -> bool:  # for subclasses
+        """Whether the move gives a mapping or a memory that has rules of its own (`dialect.analysis.placement`)."""
+        return False
+
     @abstractmethod
     def inverse(self, program: Program, site: SiteT) -> Move:
         """The move that takes this one back, located by identifiers as they will be after it."""
@@ -105,12 +112,31 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def refusal(self, program: Program, site: SiteT) -> Refusal | None:
         """Why the move is refused at the site, or None if it is legal."""
         reason = self.check(program, site)
+        if reason is None and (self.introduces_rules or is_special(program)):
+            reason = self._rehearsed(program, site)
         if reason is None:
             numerics = self.numerics(program, site)
             if program.permits(numerics):
                 return None
             reason = Reason(f"it would {_EFFECT[numerics]}, which the kernel does not permit")
         return Refusal(self.at(program, site), reason.text, reason.witness)
+
+    def _rehearsed(self, program: Program, site: SiteT) -> Reason | None:
+        """Why the program after the move would break a rule of the special mappings; asked of a copy.
+
+        These rules are about all that is inside a mapped scope, so that any move may break them. A program that
+        already breaks some (it was written for another machine) must not break others.
+        """
+        after = program.successor(program.kernel.clone())
+        copied = cast(SiteT, _resolve(after, type(self).site, identify(site)))
+        self.rewrite(after, copied, PatternRewriter(next(iter(after.kernel.body.block.ops))))
+        try:
+            after.kernel.verify()
+        except VerifyException as error:
+            return Reason(str(error))
+        known = {problem.text for problem in program.placement}
+        new = (problem for problem in program.successor(after.kernel).placement if problem.text not in known)
+        return next((Reason(problem.text, problem.witness) for problem in new), None)
 
     def at(self, program: Program, site: SiteT) -> Move:
         """This transformation at the site, as a move."""

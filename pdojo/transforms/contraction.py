@@ -109,11 +109,14 @@ def _fused(
     )
 
 
+_CONSTANT = (Mapping.UNROLL, Mapping.BLOCK, Mapping.WARP)
+
+
 def _constant_in_registers(site: Leaf, array: Array, index: tuple[Expr, ...]) -> bool:
-    """Whether only unrolled scopes index the register array."""
+    """Whether only unrolled scopes index the register array, or the threads that it is distributed over."""
     slots = zip(index, array.buffer.reuse, strict=True)
     depths = {d for e, count in slots for d in slot_index(e, count, site.chain).variables()}
-    return all(site.chain[d].mapping is Mapping.UNROLL for d in depths)
+    return all(site.chain[d].mapping in _CONSTANT for d in depths)
 
 
 @dataclass(frozen=True)

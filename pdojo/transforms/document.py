@@ -52,7 +52,8 @@ class Example:
 
     def kernel(self) -> KernelOp:
         """A kernel with the lines before the move, in canonical form."""
-        kernel = parse_notation(kernel_text(_numbered(self.before)), str(self.move))[0]
+        dtype = "f64" if machine(self.machine).stream_registers else "f32"
+        kernel = parse_notation(kernel_text(_numbered(self.before), dtype), str(self.move))[0]
         canonicalize(kernel)
         return kernel
 
@@ -89,8 +90,8 @@ def _numbered(lines: Sequence[str]) -> Iterator[str]:
     return (re.sub(r"(?<!:)\b[NM]\b", lambda m: str(EXTENTS[m[0]]), line) for line in lines)
 
 
-def kernel_text(lines: Iterable[str]) -> str:
-    """A kernel of these lines; what they do not declare is declared as they use it."""
+def kernel_text(lines: Iterable[str], dtype: str = "f32") -> str:
+    """A kernel of these lines; what they do not declare is declared as they use it, with elements of type `dtype`."""
     given = list(lines)
     declared = [line for line in given if _DECLARATION.fullmatch(line)]
     tree = [line for line in given if line not in declared] or list(_BODY)
@@ -98,7 +99,7 @@ def kernel_text(lines: Iterable[str]) -> str:
     known = {line.split()[0] for line in declared}
     interface = [name for name in shapes if name not in TEMPORARIES and name not in known]
     written = [name for name in interface if any(_output(line) == name for line in tree)]
-    rows = [f"{name} f32 {shapes[name]} heap" for name in shapes if name not in known]
+    rows = [f"{name} {dtype} {shapes[name]} heap" for name in shapes if name not in known]
     rows.sort(key=lambda row: row.split()[0] in TEMPORARIES)
     header = f"kernel example({', '.join(interface)}) -> ({', '.join(written)})"
     return "\n".join([header, *rows, *declared, *tree]) + "\n"

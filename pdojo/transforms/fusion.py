@@ -59,12 +59,13 @@ class JoinScopes(Transformation[Scope]):
             return Reason("the two scopes have different guards")
         # Parallel scopes wait for each other, their iterations do not: afterwards accumulations would race.
         threaded, outside = site.mapping.is_threaded, same_iteration(site)
+        racing = threaded and not site.mapping.declares_tree
         leaves = site.leaves, second.leaves
 
         def reversed_pair(touches: Touches) -> Conflict | None:
-            found = program.conflict(*leaves, (*outside, AFTER), racing=threaded, touches=touches)
+            found = program.conflict(*leaves, (*outside, AFTER), racing=racing, touches=touches)
             if found is None and threaded:
-                found = program.conflict(*leaves, (*outside, BEFORE), racing=True, touches=touches)
+                found = program.conflict(*leaves, (*outside, BEFORE), racing=racing, touches=touches)
             return found
 
         found = reordered(program, self, site, [*site.leaves, *second.leaves], reversed_pair)
@@ -140,7 +141,9 @@ class SplitScopes(Transformation[Scope]):
         if found is not None:
             return found
         if site.mapping.is_threaded:
-            registers = [b for b in program.nest.buffers if b.memory is Memory.REGISTER]
+            # Threads of a block go on after the cut, with what is in their registers.
+            lost = site.mapping is Mapping.PARALLEL
+            registers = [b for b in program.nest.buffers if lost and b.memory is Memory.REGISTER]
             for buffer in (*private_buffers(program, site), *registers):
                 used = [any(a.array.buffer is buffer for leaf in p for a in leaf.accesses) for p in (first, second)]
                 if all(used):

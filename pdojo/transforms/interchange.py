@@ -61,11 +61,12 @@ class SwapScopes(Transformation[Scope]):
 
     def _dependences(self, program: Program, site: Scope, inner: Scope) -> Reason | None:
         outside, leaves, threaded = same_iteration(site), site.leaves, inner.mapping.is_threaded
+        racing = threaded and not inner.mapping.declares_tree
 
         def turned(touches: Touches) -> Conflict | None:
             found = program.conflict(leaves, leaves, (*outside, BEFORE, AFTER), touches=touches)
             if found is None and threaded:
-                found = program.conflict(leaves, leaves, (*outside, ANY, BEFORE), racing=True, touches=touches)
+                found = program.conflict(leaves, leaves, (*outside, ANY, BEFORE), racing=racing, touches=touches)
             return found
 
         found = reordered(program, self, site, leaves, turned)

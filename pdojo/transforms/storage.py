@@ -10,6 +10,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.lanes import physical_bytes, register_problem
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Memory, MemoryAttr
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Array, Buffer
@@ -44,17 +45,26 @@ class SetLocation(Transformation[Array]):
     t f32 [8:N, 4] heap  -->  t f32 [8:N, 4] stack
 
     Keeps every value; refused where the buffer does not fit or, for registers, where other than constants index it.
+    Inside a grid, registers and stack belong to one thread and shared memory to one block: each must be used in one
+    iteration of one grid only, and each cell of a thread's memory by that thread only (docs/mappings.md).
     """
 
     name: ClassVar[str] = "set_location"
     site: ClassVar = Array
     location: str
 
+    @property
+    def introduces_rules(self) -> bool:
+        """Shared memory belongs to a block."""
+        return self.location == Memory.SHARED.value
+
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
-        """The other memories of a CPU."""
+        """The other memories of the machine."""
         for array in temporaries(program):
-            for memory in (Memory.HEAP, Memory.STACK, Memory.REGISTER):
+            for memory in Memory:
+                if memory is Memory.SHARED and not program.machine.shared_bytes:
+                    continue
                 if memory is not array.buffer.memory:
                     yield array, cls(memory.value)
 
@@ -70,7 +80,7 @@ class SetLocation(Transformation[Array]):
             return Reason(f"'{site.name}' lives there already")
         if any(leaf.asynchronous for leaf, _ in accesses_of(program.nest, site.buffer)):
             return Reason("copies run on their own between heap and shared memory only; sync_copy first")
-        if memory is Memory.SHARED:
+        if memory is Memory.SHARED and not program.machine.shared_bytes:
             return Reason(f"{program.machine.name} has no shared memory")
         return room(program, site.buffer, site.buffer, memory)
 
@@ -88,6 +98,8 @@ class SetLocation(Transformation[Array]):
 def room(program: Program, wanted: Buffer, present: Buffer, memory: Memory) -> Reason | None:
     """Whether the buffer `present`, changed to `wanted`, fits into a memory beside the others there."""
     nest = program.nest
+    if is_in_grid(nest, present):
+        return None  # what threads of a grid need is asked of the program after the move
     if memory is Memory.REGISTER and (problem := register_problem(nest, present, reuse=wanted.reuse)) is not None:
         return Reason(problem)
     return capacity(program, _bytes(program, wanted, present), present, memory)
@@ -99,7 +111,9 @@ def capacity(program: Program, needed: int, present: Buffer | None, memory: Memo
     if memory not in limits:
         return None
     # Buffers that nothing uses take no memory.
-    used = (b for b in program.live_ranges if b.memory is memory and b is not present)
+    used = (
+        b for b in program.live_ranges if b.memory is memory and b is not present and not is_in_grid(program.nest, b)
+    )
     total = needed + sum(physical_bytes(program.nest, b) for b in used)
     if total > limits[memory]:
         return Reason(

@@ -20,7 +20,7 @@ from pdojo.errors import IllegalMove, LocationError, UsageError
 from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.fusion import JoinScopes
 from pdojo.transforms.game import Game
-from pdojo.transforms.mapping import Unroll
+from pdojo.transforms.mapping.cpu import Unroll
 from pdojo.transforms.move import Move, parse_moves
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 from pdojo.transforms.slots import ReuseDims

@@ -22,7 +22,7 @@ import pytest
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.storage_check import StorageChecks
 from pdojo.transforms.base import Reason, Transformation
-from pdojo.transforms.mapping import MapScope, storage_reason
+from pdojo.transforms.mapping.scope import MapScope, storage_reason
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 
 FOLDER = Path(__file__).parents[1] / "filecheck" / "transforms"

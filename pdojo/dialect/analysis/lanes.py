@@ -90,6 +90,8 @@ def register_problem(
     for leaf, access in accesses_of(nest, buffer):
         if access.hints.data:
             return f"{describe_access(access)} has hints, which registers cannot honour; clear them first"
+        if any(s.mapping is Mapping.GRID for s in leaf.chain):
+            continue  # `threads.py` has the rules for threads of a grid
         owners.add(next((s for s in reversed(leaf.chain) if s.mapping.is_threaded), None))
         index = tuple(slot_index(e, slots, leaf.chain) for e, slots in zip(access.index, flags, strict=True))
         index = tuple(index[d] for d in order) if order else index

@@ -50,6 +50,14 @@ def _describe(access: Access, writes: bool, iteration: tuple[int, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a program cannot be as it is mapped: a sentence, and what shows it."""
+
+    text: str
+    witness: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Touch:
     """One access of a statement as the dependence analysis sees it."""
 
@@ -151,6 +159,13 @@ class Program:
     def live_ranges(self) -> dict[Buffer, LiveRange]:
         """Per buffer, the statements and the scope within which its values are needed."""
         return live_ranges(self.nest)
+
+    @cached_property
+    def placement(self) -> tuple[Problem, ...]:
+        """The rules of special mappings (`g b w f s m`) that the program breaks."""
+        from pdojo.dialect.analysis.placement import placement_problems  # it asks programs
+
+        return tuple(placement_problems(self))
 
     def permits(self, numerics: Numerics) -> bool:
         """Whether moves of this numerics class may be used on the kernel."""

@@ -1,4 +1,8 @@
-"""Races: two iterations of a concurrent scope that touch one cell, at least one of them writing."""
+"""Races: two iterations of a concurrent scope that touch one cell, at least one of them writing.
+
+Accumulations of the threads of a block or a warp into one cell are no race: the mapping declares a reduction tree.
+Every other access to that cell in another iteration is one, so that nothing sees the tree unfinished.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,8 @@ def find_race(
     for scope in program.nest.scopes if scopes is None else scopes:
         if scope.mapping.is_threaded:
             relation = _across(scope)
-            conflict = program.conflict(scope.leaves, scope.leaves, relation, racing=True, touches=known, only=only)
+            racing = not scope.mapping.declares_tree
+            conflict = program.conflict(scope.leaves, scope.leaves, relation, racing=racing, touches=known, only=only)
         elif scope.mapping is Mapping.VECTOR:
             conflict = _lanes_conflict(program, scope, known, only)
         else:

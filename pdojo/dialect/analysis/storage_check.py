@@ -71,7 +71,8 @@ class StorageChecks:
 
         `within` asks also that no value crosses iterations of the scopes down to that depth, which all uses share.
         """
-        if not uses or (not any(reuse) and len({u.access.array.name for u in uses}) <= 1):
+        plain = within is None and not any(reuse) and len({u.access.array.name for u in uses}) <= 1
+        if not uses or plain:
             return None
         misplaced = _misplaced(uses, reuse)
         if misplaced is not None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from pdojo.dialect.analysis.coverage import covers, fills
 from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
+from pdojo.dialect.analysis.placement import meaning_problems
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.storage_check import Use, describe_use, uninitialised, uses_of
@@ -32,6 +33,8 @@ def validate(program: Program) -> None:
         if violation is not None:
             raise InvalidKernel(f"kernel '{nest.name}': {violation.reason} ({violation.detail})")
     _check_races(program)
+    for problem in meaning_problems(program):
+        raise InvalidKernel(f"kernel '{nest.name}': {problem.text}{problem.witness and f' ({problem.witness})'}")
 
 
 def _check_written(array: Array, writers: Sequence[Leaf]) -> None:

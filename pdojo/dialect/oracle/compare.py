@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.oracle.execute import execute
@@ -84,13 +85,14 @@ class Oracle:
     def difference(self, program: Program, *, schedules: int = 3, first: int = 0) -> Difference | None:
         """The first difference of a program run on its cells, under schedules `first`, `first + 1`, ...; None if equal.
 
-        Programs without threaded scopes have one schedule only. Raises PdojoError where the interfaces differ.
+        Programs without threaded or streaming scopes have one schedule only. Raises PdojoError where the interfaces
+        differ.
         """
         nest = as_nest(program)
         if _interface(nest) != _interface(self.nest):
             raise PdojoError(f"kernels '{self.nest.name}' and '{nest.name}' do not have the same interface arrays")
         instances = enumerate_instances(nest, "cells", lockstep=True)
-        if not any(scope.mapping.is_threaded for scope in nest.scopes):
+        if not any(scope.mapping.is_threaded or scope.mapping is Mapping.STREAM for scope in nest.scopes):
             schedules = min(schedules, 1)
         for seed in range(first, first + schedules):
             outputs, flow = self._run(instances, seed, seed)

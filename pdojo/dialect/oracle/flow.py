@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pdojo.dialect.nest import Leaf
 from pdojo.dialect.oracle.instances import Instances
+from pdojo.dialect.oracle.schedule import Part, is_streamed
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -54,12 +55,12 @@ class Flow:
 
 def trace(instances: Instances, steps: Ints) -> Flow:
     """Walk the steps in order."""
-    torn = set(instances.event_leaf[steps[steps & 1 == 1] >> 1].tolist())
-    return _Tracer(instances, torn).run(steps.tolist())
+    torn, late = (set(instances.event_leaf[steps[steps & 3 == p] >> 2].tolist()) for p in (Part.STORE, Part.DELIVER))
+    return _Tracer(instances, torn, late).run(steps.tolist())
 
 
 class _Tracer:
-    def __init__(self, instances: Instances, torn: set[int]) -> None:
+    def __init__(self, instances: Instances, torn: set[int], late: set[int]) -> None:
         cells, rows = instances.memory.size, instances.rows
         self.current = list(range(cells))
         self.flow = Flow(cells, rows, [()] * rows, [], [0] * (cells + rows), self.current)
@@ -73,6 +74,12 @@ class _Tracer:
         """Per statement, -1 where it writes, otherwise the number of its accumulation."""
         self.torn = torn
         """The statements that load and store in separate steps."""
+        self.late = late
+        """The statements whose writes arrive later."""
+        self.streamed = [[is_streamed(a, one.leaf) for a in one.leaf.accesses] for one in instances.leaves]
+        """Per statement, which accesses go through streams."""
+        self.fetched: dict[int, list[int]] = {}
+        """Per row, the values that were read ahead; -1 for accesses that are no stream."""
         self.event_leaf: list[int] = instances.event_leaf.tolist()
         self.event_rows: list[int] = instances.event_rows.tolist()
 
@@ -85,29 +92,53 @@ class _Tracer:
         return self.flow.functions.index(function)
 
     def run(self, steps: list[int]) -> Flow:
-        torn = self.torn
+        torn, late = self.torn, self.late
         event_leaf, event_rows = self.event_leaf, self.event_rows
         steps.append(-1)
         last = -1
         for step, following in pairwise(steps):
-            event = step >> 1
+            event, part = step >> 2, step & 3
             leaf = event_leaf[event]
             rows = range(event_rows[event], event_rows[event + 1])
             accumulates = self.accumulates[leaf]
-            if step & 1:
-                if last != step - 1:
-                    self._store(rows, accumulates)
-            else:
+            if part == Part.RUN:
                 self._read(rows)
-                if accumulates < 0:
-                    self._write(rows)
-                elif leaf in torn and following != step + 1:
+                if leaf in late:
+                    if accumulates >= 0 and rows[0] not in self.flow.pending:
+                        self._load(rows)
+                elif accumulates >= 0 and leaf in torn and following != step + Part.STORE:
                     self._load(rows)
                 else:
-                    # Nothing comes between load and store.
-                    self._accumulate(rows, accumulates)
+                    self._change(rows, accumulates)
+            elif part == Part.FETCH:
+                self._fetch(rows, leaf)
+            elif part == Part.DELIVER or last != step - Part.STORE:
+                self._change(rows, accumulates)
             last = step
         return self.flow
+
+    def _change(self, rows: range, accumulates: int) -> None:
+        """Write the new values."""
+        if accumulates < 0:
+            self._write(rows)
+        elif rows and rows[0] in self.flow.pending:
+            self._store(rows, accumulates)
+        else:
+            # Nothing comes between load and store.
+            self._accumulate(rows, accumulates)
+
+    def _fetch(self, rows: range, leaf: int) -> None:
+        """Read what comes through streams, ahead of the statement."""
+        first_fold = self.flow.cells + self.flow.rows
+        for row in rows:
+            cells = zip(self.sources[row], self.streamed[leaf][1:], strict=True)
+            values = [self.current[cell] if streamed else -1 for cell, streamed in cells]
+            for value in values:
+                if value >= first_fold:
+                    self.flow.folds[value - first_fold].is_read = True
+            self.fetched[row] = values
+        if self.accumulates[leaf] >= 0 and self.streamed[leaf][0]:
+            self._load(rows)
 
     def _read(self, rows: range) -> None:
         flow = self.flow
@@ -115,6 +146,8 @@ class _Tracer:
         first_fold = flow.cells + flow.rows
         for row in rows:
             values = [current[cell] for cell in sources[row]]
+            if row in self.fetched:
+                values = [a if a >= 0 else b for a, b in zip(self.fetched.pop(row), values, strict=True)]
             level = 0
             for value in values:
                 if value >= first_fold:

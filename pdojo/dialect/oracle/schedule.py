@@ -1,8 +1,10 @@
 """The order in which events execute, under one of the schedules that the mappings permit.
 
-A schedule is a sequence of *steps*. Step `2 * event` is the event; where an accumulation can be torn apart by another
-thread (under `p` and `g`), it is the event's load of the old value and step `2 * event + 1` its store. In blocks and
-warps (`b`, `w`) an accumulation of several threads is a reduction tree, so that no other thread comes in between.
+A schedule is a sequence of *steps*: an event and a part of it (`Part`). Usually the one part is all of the event.
+Where an accumulation can be torn apart by another thread (under `p` and `g`), its store of the new value is a step of
+its own. In blocks and warps (`b`, `w`) an accumulation of several threads is a reduction tree, so that no other thread
+comes in between. In a streaming region (`s`) reads of the heap may happen as early as its entry, writes as late as its
+end.
 """
 
 from __future__ import annotations
@@ -14,14 +16,27 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Leaf, Node, Scope
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.nest import Access, Leaf, Node, Scope
 from pdojo.dialect.oracle.instances import Instances
 from pdojo.dialect.oracle.memory import number_iterations
 
 Ints: TypeAlias = NDArray[np.int64]
 
 _TEARING = (Mapping.PARALLEL, Mapping.GRID)
+
+
+class Part(IntEnum):
+    """What a step does of its event. A step is `4 * event + part`."""
+
+    RUN = 0
+    """All that no other step of the event does."""
+    STORE = 1
+    """Write the new value of a torn accumulation."""
+    FETCH = 2
+    """Read from the heap ahead of time."""
+    DELIVER = 3
+    """Write to the heap after the time."""
 
 
 class Style(IntEnum):
@@ -45,6 +60,11 @@ def is_torn(leaf: Leaf) -> bool:
 def schedule(instances: Instances, seed: int | None) -> Ints:
     """The steps of the whole program in order; None runs every scope in order, as the meaning does."""
     return _Scheduler(instances, seed).run()
+
+
+def is_streamed(access: Access, leaf: Leaf) -> bool:
+    """Whether the access goes through a stream register, ahead of or after the time of the statement."""
+    return access.array.buffer.memory is Memory.HEAP and any(s.mapping is Mapping.STREAM for s in leaf.chain)
 
 
 class _Scheduler:
@@ -71,28 +91,50 @@ class _Scheduler:
         Steps of different iterations of the enclosing scopes come in no particular order: those scopes sort them.
         """
         if isinstance(node, Leaf):
-            events = self.events[node.order]
-            if self.seed is not None and is_torn(node):
-                return np.stack((2 * events, 2 * events + 1), axis=1).ravel()
-            return 2 * events
+            events = 4 * self.events[node.order]
+            parts = [Part.RUN] if self.seed is None else self._parts(node)
+            return np.stack([events + part for part in parts], axis=1).ravel()
         steps = self._sequence(node.children)
         if self.seed is not None:
             if node.mapping is Mapping.VECTOR:
                 return steps
             if node.mapping.is_threaded:
                 return self._interleave(node, steps)
-        return steps[np.argsort(self.instances.event_ivs[steps >> 1, node.depth], kind="stable")]
+        steps = steps[np.argsort(self.instances.event_ivs[steps >> 2, node.depth], kind="stable")]
+        return self._streamed(steps) if node.mapping is Mapping.STREAM else steps
+
+    def _parts(self, leaf: Leaf) -> list[Part]:
+        """The steps that the adversary makes of each event of a statement, in order."""
+        streamed = [is_streamed(a, leaf) for a in leaf.accesses]
+        if not any(streamed):
+            return [Part.RUN, Part.STORE] if is_torn(leaf) else [Part.RUN]
+        assert self.seed is not None
+        # Every stream as early or late as can be, in every other schedule only some of them.
+        everything = self.seed % 2 == 0
+        early = any(streamed[1:]) or (streamed[0] and leaf.accumulate is not None)
+        parts = [Part.FETCH] if early and (everything or self.random.random() < 0.5) else []
+        parts.append(Part.RUN)
+        return [*parts, Part.DELIVER] if streamed[0] and (everything or self.random.random() < 0.5) else parts
+
+    def _streamed(self, steps: Ints) -> Ints:
+        """All reads ahead first, all late writes last: each stream keeps its order, one stream after another."""
+        part = steps & 3
+        late = steps[part == Part.DELIVER]
+        stream = self.random.permutation(len(self.instances.leaves))[self.instances.event_leaf[late >> 2]]
+        late = late[np.argsort(stream, kind="stable")]
+        return np.concatenate((steps[part == Part.FETCH], steps[part < Part.FETCH], late))
 
     def _interleave(self, scope: Scope, steps: Ints) -> Ints:
         """A merge of the iterations of a threaded scope, for each iteration of the enclosing scopes."""
-        ivs = self.instances.event_ivs[steps >> 1]
+        ivs = self.instances.event_ivs[steps >> 2]
         iteration = number_iterations(scope.chain, list(ivs.T))
         order = np.argsort(iteration, kind="stable")
         steps = steps[order]
         first = np.diff(iteration[order], prepend=-1) != 0
         times = self._times(np.cumsum(first) - 1, np.flatnonzero(first))
         if scope.mapping not in _TEARING:
-            stores = np.flatnonzero(steps[1:] == (steps[:-1] | 1)) + 1
+            whole = steps[:-1] & 3 == Part.RUN
+            stores = np.flatnonzero(whole & (steps[1:] == steps[:-1] + Part.STORE)) + 1
             times[stores] = times[stores - 1]
         return steps[np.argsort(times, kind="stable")]
 

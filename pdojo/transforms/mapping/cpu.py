@@ -1,86 +1,23 @@
-"""Mapping: how the iterations of a scope are instantiated on a CPU (unrolled, threads, vector lanes)."""
+"""Mappings of a CPU: unrolled code, threads, vector lanes."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-
 from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.lanes import folded_lanes, lane_problem
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.attributes import Mapping, MappingAttr, Memory, Numerics
+from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, byte_width
 from pdojo.dialect.nest import Access, Buffer, Leaf, Scope
-from pdojo.dialect.storage import physical_index
 from pdojo.dialect.verify import describe_access, describe_scope
 from pdojo.transforms.asynchronous import async_size_problem
-from pdojo.transforms.base import Reason, Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.base import Reason
+from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.ordering import reassociates, same_iteration
-
-
-@dataclass(frozen=True)
-class MapScope(Transformation[Scope]):
-    """Base of the moves that give a sequential scope a mapping."""
-
-    site: ClassVar = Scope
-    mapping: ClassVar[Mapping]
-
-    @classmethod
-    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Sequential scopes."""
-        for scope in program.nest.scopes:
-            if scope.mapping is Mapping.SEQUENTIAL:
-                yield scope, cls()
-
-    def check(self, program: Program, site: Scope) -> Reason | None:
-        """Sequential, legal for the mapping, and storage that keeps its values."""
-        if site.mapping is not Mapping.SEQUENTIAL:
-            return Reason(f"{describe_scope(site)} is mapped already; unmap it first")
-        return self.check_mapping(program, site) or storage_reason(program, site, self.mapping)
-
-    @abstractmethod
-    def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """What the mapping itself needs."""
-
-    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Set the attribute; nothing else changes, so it can be taken back."""
-        site.op.properties["mapping"] = MappingAttr(self.mapping)
-        rewriter.notify_op_modified(site.op)
-
-    def inverse(self, program: Program, site: Scope) -> Move:
-        """Back to sequential."""
-        return Unmap().as_move(f"%{site.id}")
-
-
-def storage_reason(program: Program, site: Scope, mapping: Mapping) -> Reason | None:
-    """Buffers with reused dimensions that the scope indexes get other cells: do values still survive?"""
-    for buffer in dict.fromkeys(a.array.buffer for leaf in site.leaves for a in leaf.accesses):
-        if any(buffer.reuse) and _reused_by(site, buffer.names):
-            violation = program.storage_violation(buffer.names[0], buffer.reuse, {site: mapping})
-            if violation is not None:
-                return Reason(violation.reason, violation.detail)
-            race = find_race(program, program.touches_if({site: mapping}), {buffer}, site.chain[:-1])
-            if race is not None:
-                return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))
-    return None
-
-
-def _reused_by(site: Scope, names: tuple[str, ...]) -> bool:
-    """Whether the scope's variable indexes a reused dimension of these arrays."""
-    return any(
-        reused and expression.uses(site.depth)
-        for leaf in site.leaves
-        for access in leaf.accesses
-        if access.array.name in names
-        for expression, reused in zip(access.index, access.array.buffer.reuse, strict=True)
-    )
 
 
 @dataclass(frozen=True)
@@ -106,7 +43,8 @@ class Unroll(MapScope):
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:  # as in the base
         """No parallel scope inside."""
-        if any(s.mapping.is_threaded for leaf in site.leaves for s in leaf.chain[site.depth + 1 :]):
+        outermost = (Mapping.PARALLEL, Mapping.GRID)
+        if any(s.mapping in outermost for leaf in site.leaves for s in leaf.chain[site.depth + 1 :]):
             return Reason("a parallel scope cannot be inside an unrolled one")
         return None
 
@@ -226,55 +164,3 @@ class Vectorize(MapScope):
 def _dtype(leaf: Leaf, position: int) -> str:
     value = leaf.output if position < 0 else leaf.inputs[position]
     return value.array.dtype if isinstance(value, Access) else value.dtype
-
-
-@dataclass(frozen=True)
-class Unmap(Transformation[Scope]):
-    """Make a mapped scope sequential again.
-
-    `unmap@y:0`:
-
-    16:v y[{0}] = x[{0}]  -->  16 y[{0}] = x[{0}]
-
-    Legal iff buffers whose reused dimensions the scope indexes keep their values in one slot instead of one per
-    iteration, and nothing in registers is indexed by the scope.
-    """
-
-    name: ClassVar[str] = "unmap"
-    site: ClassVar = Scope
-
-    @classmethod
-    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Mapped scopes."""
-        for scope in program.nest.scopes:
-            if scope.mapping is not Mapping.SEQUENTIAL:
-                yield scope, cls()
-
-    def check(self, program: Program, site: Scope) -> Reason | None:
-        """Registers need constant indices; private cells are merged."""
-        if site.mapping is Mapping.SEQUENTIAL:
-            return Reason(f"{describe_scope(site)} is not mapped")
-        if site.mapping is Mapping.GRID and any(leaf.asynchronous for leaf in site.leaves):
-            return Reason("copies inside run on their own, which only blocks of a grid have; sync_copy first")
-        for leaf in site.leaves:
-            for access in leaf.accesses:
-                in_register = site.mapping is Mapping.UNROLL and access.array.buffer.memory is Memory.REGISTER
-                if in_register and any(e.uses(site.depth) for e in physical_index(access, leaf.chain)):
-                    return Reason(f"'{access.array.name}' is in registers, which only constants index")
-        return storage_reason(program, site, Mapping.SEQUENTIAL)
-
-    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Set the attribute."""
-        site.op.properties["mapping"] = MappingAttr(Mapping.SEQUENTIAL)
-        rewriter.notify_op_modified(site.op)
-
-    def inverse(self, program: Program, site: Scope) -> Move:
-        """Map it as it was."""
-        return Move(_MAPPERS[site.mapping], f"%{site.id}")
-
-
-_MAPPERS = {
-    Mapping.UNROLL: Unroll.name,
-    Mapping.PARALLEL: Parallelize.name,
-    Mapping.VECTOR: Vectorize.name,
-}

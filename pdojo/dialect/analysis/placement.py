@@ -1,0 +1,53 @@
+"""Does a program keep the rules of its special mappings (`g b w f s m`)? Asked of the program after a move.
+
+Rules of two kinds: those of meaning (who sees which value; they hold on every machine) and those of the machine that
+the moves are made for. CPU programs have no such rules: what their mappings ask is asked by the moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pdojo.dialect.analysis.program import Problem, Program
+from pdojo.dialect.analysis.races import find_race
+from pdojo.dialect.analysis.streams import snitch_limits, stream_conflicts
+from pdojo.dialect.analysis.threads import gpu_limits, visibility_problems
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.verify import describe_scope
+
+
+def is_special(program: Program) -> bool:
+    """Whether some scope or buffer has a mapping or a memory that a CPU does not have."""
+    nest = program.nest
+    return any(s.mapping.is_special for s in nest.scopes) or any(b.memory is Memory.SHARED for b in nest.buffers)
+
+
+def meaning_problems(program: Program) -> Iterator[Problem]:
+    """Accesses that would not see the value that the program means."""
+    yield from visibility_problems(program)
+    yield from stream_conflicts(program)
+
+
+def machine_problems(program: Program) -> Iterator[Problem]:
+    """What the machine cannot do."""
+    yield from gpu_limits(program)
+    yield from snitch_limits(program)
+
+
+def placement_problems(program: Program) -> Iterator[Problem]:
+    """The rules of special mappings that a program breaks."""
+    if is_special(program):
+        yield from meaning_problems(program)
+        yield from machine_problems(program)
+        yield from _unsafe(program)
+
+
+def _unsafe(program: Program) -> Iterator[Problem]:
+    """Races and values lost: the moves ask for themselves, but not with every mapping in mind."""
+    race = find_race(program)
+    if race is not None:
+        yield Problem(f"iterations of {describe_scope(race.scope)} would race", str(race.conflict))
+    for buffer in program.live_ranges:
+        violation = program.storage_violation(buffer.names[0], buffer.reuse)
+        if violation is not None:
+            yield Problem(violation.reason, violation.detail)

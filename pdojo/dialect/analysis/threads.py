@@ -1,0 +1,265 @@
+"""Which memory of a graphics processor can hold a buffer: who may see what.
+
+A statement outside of `:w` (or `:b`) scopes is executed once per iteration of the scopes around it. Where it writes
+registers, every thread of the warp (of the block) executes it for itself. So a buffer in registers or on a thread's
+stack is, for the threads of a warp and again for those of a block,
+
+- *distributed*: each cell belongs to one thread, the same at every access; or
+- *replicated*: all threads have a copy of every cell, which they all write (outside of the scope, or by a reduction
+  tree, whose result every thread gets).
+
+A buffer in shared memory belongs to the block. None of them outlives an iteration of the innermost grid scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import prod
+from typing import TypeAlias
+
+from pdojo.dialect.affine import Expr, linear, var
+from pdojo.dialect.analysis.collision import EQUAL, Query
+from pdojo.dialect.analysis.lanes import physical_bytes
+from pdojo.dialect.analysis.program import Conflict, Problem, Program, Touch
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.storage import accesses_of, copy_depths, physical_index
+from pdojo.dialect.verify import describe_access, describe_scope
+
+Placed: TypeAlias = tuple[Leaf, Access]
+
+
+def launch_of(leaf: Leaf) -> Scope | None:
+    """The innermost grid scope around a statement: each of its iterations is one block of threads."""
+    return next((s for s in reversed(leaf.chain) if s.mapping is Mapping.GRID), None)
+
+
+def is_in_grid(nest: Nest, buffer: Buffer) -> bool:
+    """Whether some access to the buffer is inside a grid."""
+    return any(launch_of(leaf) is not None for leaf, _ in accesses_of(nest, buffer))
+
+
+def visibility_problems(program: Program) -> Iterator[Problem]:
+    """Buffers whose memory some of their accesses cannot reach."""
+    for buffer in program.live_ranges:
+        if buffer.memory is not Memory.HEAP:
+            problem = memory_problem(program, buffer)
+            if problem is not None:
+                yield problem
+
+
+def memory_problem(program: Program, buffer: Buffer) -> Problem | None:
+    """Why the memory of a buffer cannot be where it is; None if it can, or if the buffer is not used in a grid."""
+    accesses = accesses_of(program.nest, buffer)
+    launches = list(dict.fromkeys(launch_of(leaf) for leaf, _ in accesses))
+    name = buffer.names[0]
+    if launches == [None]:
+        return Problem(f"'{name}' is in shared memory, but is not used in a grid") if _is_shared(buffer) else None
+    launch = next(s for s in launches if s is not None)
+    if len(launches) > 1:
+        outside = next(a for leaf, a in accesses if launch_of(leaf) is not launch)
+        return Problem(
+            f"'{name}' is in {_place(buffer)}, which lasts for one iteration of {describe_scope(launch)}, but is used "
+            "outside it",
+            f"{describe_access(outside)} is outside it",
+        )
+    violation = program.storage_violation(name, buffer.reuse, within=launch.depth)
+    if violation is not None:
+        return Problem(
+            f"'{name}' is in {_place(buffer)}, which lasts for one iteration of {describe_scope(launch)}: "
+            f"{violation.reason}",
+            violation.detail,
+        )
+    if _is_shared(buffer):
+        copies = copy_depths([(a, leaf.chain) for leaf, a in accesses], buffer.reuse)
+        if any(depth > launch.depth for depth in copies):
+            return Problem(f"each thread has its own copy of '{name}', which shared memory does not hold")
+        return None
+    for level in (Mapping.BLOCK, Mapping.WARP):
+        problem = _Level(program, buffer, launch, level).problem()
+        if problem is not None:
+            return problem
+    return _index_problem(buffer, accesses)
+
+
+def _is_shared(buffer: Buffer) -> bool:
+    return buffer.memory is Memory.SHARED
+
+
+def _place(buffer: Buffer) -> str:
+    places = {Memory.SHARED: "shared memory", Memory.REGISTER: "registers", Memory.STACK: "stack memory of a thread"}
+    return places[buffer.memory]
+
+
+@dataclass(frozen=True)
+class _Level:
+    """The threads of a block, or of a warp, and a buffer that each of them has for itself."""
+
+    program: Program
+    buffer: Buffer
+    launch: Scope
+    mapping: Mapping
+
+    def problem(self) -> Problem | None:
+        """Why the buffer is neither distributed nor replicated."""
+        touches = [t for leaf in self.program.nest.leaves for t in self.program.touches[leaf] if self._is_mine(t)]
+        if not any(self._threads(t.leaf) for t in touches):
+            return None
+        indexed = [t for t in touches if any(e.uses(s.depth) for s in self._threads(t.leaf) for e in t.cell)]
+        return self._not_distributed(touches, indexed) if indexed else self._not_replicated(touches)
+
+    def _is_mine(self, touch: Touch) -> bool:
+        return touch.access.array.buffer is self.buffer
+
+    def _threads(self, leaf: Leaf) -> list[Scope]:
+        return [s for s in leaf.chain if s.mapping is self.mapping]
+
+    def _not_distributed(self, touches: Sequence[Touch], indexed: Sequence[Touch]) -> Problem | None:
+        name, place = self.buffer.names[0], _place(self.buffer)
+        wanted = [s.extent for s in self._threads(indexed[0].leaf)]
+        for touch in touches:
+            if [s.extent for s in self._threads(touch.leaf)] != wanted:
+                return Problem(
+                    f"'{name}' is in {place}: threads that are indexed at one access must be so at every access",
+                    f"{describe_access(indexed[0].access)} is, {describe_access(touch.access)} is not by the same",
+                )
+        for one, other in combinations_with_replacement(touches, 2):
+            conflict = self._shared_cell(one, other)
+            if conflict is not None:
+                return Problem(f"'{name}' is in {place}, but two threads access one of its cells", str(conflict))
+        return None
+
+    def _shared_cell(self, one: Touch, other: Touch) -> Conflict | None:
+        """Two different threads that access one cell."""
+        pairs = zip(self._threads(one.leaf), self._threads(other.leaf), strict=True)
+        query = Query(
+            one.domain,
+            other.domain,
+            tuple(zip(one.cell, other.cell, strict=True)),
+            (EQUAL,) * (self.launch.depth + 1),
+            tuple((var(a.depth), var(b.depth)) for a, b in pairs),
+        )
+        witness = self.program.collisions.find(query)
+        if witness is None:
+            return None
+        return Conflict(one.leaf, one.access, other.leaf, other.access, witness, one.writes, other.writes)
+
+    def _not_replicated(self, touches: Sequence[Touch]) -> Problem | None:
+        name, place = self.buffer.names[0], _place(self.buffer)
+        for write in touches:
+            threads = self._threads(write.leaf)
+            if not write.writes or not threads:
+                continue
+            if write.leaf.accumulate is None:
+                return Problem(
+                    f"'{name}' is in {place}, of which only one thread of {describe_scope(threads[-1])} would have the "
+                    "value",
+                    f"write of {describe_access(write.access)}",
+                )
+            for read in touches:
+                if threads[0] in read.leaf.chain and read.commutes_with != write.commutes_with:
+                    return Problem(
+                        f"'{name}' is in {place}, where threads have the sum over {describe_scope(threads[0])} only "
+                        "after it",
+                        f"accumulation into {describe_access(write.access)}, access to {describe_access(read.access)} "
+                        "inside",
+                    )
+        return None
+
+
+def _index_problem(buffer: Buffer, accesses: Sequence[Placed]) -> Problem | None:
+    """Within a thread, constants index registers, and anything but the grid the stack."""
+    name, place = buffer.names[0], _place(buffer)
+    allowed = (Mapping.UNROLL, Mapping.VECTOR)
+    parts: set[tuple[tuple[tuple[Mapping, int, int], ...], ...]] = set()
+    for leaf, access in accesses:
+        for expression in _own_index(access, leaf):
+            for depth in expression.variables():
+                scope = leaf.chain[depth]
+                if scope.mapping is Mapping.GRID:
+                    return Problem(
+                        f"{describe_access(access)} is indexed by {describe_scope(scope)}; reuse the dimension"
+                    )
+                if buffer.memory is Memory.REGISTER and scope.mapping not in allowed:
+                    return Problem(
+                        f"{describe_access(access)} is indexed by {describe_scope(scope)}; registers need constants"
+                    )
+                if scope.mapping in (Mapping.BLOCK, Mapping.WARP):
+                    return Problem(f"{describe_access(access)} divides the number of a thread, which has its own stack")
+        parts.add(tuple(_thread_part(e, leaf) for e in physical_index(access, leaf.chain)))
+    if len(parts) > 1:
+        return Problem(f"'{name}' is in {place}, but not indexed by threads in the same way at every access")
+    return None
+
+
+def _own_index(access: Access, leaf: Leaf) -> tuple[Expr, ...]:
+    """The index within one thread's part of the buffer."""
+    return tuple(_split(e, leaf)[1] for e in physical_index(access, leaf.chain))
+
+
+def _split(expression: Expr, leaf: Leaf) -> tuple[Expr, Expr]:
+    """The terms in the variables of threads alone, and the rest."""
+    threads = {s.depth for s in leaf.chain if s.mapping in (Mapping.BLOCK, Mapping.WARP)}
+    own = linear(0, [(atom, factor) for atom, factor in expression.terms if atom in threads])
+    return own, expression - own
+
+
+def _thread_part(expression: Expr, leaf: Leaf) -> tuple[tuple[Mapping, int, int], ...]:
+    """How threads index a dimension: mapping, number among the scopes of that mapping, and factor."""
+    part: list[tuple[Mapping, int, int]] = []
+    for atom, factor in _split(expression, leaf)[0].terms:
+        assert isinstance(atom, int)
+        scope = leaf.chain[atom]
+        number = sum(s.mapping is scope.mapping for s in leaf.chain[:atom])
+        part.append((scope.mapping, number, factor))
+    return tuple(sorted(part))
+
+
+def thread_bytes(nest: Nest, buffer: Buffer) -> int:
+    """Bytes that each thread needs for its part of a buffer in registers or on its stack."""
+    ends = [(0, 0)] * len(buffer.shape)
+    for number, (leaf, access) in enumerate(accesses_of(nest, buffer)):
+        bounds = [e.bounds(leaf.extents) for e in _own_index(access, leaf)]
+        ends = bounds if not number else [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(ends, bounds, strict=True)]
+    return prod(high - low + 1 for low, high in ends) * byte_width(buffer.dtype)
+
+
+def gpu_limits(program: Program) -> Iterator[Problem]:
+    """What the machine does not have: warps, blocks, so many threads, so much memory."""
+    machine = program.machine
+    for scope in program.nest.scopes:
+        if scope.mapping in (Mapping.GRID, Mapping.BLOCK) and not machine.block_threads:
+            yield Problem(f"{describe_scope(scope)}: {machine.name} has no blocks of threads")
+        if scope.mapping is Mapping.WARP and not machine.warp_size:
+            yield Problem(f"{describe_scope(scope)}: {machine.name} has no warps")
+        elif scope.mapping is Mapping.WARP and machine.warp_size % scope.extent:
+            yield Problem(
+                f"{describe_scope(scope)} does not divide the warps of {machine.name}, which have "
+                f"{machine.warp_size} threads"
+            )
+    for leaf in program.nest.leaves:
+        threads = prod(s.extent for s in leaf.chain if s.mapping in (Mapping.BLOCK, Mapping.WARP))
+        if launch_of(leaf) is not None and threads > machine.block_threads > 0:
+            yield Problem(f"blocks would have {threads} threads; {machine.name} allows {machine.block_threads}")
+    yield from _memory_limits(program)
+
+
+def _memory_limits(program: Program) -> Iterator[Problem]:
+    machine, nest = program.machine, program.nest
+    limits = {
+        Memory.SHARED: machine.shared_bytes,
+        Memory.REGISTER: machine.register_bytes,
+        Memory.STACK: machine.stack_bytes,
+    }
+    used: dict[tuple[Scope, Memory], int] = {}
+    for buffer in program.live_ranges:
+        launch = next((s for leaf, _ in accesses_of(nest, buffer) if (s := launch_of(leaf)) is not None), None)
+        if buffer.memory in limits and launch is not None:
+            size = physical_bytes(nest, buffer) if _is_shared(buffer) else thread_bytes(nest, buffer)
+            used[launch, buffer.memory] = used.get((launch, buffer.memory), 0) + size
+    for (_, memory), size in used.items():
+        if size > limits[memory]:
+            yield Problem(f"{memory.value} buffers would take {size} bytes; {machine.name} allows {limits[memory]}")

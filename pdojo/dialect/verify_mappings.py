@@ -1,0 +1,85 @@
+"""Where scopes of each mapping may stand in the tree, whatever the machine (docs/mappings.md says why)."""
+
+from __future__ import annotations
+
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.nest import Scope
+
+GPU_MAPPINGS = frozenset((Mapping.GRID, Mapping.BLOCK, Mapping.WARP))
+"""Mappings of graphics processors."""
+
+_BETWEEN = (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.BLOCK)
+"""What may stand between a grid and the threads of its blocks."""
+
+
+def describe_scope(scope: Scope) -> str:
+    """`scope {1} of extent 512:v` for messages."""
+    suffix = "" if scope.mapping is Mapping.SEQUENTIAL else f":{scope.mapping.value}"
+    return f"scope {{{scope.depth}}} of extent {scope.extent}{suffix}"
+
+
+def misplaced_mapping(scope: Scope) -> str | None:
+    """Why the scope may not have its mapping where it stands; None if it may."""
+    match scope.mapping:
+        case Mapping.VECTOR:
+            if len(scope.children) != 1 or isinstance(scope.children[0], Scope):
+                return f"vector {describe_scope(scope)} must wrap exactly one op"
+            return None
+        case Mapping.PARALLEL:
+            outer = _around(scope, (Mapping.SEQUENTIAL,))
+            return outer and f"parallel {describe_scope(scope)} cannot be inside {outer}"
+        case Mapping.GRID:
+            return _misplaced_grid(scope)
+        case Mapping.BLOCK | Mapping.WARP:
+            return _misplaced_threads(scope)
+        case Mapping.STREAM:
+            outer = _around(scope, (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.PARALLEL))
+            return outer and f"streaming {describe_scope(scope)} cannot be inside {outer}"
+        case Mapping.FREP:
+            return _misplaced_hardware_loop(scope)
+        case _:
+            return None
+
+
+def _around(scope: Scope, allowed: tuple[Mapping, ...]) -> str | None:
+    """The nearest scope around with another mapping than those allowed, described."""
+    return next((describe_scope(s) for s in reversed(scope.chain[:-1]) if s.mapping not in allowed), None)
+
+
+def _misplaced_grid(scope: Scope) -> str | None:
+    """A launch is a perfect nest of grid scopes, started by sequential code."""
+    outer = _around(scope, (Mapping.SEQUENTIAL, Mapping.GRID))
+    if outer is not None:
+        return f"grid {describe_scope(scope)} cannot be inside {outer}"
+    if not any(s.mapping is Mapping.GRID for s in scope.chain[:-1]):
+        return None
+    parent = scope.parent
+    assert parent is not None
+    if parent.mapping is not Mapping.GRID or len(parent.children) != 1:
+        return f"grid {describe_scope(scope)} inside a grid must be the only child of a grid scope"
+    return None
+
+
+def _misplaced_threads(scope: Scope) -> str | None:
+    """Threads of a block are inside a grid; a warp is the innermost of them."""
+    kind = "block" if scope.mapping is Mapping.BLOCK else "warp"
+    chain = scope.chain[:-1]
+    grid = max((s.depth for s in chain if s.mapping is Mapping.GRID), default=None)
+    if grid is None:
+        return f"{kind} {describe_scope(scope)} must be inside a grid scope (:g)"
+    for outer in reversed(chain[grid + 1 :]):
+        if outer.mapping not in _BETWEEN:
+            return f"{kind} {describe_scope(scope)} cannot be inside {describe_scope(outer)}"
+    return None
+
+
+def _misplaced_hardware_loop(scope: Scope) -> str | None:
+    """A hardware loop repeats straight-line code."""
+    outer = _around(scope, (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.PARALLEL, Mapping.STREAM))
+    if outer is not None:
+        return f"hardware loop {describe_scope(scope)} cannot be inside {outer}"
+    for leaf in scope.leaves:
+        for inner in leaf.chain[scope.depth + 1 :]:
+            if inner.mapping not in (Mapping.UNROLL, Mapping.VECTOR):
+                return f"hardware loop {describe_scope(scope)} cannot have {describe_scope(inner)} inside; unroll it"
+    return None

@@ -1,0 +1,108 @@
+"""Mappings of a graphics processor: grids of blocks, threads of a block, warps (docs/mappings.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from pdojo.dialect.analysis.collision import BEFORE
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping, Numerics
+from pdojo.dialect.nest import Scope
+from pdojo.transforms.base import Reason
+from pdojo.transforms.mapping.scope import MapScope
+from pdojo.transforms.ordering import reassociates, same_iteration
+
+
+@dataclass(frozen=True)
+class MapThreads(MapScope):
+    """Base of the mappings of threads: their iterations may run in any order and interleaving."""
+
+    example_machine: ClassVar = "toy-gpu"
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Sequential scopes, on machines with blocks of threads."""
+        if program.machine.block_threads:
+            yield from super().candidates(program)
+
+    @property
+    def introduces_rules(self) -> bool:
+        """Who sees which memory, how many threads there are."""
+        return True
+
+    def check_mapping(self, program: Program, site: Scope) -> Reason | None:
+        """A machine with threads in blocks, and no race."""
+        if not program.machine.block_threads:
+            return Reason(f"{program.machine.name} has no blocks of threads")
+        relation = (*same_iteration(site), BEFORE)
+        touches = program.touches_if({site: self.mapping})
+        racing = not self.mapping.declares_tree
+        race = program.conflict(site.leaves, site.leaves, relation, racing=racing, touches=touches)
+        if race is None:
+            return None
+        summed = race.first_writes and race.second_writes and race.first.accumulate is not None
+        hint = "; split_reduction gives each iteration a partial result" if racing and summed else ""
+        return Reason(f"different iterations race on '{race.first_access.array.name}'{hint}", str(race))
+
+
+@dataclass(frozen=True)
+class MapGrid(MapThreads):
+    """Give the iterations of a scope to the blocks of a grid.
+
+    `map_grid@y:0`:
+
+    N y[{0}] = x[{0}]  -->  N:g y[{0}] = x[{0}]
+
+    Each outermost grid scope, with the grid scopes that are its only children, is one launch. Legal iff no two
+    different iterations conflict, accumulations included: not exists i != j: body(i) conflicts with body(j). Around it
+    are sequential scopes and grids only. Buffers reused in a dimension that the scope indexes get a copy per block.
+    """
+
+    name: ClassVar[str] = "map_grid"
+    mapping: ClassVar = Mapping.GRID
+
+
+@dataclass(frozen=True)
+class MapTree(MapThreads):
+    """Base of the mappings under which accumulations into one cell are a reduction tree."""
+
+    def numerics(self, program: Program, site: Scope) -> Numerics:
+        """Threads that accumulate into one cell are combined by a tree, in another order."""
+        return reassociates(program.reorders(site.leaves, site.leaves, (*same_iteration(site), BEFORE)))
+
+
+@dataclass(frozen=True)
+class MapBlock(MapTree):
+    """Give the iterations of a scope to the threads of a block.
+
+    `map_block@y:1`:
+
+    N:g 4 y[{0},{1}] = x[{0},{1}]  -->  N:g 4:b y[{0},{1}] = x[{0},{1}]
+
+    Legal iff no two different iterations conflict, accumulations into one cell excepted: those are a reduction tree,
+    and nothing else may access the cell inside. Inside a grid, with as many threads as the machine allows; registers
+    and stack belong to one thread, and see only what it writes or what all threads write.
+    """
+
+    name: ClassVar[str] = "map_block"
+    mapping: ClassVar = Mapping.BLOCK
+
+
+@dataclass(frozen=True)
+class MapWarp(MapTree):
+    """Give the iterations of a scope to the threads of a warp, which exchange registers.
+
+    `map_warp@m#1:1`:
+
+    N:g                             N:g
+    | m[{0}] = 0                    | m[{0}] = 0
+    | 4 m[{0}] max= x[{0},{1}] -->  | 4:w m[{0}] max= x[{0},{1}]
+
+    Legal as for `map_block`. The extent divides the warps of the machine, and no threads are inside. After a reduction
+    tree every thread of the warp has the result.
+    """
+
+    name: ClassVar[str] = "map_warp"
+    mapping: ClassVar = Mapping.WARP

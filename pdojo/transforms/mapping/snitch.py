@@ -1,0 +1,84 @@
+"""Mappings of a Snitch core: streams of memory (SSR) and hardware loops (FREP) (docs/mappings.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.nest import Scope
+from pdojo.transforms.base import Reason
+from pdojo.transforms.mapping.scope import MapScope
+
+
+@dataclass(frozen=True)
+class Stream(MapScope):
+    """Stream the memory that a scope accesses through registers.
+
+    `stream@y:0`:
+
+    N y[{0}] = x[{0}]  -->  N:s y[{0}] = x[{0}]
+
+    Reads run ahead, as early as the entry of the scope, writes arrive late, at the latest at its end. Legal iff inside
+    it nothing is read after it was written, not exists w < r: write(w) conflicts with read(r), and no two statements
+    write one cell. Every access to the heap is a stream of its own: as many as the machine has, linear in at most as
+    many scopes as an address generator counts, in words of 8 bytes, without guards.
+    """
+
+    name: ClassVar[str] = "stream"
+    mapping: ClassVar = Mapping.STREAM
+    example_machine: ClassVar = "toy-snitch"
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Sequential scopes, on machines with streams."""
+        if program.machine.stream_registers:
+            yield from super().candidates(program)
+
+    @property
+    def introduces_rules(self) -> bool:
+        """What is inside a region."""
+        return True
+
+    def check_mapping(self, program: Program, site: Scope) -> Reason | None:
+        """The machine has streams; the rest is asked of the program after the move."""
+        if not program.machine.stream_registers:
+            return Reason(f"{program.machine.name} has no stream registers")
+        return None
+
+
+@dataclass(frozen=True)
+class Frep(MapScope):
+    """Repeat the instructions of a scope by a hardware loop.
+
+    `frep@y:1`:
+
+    1:s 8 y[{1}] = x[{1}]  -->  1:s 8:f y[{1}] = x[{1}]
+
+    Always keeps the meaning. Inside are statements that are one floating-point instruction each, unrolled scopes, no
+    guards; operands are streams of a scope around it, constants, or registers that constants index. The loop has as
+    many instructions and iterations as the machine's loop counter allows.
+    """
+
+    name: ClassVar[str] = "frep"
+    mapping: ClassVar = Mapping.FREP
+    example_machine: ClassVar = "toy-snitch"
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Sequential scopes, on machines with hardware loops."""
+        if program.machine.frep_instructions:
+            yield from super().candidates(program)
+
+    @property
+    def introduces_rules(self) -> bool:
+        """What is inside a hardware loop."""
+        return True
+
+    def check_mapping(self, program: Program, site: Scope) -> Reason | None:
+        """The machine has hardware loops; the rest is asked of the program after the move."""
+        if not program.machine.frep_instructions:
+            return Reason(f"{program.machine.name} has no hardware loops")
+        return None

@@ -1,0 +1,75 @@
+"""Taking a mapping back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping, MappingAttr, Memory
+from pdojo.dialect.nest import Scope
+from pdojo.dialect.storage import physical_index
+from pdojo.dialect.verify import describe_scope
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.mapping.scope import storage_reason
+from pdojo.transforms.move import Move
+
+
+@dataclass(frozen=True)
+class Unmap(Transformation[Scope]):
+    """Make a mapped scope sequential again.
+
+    `unmap@y:0`:
+
+    16:v y[{0}] = x[{0}]  -->  16 y[{0}] = x[{0}]
+
+    Legal iff buffers whose reused dimensions the scope indexes keep their values in one slot instead of one per
+    iteration, and nothing in registers is indexed by the scope.
+    """
+
+    name: ClassVar[str] = "unmap"
+    site: ClassVar = Scope
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Mapped scopes."""
+        for scope in program.nest.scopes:
+            if scope.mapping is not Mapping.SEQUENTIAL:
+                yield scope, cls()
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """Registers need constant indices; private cells are merged."""
+        if site.mapping is Mapping.SEQUENTIAL:
+            return Reason(f"{describe_scope(site)} is not mapped")
+        if site.mapping is Mapping.GRID and any(leaf.asynchronous for leaf in site.leaves):
+            return Reason("copies inside run on their own, which only blocks of a grid have; sync_copy first")
+        for leaf in site.leaves:
+            for access in leaf.accesses:
+                in_register = site.mapping is Mapping.UNROLL and access.array.buffer.memory is Memory.REGISTER
+                if in_register and any(e.uses(site.depth) for e in physical_index(access, leaf.chain)):
+                    return Reason(f"'{access.array.name}' is in registers, which only constants index")
+        return storage_reason(program, site, Mapping.SEQUENTIAL)
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """Set the attribute."""
+        site.op.properties["mapping"] = MappingAttr(Mapping.SEQUENTIAL)
+        rewriter.notify_op_modified(site.op)
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Map it as it was."""
+        return Move(_MAPPERS[site.mapping], f"%{site.id}")
+
+
+_MAPPERS = {
+    Mapping.UNROLL: "unroll",
+    Mapping.PARALLEL: "parallelize",
+    Mapping.VECTOR: "vectorize",
+    Mapping.GRID: "map_grid",
+    Mapping.BLOCK: "map_block",
+    Mapping.WARP: "map_warp",
+    Mapping.STREAM: "stream",
+    Mapping.FREP: "frep",
+}
