@@ -198,8 +198,9 @@ for f32 [4] heap
 
 @pytest.mark.parametrize("mapping", [m for m in Mapping if m not in (Mapping.SEQUENTIAL, Mapping.TENSOR)])
 def test_mappings(mapping: Mapping) -> None:
-    text = f"4:{mapping.value} z[{{0}}] = x[{{0}},0]"
-    assert nest_of(kernel(text)).scopes[0].mapping is mapping
+    inside_grid = mapping in (Mapping.BLOCK, Mapping.WARP)
+    text = f"{'2:g ' * inside_grid}4:{mapping.value} z[{{{int(inside_grid)}}}] = x[{{{int(inside_grid)}}},0]"
+    assert nest_of(kernel(text)).scopes[-1].mapping is mapping
     assert tree_of(text) == text
 
 
