@@ -16,6 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import TypeAlias
 
+from pdojo_tools.random_kernels import random_kernels
 from pdojo_tools.shrink import lit_test, shrunk
 from pdojo_tools.sizes import with_random_sizes
 from pdojo_tools.walks import Check, Counts, FailedWalk, Failure, walk
@@ -60,17 +61,6 @@ def from_files(paths: Sequence[str]) -> Kernels:
         return (kernels[(seed + number) % len(kernels)] for number in count())
 
     return drawn
-
-
-def random_kernels() -> Kernels:
-    """Random kernels from the generator of the property tests. Raises UsageError outside of a checkout."""
-    folder = Path(__file__).resolve().parent.parent / "test"
-    if not (folder / "property" / "walks.py").is_file():
-        raise UsageError("random kernels come from the property tests: run this in a checkout, with the extra 'dev'")
-    sys.path.append(str(folder))
-    from property.walks import random_kernels as generated
-
-    return generated
 
 
 def compiled_against_interpreter(every: int, counts: Counts) -> Check:
@@ -184,7 +174,7 @@ def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
         raise UsageError("give kernels or --random, not both")
     named = [name for name in options.kernels if name in kernel_names()]
     if options.random:
-        kernels = random_kernels()
+        kernels = random_kernels
     elif len(named) == len(options.kernels):
         kernels = library(named or kernel_names())
     elif named:

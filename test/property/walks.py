@@ -1,45 +1,17 @@
-"""Random kernels for random walks, and kernels that walks once failed on."""
+"""Random kernels for random walks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import count
+from random import Random
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from pdojo_tools.random_kernels import CPU, Features, random_text
 
-from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.ops import KernelOp
-from property.kernels import Features, kernel_texts
-
-CPU = replace(Features(), mappings=("u", "p", "v"), facts=False)
-"""What the moves of a CPU may meet. Without facts: a kernel that forbids a numerics class has fewer moves."""
+__all__ = ["CPU", "random_texts"]
 
 _BATCH = 50
 
 
-def random_texts(number: int) -> list[str]:
+def random_texts(number: int, features: Features = CPU) -> list[str]:
     """The texts of `_BATCH` random kernels, the same for the same number."""
-    texts: list[str] = []
-
-    @seed(number)
-    @settings(
-        max_examples=_BATCH,
-        database=None,
-        deadline=None,
-        phases=(Phase.generate,),
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-    )
-    @given(kernel_texts(CPU))
-    def collect(text: str) -> None:
-        texts.append(text)
-
-    collect()
-    return texts
-
-
-def random_kernels(number: int) -> Iterator[KernelOp]:
-    """Random kernels without end, the same for the same number."""
-    for batch in count():
-        for text in random_texts(number * 1_000_003 + batch):
-            yield parse_notation(text)[0]
+    random = Random(number)
+    return [random_text(random.getrandbits(62), features) for _ in range(_BATCH)]
