@@ -141,10 +141,27 @@ x f32 [8] heap
 y f32 [] heap
 
 y[] = 0
-8:b y[] += x[{0}]
+1:g 8:b y[] += x[{1}]
 """
     assert valid_by_sets(Program(parse_notation(text)[0], machine("toy-gpu")).nest).fault is None
-    assert "race" in str(valid_by_sets(nest_of(parse_notation(text.replace(":b", ":g"))[0])).fault)
+    assert "race" in str(valid_by_sets(nest_of(parse_notation(text.replace("1:g 8:b", "1:g 8:g"))[0])).fault)
+
+
+def test_streams_run_ahead_and_late() -> None:
+    text = """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+t f32 [8] heap
+
+8:s
+| t[{0}] = x[{0}]
+| y[{0}] = t[{0}]
+"""
+    assert "race: in a stream, read of t[{0}]" in str(valid_by_sets(nest_of(parse_notation(text)[0])).fault)
+    (kept,) = parse_notation(text.replace("t f32 [8] heap", "t f32 [8:N] register"))
+    assert valid_by_sets(nest_of(kept)).fault is None
+    twice = text.replace("y[{0}] = t[{0}]", "t[{0}] = x[{0}] + x[{0}]")
+    assert "race: in a stream, write of t" in str(valid_by_sets(nest_of(parse_notation(twice)[0])).fault)
 
 
 def test_work_is_limited_and_what_is_left_open_is_said() -> None:

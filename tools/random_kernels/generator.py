@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import prod
 
@@ -33,6 +34,9 @@ class Generator(Nests):
     def _elementwise(self, role: str | None = None) -> None:
         result = self._result(role)
         loops = self._loops(result.shape, vector=self.choose.chance(3))
+        hardware = [m for m in "fs" if m in self.features.mappings]
+        if hardware and loops.scopes and loops.scopes[-1].isdigit() and self.choose.chance():
+            self._map(loops, len(loops.scopes) - 1, self.choose.one(hardware))
         value = self._value(result.dtype, list(loops.axes.values()))
         self._emit(loops.scopes, [f"{self._access(result, loops.index())} = {value}"])
         self._end_nest(result)
@@ -173,7 +177,7 @@ class Generator(Nests):
 
     def _unmapped(self, loops: Loops) -> list[str]:
         """The scopes without threads: what they write is used by others."""
-        return [s.replace(":p", "").replace(":g", "").replace(":b", "").replace(":w", "") for s in loops.scopes]
+        return [re.sub(":[pgbw]", "", scope) for scope in loops.scopes]
 
     def _spelled_sum(self, dtype: str, one: str, other: str) -> str:
         if dtype == "i1":

@@ -24,11 +24,16 @@ class Nests(Values):
         array = Array(f"{prefix}{len(self.arrays)}", dtype, shape, role, reuse or (0,) * len(shape))
         array.first_nest = array.last_nest = self.nest
         if role == "temp":
-            single = shape and all(slots == 1 for slots in array.reuse)
-            places = ["heap", "stack", "register"] if single else ["heap", "stack"]
-            array.memory = self.choose.one(places)
+            array.memory = self.choose.one(self._places(array))
         self.arrays.append(array)
         return array
+
+    def _places(self, array: Array) -> Sequence[str]:
+        """Registers need constant indices; the stack of a thread on a GPU cannot be indexed by threads."""
+        single = bool(array.shape) and all(slots == 1 for slots in array.reuse)
+        if "g" in self.features.mappings:
+            return ("heap", "stack") if single else ("heap",)
+        return ("heap", "stack", "register") if single else ("heap", "stack")
 
     def _result(self, role: str | None = None) -> Array:
         role = role or self.choose.one(("temp", "out"))

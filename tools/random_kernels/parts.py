@@ -77,11 +77,14 @@ class Features:
 CPU = replace(Features(), facts=False)
 """What the moves of a CPU may meet. Without facts: a kernel that forbids a numerics class has fewer moves."""
 
-GPU = replace(CPU, mappings=("u", "v", "g", "b", "w"))
+GPU = replace(CPU, mappings=("u", "v", "g", "b", "w"), trees=True)
 """What the moves of a GPU may meet."""
 
-PLAIN = replace(CPU, mappings=("u",))
-"""No mapping that needs hardware: for machines without vectors and threads."""
+SNITCH = replace(CPU, mappings=("u", "s", "f"))
+"""What the moves of a Snitch core may meet: streams and hardware loops."""
+
+FOR_MACHINES = {"toy": CPU, "toy-gpu": GPU, "toy-snitch": SNITCH}
+"""What kernels for the toy machines may contain."""
 
 
 @dataclass(eq=False)

@@ -27,7 +27,8 @@ _THE_END = 1 << 30
 class Flow:
     """The flow of values through one memory, where events happen at `timing` and touch `place`.
 
-    By the algebra of relations. The dataflow analysis of isl is not used: it loses flows from domains with divisions.
+    By the algebra of relations: neither isl's dataflow analysis nor its lexicographic maximum is used, as the one loses
+    flows from domains with divisions and the other fails for some of them.
     """
 
     def __init__(self, memory: MemoryEvents, place: Callable[[Event], Place], timing: Timing, *, cells: bool) -> None:
@@ -86,12 +87,12 @@ class Flow:
         earlier = self._earlier(reads, self.writes)
         if self._written_once:
             return earlier
-        writing = self._when(self.writes)
-        return earlier.apply_range(writing).lexmax().apply_range(writing.reverse())
+        followed = earlier.apply_range(self._earlier(self.writes, self.writes))
+        return earlier.subtract(followed)
 
     @cached_property
     def _written_once(self) -> bool:
-        """Whether no two plain writes meet, so that none of them is the last; maxima of tiled domains are costly."""
+        """Whether no two plain writes meet, so that each that comes before a read is the last."""
         return self.writes.is_injective()
 
     def _folds_since(self, reads: isl.UnionMap, last: isl.UnionMap) -> isl.UnionMap:

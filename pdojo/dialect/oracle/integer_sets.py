@@ -10,28 +10,23 @@ must get its value from the same writes, run in order over elements. Accumulatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pdojo.dialect.affine import const
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Nest, Scope
+from pdojo.dialect.nest import Nest
 from pdojo.dialect.oracle.compare import Program, as_nest
 from pdojo.dialect.oracle.flow_relations import Flow, describe_pair
 from pdojo.dialect.oracle.instance_keys import Keys, Match, keys_of
+from pdojo.dialect.oracle.race_relations import race
 from pdojo.dialect.oracle.relations import (
-    Event,
-    Kind,
     MemoryEvents,
-    conjunction,
     context,
-    domain,
     lockstep_time,
     memories,
     sequential_time,
-    spell,
-    union_map,
 )
 
 if TYPE_CHECKING:
@@ -120,7 +115,7 @@ def _validity(nest: Nest, checked: list[str]) -> str | None:
     parts = [memory for memory in memories(nest) if memory.is_written]
     checked.append("races")
     for memory in parts:
-        fault = _race(memory)
+        fault = race(memory)
         if fault is not None:
             return fault
     checked.append("storage")
@@ -129,57 +124,6 @@ def _validity(nest: Nest, checked: list[str]) -> str | None:
         if fault is not None:
             return fault
     return None
-
-
-def _race(memory: MemoryEvents) -> str | None:
-    """Two events in either order on one cell: not exists x, y unordered: cell(x) = cell(y), one of them writing."""
-    pieces: list[str] = []
-    for scope in memory.nest.scopes:
-        inside = [e for e in memory.events if scope in e.leaf.chain]
-        if scope.mapping.is_threaded:
-            pieces += [p for x in inside for y in inside if (p := _threads_meet(scope, x, y)) is not None]
-    for event in memory.of(Kind.WRITE, Kind.FOLD):
-        pieces += _lanes_meet(event)
-    meeting = union_map(pieces)
-    return None if meeting.is_empty() else f"race: {describe_pair(meeting, memory)}"
-
-
-def _threads_meet(scope: Scope, x: Event, y: Event) -> str | None:
-    """Pairs of instances in different iterations of a threaded scope, in one of those around it, on one cell."""
-    if Kind.READ is x.kind is y.kind:
-        return None
-    left, right = _names("a", x), _names("b", y)
-    same = [f"a{s.depth} = b{s.depth}" for s in scope.chain[:-1] if s.mapping is not Mapping.VECTOR]
-    related = [*same, f"a{scope.depth} != b{scope.depth}"]
-    combined = x.kind is y.kind is Kind.FOLD and x.fold == y.fold and scope.mapping in (Mapping.BLOCK, Mapping.WARP)
-    return _meet(x, left, y, right, related, elements_differ=combined)
-
-
-def _lanes_meet(event: Event) -> list[str]:
-    """Pairs of lanes of one vector that write one cell; accumulations of lanes into one element are a reduction."""
-    lanes = [s.depth for s in event.leaf.chain if s.mapping is Mapping.VECTOR]
-    if not lanes:
-        return []
-    left, right = _names("a", event), _names("b", event)
-    same = [f"a{d} = b{d}" for d in range(event.leaf.depth) if d not in lanes]
-    differ = " or ".join(f"a{d} != b{d}" for d in lanes)
-    combined = event.kind is Kind.FOLD
-    return [_meet(event, left, event, right, [*same, f"({differ})"], elements_differ=combined)]
-
-
-def _meet(
-    x: Event, left: Sequence[str], y: Event, right: Sequence[str], related: Sequence[str], *, elements_differ: bool
-) -> str:
-    constraints = [*domain(x.leaf, left), *domain(y.leaf, right), *related]
-    constraints += [f"{spell(a, left)} = {spell(b, right)}" for a, b in zip(x.cell, y.cell, strict=True)]
-    if elements_differ:
-        pairs = zip(x.element, y.element, strict=True)
-        constraints.append(f"({' or '.join(f'{spell(a, left)} != {spell(b, right)}' for a, b in pairs)})")
-    return f"{x.instance(left)} -> {y.instance(right)} : {conjunction(constraints)}"
-
-
-def _names(prefix: str, event: Event) -> list[str]:
-    return [f"{prefix}{d}" for d in range(event.leaf.depth)]
 
 
 def _storage(memory: MemoryEvents) -> str | None:
