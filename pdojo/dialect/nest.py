@@ -25,7 +25,10 @@ from pdojo.dialect.syntax import names_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffer:
-    """A memory buffer, or the caller's memory behind an interface array (`op` is None, `intent` is set)."""
+    """A memory buffer, or the caller's memory behind an interface array (`op` is None, `intent` is set).
+
+    The first of the names of a caller's memory is that of the interface array, the others are temporaries in it.
+    """
 
     names: tuple[str, ...]
     dtype: str
@@ -37,6 +40,8 @@ class Buffer:
     op: BufferOp | None
     alignment: int
     """Bytes; a fact for interface arrays, what the element type needs otherwise."""
+    guests: BufferOp | None = None
+    """The declaration of the temporaries that live in an interface array."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,8 +64,8 @@ class Array:
 
     @property
     def intent(self) -> Intent | None:
-        """The intent of an interface array; None for a temporary."""
-        return self.buffer.intent
+        """The intent of an interface array; None for a temporary, wherever it lives."""
+        return self.buffer.intent if self.name == self.buffer.names[0] else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -278,18 +283,25 @@ class _Builder:
     def _interface(self) -> None:
         kernel = self.kernel
         aligned = kernel.arg_alignments
+        guests = {op.host: op for op in kernel.guests()}
         rows = zip(kernel.body.block.args, names_of(kernel.arg_names), kernel.arg_intents.data, strict=True)
         for position, (argument, name, intent) in enumerate(rows):
             dtype, shape = element_and_shape(argument)
             alignment = byte_width(dtype) if aligned is None else aligned.data[position].value.data
             flags = (0,) * len(shape)
-            buffer = Buffer((name,), dtype, shape, flags, Memory.HEAP, intent.data, None, alignment)
+            hosted = guests.get(argument)
+            names = (name, *(names_of(hosted.array_names) if hosted is not None else ()))
+            buffer = Buffer(names, dtype, shape, flags, Memory.HEAP, intent.data, None, alignment, hosted)
             self.buffers.append(buffer)
             self.arrays[argument] = Array(name, buffer, argument)
 
     def _declare(self, op: BufferOp) -> None:
-        dtype, shape = element_and_shape(op.arrays[0])
         names = names_of(op.array_names)
+        if op.host is not None:
+            for name, value in zip(names, op.arrays, strict=True):
+                self.arrays[value] = Array(name, self.arrays[op.host].buffer, value)
+            return
+        dtype, shape = element_and_shape(op.arrays[0])
         buffer = Buffer(names, dtype, shape, op.slots, op.memory.data, None, op, byte_width(dtype))
         self.buffers.append(buffer)
         for name, value in zip(names, op.arrays, strict=True):
@@ -381,13 +393,16 @@ class _Copier:
         self.scopes: list[Scope] = []
 
     def copy(self) -> Nest:
-        declared = {names_of(op.array_names): op for op in self.kernel.buffers()}
+        declared = {names_of(op.array_names): op for op in (*self.kernel.guests(), *self.kernel.buffers())}
         values: dict[str, SSAValue] = dict(
             zip(names_of(self.kernel.arg_names), self.kernel.body.block.args, strict=True)
         )
         for names, op in declared.items():
             values.update(zip(names, op.arrays, strict=True))
-        copies = {b: b if b.op is None else replace(b, op=declared[b.names]) for b in self.nest.buffers}
+        copies = {
+            b: replace(b, guests=declared.get(b.names[1:])) if b.op is None else replace(b, op=declared[b.names])
+            for b in self.nest.buffers
+        }
         self.buffers = list(copies.values())
         self.arrays = {n: Array(n, copies[a.buffer], values[n]) for n, a in self.nest.arrays.items()}
         ops = (op for op in self.kernel.body.block.ops if not isinstance(op, BufferOp))

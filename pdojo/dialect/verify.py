@@ -71,7 +71,7 @@ def _verify_interface(kernel: KernelOp) -> None:
 
 def _verify_unique(kernel: KernelOp, interface: Iterable[str]) -> None:
     seen: set[str] = set()
-    operations: list[Operation] = [kernel, *kernel.buffers()]
+    operations: list[Operation] = [kernel, *kernel.guests(), *kernel.buffers()]
     for operation in operations:
         for name in names_of(operation.array_names) if isinstance(operation, BufferOp) else interface:
             if name in seen:
@@ -95,11 +95,16 @@ def _verify_array_type(operation: Operation, name: str, array: SSAValue) -> None
 
 def _verify_body(kernel: KernelOp) -> None:
     declared = True
+    position = -1
     for operation in kernel.body.block.ops:
         if isinstance(operation, BufferOp):
             if not declared:
                 _fail(operation, "buffers are declared before the first scope or op")
             _verify_buffer(operation)
+            if operation.host is not None:
+                position = _verify_guests(kernel, operation, position)
+            else:
+                position = len(kernel.arg_intents.data)
         else:
             declared = False
             _verify_structure(operation)
@@ -121,6 +126,22 @@ def _verify_buffer(buffer: BufferOp) -> None:
         if slots < 0 or (slots > 1 and slots >= extent):
             known = "a circular buffer has at least 2, and fewer than there are indices"
             _fail(buffer, f"buffer '{names[0]}' has {slots} slots for {extent} indices; {known}")
+
+
+def _verify_guests(kernel: KernelOp, guests: BufferOp, behind: int) -> int:
+    """Temporaries in an interface array: one declaration per array, in order, before all other buffers."""
+    name = names_of(guests.array_names)[0]
+    arguments = list(kernel.body.block.args)
+    position = next((k for k, argument in enumerate(arguments) if argument is guests.host), None)
+    if position is None or arguments[position].type != guests.array_type:
+        _fail(guests, f"array '{name}' can live in an interface array of its type only, not in another value")
+    if kernel.arg_intents.data[position].data is Intent.IN:
+        _fail(guests, f"array '{name}' cannot live in '{names_of(kernel.arg_names)[position]}', an input of the kernel")
+    if guests.memory.data is not Memory.HEAP or guests.reuse is not None:
+        _fail(guests, f"array '{name}' lives in the caller's memory, which is on the heap and not reused")
+    if position <= behind:
+        _fail(guests, "arrays in interface arrays are declared first, in the order of these, one buffer for each")
+    return position
 
 
 def _verify_structure(operation: Operation) -> None:

@@ -144,13 +144,13 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def as_move(self, at: str) -> Move:
         """This transformation at a location, as a move; parameters with their default value are left out."""
-        values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
+        values = ((spelled(f.name), getattr(self, f.name), f.default) for f in fields(self))
         return Move(self.name, at, tuple((name, value) for name, value, default in values if value != default))
 
     @classmethod
     def from_move(cls, move: Move) -> Self:
         """The transformation with the move's parameters. Raises IllegalMove for unknown or missing ones."""
-        known = {f.name: f for f in fields(cls)}
+        known = {spelled(f.name): f for f in fields(cls)}
         for key, value in move.params:
             if key not in known:
                 close = get_close_matches(key, known, 1)
@@ -166,7 +166,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         for key, declared in known.items():
             if declared.default is MISSING and key not in given:
                 raise IllegalMove(f"'{move}': parameter '{key}' is missing; write {cls.name}@{move.at}{{{key}=...}}")
-        return cls(**given)
+        return cls(**{known[key].name: value for key, value in given.items()})
 
     @classmethod
     def resolve(cls, program: Program, at: str) -> SiteT:
@@ -187,6 +187,11 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
 
 _EFFECT = {Numerics.REASSOCIATES: "reassociate a floating-point reduction", Numerics.CONTRACTS: "round once, not twice"}
+
+
+def spelled(name: str) -> str:
+    """How moves write a parameter: `with` for the field `with_`, as Python has the word for itself."""
+    return name.removesuffix("_")
 
 
 def machine_of(kernel: KernelOp) -> Machine:
@@ -242,11 +247,12 @@ def _sites_at(program: Program, wanted: SiteKind | tuple[SiteKind, ...], op: Ope
     kinds = wanted if isinstance(wanted, tuple) else (wanted,)
     nest = program.nest
     if isinstance(op, BufferOp):
-        array = next(a for a in nest.arrays.values() if a.buffer.op is op)
-        if Array in kinds:
-            yield array
-        if Dimension in kinds:
-            yield from (Dimension(array, d) for d in range(len(array.shape)))
+        for array in nest.arrays.values():
+            if array.value in op.arrays:
+                if Array in kinds:
+                    yield array
+                if Dimension in kinds:
+                    yield from (Dimension(array, d) for d in range(len(array.shape)))
         return
     for node in (*nest.scopes, *nest.leaves):
         if node.op is op and isinstance(node, kinds):

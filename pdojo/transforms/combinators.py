@@ -111,4 +111,3 @@ def _return_to(game: Game, moves: int) -> None:
     """Take back all moves but the first so many."""
     while len(game.trace.steps) > moves:
         game.undo()
-

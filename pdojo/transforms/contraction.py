@@ -149,7 +149,7 @@ class Expand(Transformation[Leaf]):
         if not self.into:
             return Reason("'index' and 'id' belong to 'into'") if self.index or self.id else None
         array = program.nest.arrays.get(self.into)
-        if array is None or array.intent is not None or array.dtype != site.output.array.dtype:
+        if array is None or array.buffer.op is None or array.dtype != site.output.array.dtype:
             return Reason(f"'{self.into}' is no temporary of type {site.output.array.dtype}")
         if accesses_of(program.nest, array.buffer):
             return Reason(f"'{self.into}' is used elsewhere")

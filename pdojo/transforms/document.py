@@ -21,7 +21,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.notation.index import parse_index
 from pdojo.dialect.ops import KernelOp
 from pdojo.transforms.apply import Applied, apply
-from pdojo.transforms.base import Transformation
+from pdojo.transforms.base import Transformation, spelled
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 
@@ -174,7 +174,7 @@ def _parameters(cls: type[Transformation[Any]]) -> Iterator[str]:
         kind = "an integer" if parameter.type == "int" else "a word"
         need = "" if parameter.default is not MISSING else ", needed"
         use = ", restores" if parameter.name in cls.restoring else ""
-        yield f"- `{parameter.name}`: {kind}{need}{use}"
+        yield f"- `{spelled(parameter.name)}`: {kind}{need}{use}"
 
 
 if __name__ == "__main__":

@@ -27,13 +27,16 @@ def temporaries(program: Program) -> Iterator[Array]:
 
 
 def callers_memory(array: Array) -> Reason | None:
-    """The refusal for interface arrays, whose layout belongs to the caller."""
-    if array.intent is None:
+    """The refusal for arrays in the caller's memory, whose layout belongs to the caller."""
+    if array.buffer.op is not None:
         return None
-    return Reason(
-        f"'{array.name}' is an interface array, its memory is the caller's; "
-        "stage_in and stage_out make a copy to work on"
-    )
+    kind, remedy = "is an interface array", "stage_in and stage_out make a copy to work on"
+    if array.intent is None:
+        kind, remedy = (
+            f"lives in interface array '{array.buffer.names[0]}'",
+            "unshare_buffer gives it memory of its own",
+        )
+    return Reason(f"'{array.name}' {kind}, its memory is the caller's; {remedy}")
 
 
 @dataclass(frozen=True)

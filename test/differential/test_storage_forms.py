@@ -17,6 +17,7 @@ from pdojo.dialect.machine import machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.oracle import check_valid
+from pdojo.dialect.oracle.integer_sets import valid_by_sets
 
 FOLDED = {
     "stencil of rows": """
@@ -97,8 +98,69 @@ t i32 [20:N3] stack
 """,
 }
 
-FORMS = FOLDED
+SHARED = {
+    "softmax's exponentials in the output": """
+kernel k(x) -> (y)
+x i32 [5, 13] heap
+y i32 [5, 13] heap -> y, e
+s i32 [5] heap
+
+5 13 e[{0},{1}] = x[{0},{1}] * x[{0},{1}]
+5
+| s[{0}] = 1
+| 13 s[{0}] += e[{0},{1}]
+5 13 y[{0},{1}] = e[{0},{1}] - s[{0}]
+""",
+    "before the result, in vectors and threads": """
+kernel k(x) -> (y)
+x f32 [6, 16] heap
+y f32 [6, 16] heap -> y, e, f
+
+6:p
+| 2 8:v e[{0},{1}*8+{2}] = x[{0},{1}*8+{2}] + 1
+| 2 8:v f[{0},{1}*8+{2}] = e[{0},{1}*8+{2}] * 2
+| 2 8:v y[{0},{1}*8+{2}] = f[{0},{1}*8+{2}] - x[{0},{1}*8+{2}]
+""",
+    "after the last read of what the caller gave": """
+kernel k(c, x) -> (c)
+c i32 [9] heap -> c, t
+x i32 [9] heap
+s i32 [] heap
+
+s[] = 0
+9 s[] += c[{0}]
+9 t[{0}] = x[{0}] * x[8-{0}]
+9 c[{0}] = t[{0}] - s[]
+""",
+    "scalars": """
+kernel k(x) -> (y)
+x f64 [7] heap
+y f64 [] heap -> y, t
+
+t[] = 0
+7 t[] += x[{0}]
+y[] = t[] * 3
+""",
+    "a stencil behind its reads": """
+kernel k(x) -> (y)
+x f32 [9] heap
+y f32 [9] heap -> y, t
+
+9 t[{0}] = x[{0}]
+8 y[{0}] = t[{0}] - t[{0}+1]
+y[8] = t[8] * 2
+""",
+}
+
+FORMS = FOLDED | SHARED
 BROKEN = {
+    "a stencil that reads what is overwritten": SHARED["a stencil behind its reads"]
+    .replace("8 y[{0}] = t[{0}] - t[{0}+1]", "8 y[{0}+1] = t[{0}] - t[{0}+1]")
+    .replace("y[8] = t[8] * 2", "y[0] = t[8] * 2"),
+    "a result that is overwritten": SHARED["softmax's exponentials in the output"] + "5 13 e[{0},{1}] = 1\n",
+    "the caller's values overwritten": SHARED["after the last read of what the caller gave"].replace(
+        "9 c[{0}] = t[{0}] - s[]", "9 c[{0}] += t[{0}]"
+    ),
     "a slot too few": FOLDED["stencil of rows"].replace("19:N3", "19:N2"),
     "backwards by two": FOLDED["before the loop, and backwards"].replace("t[12-{0}]", "t[12]"),
 }
@@ -114,6 +176,7 @@ def test_every_execution_agrees(name: str) -> None:
     program, state = cells_of(FORMS[name])
     validate(state)
     assert check_valid(program) is None
+    assert valid_by_sets(program).fault is None
     executable = compile(program, threads=3)
     dtypes = {a.name: a.dtype for a in nest_of(program).arrays.values()}
     for seed in range(3):
@@ -134,9 +197,10 @@ def test_every_execution_agrees(name: str) -> None:
 def test_cells_show_what_is_wrong(name: str) -> None:
     """What validation refuses, memory shows."""
     program, state = cells_of(BROKEN[name])
-    with pytest.raises(Exception, match="would be overwritten before its last read"):
+    with pytest.raises(Exception, match=r"would be (overwritten before its last read|read before it is written)"):
         validate(state)
     assert check_valid(program) is not None
+    assert valid_by_sets(program).fault is not None
     executable = compile(program)
     inputs = random_inputs(executable.parameters, 1)
     wanted = interpret(program, inputs)

@@ -15,8 +15,15 @@ from functools import cached_property
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation, Witness
 from pdojo.dialect.analysis.liveness import LiveRange, live_ranges
-from pdojo.dialect.analysis.storage_check import StorageChecks, Violation, remapped_chain, uses_of
-from pdojo.dialect.attributes import Mapping, Numerics
+from pdojo.dialect.analysis.storage_check import (
+    Caller,
+    StorageChecks,
+    Violation,
+    remapped_chain,
+    uses_of,
+    uses_together,
+)
+from pdojo.dialect.attributes import Intent, Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Nest, Scope, nest_of
@@ -231,11 +238,24 @@ class Program:
 
         `within` asks also that no value crosses iterations of the scopes down to that depth.
         """
-        return self.storage.violation(uses_of(self.nest, array, reuse, mappings), reuse, within)
+        buffer = self.nest.arrays[array].buffer
+        return self.storage.violation(uses_of(self.nest, array, reuse, mappings), reuse, within, caller_of(buffer))
+
+    def sharing_violation(self, guest: Buffer, host: Buffer) -> Violation | None:
+        """What goes wrong if the arrays of two buffers lived in the memory of `host`."""
+        uses = uses_together(self.nest, [guest, host], host.reuse)
+        return self.storage.violation(uses, host.reuse, None, caller_of(host))
 
     def successor(self, kernel: KernelOp, nest: Nest | None = None) -> Program:
         """The program for the kernel that a move made of this one; what is known is kept."""
         return Program(kernel, self.machine, self.collisions, self.storage, nest)
+
+
+def caller_of(buffer: Buffer) -> Caller | None:
+    """What the caller does with the memory of a buffer; None where it is the kernel's own."""
+    if buffer.op is not None:
+        return None
+    return Caller(buffer.names[0], buffer.shape, buffer.intent is not Intent.OUT)
 
 
 def _pairs(

@@ -18,8 +18,8 @@ from pdojo.dialect.analysis.clobber import lost_value
 from pdojo.dialect.analysis.coverage import common_depth, covers
 from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Access, Leaf, Nest, Scope
-from pdojo.dialect.storage import accesses_of, cell_of, copy_depths
+from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.storage import cell_of, copy_depths
 from pdojo.dialect.verify import describe_access, node_path
 
 if TYPE_CHECKING:
@@ -47,6 +47,16 @@ class Use:
         return not self.writes or self.leaf.accumulate is not None
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """What the caller does with the memory of an interface array: reads all of it at the end, and writes it before."""
+
+    name: str
+    shape: tuple[int, ...]
+    writes: bool
+    """Whether the array has values before the kernel runs."""
+
+
 UseKey: TypeAlias = tuple[object, ...]
 
 
@@ -66,12 +76,15 @@ class StorageChecks:
         self.exact_queries = 0
         """How many questions needed integer sets."""
 
-    def violation(self, uses: Sequence[Use], reuse: Sequence[int], within: int | None = None) -> Violation | None:
+    def violation(
+        self, uses: Sequence[Use], reuse: Sequence[int], within: int | None = None, caller: Caller | None = None
+    ) -> Violation | None:
         """What goes wrong with these uses of one buffer whose dimensions are reused as said; None if nothing does.
 
         `within` asks also that no value crosses iterations of the scopes down to that depth, which all uses share.
+        `caller` is there for the memory of an interface array.
         """
-        plain = within is None and not any(reuse) and len({u.access.array.name for u in uses}) <= 1
+        plain = within is None and not any(reuse) and len(_names(uses, caller)) <= 1
         if not uses or plain:
             return None
         misplaced = _misplaced(uses, reuse)
@@ -80,12 +93,12 @@ class StorageChecks:
         owner = max((d for d in (owner_depth(uses, reuse), within) if d is not None), default=None)
         if within_iteration(uses, reuse, owner):
             return None
-        key = (tuple(reuse), owner, *_key(uses))
+        key = (tuple(reuse), owner, caller, *_key(uses))
         if key not in self._answers:
-            self._answers[key] = self._decide(uses, owner)
+            self._answers[key] = self._decide(uses, owner, caller)
         return self._answers[key]
 
-    def _decide(self, uses: Sequence[Use], owner: int | None) -> Violation | None:
+    def _decide(self, uses: Sequence[Use], owner: int | None, caller: Caller | None) -> Violation | None:
         lost = lost_value(uses)
         if lost is not None:
             read, overwriting = lost
@@ -95,7 +108,15 @@ class StorageChecks:
                 f"{describe_use(overwriting.use, overwriting.iteration)} overwrites",
             )
         self.exact_queries += 1
-        return compare_flows(uses, owner)
+        return compare_flows(uses, owner, caller)
+
+
+def _names(uses: Sequence[Use], caller: Caller | None) -> list[str]:
+    """The arrays whose values are asked about."""
+    names = {u.access.array.name for u in uses}
+    if caller is not None:
+        names.add(caller.name)
+    return sorted(names)
 
 
 def _overwritten(name: str, detail: str) -> Violation:
@@ -106,8 +127,18 @@ def uses_of(
     nest: Nest, name: str, reuse: Sequence[int], mappings: MappingABC[Scope, Mapping] | None = None
 ) -> list[Use]:
     """All accesses to the buffer of array `name`, as if its dimensions were reused as said and some scopes remapped."""
+    return uses_together(nest, [nest.arrays[name].buffer], reuse, mappings)
+
+
+def uses_together(
+    nest: Nest, buffers: Sequence[Buffer], reuse: Sequence[int], mappings: MappingABC[Scope, Mapping] | None = None
+) -> list[Use]:
+    """All accesses to some buffers, as if these were one, with such slots, and some scopes remapped."""
     placed = [
-        (leaf, access, remapped_chain(leaf, mappings)) for leaf, access in accesses_of(nest, nest.arrays[name].buffer)
+        (leaf, access, remapped_chain(leaf, mappings))
+        for leaf in nest.leaves
+        for access in leaf.accesses
+        if access.array.buffer in buffers
     ]
     copies = copy_depths([(access, chain) for _, access, chain in placed], reuse)
     return [Use(leaf, access, chain, cell_of(access, chain, reuse, copies)) for leaf, access, chain in placed]
@@ -194,37 +225,42 @@ def _key(uses: Sequence[Use]) -> UseKey:
     )
 
 
-def compare_flows(uses: Sequence[Use], owner: int | None) -> Violation | None:
+def compare_flows(uses: Sequence[Use], owner: int | None, caller: Caller | None = None) -> Violation | None:
     """Compare the flow of values over elements with that over cells, exactly."""
-    arrays = sorted({u.access.array.name for u in uses})
+    arrays = _names(uses, caller)
     elements = [(arrays.index(u.access.array.name), *u.access.index) for u in uses]
-    by_element = flow(uses, elements)
-    by_cell = flow(uses, [(0, *u.cell) for u in uses])
+    by_element = flow(uses, elements, caller, arrays.index(caller.name) if caller is not None else 0)
+    by_cell = flow(uses, [(0, *u.cell) for u in uses], caller)
     name = uses[0].access.array.name
     lost = by_element.subtract(by_cell)
     if not lost.is_empty():
-        return _overwritten(name, f"value lost between write and read {_point(lost, uses)}")
+        return _overwritten(name, f"value lost between write and read {_point(lost, uses, caller)}")
     wrong = by_cell.subtract(by_element)
     if not wrong.is_empty():
-        return Violation(f"'{name}' would be read before it is written", f"stale value {_point(wrong, uses)}")
+        return Violation(f"'{name}' would be read before it is written", f"stale value {_point(wrong, uses, caller)}")
     if owner is not None:
-        crossing = by_cell.subtract(_same_iteration(uses, owner))
+        within = by_cell if caller is None else flow(uses, [(0, *u.cell) for u in uses])
+        crossing = within.subtract(_same_iteration(uses, owner))
         if not crossing.is_empty():
             return Violation(
                 f"a value in the private copy of '{name}' would cross iterations of a concurrent scope",
-                f"write and read {_point(crossing, uses)}",
+                f"write and read {_point(crossing, uses, caller)}",
             )
     return None
 
 
-def flow(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> isl.UnionMap:
+def flow(
+    uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None = None, number: int = 0
+) -> isl.UnionMap:
     """Pairs (write instance, read instance) such that the read gets what the write wrote, running sequentially.
+
+    The places of the caller's elements begin with `number`.
 
     By the algebra of relations: the earlier writes to the same place, without those that another of them follows. isl's
     own dataflow analysis is not used, because it loses flows from domains with divisions (test/property/test_moves.py
-    has the case), nor is its lexicographic maximum, which fails for some of them (test/differential/test_storage_forms.py).
+    has the case), nor its lexicographic maximum, which fails for some (test/differential/test_storage_forms.py).
     """
-    reads, writes, schedule = _relations(uses, places)
+    reads, writes, schedule = _relations(uses, places, caller, number)
     reading = schedule.intersect_domain(reads.domain())
     writing = schedule.intersect_domain(writes.domain())
     earlier = reads.apply_range(writes.reverse()).intersect(reading.lex_gt_union_map(writing))
@@ -246,23 +282,36 @@ def uninitialised(uses: Sequence[Use]) -> tuple[Use, tuple[int, ...]] | None:
 
 
 def _relations(
-    uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]
+    uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None = None, number: int = 0
 ) -> tuple[isl.UnionMap, isl.UnionMap, isl.UnionMap]:
-    """What the read and the write instances touch, and when each of them happens."""
+    """What the read and the write instances touch, and when each of them happens.
+
+    What the caller does has the number behind those of the uses; it happens before and after everything.
+    """
     reads: list[str] = []
     writes: list[str] = []
     schedule: list[str] = []
     length = 2 * max(u.leaf.depth for u in uses) + 2
-    for number, (use, place) in enumerate(zip(uses, places, strict=True)):
+    if caller is not None:
+        names = variables("i", len(caller.shape))
+        domain = " and ".join(domain_constraints(caller.shape, (), names)) or "true"
+        instance, place = ", ".join(names), ", ".join([str(number), *names])
+        end = 1 + max(node_path(u.leaf)[0] for u in uses)
+        for kind, relation, time in (("R", reads, end), ("W", writes, -1)):
+            if kind == "R" or caller.writes:
+                relation.append(f"{kind}{len(uses)}[{instance}] -> P[{place}] : {domain}")
+                moment = ", ".join([str(time), *["0"] * (length - 1)])
+                schedule.append(f"{kind}{len(uses)}[{instance}] -> [{moment}] : {domain}")
+    for position, (use, place) in enumerate(zip(uses, places, strict=True)):
         names = variables("i", use.leaf.depth)
         instance = ", ".join(names)
         domain = " and ".join(domain_constraints(use.leaf.extents, use.leaf.guards, names)) or "true"
         cell = ", ".join(str(p) if isinstance(p, int) else spell(p, names) for p in place)
         for kind, relation, step in (("R", reads, 0), ("W", writes, 1)):
             if use.reads if kind == "R" else use.writes:
-                relation.append(f"{kind}{number}[{instance}] -> P[{cell}] : {domain}")
+                relation.append(f"{kind}{position}[{instance}] -> P[{cell}] : {domain}")
                 time = ", ".join(_time(use.leaf, names, step, length))
-                schedule.append(f"{kind}{number}[{instance}] -> [{time}] : {domain}")
+                schedule.append(f"{kind}{position}[{instance}] -> [{time}] : {domain}")
     return _union(reads), _union(writes), _union(schedule)
 
 
@@ -296,18 +345,27 @@ def _same_iteration(uses: Sequence[Use], owner: int) -> isl.UnionMap:
     return isl.UnionMap.read_from_str(context(), f"{{ {'; '.join(pieces)} }}")
 
 
-def _point(relation: isl.UnionMap, uses: Sequence[Use]) -> str:
+def _point(relation: isl.UnionMap, uses: Sequence[Use], caller: Caller | None) -> str:
     """One pair of instances of the relation, in words."""
     import islpy as isl
 
     pair = relation.sample()
-    source, sink = (uses[int(pair.get_tuple_name(kind)[1:])] for kind in (isl.dim_type.in_, isl.dim_type.out))
     point = pair.wrap().sample_point()
-    values = [
-        point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(source.leaf.depth + sink.leaf.depth)
-    ]
-    first, second = values[: source.leaf.depth], values[source.leaf.depth :]
-    return f"{describe_use(source, first)} and {describe_use(sink, second)}"
+    texts: list[str] = []
+    start = 0
+    for kind in (isl.dim_type.in_, isl.dim_type.out):
+        number, depth = int(pair.get_tuple_name(kind)[1:]), pair.dim(kind)
+        values = [point.get_coordinate_val(isl.dim_type.set, start + k).to_python() for k in range(depth)]
+        start += depth
+        if number < len(uses):
+            texts.append(describe_use(uses[number], values))
+        else:
+            assert caller is not None
+            texts.append(f"{caller.name}[{','.join(map(str, values))}] {_WHEN[kind == isl.dim_type.out]}")
+    return " and ".join(texts)
+
+
+_WHEN = "as the caller gives it", "as the caller gets it"
 
 
 def describe_use(use: Use, iteration: Sequence[int]) -> str:

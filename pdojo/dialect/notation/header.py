@@ -225,10 +225,13 @@ def _check_declaration(cursor: Cursor, header: Header, row: Declaration) -> None
             raise cursor.error("only interface arrays have an alignment: it is what callers guarantee", span=row.span)
         return
     name = shared[0]
-    if len(row.arrays) > 1:
-        raise cursor.error(
-            f"the memory of interface array '{name}' is the caller's: no other array lives in it", span=row.span
-        )
+    if len(shared) > 1:
+        raise cursor.error(f"interface arrays '{name}' and '{shared[1]}' cannot share memory", span=row.span)
+    if len(row.arrays) > 1 and header.intent(name) is Intent.IN:
+        message = f"the memory of input '{name}' is the caller's, who may still need it: no other array lives in it"
+        raise cursor.error(message, span=row.span)
+    # The interface array comes first; what remains are temporaries in its memory.
+    row.arrays.sort(key=lambda t: t.text != name)
     if row.memory is not Memory.HEAP or any(row.reuse):
         raise cursor.error(
             f"the memory of interface array '{name}' is the caller's: it is on the heap and not reused", span=row.span
@@ -253,11 +256,11 @@ def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, Ar
         for n, v in zip(order, kernel.body.block.args, strict=True)
     }
     buffers: list[tuple[BufferOp, Span]] = []
-    for row in header.declarations:
-        if row.arrays[0].text in order:
-            continue
-        names = [t.text for t in row.arrays]
-        buffer = BufferOp(names, row.type, row.memory, row.reuse)
+    hosted = [(rows[n], rows[n].arrays[1:], arrays[n].value) for n in order if len(rows[n].arrays) > 1]
+    own = [(row, row.arrays, None) for row in header.declarations if row.arrays[0].text not in order]
+    for row, tokens, host in (*hosted, *own):
+        names = [t.text for t in tokens]
+        buffer = BufferOp(names, row.type, row.memory, row.reuse, host)
         kernel.body.block.add_op(buffer)
         buffers.append((buffer, row.span))
         for name, value in zip(names, buffer.arrays, strict=True):

@@ -12,10 +12,11 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     i64,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Region
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -103,8 +104,12 @@ class KernelOp(IRDLOperation):
         return DEFAULT_NUMERICS if self.numerics is None else tuple(a.data for a in self.numerics.data)
 
     def buffers(self) -> Iterator[BufferOp]:
-        """The buffer declarations, in order."""
-        return (op for op in self.body.block.ops if isinstance(op, BufferOp))
+        """The declarations of buffers with memory of their own, in order."""
+        return (op for op in self.body.block.ops if isinstance(op, BufferOp) and op.host is None)
+
+    def guests(self) -> Iterator[BufferOp]:
+        """The declarations of temporaries that live in interface arrays, in order of these."""
+        return (op for op in self.body.block.ops if isinstance(op, BufferOp) and op.host is not None)
 
     def verify_(self) -> None:
         """Check structure, names, types and bounds; see `pdojo.dialect.verify`."""
@@ -158,10 +163,15 @@ class KernelOp(IRDLOperation):
 
 @irdl_op_definition
 class BufferOp(IRDLOperation):
-    """One memory buffer and the arrays that live in it, one result per array; dimensions are in row-major order."""
+    """One memory buffer and the arrays that live in it, one result per array; dimensions are in row-major order.
+
+    With a `host`, which is an argument of the kernel, the arrays live in its memory: the caller's.
+    """
 
     name = "pdojo.buffer"
 
+    host = opt_operand_def(MemRefType)
+    """The interface array in whose memory the arrays live; absent where the buffer has memory of its own."""
     array_names = prop_def(ArrayAttr[StringAttr])
     """Names of the arrays, unique in the kernel."""
     reuse = opt_prop_def(ArrayAttr[IntegerAttr])
@@ -180,8 +190,10 @@ class BufferOp(IRDLOperation):
         array_type: MemRefType[Attribute],
         memory: Memory = Memory.HEAP,
         reuse: Sequence[int] | None = None,
+        host: SSAValue | None = None,
     ) -> None:
         super().__init__(
+            operands=[host],
             properties={
                 "array_names": ArrayAttr(StringAttr(n) for n in names),
                 "reuse": reuse_attr(reuse),
@@ -208,7 +220,7 @@ class BufferOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> BufferOp:
-        """Parse `a, b : f32[24576:N, 512:N4, 8] heap`."""
+        """Parse `a, b : f32[24576:N, 512:N4, 8] heap`, `e : f32[8] in %y`."""
         names = parser.parse_comma_separated_list(
             parser.Delimiter.NONE, lambda: parser.parse_identifier_or_str_literal("the name of an array")
         )
@@ -222,8 +234,11 @@ class BufferOp(IRDLOperation):
             return value
 
         shape = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, extent)
-        memory = parser.parse_str_enum(Memory)
-        return cls(names, MemRefType(element, shape), memory, reuse)
+        array_type = MemRefType(element, shape)
+        if parser.parse_optional_keyword("in") is None:
+            return cls(names, array_type, parser.parse_str_enum(Memory), reuse)
+        host = parser.resolve_operand(parser.parse_unresolved_operand(), array_type)
+        return cls(names, array_type, Memory.HEAP, reuse, host)
 
     def print(self, printer: Printer) -> None:
         """Print the form that `parse` reads."""
@@ -233,7 +248,11 @@ class BufferOp(IRDLOperation):
         printer.print_attribute(self.array_type.element_type)
         extents = zip(self.array_type.get_shape(), self.slots, strict=True)
         text = ", ".join(f"{n}{spell_slots(slots)}" for n, slots in extents)
-        printer.print_string(f"[{text}] {self.memory.data.value}")
+        if self.host is None:
+            printer.print_string(f"[{text}] {self.memory.data.value}")
+            return
+        printer.print_string(f"[{text}] in ")
+        printer.print_ssa_value(self.host)
 
 
 def reuse_attr(reuse: Sequence[int] | None) -> ArrayAttr[IntegerAttr] | None:

@@ -75,19 +75,19 @@ class Memory:
                     f"kernel '{self.nest.name}': an access to array '{access.array.name}' leaves dimension {dimension} "
                     f"(extent {extent}): index {values.min()} to {values.max()}"
                 )
-        if buffer.intent is not None:
-            return Touch(access.array, columns, self._interface_cells(access.array, columns, rows))
+        if access.array.intent is not None or (buffer.intent is not None and not self.elements):
+            return Touch(access.array, columns, self._interface_cells(buffer, columns, rows))
         if not self.elements and any(buffer.reuse):
             columns.append(self._copy(buffer, leaf, ivs, rows))
         touch = Touch(access.array, columns, np.zeros(rows, np.int64))
         self._touches.setdefault(access.array if self.elements else buffer, []).append(touch)
         return touch
 
-    def _interface_cells(self, array: Array, columns: list[Ints], rows: int) -> Ints:
+    def _interface_cells(self, buffer: Buffer, columns: list[Ints], rows: int) -> Ints:
         number: Ints = np.full(rows, 0, np.int64)
-        for values, extent in zip(columns, array.shape, strict=True):
+        for values, extent in zip(columns, buffer.shape, strict=True):
             number = number * extent + values
-        return number + self.interface[array.name].start
+        return number + self.interface[buffer.names[0]].start
 
     def _copy(self, buffer: Buffer, leaf: Leaf, ivs: Sequence[Ints], rows: int) -> Ints:
         """The number of the private copy that each row uses; 0 is the one outside of all threads."""

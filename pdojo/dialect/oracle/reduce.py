@@ -19,10 +19,12 @@ def reduce_sizes(kernel: KernelOp, limit: int) -> KernelOp | None:
 
     Equal extents stay equal, different ones different, and an extent becomes one of its divisors where it has any, so
     that tile sizes keep dividing it. It is the same program only where every index is 0 or the variable of a scope with
-    the extent of the dimension, and no scope has a guard; in practice, before any move that tiles.
+    the extent of the dimension, no scope has a guard and no dimension is folded; in practice, before any move that
+    tiles.
     """
     nest = nest_of(kernel)
-    if any(scope.guard for scope in nest.scopes) or not _is_plain(nest):
+    folded = any(slots > 1 for buffer in nest.buffers for slots in buffer.reuse)
+    if folded or any(scope.guard for scope in nest.scopes) or not _is_plain(nest):
         return None
     sizes = _shrink(nest, limit)
     if sizes is None:
