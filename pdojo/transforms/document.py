@@ -35,7 +35,8 @@ _MOVE = re.compile(r"`(\w+@\S[^`]*)`:")
 _ARROW = "-->"
 _DECLARATION = re.compile(r"[a-z]\w* [a-z]+\d+ \[.*\] [a-z]+")
 _ACCESS = re.compile(r"\b([a-z]\w*)\[([^\]]*)\]")
-_HEAD = re.compile(r"((?:\d+(?::[a-z])? ?)*)(.*)")
+_HEAD = re.compile(r"((?:\d+(?::[a-z])?(?: where \([^)]*\))? ?)*)(.*)")
+_GUARD = re.compile(r"where \([^)]*\)")
 _SCOPE = re.compile(r"\d+")
 _BODY = ("8", "| 4 t[{0},{1}] = x[{0},{1}]", "| 4 y[{0},{1}] = t[{0},{1}]")
 """The statements of an example that shows a declaration only."""
@@ -116,7 +117,11 @@ def _parts(line: str) -> tuple[int, list[int], str]:
     tree = line.lstrip("| ")
     match = _HEAD.fullmatch(tree)
     assert match is not None
-    return line[: len(line) - len(tree)].count("|"), [int(n) for n in _SCOPE.findall(match[1])], match[2]
+    return (
+        line[: len(line) - len(tree)].count("|"),
+        [int(n) for n in _SCOPE.findall(_GUARD.sub("", match[1]))],
+        match[2],
+    )
 
 
 def _shapes(tree: Sequence[str]) -> dict[str, list[int]]:
