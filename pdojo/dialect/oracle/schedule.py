@@ -117,11 +117,16 @@ class _Scheduler:
         return [*parts, Part.DELIVER] if streamed[0] and (everything or self.random.random() < 0.5) else parts
 
     def _streamed(self, steps: Ints) -> Ints:
-        """All reads ahead first, all late writes last: each stream keeps its order, one stream after another."""
+        """All reads ahead first, all late writes last: each stream keeps its order, one stream after another.
+
+        The last in the text comes first, in every other schedule any.
+        """
+        assert self.seed is not None
         part = steps & 3
         late = steps[part == Part.DELIVER]
-        stream = self.random.permutation(len(self.instances.leaves))[self.instances.event_leaf[late >> 2]]
-        late = late[np.argsort(stream, kind="stable")]
+        count = len(self.instances.leaves)
+        turn = np.arange(count)[::-1] if self.seed % 2 == 0 else self.random.permutation(count)
+        late = late[np.argsort(turn[self.instances.event_leaf[late >> 2]], kind="stable")]
         return np.concatenate((steps[part == Part.FETCH], steps[part < Part.FETCH], late))
 
     def _interleave(self, scope: Scope, steps: Ints) -> Ints:
