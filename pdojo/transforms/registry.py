@@ -42,6 +42,8 @@ _MODULES = {
     "reuse_dims": ("slots", "ReuseDims"),
     "fold_dim": ("slots", "FoldDim"),
     "materialize_dims": ("slots", "MaterializeDims"),
+    "share_buffer": ("sharing", "ShareBuffer"),
+    "unshare_buffer": ("sharing", "UnshareBuffer"),
     "set_location": ("storage", "SetLocation"),
     "swap_dims": ("layout", "SwapDims"),
     "tile_dim": ("dimensions", "TileDim"),
