@@ -33,11 +33,9 @@ TEMPORARIES = ("t", "p")
 
 _MOVE = re.compile(r"`(\w+@\S[^`]*)`:")
 _ARROW = "-->"
-DECLARATION = re.compile(r"([a-z]\w*) [a-z]+\d+ \[.*\] [a-z]+(?: -> (.*))?")
-"""A declaration; the groups are its name and the arrays that share the memory."""
+_DECLARATION = re.compile(r"[a-z]\w* [a-z]+\d+ \[.*\] [a-z]+")
 _ACCESS = re.compile(r"\b([a-z]\w*)\[([^\]]*)\]")
-_HEAD = re.compile(r"((?:\d+(?::[a-z])?(?: where \([^)]*\))? ?)*)(.*)")
-_GUARD = re.compile(r"where \([^)]*\)")
+_HEAD = re.compile(r"((?:\d+(?::[a-z])? ?)*)(.*)")
 _SCOPE = re.compile(r"\d+")
 _BODY = ("8", "| 4 t[{0},{1}] = x[{0},{1}]", "| 4 y[{0},{1}] = t[{0},{1}]")
 """The statements of an example that shows a declaration only."""
@@ -95,11 +93,10 @@ def _numbered(lines: Sequence[str]) -> Iterator[str]:
 def kernel_text(lines: Iterable[str], dtype: str = "f32") -> str:
     """A kernel of these lines; what they do not declare is declared as they use it, with elements of type `dtype`."""
     given = list(lines)
-    matches = [match for line in given if (match := DECLARATION.fullmatch(line)) is not None]
-    declared = [match.string for match in matches]
+    declared = [line for line in given if _DECLARATION.fullmatch(line)]
     tree = [line for line in given if line not in declared] or list(_BODY)
     shapes = _shapes(tree)
-    known = {name for match in matches for name in (match[2] or match[1]).split(", ")}
+    known = {line.split()[0] for line in declared}
     interface = [name for name in shapes if name not in TEMPORARIES and name not in known]
     written = [name for name in interface if any(_output(line) == name for line in tree)]
     rows = [f"{name} {dtype} {shapes[name]} heap" for name in shapes if name not in known]
@@ -119,11 +116,7 @@ def _parts(line: str) -> tuple[int, list[int], str]:
     tree = line.lstrip("| ")
     match = _HEAD.fullmatch(tree)
     assert match is not None
-    return (
-        line[: len(line) - len(tree)].count("|"),
-        [int(n) for n in _SCOPE.findall(_GUARD.sub("", match[1]))],
-        match[2],
-    )
+    return line[: len(line) - len(tree)].count("|"), [int(n) for n in _SCOPE.findall(match[1])], match[2]
 
 
 def _shapes(tree: Sequence[str]) -> dict[str, list[int]]:

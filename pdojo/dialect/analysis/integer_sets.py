@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.affine import Expr
 
@@ -70,3 +70,33 @@ def bounds_over_domain(expression: Expr, leaf: Leaf, hint: tuple[int, int]) -> t
     if values.is_empty():
         return hint
     return values.dim_min_val(0).to_python(), values.dim_max_val(0).to_python()
+
+
+Reach: TypeAlias = tuple[Sequence[int], Sequence[Expr], Sequence[Expr]]
+"""Extents and guards of iterations, and what each of them reaches."""
+
+
+def unreached(first: Iterable[Reach], second: Iterable[Reach]) -> tuple[int, ...] | None:
+    """A place that one of `first` reaches and none of `second`; None if there is none. Neither is empty."""
+    rest = _reached(first).subtract(_reached(second))
+    if rest.is_empty():
+        return None
+    point = rest.sample_point()
+    import islpy as isl
+
+    return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(rest.dim(isl.dim_type.set)))
+
+
+def _reached(reaches: Iterable[Reach]) -> isl.Set:
+    import islpy as isl
+
+    pieces: list[str] = []
+    for extents, guards, place in reaches:
+        names = variables("i", len(extents))
+        domain = " and ".join(domain_constraints(extents, guards, names)) or "true"
+        pieces.append(f"[{', '.join(names)}] -> [{', '.join(spell(e, names) for e in place)}] : {domain}")
+    sets = [isl.Map.read_from_str(context(), f"{{ {piece} }}").range() for piece in pieces]
+    total = sets[0]
+    for other in sets[1:]:
+        total = total.union(other)
+    return total

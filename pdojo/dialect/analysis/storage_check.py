@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.clobber import lost_value
 from pdojo.dialect.analysis.coverage import common_depth, covers
 from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
@@ -268,11 +268,16 @@ def flow(
     return earlier.subtract(followed).reverse()
 
 
-def uninitialised(uses: Sequence[Use]) -> tuple[Use, tuple[int, ...]] | None:
-    """A read, with its iteration, of an element that no earlier instance writes; None if there is none."""
+def uninitialised(uses: Sequence[Use], outside: int = 0) -> tuple[Use, tuple[int, ...]] | None:
+    """A read, with its iteration, of an element that no earlier instance writes; None if there is none.
+
+    Only instances in the same iteration of the `outside` outermost scopes, which all uses share, count as earlier.
+    """
+    if all(any(w.writes and covers(w.leaf, w.access, r.leaf, r.access) for w in uses) for r in uses if r.reads):
+        return None
     import islpy as isl
 
-    places = [u.access.index for u in uses]
+    places = [(*(var(d) for d in range(outside)), *u.access.index) for u in uses]
     orphans = _relations(uses, places)[0].domain().subtract(flow(uses, places).range())
     if orphans.is_empty():
         return None

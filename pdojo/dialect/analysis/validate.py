@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.dialect.analysis.coverage import covers, fills
+from pdojo.dialect.analysis.coverage import fills
 from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
 from pdojo.dialect.analysis.placement import meaning_problems
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.analysis.storage_check import Use, describe_use, uninitialised, uses_of
+from pdojo.dialect.analysis.storage_check import describe_use, uninitialised, uses_of
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.nest import Array, Leaf
 from pdojo.dialect.verify import describe_scope
@@ -63,8 +63,6 @@ def _check_written(array: Array, writers: Sequence[Leaf]) -> None:
 def _check_initialised(program: Program, array: Array) -> None:
     """No element is read before it is written (an accumulation reads)."""
     uses = [u for u in uses_of(program.nest, array.name, array.buffer.reuse) if u.access.array is array]
-    if all(_initialised_within(u, uses) for u in uses if u.reads):
-        return
     missing = uninitialised(uses)
     if missing is not None:
         use, iteration = missing
@@ -72,10 +70,6 @@ def _check_initialised(program: Program, array: Array) -> None:
         raise InvalidKernel(
             f"{describe_use(use, iteration)} gets an element of '{array.name}' that nothing has written{hint}"
         )
-
-
-def _initialised_within(read: Use, uses: Sequence[Use]) -> bool:
-    return any(w.writes and covers(w.leaf, w.access, read.leaf, read.access) for w in uses)
 
 
 def _check_races(program: Program) -> None:

@@ -1,0 +1,163 @@
+"""Making and recognising the copies of staged arrays: declaration, copy nests, redirected accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingABC
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import DictionaryAttr, MemRefType
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.functions import DTYPES, byte_width
+from pdojo.dialect.nest import Access, Array, Buffer, Input, Leaf, Node, Scope, leaves_of
+from pdojo.dialect.ops import BufferOp, OpOp, ScopeOp
+from pdojo.dialect.rewriting import build_op, chain_ops, place_guards
+from pdojo.dialect.storage import accesses_of
+from pdojo.transforms.footprint import Copy
+
+Target = tuple[Array, tuple[Expr, ...]]
+"""What an access becomes: an array and an index."""
+
+
+def declare(program: Program, name: str, copy: Copy, memory: Memory, position: int, rewriter: PatternRewriter) -> Array:
+    """Declare the buffer of a copy at a position among the declarations."""
+    shape = (*copy.outside, *copy.extents)
+    slots = (*(1 for _ in copy.outside), *(0 for _ in copy.extents))
+    dtype = copy.source.dtype
+    op = BufferOp([name], MemRefType(DTYPES[dtype], shape), memory, slots)
+    existing = list(program.kernel.buffers())
+    anchor = existing[position] if 0 <= position < len(existing) else None
+    following = anchor or next(o for o in program.kernel.body.block.ops if not isinstance(o, BufferOp))
+    rewriter.insert(op, InsertPoint.before(following))
+    buffer = Buffer((name,), dtype, shape, slots, memory, None, op, byte_width(dtype))
+    return Array(name, buffer, op.arrays[0])
+
+
+def copy_nest(
+    copy: Copy, site: Scope, output: Target, source: Target, ids: Sequence[str], rewriter: PatternRewriter
+) -> ScopeOp | OpOp:
+    """A nest that copies; `ids` are those of its scopes, then of its statement. It is not inserted yet."""
+    scopes = [ScopeOp(extent, id=i) for extent, i in zip(copy.extents, ids, strict=False)]
+    chain = (*chain_ops(site), *scopes)
+    read = Access(*source, DictionaryAttr({}))
+    statement = build_op(output, [read], chain, identifier=ids[-1])
+    nodes: list[ScopeOp | OpOp] = [*scopes, statement]
+    for outer, inner in zip(scopes, nodes[1:], strict=True):
+        rewriter.insert(inner, InsertPoint.at_end(outer.body.block))
+    depth = len(copy.outside)
+    if scopes:
+        place_guards(copy.guards, chain, range(depth, depth + len(scopes)), rewriter)
+    return nodes[0]
+
+
+def redirect(leaves: Sequence[Leaf], targets: MappingABC[Access, Target], rewriter: PatternRewriter) -> None:
+    """Let statements make other accesses; everything else about them stays."""
+
+    def redirected(value: Input) -> Input:
+        if isinstance(value, Access) and value in targets:
+            return Access(*targets[value], value.hints)
+        return value
+
+    for leaf in leaves:
+        if any(a in targets for a in leaf.accesses):
+            new = build_op(
+                targets.get(leaf.output, (leaf.output.array, leaf.output.index)),
+                [redirected(i) for i in leaf.inputs],
+                chain_ops(leaf),
+                function=leaf.function,
+                accumulate=leaf.accumulate,
+                hints=leaf.op.access_hints,
+                identifier=leaf.id,
+                contracted=leaf.contracted,
+                asynchronous=leaf.asynchronous,
+            )
+            rewriter.replace(leaf.op, new)
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """A copy nest as it stands in a program."""
+
+    root: Node
+    leaf: Leaf
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Identifiers of its scopes, then of its statement."""
+        return (*(s.id for s in self.leaf.chain[len(self.root.chain) - isinstance(self.root, Scope) :]), self.leaf.id)
+
+
+@dataclass(frozen=True, eq=False)
+class Staged:
+    """A staged array as it stands in a program: what came in before the scope, or went out behind it, or both."""
+
+    copy: Array
+    source: Array
+    site: Scope
+    before: Nest | None
+    behind: Nest | None
+    index: tuple[Expr, ...]
+    """Of the source in the copy nests."""
+
+    def restored(self) -> dict[Access, Target]:
+        """The accesses to the source that the scope made."""
+        depth = self.site.depth
+        targets: dict[Access, Target] = {}
+        for leaf in self.site.leaves:
+            for access in leaf.accesses:
+                if access.array is self.copy:
+                    own = {depth + k: e for k, e in enumerate(access.index[depth:])}
+                    index = tuple(e.substitute(own, leaf.extents) for e in self.index)
+                    targets[access] = (self.source, index)
+        return targets
+
+
+def staged(program: Program, array: Array) -> Staged | str:
+    """How an array is staged, or what speaks against it; a guess that staging again has to confirm."""
+    nest = program.nest
+    if array.intent is not None or len(array.buffer.names) != 1:
+        return f"'{array.name}' is not a copy that stage_in or stage_out made"
+    into = [leaf for leaf in nest.writers[array.name] if _plain(leaf)]
+    out_of = [leaf for leaf in nest.readers[array.name] if _plain(leaf)]
+    users = list(dict.fromkeys(leaf for leaf, _ in accesses_of(nest, array.buffer)))
+    for site in nest.scopes:
+        siblings = nest.siblings(site)
+        previous = siblings[site.position - 1] if site.position else None
+        before = next((Nest(previous, w) for w in into if previous is not None and _wraps(previous, w)), None)
+        following = nest.next_sibling(site)
+        behind = next((Nest(following, r) for r in out_of if following is not None and _wraps(following, r)), None)
+        inside = [leaf for leaf in users if leaf in site.leaves]
+        outside = [n.leaf for n in (before, behind) if n is not None]
+        if not inside or not outside or len(inside) + len(outside) != len(users):
+            continue
+        found = _matched(array, site, before, behind)
+        if found is not None:
+            return found
+    return f"'{array.name}' is not a copy that stage_in or stage_out made"
+
+
+def _plain(leaf: Leaf) -> bool:
+    copies = leaf.function is None and leaf.accumulate is None and not leaf.asynchronous
+    return copies and len(leaf.inputs) == 1 and len(leaf.reads) == 1
+
+
+def _wraps(root: Node, leaf: Leaf) -> bool:
+    """Whether a nest is scopes around nothing but that statement."""
+    return leaves_of(root) == [leaf]
+
+
+def _matched(array: Array, site: Scope, before: Nest | None, behind: Nest | None) -> Staged | None:
+    """The copy nests copy between the array, accessed at their variables, and one place of one source."""
+    pairs = [(n.leaf, n.leaf.output, n.leaf.reads[0]) for n in (before,) if n is not None]
+    pairs += [(n.leaf, n.leaf.reads[0], n.leaf.output) for n in (behind,) if n is not None]
+    source = pairs[0][2]
+    for leaf, here, there in pairs:
+        slot = tuple(var(d) if d >= site.depth or n != 1 else const(0) for d, n in enumerate(leaf.extents))
+        if here.array is not array or here.index != slot or there.key != source.key or there.array is array:
+            return None
+    return Staged(array, source.array, site, before, behind, source.index)

@@ -1,0 +1,164 @@
+"""What a scope accesses of an array, as a copy nest: which elements, in which order, and the indices into the copy.
+
+A copy is made for one iteration of the scopes around a scope S, at depth D. Its nest has variables of its own at depths
+D, D + 1 ...; the source is accessed at `index`, the copy at these variables. Inside S the copy is accessed at `uses`.
+Substituting the indices of a use for the variables of the nest gives back the index of the access to the source: that
+is what makes a copy correct, and what taking it back does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import TypeAlias
+
+from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.nest import Access, Array, Leaf, Scope
+from pdojo.dialect.verify import describe_access
+from pdojo.transforms.base import Reason
+
+Placed: TypeAlias = tuple[Leaf, Access]
+"""An access and its statement."""
+
+MOST_VARIABLES = 5
+"""Most variables of an access for which other orders than that of their scopes are tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """A copy of a part of an array, one for each iteration of the scopes around a scope."""
+
+    source: Array
+    outside: tuple[int, ...]
+    """Extents of the scopes around the scope."""
+    extents: tuple[int, ...]
+    """Extents of the copy nest, and of the copy's own dimensions."""
+    guards: tuple[Expr, ...]
+    """Of the copy nest."""
+    index: tuple[Expr, ...]
+    """Where the copy nest accesses the source."""
+    uses: dict[Access, tuple[Expr, ...]]
+    """Per access to the source, where it accesses the copy instead."""
+
+    @property
+    def around(self) -> tuple[int, ...]:
+        """Extents of the scopes around a statement of the copy nest."""
+        return (*self.outside, *self.extents)
+
+    @property
+    def slot(self) -> tuple[Expr, ...]:
+        """Where the copy nest accesses the copy: the iteration outside, then its own."""
+        return (*leading(self.outside), *(var(len(self.outside) + k) for k in range(len(self.extents))))
+
+
+def leading(outside: Sequence[int]) -> tuple[Expr, ...]:
+    """The indices into the copy's first dimensions: the iteration of the scopes around the scope."""
+    return tuple(var(d) if extent != 1 else const(0) for d, extent in enumerate(outside))
+
+
+def iteration_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
+    """A copy in the order of access: a dimension for each variable inside the scope that the accesses use."""
+    depth, outside = site.depth, tuple(s.extent for s in site.chain[:-1])
+    first, access = accesses[0]
+    own = _inner_variables(access, depth)
+    extents = tuple(first.extents[v] for v in own)
+    pattern = _renamed(access.index, own, depth, (*outside, *extents))
+    uses: dict[Access, tuple[Expr, ...]] = {}
+    guards: set[Expr] | None = None
+    for leaf, other in accesses:
+        order = _order(leaf, other, depth, extents, pattern, outside)
+        if order is None:
+            return Reason(
+                f"{describe_access(access)} and {describe_access(other)} go through '{access.array.name}' in different "
+                "orders; form=box makes one copy of all that is accessed"
+            )
+        uses[other] = (*leading(outside), *(var(v) for v in order))
+        found = _guards(leaf, order, depth, (*outside, *extents))
+        guards = found if guards is None else guards & found
+    kept = tuple(sorted(guards or (), key=lambda g: g.key)) if own else ()
+    return Copy(access.array, outside, extents, kept, pattern, uses)
+
+
+def _inner_variables(access: Access, depth: int) -> list[int]:
+    return sorted({v for e in access.index for v in e.variables() if v >= depth})
+
+
+def _renamed(index: Iterable[Expr], order: Sequence[int], depth: int, extents: Sequence[int]) -> tuple[Expr, ...]:
+    names = {v: var(depth + k) for k, v in enumerate(order)}
+    return tuple(e.substitute(names, extents) for e in index)
+
+
+def _order(
+    leaf: Leaf,
+    access: Access,
+    depth: int,
+    extents: tuple[int, ...],
+    pattern: tuple[Expr, ...],
+    outside: tuple[int, ...],
+) -> tuple[int, ...] | None:
+    """The variables of an access in the order in which they are those of the pattern; None if it is another one."""
+    own = _inner_variables(access, depth)
+    if len(own) != len(extents):
+        return None
+    for order in permutations(own) if len(own) <= MOST_VARIABLES else (tuple(own),):
+        fits = tuple(leaf.extents[v] for v in order) == extents
+        if fits and _renamed(access.index, order, depth, (*outside, *extents)) == pattern:
+            # The indices inside must come back from those of the copy nest, also in normal form.
+            back = {depth + k: var(v) for k, v in enumerate(order)}
+            if tuple(e.substitute(back, leaf.extents) for e in pattern) == access.index:
+                return order
+    return None
+
+
+def _guards(leaf: Leaf, order: Sequence[int], depth: int, extents: Sequence[int]) -> set[Expr]:
+    """The guards of the scopes inside that the variables of the access decide, over those of the copy nest."""
+    inside = [g for s in leaf.chain[depth:] for g in s.guard]
+    decided = [g for g in inside if all(v < depth or v in order for v in g.variables())]
+    return set(_renamed(decided, order, depth, extents))
+
+
+def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy:
+    """A copy of the bounding box of all accesses: a dimension for each of the array's that has more than one index.
+
+    The box moves with the scopes around `site` where all accesses move with them alike, in the dimension.
+    """
+    depth, outside = site.depth, tuple(s.extent for s in site.chain[:-1])
+    array = accesses[0][1].array
+    bases, extents, index, guards = list[Expr](), list[int](), list[Expr](), list[Expr]()
+    for dimension, whole in enumerate(array.shape):
+        base, extent = _interval(accesses, dimension, whole, depth)
+        bases.append(base)
+        index.append(base)
+        if extent > 1:
+            index[-1] = base + var(depth + len(extents))
+            extents.append(extent)
+    around = (*outside, *extents)
+    for e, whole in zip(index, array.shape, strict=True):
+        guards += [g for g in (e, const(whole - 1) - e) if g.bounds(around)[0] < 0]
+    wide = [d for d, (e, base) in enumerate(zip(index, bases, strict=True)) if e != base]
+    uses = {a: (*leading(outside), *(a.index[d] - bases[d] for d in wide)) for _, a in accesses}
+    kept = tuple(sorted(guards, key=lambda g: g.key)) if extents else ()
+    return Copy(array, outside, tuple(extents), kept, tuple(index), uses)
+
+
+def _interval(accesses: Sequence[Placed], dimension: int, whole: int, depth: int) -> tuple[Expr, int]:
+    """The first index of the box in a dimension, and how many there are."""
+    moving = {_moving(a.index[dimension], depth) for _, a in accesses}
+    base = moving.pop() if len(moving) == 1 else const(0)
+    ranges = [(a.index[dimension] - base).bounds(leaf.extents) for leaf, a in accesses]
+    low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
+    if base.is_constant:
+        low, high = max(low, 0), min(high, whole - 1)
+    extent = high - low + 1
+    return (const(0), whole) if extent >= whole else (base + low, extent)
+
+
+def _moving(expression: Expr, depth: int) -> Expr:
+    """The part of an index that the scopes around decide."""
+    outer = (
+        (atom, c)
+        for atom, c in expression.terms
+        if all(v < depth for v in ({atom} if isinstance(atom, int) else atom.numerator.variables()))
+    )
+    return Expr(0, tuple(outer))

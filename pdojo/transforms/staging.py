@@ -1,0 +1,501 @@
+"""Data movement: working on a copy of what a scope reads or writes, and taking that back."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, ClassVar, Self
+
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.affine import var
+from pdojo.dialect.analysis.collision import EQUAL, Domain, Query
+from pdojo.dialect.analysis.integer_sets import Reach, unreached
+from pdojo.dialect.analysis.lanes import Stride, stride_over
+from pdojo.dialect.analysis.program import Conflict, Program
+from pdojo.dialect.analysis.races import find_race
+from pdojo.dialect.analysis.storage_check import describe_use, uninitialised, uses_of
+from pdojo.dialect.attributes import Intent, Mapping, Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Access, Array, Leaf, Scope
+from pdojo.dialect.notation.equality import plain_mlir
+from pdojo.dialect.ops import KernelOp, OpOp, ScopeOp
+from pdojo.dialect.rewriting import fresh_id
+from pdojo.dialect.storage import accesses_of
+from pdojo.dialect.verify import describe_access, describe_scope, index_bounds
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.copies import Staged, copy_nest, declare, redirect, staged
+from pdojo.transforms.footprint import Copy, Placed, box_copy, iteration_copy
+from pdojo.transforms.identifiers import identifiers_reason
+from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import same_iteration
+from pdojo.transforms.storage import capacity
+
+FORMS = ("iteration", "box")
+"""How a copy is laid out: in the order of access, or as the bounding box of what is accessed."""
+
+_SITES = (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.PARALLEL, Mapping.VECTOR)
+_PATTERNS = (Mapping.FREP, Mapping.STREAM, Mapping.TENSOR)
+
+
+@dataclass(frozen=True)
+class Staging(Transformation[Scope]):
+    """What staging in and staging out share: names, places, what the copy must not do."""
+
+    site: ClassVar = Scope
+    restoring: ClassVar = frozenset({"into", "position", "ids"})
+    suffix: ClassVar[str]
+    """Of the names of copies."""
+    array: str
+    location: str
+    form: str = "iteration"
+    into: str = ""
+    position: int = -1
+    ids: str = ""
+
+    @staticmethod
+    @abstractmethod
+    def accesses(site: Scope, array: Array) -> list[Placed]:
+        """The accesses that are to go to the copy."""
+
+    @abstractmethod
+    def directions(self, program: Program, site: Scope, array: Array) -> str:
+        """`r` for a copy nest before the scope, `w` for one behind it."""
+
+    @abstractmethod
+    def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
+        """Why the copy would not hold what the scope needs, or not give back what it should."""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Scopes that access an element of a heap array more than once; where the copy goes depends on its size."""
+        for scope in program.nest.scopes:
+            if scope.mapping not in (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.PARALLEL):
+                continue
+            for array in program.nest.arrays.values():
+                if array.buffer.memory is Memory.HEAP:
+                    yield from ((scope, choice) for choice in cls._choices(program, scope, array))
+
+    @classmethod
+    def _choices(cls, program: Program, scope: Scope, array: Array) -> Iterator[Self]:
+        accesses = cls.accesses(scope, array)
+        if not any(_reuses(scope, leaf, access) for leaf, access in accesses):
+            return
+        several = len({access.index for _, access in accesses}) > 1
+        mixed = any(
+            len([v for v in e.variables() if v >= scope.depth]) > 1 for _, access in accesses for e in access.index
+        )
+        for form in FORMS if several or mixed else FORMS[:1]:
+            copy = _FORMS[form](scope, accesses)
+            if isinstance(copy, Copy):
+                yield cls(array.name, _where(program, scope, copy).value, form)
+
+    # Legality
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """A copy with these names can be made there; it holds what it should; the program with it is well."""
+        array = program.nest.arrays.get(self.array)
+        if array is None:
+            return Reason(f"there is no array '{self.array}'")
+        if self.form not in FORMS:
+            return Reason(f"'{self.form}' is no form of a copy; known are {', '.join(FORMS)}")
+        refused = self._names_reason(program) or self._site_reason(site) or self._accesses_reason(site, array)
+        if refused is not None:
+            return refused
+        copy = self.plan(site, array)
+        if isinstance(copy, Reason):
+            return copy
+        return (
+            self._memory_reason(program, site, copy)
+            or self.legality(program, site, copy)
+            or self._ids_reason(program, site, copy)
+            or self._after_reason(program, site)
+        )
+
+    def _names_reason(self, program: Program) -> Reason | None:
+        if self.into in program.nest.arrays:
+            return Reason(f"an array '{self.into}' exists already")
+        if self.into and not (self.into.isidentifier() and self.into.isascii()):
+            return Reason(f"'{self.into}' is no name of an array")
+        declared = len(list(program.kernel.buffers()))
+        if not -1 <= self.position <= declared:
+            return Reason(f"'position' must be between 0 and {declared}, the number of buffers")
+        return None
+
+    @staticmethod
+    def _site_reason(site: Scope) -> Reason | None:
+        if site.mapping not in _SITES:
+            return Reason(f"a copy beside {describe_scope(site)} would be outside of what the mapping is about")
+        return None
+
+    def _accesses_reason(self, site: Scope, array: Array) -> Reason | None:
+        accesses = self.accesses(site, array)
+        if not accesses:
+            return Reason(f"nothing inside accesses '{array.name}' in this way")
+        for leaf, access in accesses:
+            if access.hints.data:
+                return Reason(f"{describe_access(access)} has hints, which the copy would not have; clear them first")
+            if leaf.asynchronous:
+                return Reason(f"the copy of {describe_access(access)} runs on its own")
+            for scope in leaf.chain[site.depth :]:
+                if scope.mapping in _PATTERNS:
+                    return Reason(f"{describe_access(access)} is part of {describe_scope(scope)}; unmap it first")
+        return None
+
+    def plan(self, site: Scope, array: Array) -> Copy | Reason:
+        """The copy in the form that is asked for."""
+        return _FORMS[self.form](site, self.accesses(site, array))
+
+    def _memory_reason(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
+        known = [m.value for m in Memory]
+        if self.location not in known:
+            return Reason(f"'{self.location}' is no memory; known are {', '.join(known)}")
+        memory = Memory(self.location)
+        mappings = [s.mapping for s in site.chain[:-1]]
+        if memory is Memory.SHARED and not program.machine.shared_bytes:
+            return Reason(f"{program.machine.name} has no shared memory")
+        if memory is Memory.SHARED and (Mapping.GRID not in mappings or {Mapping.BLOCK, Mapping.WARP} & {*mappings}):
+            return Reason(
+                "shared memory belongs to the blocks of a grid: stage inside a scope ':g', around its threads"
+            )
+        if memory is Memory.REGISTER and copy.extents:
+            return Reason(
+                "scopes index the copy, and registers need constants; stage on the stack, unroll, then move it"
+            )
+        return capacity(program, prod(copy.extents) * byte_width(copy.source.dtype), None, memory)
+
+    def _ids_reason(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
+        wanted = len(self.natural_ids(program, site, copy))
+        if self.ids and self.ids.count(" ") != wanted - 1:
+            return Reason(f"'ids' must be {wanted} identifiers with a blank between them")
+        return identifiers_reason(program, self.ids.split(" ")) if self.ids else None
+
+    def _after_reason(self, program: Program, site: Scope) -> Reason | None:
+        """Why the program with the copy is not well: bounds, vectors, storage, values that are not there, races."""
+        after = program.successor(self.applied(program, site))
+        name = next(iter(after.nest.arrays.keys() - program.nest.arrays.keys()))
+        copy, source = after.nest.arrays[name], after.nest.arrays[self.array]
+        return (
+            self.beyond(after, site, copy)
+            or _lanes_reason(after, copy)
+            or _source_reason(after, source)
+            or _race_reason(after, copy, source)
+        )
+
+    def beyond(self, after: Program, site: Scope, copy: Array) -> Reason | None:  # for subclasses
+        """Why the copy nests would go beyond the array, in the program with the copy."""
+        return None
+
+    def applied(self, program: Program, site: Scope) -> KernelOp:
+        """A copy of the kernel with the array staged."""
+        kernel = program.kernel.clone()
+        copied = program.successor(kernel)
+        there = copied.nest.by_id[site.id]
+        assert isinstance(there, Scope)
+        self.rewrite(copied, there, PatternRewriter(next(iter(kernel.body.block.ops))))
+        return kernel
+
+    # Names
+
+    def copy_name(self, program: Program) -> str:
+        """The name of the copy."""
+        name = self.into or f"{self.array}_{self.suffix}"
+        while name in program.nest.arrays:
+            name += "_"
+        return name
+
+    def natural_ids(self, program: Program, site: Scope, copy: Copy) -> list[str]:
+        """Identifiers of the new nodes: scopes and statement of each copy nest."""
+        prefix = f"{site.id}.{self.array}"
+        names = [
+            f"{prefix}.{d}{part}"
+            for d in self.directions(program, site, copy.source)
+            for part in (*range(len(copy.extents)), "op")
+        ]
+        return [fresh_id(program.nest.by_id, name) for name in names]
+
+    # Rewriting
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """Declare the copy, let the scope access it, and copy before or behind the scope."""
+        source = program.nest.arrays[self.array]
+        copy = self.plan(site, source)
+        assert isinstance(copy, Copy)
+        ids = self.ids.split(" ") if self.ids else self.natural_ids(program, site, copy)
+        directions = self.directions(program, site, source)
+        temporary = declare(program, self.copy_name(program), copy, Memory(self.location), self.position, rewriter)
+        redirect(site.leaves, {a: (temporary, index) for a, index in copy.uses.items()}, rewriter)
+        here, there = (temporary, copy.slot), (source, copy.index)
+        count = len(copy.extents) + 1
+        for k, direction in enumerate(directions):
+            own = ids[k * count : (k + 1) * count]
+            if direction == "r":
+                rewriter.insert(copy_nest(copy, site, here, there, own, rewriter), InsertPoint.before(site.op))
+            else:
+                rewriter.insert(copy_nest(copy, site, there, here, own, rewriter), InsertPoint.after(site.op))
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Work on the array itself again."""
+        return Unstage().as_move(self.copy_name(program))
+
+
+_FORMS: dict[str, Any] = {"iteration": iteration_copy, "box": box_copy}
+
+
+def _reuses(site: Scope, leaf: Leaf, access: Access) -> bool:
+    """Whether iterations inside the scope access one element."""
+    used = {v for e in access.index for v in e.variables()}
+    return any(s.extent > 1 and s.depth not in used for s in leaf.chain[site.depth :])
+
+
+def _where(program: Program, scope: Scope, copy: Copy) -> Memory:
+    """The memory to propose: shared in a block, the stack where an eighth of it is enough."""
+    mappings = {s.mapping for s in scope.chain[:-1]}
+    if program.machine.shared_bytes and Mapping.GRID in mappings and not mappings & {Mapping.BLOCK, Mapping.WARP}:
+        return Memory.SHARED
+    size = prod(copy.extents) * byte_width(copy.source.dtype)
+    return Memory.STACK if size <= program.machine.stack_bytes // 8 else Memory.HEAP
+
+
+def _lanes_reason(program: Program, copy: Array) -> Reason | None:
+    """Vectors access the copy one lane after the other, or as the machine can; no division of lanes is new."""
+    for leaf, access in accesses_of(program.nest, copy.buffer):
+        lanes = leaf.parent
+        if lanes is None or lanes.mapping is not Mapping.VECTOR or program.machine.gather:
+            continue
+        if stride_over(access.index, lanes.depth) is Stride.STRIDED:
+            name = program.machine.name
+            return Reason(f"the access {describe_access(access)} would be strided, which {name} has no vectors for")
+    return None
+
+
+def _source_reason(program: Program, source: Array) -> Reason | None:
+    buffer = source.buffer
+    if source.intent not in (Intent.IN, Intent.INOUT):
+        uses = [u for u in uses_of(program.nest, source.name, buffer.reuse) if u.access.array is source]
+        missing = uninitialised(uses)
+        if missing is not None:
+            return Reason(f"the copy would read elements of '{source.name}' that nothing wrote", describe_use(*missing))
+    violation = program.storage_violation(source.name, buffer.reuse)
+    return None if violation is None else Reason(violation.reason, violation.detail)
+
+
+def _race_reason(program: Program, copy: Array, source: Array) -> Reason | None:
+    race = find_race(program, only={copy.buffer, source.buffer})
+    if race is None:
+        return None
+    return Reason(f"iterations of {describe_scope(race.scope)} would race in the copy nests", str(race.conflict))
+
+
+@dataclass(frozen=True)
+class StageIn(Staging):
+    """Copy what a scope reads of an array before it, and let it read the copy.
+
+    `stage_in@y:1{array=x location=stack into=t}`:
+
+    4 8 2 y[{0},{1},{2}] = exp(x[{1}])  -->  4
+                                             | 8 t[{0},{1}] = x[{1}]
+                                             | 8 2 y[{0},{1},{2}] = exp(t[{0},{1}])
+
+    Legal iff no access (r, i) that reads is written by (w, j) in the scope, i and j in one iteration of the scopes
+    around: not exists i, j: cell(r, i) = cell(w, j); and the program with the copy is in bounds, reads nothing that
+    nothing wrote, and has no race.
+    """
+
+    name: ClassVar[str] = "stage_in"
+    suffix: ClassVar = "in"
+
+    @staticmethod
+    def accesses(site: Scope, array: Array) -> list[Placed]:
+        """What the scope reads as inputs."""
+        return [(leaf, access) for leaf in site.leaves for access in leaf.reads if access.array is array]
+
+    def directions(self, program: Program, site: Scope, array: Array) -> str:  # the same for all
+        """Only in."""
+        return "r"
+
+    def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
+        """Nothing that is read is written in the same iteration of the scopes around."""
+        relation = same_iteration(site)
+        for leaf, access in self.accesses(site, copy.source):
+            read = next(t for t in program.touches[leaf] if t.access is access)
+            for other in site.leaves:
+                write = program.touches[other][0]
+                if write.access.array.buffer is not copy.source.buffer:
+                    continue
+                equal = tuple(zip(read.cell, write.cell, strict=True))
+                witness = program.collisions.find(Query(read.domain, write.domain, equal, relation))
+                if witness is not None:
+                    conflict = Conflict(leaf, access, other, write.access, witness, False, True)
+                    return Reason(f"the scope writes what it reads of '{copy.source.name}'", str(conflict))
+        return None
+
+    def beyond(self, after: Program, site: Scope, copy: Array) -> Reason | None:
+        """Guards that the copy nest lacks may have kept the scope within the array."""
+        leaf = next(leaf for leaf in after.nest.writers[copy.name] if after.nest.by_id[site.id] not in leaf.chain)
+        (access,) = leaf.reads
+        for expression, extent in zip(access.index, access.array.shape, strict=True):
+            low, high = index_bounds(leaf, expression, extent)
+            if low < 0 or high >= extent:
+                return Reason(
+                    f"the copy nest would access {describe_access(access)} from {low} to {high}: it lacks the guards "
+                    "that other variables decide too; form=box stays within the array"
+                )
+        return None
+
+
+@dataclass(frozen=True)
+class StageOut(Staging):
+    """Let a scope write a copy of an array; what it wrote is copied back behind it, old values are copied before it.
+
+    `stage_out@y#1:0{array=y location=stack into=t}`:
+
+    8 y[{0}] = 0                   8 y[{0}] = 0
+    4 8 y[{1}] += x[{0},{1}]  -->  8 t[{0}] = y[{0}]
+                                   4 8 t[{1}] += x[{0},{1}]
+                                   8 y[{0}] = t[{0}]
+
+    Legal iff every element that is copied back is written, and every element that is accessed is copied:
+    image(writes) = image(copy) and image(accesses) <= image(copy); no two places of the copy hold one element; the
+    program with the copy has no race. Whether old values are needed is decided exactly: a read in the scope that no
+    write in the same iteration of the scopes around precedes.
+    """
+
+    name: ClassVar[str] = "stage_out"
+    suffix: ClassVar = "out"
+
+    @staticmethod
+    def accesses(site: Scope, array: Array) -> list[Placed]:
+        """Everything, where the scope writes the array."""
+        found = [(leaf, access) for leaf in site.leaves for access in leaf.accesses if access.array is array]
+        return found if any(access is leaf.output for leaf, access in found) else []
+
+    def directions(self, program: Program, site: Scope, array: Array) -> str:
+        """Out, and in where the scope may need a value that it did not write."""
+        inside = {*site.leaves}
+        uses = [u for u in uses_of(program.nest, array.name, array.buffer.reuse) if u.leaf in inside]
+        needed = uninitialised([u for u in uses if u.access.array is array], site.depth)
+        return "w" if needed is None else "rw"
+
+    def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
+        """The memory is the array's alone, an element has one place in the copy, exactly what is written goes back."""
+        name = copy.source.name
+        for leaf in site.leaves:
+            for access in leaf.accesses:
+                if access.array is not copy.source and access.array.buffer is copy.source.buffer:
+                    return Reason(f"the scope also accesses '{access.array.name}', which shares the memory of '{name}'")
+        depth = site.depth
+        guards = (*(g for s in site.chain[:-1] for g in s.guard), *copy.guards)
+        domain = Domain(copy.around, guards)
+        own = tuple((var(depth + k), var(depth + k)) for k in range(len(copy.extents)))
+        twice = Query(domain, domain, tuple((e, e) for e in copy.index), (EQUAL,) * depth, own)
+        if own and (witness := program.collisions.find(twice)) is not None:
+            places = f"copied by iterations {witness.first} and {witness.second}"
+            return Reason(f"the copy would hold an element of '{name}' twice; use form=box", places)
+        return self._written_reason(site, copy, (copy.around, guards, copy.slot))
+
+    def _written_reason(self, site: Scope, copy: Copy, copied: Reach) -> Reason | None:
+        """What is copied is written. That nothing else is accessed follows from how copies are made."""
+        if not copied[2]:  # one element
+            return None
+        written = [
+            (leaf.extents, leaf.guards, copy.uses[access])
+            for leaf, access in self.accesses(site, copy.source)
+            if access is leaf.output
+        ]
+        spared = unreached([copied], written)
+        if spared is None:
+            return None
+        place = f"place {spared} of the copy"
+        return Reason(f"the scope does not write all of '{copy.source.name}' that would be copied back", place)
+
+
+@dataclass(frozen=True)
+class Unstage(Transformation[Array]):
+    """Access an array itself again, not the copy that stage_in or stage_out made.
+
+    `unstage@t`:
+
+    8 t[{0}] = x[{0}*2]
+    4 8 y[{0},{1}] = exp(t[{1}])  -->  4 8 y[{0},{1}] = exp(x[{1}*2])
+
+    Legal iff staging again gives this very program, to the letter: the two programs mean the same because that move is
+    legal.
+    """
+
+    name: ClassVar[str] = "unstage"
+    site: ClassVar = Array
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
+        """Temporaries that are filled or emptied by one plain copy beside the scope that uses them."""
+        for array in program.nest.arrays.values():
+            if not isinstance(staged(program, array), str):
+                yield array, cls()
+
+    def check(self, program: Program, site: Array) -> Reason | None:
+        """Staging again gives this program, so the two mean the same."""
+        found = staged(program, site)
+        if isinstance(found, str):
+            return Reason(found)
+        if self._staging(program, found) is None:
+            return Reason(f"staging '{found.source.name}' again would not give this program")
+        return None
+
+    def _staging(self, program: Program, found: Staged) -> Staging | None:
+        """The move that gives this program from the one without the copy, if there is one."""
+        kernel = program.kernel.clone()
+        without = program.successor(kernel)
+        self.rewrite(without, without.nest.arrays[found.copy.name], PatternRewriter(next(iter(kernel.body.block.ops))))
+        without = program.successor(kernel)
+        scope = without.nest.by_id[found.site.id]
+        assert isinstance(scope, Scope)
+        kind = StageIn if found.behind is None else StageOut
+        buffer = found.copy.buffer
+        assert buffer.op is not None
+        position = list(program.kernel.buffers()).index(buffer.op)
+        ids = [i for n in (found.before, found.behind) if n is not None for i in n.ids]
+        wanted = _fingerprint(program.kernel)
+        for form in FORMS:
+            move = kind(found.source.name, buffer.memory.value, form, found.copy.name, position, " ".join(ids))
+            if move.check(without, scope) is None and _fingerprint(move.applied(without, scope)) == wanted:
+                return _shortest(move, without, scope, ids)
+        return None
+
+    def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
+        """The copy nests and the declaration go."""
+        found = staged(program, site)
+        assert isinstance(found, Staged)
+        redirect(found.site.leaves, found.restored(), rewriter)
+        for nest in (found.before, found.behind):
+            if nest is not None:
+                rewriter.erase(nest.root.op)
+        assert site.buffer.op is not None
+        rewriter.erase(site.buffer.op)
+
+    def inverse(self, program: Program, site: Array) -> Move:
+        """Stage again, with the same name, place and identifiers."""
+        found = staged(program, site)
+        assert isinstance(found, Staged)
+        staging = self._staging(program, found)
+        assert staging is not None
+        return staging.as_move(f"%{found.site.id}")
+
+
+def _shortest(move: Staging, program: Program, scope: Scope, ids: Sequence[str]) -> Staging:
+    """The move without what it would choose by itself."""
+    copy = move.plan(scope, program.nest.arrays[move.array])
+    assert isinstance(copy, Copy)
+    if move.natural_ids(program, scope, copy) == list(ids):
+        move = replace(move, ids="")
+    if move.position == len(list(program.kernel.buffers())):
+        move = replace(move, position=-1)
+    return replace(move, into="") if replace(move, into="").copy_name(program) == move.into else move
+
+
+def _fingerprint(kernel: KernelOp) -> tuple[str, list[str]]:
+    """Text and identifiers."""
+    return plain_mlir(kernel), [op.id.data for op in kernel.walk() if isinstance(op, ScopeOp | OpOp) and op.id]
