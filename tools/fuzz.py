@@ -1,7 +1,9 @@
-"""Fuzz the game: random walks of legal moves, judged after each move (`python -m pdojo_tools.fuzz`).
+"""Fuzz the game: random legal moves, judged by three independent oracles (`python -m pdojo_tools.fuzz`).
 
-A walk starts from a kernel of the library at small random sizes, from a kernel in a file, or from a random kernel, on
-the machine `toy`. The same seed gives the same walks. A broken promise is shrunk, printed as a lit test, exit code 1.
+A walk starts from a random kernel or from one of the library at small sizes, on the machines `toy`, `toy-gpu` and
+`toy-snitch` by turns. Each move is judged by the exact oracle, some by integer sets, some states by compiled code
+against the interpreter. With `--traces N`, whole traces are undone, edited and replayed instead. The same seed gives
+the same run, on any number of processes. A broken promise is shrunk and printed as a lit test; exit code 1.
 """
 
 from __future__ import annotations
@@ -9,216 +11,213 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import islice
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from os import sched_getaffinity
 from pathlib import Path
-from random import Random
-from typing import TypeAlias
+from typing import cast
 
-from pdojo_tools.random_kernels import random_kernels
-from pdojo_tools.shrink import lit_test, shrunk
-from pdojo_tools.sizes import with_random_sizes
-from pdojo_tools.walks import Check, Counts, FailedWalk, Failure, walk
+from pdojo_tools.command import Arguments
+from pdojo_tools.fuzz_jobs import Found, Plan, Report, run, work
+from pdojo_tools.fuzz_kernels import source
+from pdojo_tools.fuzz_summary import Totals, as_json, tables
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machine import machine
-from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.ops import KernelOp
-from pdojo.errors import LoweringError, PdojoError, UsageError
-from pdojo.kernels import kernel_names, kernel_path
+from pdojo.errors import PdojoError, UsageError
 
-Kernels: TypeAlias = Callable[[int], Iterator[KernelOp]]
-"""Kernels to walk from, for a seed."""
+TRACE_LENGTH = 12
+WALK_LENGTH = 30
 
 
-def library(names: Sequence[str]) -> Kernels:
-    """Kernels of the library, by turns, at random sizes."""
-    plain = [parse_notation(kernel_path(name).read_text(encoding="utf-8"))[0] for name in names]
+@dataclass
+class Worker:
+    """A process, the number it is at, and the connection on which it reports."""
 
-    def drawn(seed: int) -> Iterator[KernelOp]:
-        random = Random(seed)
-        for number in count():
-            yield with_random_sizes(plain[number % len(plain)], random)
-
-    return drawn
-
-
-def from_files(paths: Sequence[str]) -> Kernels:
-    """The kernels of files as they are, by turns. Raises UsageError where one cannot be read."""
-    kernels: list[KernelOp] = []
-    for path in paths:
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot read '{path}': {error.strerror}") from None
-        kernels += parse_notation(text, path)
-
-    def drawn(seed: int) -> Iterator[KernelOp]:
-        return (kernels[(seed + number) % len(kernels)] for number in count())
-
-    return drawn
-
-
-def compiled_against_interpreter(every: int, counts: Counts) -> Check:
-    """A check of one state in `every`: machine code computes what the interpreter does, on ordinary numbers."""
-    from pdojo_tools.compiled import machine_code_differs
-
-    def check(program: Program, number: int) -> Failure | None:
-        if (number + 1) % every:
-            return None
-        try:
-            failure = machine_code_differs(program, number)
-        except LoweringError as error:
-            counts.not_lowered[str(error)] += 1
-            return None
-        counts.compiled += 1
-        return failure
-
-    return check
+    process: BaseProcess
+    connection: Connection
+    number: int
+    begun: bool = False
 
 
 @dataclass
 class Fuzzer:
-    """A run: kernels, lengths and limits."""
+    """A run: its plan, its limits and what it found."""
 
-    kernels: Kernels
-    seed: int
-    length: int
-    moves: int | None
-    seconds: float | None
-    compile_every: int = 0
-    machine: str = "toy"
-    counts: Counts = field(default_factory=Counts)
+    plan: Plan
+    processes: int
+    moves: int | None = None
+    traces: int | None = None
+    seconds: float | None = None
+    failures: Path | None = None
+    """Where failures are appended; with it the run goes on after the first one."""
+    console: Console = field(default_factory=lambda: Console(stderr=True))
+    totals: Totals = field(default_factory=Totals)
     started: float = field(default_factory=time.monotonic)
-
-    def __post_init__(self) -> None:
-        self.check = compiled_against_interpreter(self.compile_every, self.counts) if self.compile_every else None
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the start."""
-        return time.monotonic() - self.started
 
     @property
     def done(self) -> float:
         """The part of the run that is done, 1 at the end."""
-        parts = [self.counts.total / self.moves if self.moves else 0.0]
-        parts.append(self.elapsed / self.seconds if self.seconds else 0.0)
+        elapsed = time.monotonic() - self.started
+        parts = [elapsed / self.seconds if self.seconds else 0.0]
+        parts.append(self.totals.counts.total / self.moves if self.moves else 0.0)
+        parts.append(self.totals.traces.traces / self.traces if self.traces else 0.0)
         return min(1.0, max(parts))
 
-    def run(self, tick: Callable[[], None]) -> FailedWalk | None:
-        """Walk until the limit or the first failure."""
-        for number, kernel in enumerate(self.kernels(self.seed)):
-            steps = walk(
-                kernel,
-                machine(self.machine),
-                self.seed * 1_000_003 + number,
-                self.length,
-                self.counts,
-                check=self.check,
-            )
-            for step in steps:
-                if isinstance(step, FailedWalk):
-                    return step
-                tick()
-                if self.done >= 1:
-                    return None
-        return None
+    def run(self) -> None:
+        """Until a limit is met, or the first failure where they are not collected."""
+        workers = [self._start(number) for number in range(self.processes)]
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        try:
+            with Progress(*columns, console=self.console, transient=True) as progress:
+                task = progress.add_task("starting", total=1.0)
+                while self.done < 1 and not (self.totals.failures and self.failures is None):
+                    ready = wait([w.connection for w in workers], timeout=0.25)
+                    for worker in [w for w in workers if w.connection in ready]:
+                        self._hear(worker, workers)
+                        if self.done >= 1:
+                            break
+                    progress.update(task, completed=self.done, description=self.totals.line(self.started))
+        finally:
+            self.totals.seconds = time.monotonic() - self.started
+            for worker in workers:
+                worker.process.terminate()
+            for worker in workers:
+                worker.process.join()
+                worker.connection.close()
 
+    def run_one(self, number: int) -> None:
+        """One walk or trace, in this process."""
+        for found in islice(run(self.plan, number, 1), 2):
+            if not found.begins:
+                self.totals.add(found)
+                if found.failure is not None:
+                    self._report(found.failure)
+        self.totals.seconds = time.monotonic() - self.started
 
-def summary(fuzzer: Fuzzer) -> Table:
-    """Moves and refusals per family."""
-    counts = fuzzer.counts
-    rate = counts.total / max(fuzzer.elapsed, 1e-9)
-    table = Table(
-        title=f"seed {fuzzer.seed}: {counts.total} moves in {counts.walks} walks, {fuzzer.elapsed:.0f} s, "
-        f"{rate:.1f} moves/s, {counts.compiled} states compiled"
-    )
-    table.add_column("family")
-    table.add_column("moves", justify="right")
-    table.add_column("refused", justify="right")
-    for name in sorted(counts.moves | counts.refused, key=lambda name: -counts.moves[name]):
-        table.add_row(name, str(counts.moves[name]), str(counts.refused[name]))
-    table.add_section()
-    table.add_row("all", str(counts.total), str(counts.refused.total()))
-    return table
+    def _start(self, number: int) -> Worker:
+        spawning = get_context("spawn")
+        mine, its = spawning.Pipe(duplex=False)
+        process = spawning.Process(target=work, args=(self.plan, number, self.processes, its), daemon=True)
+        process.start()
+        its.close()
+        return Worker(process, cast("Connection", mine), number)
+
+    def _hear(self, worker: Worker, workers: list[Worker]) -> None:
+        try:
+            found: Found = worker.connection.recv()
+        except (EOFError, ConnectionResetError):
+            workers.remove(worker)
+            workers.append(self._after_crash(worker))
+            return
+        worker.number, worker.begun = found.number, found.begins
+        if not found.begins:
+            self.totals.add(found)
+            if found.failure is not None:
+                self._report(found.failure)
+
+    def _after_crash(self, worker: Worker) -> Worker:
+        """A process that died is a finding; another one goes on with the number after it."""
+        worker.process.join()
+        worker.connection.close()
+        if not worker.begun:
+            raise RuntimeError(f"a process of the run ended with code {worker.process.exitcode} before it began")
+        detail = f"the process ended with code {worker.process.exitcode}; see number {worker.number} of this seed"
+        name = self.plan.machines[worker.number % len(self.plan.machines)]
+        report = Report(self.plan.seed, worker.number, name, "no crash", "an unknown move", detail, f"# {detail}\n")
+        self.totals.failures.append(report)
+        self._report(report)
+        return self._start(worker.number + self.processes)
+
+    def _report(self, report: Report) -> None:
+        """Print it, and keep it at once: a long run may be cut short."""
+        print(report, flush=True)
+        if self.failures is not None:
+            with self.failures.open("a", encoding="utf-8") as file:
+                file.write(f"{report}\n")
 
 
 def arguments(args: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m pdojo_tools.fuzz", description=__doc__)
+    """The command line. Raises UsageError."""
+    parser = Arguments(prog="python -m pdojo_tools.fuzz", description=__doc__)
     add = parser.add_argument
-    add("kernels", nargs="*", metavar="KERNEL", help="kernels of the library or .pdojo files; all of the library")
-    add("--random", action="store_true", help="random kernels instead")
+    add("kernels", nargs="*", metavar="KERNEL", help="kernels of the library or .pdojo files; a mixture by default")
+    add("--random", action="store_true", help="random kernels only")
+    add("--machine", action="append", metavar="NAME", help="a machine; may be repeated (toy, toy-gpu and toy-snitch)")
     add("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    add("--number", type=int, metavar="N", help="only walk or trace N of the seed, as a failure names it")
     add("--moves", type=int, metavar="N", help="stop after so many moves")
-    add("--minutes", type=float, metavar="M", help="stop after so many minutes (default 5, without --moves)")
-    add("--length", type=int, default=30, metavar="N", help="moves of one walk (default 30)")
-    add("--compile-every", type=int, default=0, metavar="K", help="also compare the machine code of every K-th state")
-    add("--machine", default="toy", metavar="MACHINE", help="the machine to optimise for, a name or a TOML file (toy)")
+    add("--traces", type=int, metavar="N", help="undo, edit and replay N random traces instead of judging moves")
+    add("--minutes", type=float, metavar="M", help="stop after so many minutes (default 5, without --moves, --traces)")
+    add("--length", type=int, metavar="N", help=f"most moves of a walk ({WALK_LENGTH}) or a trace ({TRACE_LENGTH})")
+    add("--sets-every", type=int, default=3, metavar="K", help="integer sets judge one move in K (default 3, 0: none)")
+    add("--compile-every", type=int, default=15, metavar="K", help="one state in K is compiled (default 15, 0: none)")
+    add("--processes", type=int, metavar="N", help="processes (default: all processors)")
+    add("--failures", type=Path, metavar="FILE", help="append every failure to a file, and go on after the first")
+    add("--json", type=Path, metavar="FILE", help="write a summary as JSON")
     return parser.parse_args(args)
 
 
 def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
     """The run that the command line asks for. Raises UsageError."""
-    limits: tuple[int | None, float | None] = options.moves, options.minutes
-    if limits == (None, None):
-        limits = None, 5.0
-    if any(limit is not None and limit <= 0 for limit in limits) or options.length < 1 or options.compile_every < 0:
-        raise UsageError("--moves, --minutes, --length and --compile-every take positive numbers")
-    if options.random and options.kernels:
-        raise UsageError("give kernels or --random, not both")
-    named = [name for name in options.kernels if name in kernel_names()]
-    if options.random:
-        kernels = random_kernels
-    elif len(named) == len(options.kernels):
-        kernels = library(named or kernel_names())
-    elif named:
-        raise UsageError("give kernels of the library or files, not both")
-    else:
-        kernels = from_files(options.kernels)
-    seconds = None if limits[1] is None else limits[1] * 60
-    return Fuzzer(kernels, options.seed, options.length, limits[0], seconds, options.compile_every, options.machine)
+    limits = (options.moves, options.traces, options.minutes, options.length, options.processes)
+    if any(limit is not None and limit <= 0 for limit in limits):
+        raise UsageError("--moves, --traces, --minutes, --length and --processes take positive numbers")
+    if options.sets_every < 0 or options.compile_every < 0:
+        raise UsageError("--sets-every and --compile-every take 0 or a positive number")
+    if options.traces and options.moves:
+        raise UsageError("give --moves or --traces, not both")
+    minutes = 5.0 if (options.moves, options.traces, options.minutes) == (None, None, None) else options.minutes
+    machines = tuple(options.machine or ("toy", "toy-gpu", "toy-snitch"))
+    for name in machines:
+        machine(name)
+    source(options.kernels, only_random=options.random)
+    plan = Plan(
+        kernels=tuple(options.kernels),
+        only_random=options.random,
+        machines=machines,
+        seed=options.seed,
+        length=options.length or (TRACE_LENGTH if options.traces else WALK_LENGTH),
+        sets_every=options.sets_every,
+        compile_every=options.compile_every,
+        traces=options.traces is not None,
+    )
+    return Fuzzer(
+        plan,
+        processes=options.processes or len(sched_getaffinity(0)),
+        moves=options.moves,
+        traces=options.traces,
+        seconds=None if minutes is None else minutes * 60,
+        failures=options.failures,
+    )
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit code: 1 for a broken promise, 2 for a wrong command line, 130 after Ctrl-C."""
-    console = Console(stderr=True)
     try:
-        fuzzer = fuzzer_for(arguments(args))
-        code, failed = 0, None
+        options = arguments(args)
+        fuzzer = fuzzer_for(options)
+        code = 0
         try:
-            failed = _run(fuzzer, console)
+            if options.number is None:
+                fuzzer.run()
+            else:
+                fuzzer.run_one(options.number)
         except KeyboardInterrupt:
             code = 130
-        console.print(summary(fuzzer))
-        for message, times in fuzzer.counts.not_lowered.items():
-            console.print(f"{times} states not lowered: {message}", markup=False)
-        if failed is None:
-            return code
-        console.print(f"{failed.failure.promise} broken after {len(failed.steps)} moves; shrinking", markup=False)
-        print(lit_test(shrunk(failed, fuzzer.check)))
+        for table in tables(fuzzer.plan, fuzzer.totals):
+            fuzzer.console.print(table)
+        if options.json is not None:
+            options.json.write_text(as_json(fuzzer.plan, fuzzer.processes, fuzzer.totals), encoding="utf-8")
     except PdojoError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code
-    return 1
-
-
-def _run(fuzzer: Fuzzer, console: Console) -> FailedWalk | None:
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("fuzzing", total=1.0)
-
-        def tick() -> None:
-            rate = fuzzer.counts.total / max(fuzzer.elapsed, 1e-9)
-            text = f"{fuzzer.counts.total} moves, {rate:.1f}/s"
-            progress.update(task, completed=fuzzer.done, description=text)
-
-        return fuzzer.run(tick)
+    return 1 if fuzzer.totals.failures else code
 
 
 if __name__ == "__main__":

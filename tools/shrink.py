@@ -20,16 +20,23 @@ ATTEMPTS = 400
 
 def shrunk(failed: FailedWalk, check: Check | None = None) -> FailedWalk:
     """The failure with as few moves and statements as possible: none can be left out on its own."""
-    return _Shrinker(failed, check).run()
+    return Shrinker(failed, check).run()
 
 
-class _Shrinker:
+class Shrinker:
+    """Leaves out moves and statements as long as the same promise is broken."""
+
+    keeps_last = True
+    """Whether it is the last move that is judged."""
+
     def __init__(self, failed: FailedWalk, check: Check | None) -> None:
         self.best = failed
         self.check = check
+        self.sets_every = int(failed.failure.promise == "integer sets")
         self.attempts = 0
 
     def run(self) -> FailedWalk:
+        """The smallest failure found."""
         progress = True
         while progress and self.attempts < ATTEMPTS:
             progress = self._without_moves() or self._without_statements()
@@ -37,9 +44,10 @@ class _Shrinker:
 
     def _without_moves(self) -> bool:
         progress = False
-        size = max(1, (len(self.best.steps) - 1) // 2)
+        last = int(self.keeps_last)
+        size = max(1, (len(self.best.steps) - last) // 2)
         while size:
-            start = len(self.best.steps) - 1 - size
+            start = len(self.best.steps) - last - size
             while start >= 0:
                 steps = [*self.best.steps[:start], *self.best.steps[start + size :]]
                 progress |= self._fails(self.best.kernel, steps)
@@ -67,22 +75,25 @@ class _Shrinker:
         if self.attempts > ATTEMPTS:
             return False
         try:
-            game = Game(kernel, self.best.machine)
-            game.replay(steps[:-1])
-            failure = self._judged(game, steps[-1])
+            found = self.judged(kernel, steps)
         except PdojoError:
             return False
-        if failure is None or failure.promise != self.best.failure.promise:
+        if found is None:
             return False
-        kept = game.trace.steps[: len(steps) - 1]
-        last = game.trace.steps[-1] if len(game.trace.steps) > len(kept) else steps[-1]
-        steps = [*kept[: len(game.trace.steps) - 1], last] if last is not steps[-1] else [*kept, last]
-        self.best = FailedWalk(kernel, self.best.machine, self.best.seed, steps, failure)
+        self.best = FailedWalk(kernel, self.best.machine, self.best.seed, *found)
         return True
 
-    def _judged(self, game: Game, last: Step) -> Failure | None:
-        referee = Referee(game.programs[0], self.best.seed, schedules=8, check=self.check)
-        return play(game, last.resolved, referee, 0)
+    def judged(self, kernel: KernelOp, steps: Sequence[Step]) -> tuple[list[Step], Failure] | None:
+        """The steps that apply, and the promise that they break: the same as before, or None."""
+        game = Game(kernel, self.best.machine)
+        game.replay(steps[:-1])
+        kept = list(game.trace.steps)
+        referee = Referee(game.programs[0], self.best.seed, schedules=8, check=self.check, sets_every=self.sets_every)
+        failure = play(game, steps[-1].resolved, referee, 0)
+        if failure is None or failure.promise != self.best.failure.promise:
+            return None
+        last = game.trace.steps[-1] if len(game.trace.steps) > len(kept) else steps[-1]
+        return [*kept, last], failure
 
 
 def _with_ids(kernel: KernelOp) -> KernelOp:
@@ -97,19 +108,20 @@ def lit_test(failed: FailedWalk) -> str:
     """A lit test of the failure: an illegal move must be refused, any other one must keep what it promises."""
     moves = [str(step.move) for step in failed.steps]
     note = "\n".join(f"# {line}" for line in f"{failed.failure.promise}: {failed.failure.detail}".splitlines())
-    if failed.failure.promise == "meaning":
-        runs = [f"# RUN: not {_command(failed, moves)} 2>&1 | filecheck %s", f"# CHECK: {moves[-1]} is refused"]
+    if failed.failure.promise in ("meaning", "integer sets"):
+        runs = [f"# RUN: not {command(failed, moves)} 2>&1 | filecheck %s", f"# CHECK: {moves[-1]} is refused"]
     elif failed.failure.promise == "inverse":
         runs = [
-            f"# RUN: {_command(failed, moves[:-1])} -t notation > %t",
-            f"# RUN: {_command(failed, [*moves, _inverse(failed)])} -t notation | diff %t -",
+            f"# RUN: {command(failed, moves[:-1])} -t notation > %t",
+            f"# RUN: {command(failed, [*moves, _inverse(failed)])} -t notation | diff %t -",
         ]
     else:
-        runs = [f"# RUN: {_command(failed, moves)} --verify -t notation | pdojo-opt --input-format=notation"]
+        runs = [f"# RUN: {command(failed, moves)} --verify -t notation | pdojo-opt --input-format=notation"]
     return "\n".join([*runs, note, print_notation(failed.kernel)])
 
 
-def _command(failed: FailedWalk, moves: Sequence[str]) -> str:
+def command(failed: FailedWalk, moves: Sequence[str]) -> str:
+    """The command line that makes the moves on the machine of a failed walk."""
     return " ".join([f"pdojo-opt %s --machine {failed.machine.name}", *(f"--apply='{move}'" for move in moves)])
 
 

@@ -23,7 +23,7 @@ from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.notation import parse_notation, plain_mlir, print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp, OpOp, ScopeOp
-from pdojo.dialect.oracle import Oracle
+from pdojo.dialect.oracle import IntegerSetOracle, Oracle
 from pdojo.errors import PdojoError
 from pdojo.transforms.apply import Applied, apply
 from pdojo.transforms.game import Game
@@ -33,6 +33,10 @@ from pdojo.transforms.trace import Step
 
 SOME = 4
 """Texts, replay by identifier and validity, which take longest, are checked for one move in so many."""
+
+
+NEW_ORDER = ("swap_dims",)
+"""Moves that change indices but not necessarily shapes, so that instances before and after cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,20 @@ class Counts:
     compiled: int = 0
     not_lowered: Counter[str] = field(default_factory=Counter[str])
     """States that the backend cannot express, per message."""
+    sets: Counter[str] = field(default_factory=Counter[str])
+    """States that integer sets judged, per kind of judgement."""
+
+    def add(self, other: Counts) -> None:
+        """Add what others did."""
+        self.walks += other.walks
+        self.compiled += other.compiled
+        for mine, its in (
+            (self.moves, other.moves),
+            (self.refused, other.refused),
+            (self.not_lowered, other.not_lowered),
+            (self.sets, other.sets),
+        ):
+            mine.update(its)
 
     @property
     def total(self) -> int:
@@ -79,23 +97,47 @@ Check = Callable[[Program, int], Failure | None]
 
 
 class Referee:
-    """Judges moves on one kernel. `seed` draws the arithmetics, of which `arithmetics` times 24 are used at once."""
+    """Judges moves on one kernel. `seed` draws the arithmetics, of which `arithmetics` times 24 are used at once.
+
+    Integer sets judge one move in `sets_every`, none for 0; what they did goes to `counts`.
+    """
 
     def __init__(
-        self, initial: Program, seed: int, *, schedules: int = 3, arithmetics: int = 2, check: Check | None = None
+        self,
+        initial: Program,
+        seed: int,
+        *,
+        schedules: int = 3,
+        arithmetics: int = 2,
+        check: Check | None = None,
+        sets_every: int = 0,
+        counts: Counts | None = None,
     ) -> None:
         self.oracles = [Oracle(initial.nest, seed + k) for k in range(arithmetics)]
         self.schedules = schedules
         self.check = check
+        self.sets_every = sets_every
+        self.counts = counts or Counts()
 
     def judge(self, before: Program, applied: Applied, number: int) -> Failure | None:
         """The first promise that the move broke; `number` (of the move in its walk) seeds the schedules."""
         failure = self._meaning(applied.program, number) or _inverse(before, applied)
         if failure is None and number % SOME == 0:
             failure = _replay(before, applied) or _texts(applied.program) or _kept(applied.program)
+        if failure is None and self.sets_every and number % self.sets_every == 0:
+            failure = self._sets(before, applied)
         if failure is None and self.check is not None:
             failure = self.check(applied.program, number)
         return failure
+
+    def _sets(self, before: Program, applied: Applied) -> Failure | None:
+        """Whether integer sets find a race, a lost value, or another flow than before the move."""
+        compare = applied.move.name not in NEW_ORDER
+        found = IntegerSetOracle(before.nest).judge(applied.program.nest, compare=compare)
+        if found.fault is not None:
+            return Failure("integer sets", found.fault)
+        self.counts.sets["left open" if found.open else "flow" if "flow" in found.checked else "validity only"] += 1
+        return None
 
     def _meaning(self, program: Program, number: int) -> Failure | None:
         for k, oracle in enumerate(self.oracles):
@@ -182,7 +224,14 @@ def draw(program: Program, random: Random, counts: Counts) -> Move | None:
 
 
 def walk(
-    kernel: KernelOp, machine: Machine, seed: int, length: int, counts: Counts, *, check: Check | None = None
+    kernel: KernelOp,
+    machine: Machine,
+    seed: int,
+    length: int,
+    counts: Counts,
+    *,
+    check: Check | None = None,
+    sets_every: int = 0,
 ) -> Iterator[Move | FailedWalk]:
     """Walk `length` random moves, yielding each; a FailedWalk is the last that is yielded.
 
@@ -190,7 +239,7 @@ def walk(
     """
     random = Random(seed)
     game = Game(kernel, machine)
-    referee = Referee(game.program, seed, check=check)
+    referee = Referee(game.program, seed, check=check, sets_every=sets_every, counts=counts)
     counts.walks += 1
     for number in range(length):
         before = game.program

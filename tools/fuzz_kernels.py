@@ -1,0 +1,100 @@
+"""Where the kernels of a fuzz run come from: the generator, the library at small sizes, files. All by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import TypeAlias
+
+from pdojo_tools.random_kernels import FOR_MACHINES, random_text
+from pdojo_tools.random_kernels.parts import CPU
+from pdojo_tools.sizes import INSTANCES, with_random_sizes
+
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.oracle.instances import count_instances
+from pdojo.errors import UsageError
+from pdojo.kernels import kernel_names, kernel_path
+
+Source: TypeAlias = Callable[[int, Random, str], KernelOp]
+"""The kernel of a number, drawn with a generator of its own, for a machine."""
+
+
+def generated(number: int, random: Random, machine: str) -> KernelOp:
+    """A random kernel with the mappings of the machine."""
+    del number
+    return parse_notation(random_text(random.getrandbits(62), FOR_MACHINES.get(machine, CPU)))[0]
+
+
+def library(names: Sequence[str]) -> Source:
+    """Kernels of the library, by turns, at random sizes; those whose sizes are part of the program as they are.
+
+    Raises UsageError for a named kernel of fixed sizes that is too large to be executed exactly.
+    """
+    plain = [parse_notation(kernel_path(name).read_text(encoding="utf-8"))[0] for name in names or kernel_names()]
+    usable = [kernel for kernel in plain if names or _is_usable(kernel)]
+
+    def drawn(number: int, random: Random, machine: str) -> KernelOp:
+        del machine
+        kernel = usable[number % len(usable)]
+        try:
+            return with_random_sizes(kernel, random)
+        except UsageError:
+            if not _is_small(kernel):
+                raise
+            return kernel
+
+    return drawn
+
+
+def _is_small(kernel: KernelOp) -> bool:
+    return count_instances(nest_of(kernel)) <= INSTANCES
+
+
+def _is_usable(kernel: KernelOp) -> bool:
+    try:
+        with_random_sizes(kernel, Random(0))
+    except UsageError:
+        return _is_small(kernel)
+    return True
+
+
+def from_files(paths: Sequence[str]) -> Source:
+    """The kernels of files as they are, by turns. Raises UsageError where one cannot be read."""
+    kernels: list[KernelOp] = []
+    for path in paths:
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot read '{path}': {error.strerror}") from None
+        kernels += parse_notation(text, path)
+
+    def drawn(number: int, random: Random, machine: str) -> KernelOp:
+        del random, machine
+        return kernels[number % len(kernels)]
+
+    return drawn
+
+
+def source(names: Sequence[str], *, only_random: bool) -> Source:
+    """What the command line asks for; three random kernels to one of the library where it says nothing.
+
+    Raises UsageError.
+    """
+    if only_random and names:
+        raise UsageError("give kernels or --random, not both")
+    if only_random:
+        return generated
+    known = [name for name in names if name in kernel_names()]
+    if known and len(known) < len(names):
+        raise UsageError("give kernels of the library or files, not both")
+    if names:
+        return library(names) if known else from_files(names)
+    mixed = library(())
+
+    def drawn(number: int, random: Random, machine: str) -> KernelOp:
+        return mixed(number // 4, random, machine) if number % 4 == 3 else generated(number, random, machine)
+
+    return drawn
