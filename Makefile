@@ -36,10 +36,12 @@ lint: $(READY)
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	PATH="$(abspath $(BIN)):$$PATH" lint-imports
 
-# Random legal moves, each judged by the exact oracle; MINUTES=60 or FUZZ='--random --seed 7' for other runs.
+# Random legal moves, judged by three oracles; MINUTES=240, FUZZ='--random --seed 7' or FUZZ='--traces 10000' for other
+# runs. Every failure is appended to FAILURES as it happens.
 MINUTES ?= 5
+FAILURES ?= fuzz-failures.txt
 fuzz: $(READY)
-	$(BIN)/python -m pdojo_tools.fuzz --minutes $(MINUTES) $(FUZZ)
+	$(BIN)/python -m pdojo_tools.fuzz --minutes $(MINUTES) --failures $(FAILURES) $(FUZZ)
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -82,7 +82,7 @@ def work(plan: Plan, first: int, step: int, connection: Connection) -> None:
 
 def run(plan: Plan, first: int, step: int) -> Iterator[Found]:
     """Do numbers without end; each tells that it begins, and what it found."""
-    kernels = source(plan.kernels, only_random=plan.only_random)
+    kernels = source(plan.kernels, only_random=plan.only_random, stages=2 if plan.traces else 4)
     one = _trace if plan.traces else _walk
     number = first
     known: dict[tuple[str, str], int] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TypeAlias
@@ -22,10 +23,15 @@ Source: TypeAlias = Callable[[int, Random, str], KernelOp]
 """The kernel of a number, drawn with a generator of its own, for a machine."""
 
 
-def generated(number: int, random: Random, machine: str) -> KernelOp:
-    """A random kernel with the mappings of the machine."""
-    del number
-    return parse_notation(random_text(random.getrandbits(62), FOR_MACHINES.get(machine, CPU)))[0]
+def generated(stages: int) -> Source:
+    """Random kernels of at most so many stages, with the mappings of the machine."""
+
+    def drawn(number: int, random: Random, machine: str) -> KernelOp:
+        del number
+        features = replace(FOR_MACHINES.get(machine, CPU), stages=stages)
+        return parse_notation(random_text(random.getrandbits(62), features))[0]
+
+    return drawn
 
 
 def library(names: Sequence[str]) -> Source:
@@ -78,7 +84,7 @@ def from_files(paths: Sequence[str]) -> Source:
     return drawn
 
 
-def source(names: Sequence[str], *, only_random: bool) -> Source:
+def source(names: Sequence[str], *, only_random: bool, stages: int = CPU.stages) -> Source:
     """What the command line asks for; three random kernels to one of the library where it says nothing.
 
     Raises UsageError.
@@ -86,15 +92,15 @@ def source(names: Sequence[str], *, only_random: bool) -> Source:
     if only_random and names:
         raise UsageError("give kernels or --random, not both")
     if only_random:
-        return generated
+        return generated(stages)
     known = [name for name in names if name in kernel_names()]
     if known and len(known) < len(names):
         raise UsageError("give kernels of the library or files, not both")
     if names:
         return library(names) if known else from_files(names)
-    mixed = library(())
+    mixed, made = library(()), generated(stages)
 
     def drawn(number: int, random: Random, machine: str) -> KernelOp:
-        return mixed(number // 4, random, machine) if number % 4 == 3 else generated(number, random, machine)
+        return mixed(number // 4, random, machine) if number % 4 == 3 else made(number, random, machine)
 
     return drawn

@@ -69,8 +69,8 @@ def headlines(plan: Plan, totals: Totals) -> list[str]:
     if plan.traces:
         first = f"{traces.traces} traces, {traces.traces / seconds:.1f}/s"
         second = (
-            f"{traces.edited} traces without one move: {traces.kept} later moves kept, {traces.skipped} skipped; "
-            f"{traces.executed} compared by execution"
+            f"all undone, {traces.replayed} replayed, {traces.edited} without one move: {traces.kept} later kept, "
+            f"{traces.skipped} skipped; {traces.executed} compared by execution"
         )
     else:
         first = f"{counts.total} moves in {counts.walks} walks, {counts.total / seconds:.1f} moves/s"
@@ -111,6 +111,7 @@ def as_json(plan: Plan, processes: int, totals: Totals) -> str:
             "traces": traces.traces,
             "moves": dict(traces.moves),
             "lengths": {str(n): k for n, k in sorted(traces.lengths.items())},
+            "replayed": traces.replayed,
             "edited": traces.edited,
             "kept": traces.kept,
             "skipped": traces.skipped,

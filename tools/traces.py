@@ -31,6 +31,9 @@ from pdojo.transforms.trace import Step, Trace
 MEANING = 8
 """One edited trace in so many is executed exactly; all are verified and validated."""
 
+REPLAY = 3
+"""One trace in so many is replayed from its text, by identifier and by location in turns."""
+
 
 @dataclass
 class TraceCounts:
@@ -39,6 +42,7 @@ class TraceCounts:
     traces: int = 0
     moves: Counter[str] = field(default_factory=Counter[str])
     lengths: Counter[int] = field(default_factory=Counter[int])
+    replayed: int = 0
     edited: int = 0
     """Traces from which a move in the middle was taken."""
     kept: int = 0
@@ -52,6 +56,7 @@ class TraceCounts:
         self.traces += other.traces
         self.moves.update(other.moves)
         self.lengths.update(other.lengths)
+        self.replayed += other.replayed
         self.edited += other.edited
         self.kept += other.kept
         self.skipped += other.skipped
@@ -94,15 +99,18 @@ def check_trace(drawn: Drawn, random: Random, counts: TraceCounts) -> Failure | 
     index = random.randrange(len(game.trace.steps))
     execute = random.randrange(MEANING) == 0
     try:
-        return (
-            undone(game)
-            or replayed(game, by_location=execute or index % 2 == 0)
-            or edited(game, index, counts, execute=execute)
-        )
+        return undone(game) or _replayed(game, random, counts) or edited(game, index, counts, execute=execute)
     except (PdojoError, DiagnosticException) as error:
         return Failure("trace", str(error))
     except Exception:  # noqa: BLE001  # a crash is a finding like any other
         return Failure("no crash", traceback.format_exc(limit=-4))
+
+
+def _replayed(game: Game, random: Random, counts: TraceCounts) -> Failure | None:
+    if random.randrange(REPLAY):
+        return None
+    counts.replayed += 1
+    return replayed(game, by_location=random.random() < 0.5)
 
 
 def undone(game: Game) -> Failure | None:

@@ -23,6 +23,8 @@ class Generator(Nests):
             self.defined.append(self._array(choose.one(self.dtypes), self._shape(), role))
         stages = [self._elementwise, self._elementwise, self._reduction, self._padding, self._chain, self._update]
         stages.append(self._window)
+        if "s" in self.features.mappings:
+            stages.append(self._streamed)
         for _ in range(choose.integer(1, self.features.stages)):
             choose.one(stages)()
         if not any(a.role in ("out", "inout") for a in self.arrays):
@@ -34,9 +36,6 @@ class Generator(Nests):
     def _elementwise(self, role: str | None = None) -> None:
         result = self._result(role)
         loops = self._loops(result.shape, vector=self.choose.chance(3))
-        hardware = [m for m in "fs" if m in self.features.mappings]
-        if hardware and loops.scopes and loops.scopes[-1].isdigit() and self.choose.chance():
-            self._map(loops, len(loops.scopes) - 1, self.choose.one(hardware))
         value = self._value(result.dtype, list(loops.axes.values()))
         self._emit(loops.scopes, [f"{self._access(result, loops.index())} = {value}"])
         self._end_nest(result)
@@ -174,6 +173,22 @@ class Generator(Nests):
         self._end_nest(result)
         if not fold:
             self.defined.append(between)
+
+    def _streamed(self) -> None:
+        """Doubles through streams and a hardware loop: plain sums and products, three streams at most."""
+        result = self._array("f64", self._extents(self.choose.integer(1, 2), 1), self.choose.one(("temp", "out")))
+        result.memory = "heap"
+        axes = [Axis(f"{{{depth}}}", n) for depth, n in enumerate(result.shape)]
+        scopes = [str(n) for n in result.shape]
+        if self.choose.chance():
+            scopes[-1] += ":f"
+        if self.choose.chance():
+            place = self.choose.integer(0, len(scopes) - 1)
+            scopes[place] += "" if ":" in scopes[place] else ":s"
+        one, other = (self._read("f64", axes) or self._constant("f64") for _ in range(2))
+        value = self._spelled(self.choose.one(("arith.addf", "arith.mulf")), [one, other])
+        self._emit(scopes, [f"{self._access(result, ','.join(a.text for a in axes))} = {value}"])
+        self._end_nest(result)
 
     def _unmapped(self, loops: Loops) -> list[str]:
         """The scopes without threads: what they write is used by others."""

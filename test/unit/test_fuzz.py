@@ -1,0 +1,108 @@
+"""The fuzzing tool: same seed, same run; broken promises are found, shrunk, printed and kept; traces come back."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from pdojo_tools.fuzz import arguments as parsed
+from pdojo_tools.fuzz import fuzzer_for, main
+from pdojo_tools.fuzz_jobs import Found, Plan, run
+from pdojo_tools.fuzz_summary import Totals
+from pdojo_tools.random_kernels import FOR_MACHINES, random_text
+from pdojo_tools.random_kernels.coverage import TABLE_2, Coverage
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.machine import machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import parse_notation
+from pdojo.errors import UsageError
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import transformation
+
+
+def found(plan: Plan, numbers: int) -> list[Found]:
+    return [f for f in islice(run(plan, 0, 1), 2 * numbers) if not f.begins]
+
+
+def test_generated_kernels_are_valid_and_have_every_feature() -> None:
+    coverage = Coverage()
+    for name, features in FOR_MACHINES.items():
+        for seed in range(60):
+            (kernel,) = parse_notation(random_text(seed, features))
+            validate(Program(kernel, machine(name)))
+            coverage.add(nest_of(kernel))
+    assert not coverage.missing
+    assert set(TABLE_2) < set(coverage.features)
+    wanted = {f"mapping :{m}" for m in "upvgbwsf"} | {"slots :N", "slots :Nk", "shared buffer", "guard", "cast"}
+    wanted |= {"several writers of an array", "mixed element types", "size that is no power of two", "contraction"}
+    assert wanted <= set(coverage.features)
+    accumulations = {name.removeprefix("accumulation ") for name in coverage.features if name.startswith("acc")}
+    assert {"addf", "mulf", "maximumf", "minimumf", "addi", "muli", "maxsi", "minsi", "maxui", "minui"} <= {
+        name.partition(".")[2] for name in accumulations
+    }
+
+
+def test_traces_come_back_to_the_letter() -> None:
+    totals = Totals()
+    for one in found(Plan(traces=True, length=12, seed=11), 30):
+        totals.add(one)
+    assert totals.failures == []
+    assert (totals.traces.traces, totals.traces.edited) == (30, 30 - totals.traces.lengths[0])
+    assert min(totals.traces.replayed, totals.traces.executed, totals.traces.kept) > 0
+
+
+def test_the_same_seed_gives_the_same_walks() -> None:
+    plan = Plan(length=4, seed=3, sets_every=2)
+    first, again = ([(f.counts.moves, f.counts.sets) for f in found(plan, 3)] for _ in range(2))
+    assert first == again
+    assert sum(sets.total() for _, sets in first) > 3
+
+
+def broken_inverse(self: object, program: Program, site: object) -> Move:
+    del self, program, site
+    return Move.parse("unmap@nothing:0")
+
+
+@pytest.mark.parametrize("traces", [False, True])
+def test_a_broken_promise_becomes_a_lit_test(traces: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transformation("unroll"), "inverse", broken_inverse)
+    reports = [f.failure for f in found(Plan(traces=traces, length=8, seed=1, machines=("toy",)), 12) if f.failure]
+    assert reports
+    report = next(r for r in reports if r.promise == ("undo all" if traces else "inverse"))
+    assert "unroll@" in report.move
+    assert report.lit.count("--apply='unroll@") >= 1
+    assert report.lit.startswith("# RUN: pdojo-opt %s --machine toy")
+    assert "\nkernel k(" in report.lit or "\nkernel " in report.lit
+    assert f"# seed 1, number {report.number}, machine toy: " in str(report)
+
+
+def test_several_processes_a_file_of_failures_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    summary = tmp_path / "summary.json"
+    failures = tmp_path / "failures.txt"
+    options = ["--traces", "4", "--processes", "2", "--json", str(summary), "--failures", str(failures)]
+    assert main(options) == 0
+    data = json.loads(summary.read_text(encoding="utf-8"))
+    assert data["traces"]["traces"] >= 4
+    assert (data["failures"], data["processes"], failures.exists()) == ([], 2, False)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--moves", "0"], "take positive numbers"),
+        (["--sets-every", "-1"], "--sets-every and --compile-every"),
+        (["--moves", "5", "--traces", "5"], "--moves or --traces, not both"),
+        (["--random", "softmax"], "give kernels or --random, not both"),
+        (["softmax", "other.pdojo"], "kernels of the library or files, not both"),
+        (["missing.pdojo"], "cannot read 'missing.pdojo'"),
+        (["--machine", "toi"], "unknown machine 'toi'"),
+    ],
+)
+def test_mistakes_on_the_command_line(options: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        fuzzer_for(parsed(options))
