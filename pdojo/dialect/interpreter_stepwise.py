@@ -34,8 +34,9 @@ class _Stepper:
         for one in instances.leaves:
             for access, touch in zip(one.leaf.accesses, one.touches, strict=True):
                 unwritten = poison((1,), access.array.dtype)
-                for cell in touch.cells.tolist():
-                    self.cells[cell] = unwritten
+                for part in (touch, *touch.copies):
+                    for cell in part.cells.tolist():
+                        self.cells[cell] = unwritten
         for name, run in instances.memory.interface.items():
             array = instances.nest.arrays[name]
             contents = inputs.get(name, poison(array.shape, array.dtype))
@@ -99,6 +100,10 @@ class _Stepper:
             # Lanes of one vector that share a cell are one reduction.
             old = self.cells[cell] if cell in written else old
             self.cells[cell] = terms[0] if accumulator is None else accumulator.combine(old, terms)
+            for copy in one.touches[0].copies:
+                other = int(copy.cells[row])
+                new = terms[0] if accumulator is None else accumulator.combine(self.cells[other], terms)
+                self.cells[other] = new
             written.add(cell)
 
     def _contents(self, name: str, run: slice) -> Values:

@@ -24,12 +24,18 @@ def slot_index(index: Expr, slots: int, chain: Sequence[Scope]) -> Expr:
         return index
     if slots == 1:
         lanes = any(_is_lane(chain[v]) for v in index.variables())
-        return _without(index, chain, lambda s: not _is_lane(s)) if lanes else const(0)
+        return _lanes(index, chain) if lanes else const(0)
     return modulo(_without(index, chain, lambda s: s.mapping.is_threaded), slots, [s.extent for s in chain])
 
 
 def _is_lane(scope: Scope) -> bool:
     return scope.mapping.is_concurrent and not scope.mapping.is_threaded
+
+
+def _lanes(index: Expr, chain: Sequence[Scope]) -> Expr:
+    """The part of an index that tells lanes apart; what is subtracted from them leaves no negative slot."""
+    slot = _without(index, chain, lambda s: not _is_lane(s))
+    return slot - min(0, slot.bounds([s.extent for s in chain])[0])
 
 
 def _without(index: Expr, chain: Sequence[Scope], dropped: Callable[[Scope], bool]) -> Expr:

@@ -33,9 +33,11 @@ TEMPORARIES = ("t", "p")
 
 _MOVE = re.compile(r"`(\w+@\S[^`]*)`:")
 _ARROW = "-->"
-_DECLARATION = re.compile(r"[a-z]\w* [a-z]+\d+ \[.*\] [a-z]+")
+DECLARATION = re.compile(r"([a-z]\w*) [a-z]+\d+ \[.*\] [a-z]+(?: -> (.*))?")
+"""A declaration; the groups are its name and the arrays that share the memory."""
 _ACCESS = re.compile(r"\b([a-z]\w*)\[([^\]]*)\]")
-_HEAD = re.compile(r"((?:\d+(?::[a-z])? ?)*)(.*)")
+_HEAD = re.compile(r"((?:\d+(?::[a-z])?(?: where \([^)]*\))? ?)*)(.*)")
+_GUARD = re.compile(r"where \([^)]*\)")
 _SCOPE = re.compile(r"\d+")
 _BODY = ("8", "| 4 t[{0},{1}] = x[{0},{1}]", "| 4 y[{0},{1}] = t[{0},{1}]")
 """The statements of an example that shows a declaration only."""
@@ -93,10 +95,11 @@ def _numbered(lines: Sequence[str]) -> Iterator[str]:
 def kernel_text(lines: Iterable[str], dtype: str = "f32") -> str:
     """A kernel of these lines; what they do not declare is declared as they use it, with elements of type `dtype`."""
     given = list(lines)
-    declared = [line for line in given if _DECLARATION.fullmatch(line)]
+    matches = [match for line in given if (match := DECLARATION.fullmatch(line)) is not None]
+    declared = [match.string for match in matches]
     tree = [line for line in given if line not in declared] or list(_BODY)
     shapes = _shapes(tree)
-    known = {line.split()[0] for line in declared}
+    known = {name for match in matches for name in (match[2] or match[1]).split(", ")}
     interface = [name for name in shapes if name not in TEMPORARIES and name not in known]
     written = [name for name in interface if any(_output(line) == name for line in tree)]
     rows = [f"{name} {dtype} {shapes[name]} heap" for name in shapes if name not in known]
@@ -116,7 +119,11 @@ def _parts(line: str) -> tuple[int, list[int], str]:
     tree = line.lstrip("| ")
     match = _HEAD.fullmatch(tree)
     assert match is not None
-    return line[: len(line) - len(tree)].count("|"), [int(n) for n in _SCOPE.findall(match[1])], match[2]
+    return (
+        line[: len(line) - len(tree)].count("|"),
+        [int(n) for n in _SCOPE.findall(_GUARD.sub("", match[1]))],
+        match[2],
+    )
 
 
 def _shapes(tree: Sequence[str]) -> dict[str, list[int]]:

@@ -4,26 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar, Self
 
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
+from pdojo.dialect.affine import var
 from pdojo.dialect.analysis.collision import AFTER, BEFORE
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
-from pdojo.dialect.nest import Leaf, Scope, leaves_of
+from pdojo.dialect.nest import Access, Leaf, Scope, leaves_of
 from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards, reindex
 from pdojo.dialect.verify import describe_scope
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Reason
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import Touches, carried, private_buffers, reassociates, reordered, same_iteration
+from pdojo.transforms.ordering import (
+    Touches,
+    carried,
+    private_buffers,
+    reassociates,
+    reordered,
+    same_iteration,
+    storage_after,
+)
+from pdojo.transforms.reversal import Shaped, irreversible
+from pdojo.transforms.shifting import Part, conflict_delayed, delayed, delays_of, free_scope, make_scope, part_of
 
 
 @dataclass(frozen=True)
-class JoinScopes(Transformation[Scope]):
+class JoinScopes(Shaped[Scope]):
     """Fuse a scope with the one that immediately follows it.
 
     `join_scopes@t:0`:
@@ -34,29 +46,57 @@ class JoinScopes(Transformation[Scope]):
 
     Legal iff no instance of the second scope depends on a later iteration of the first:
     not exists i > j: first(i) conflicts with second(j); for concurrent scopes i != j, accumulations included.
+
+    With `shift=d` iteration j of the second scope runs in iteration j + d, as a stencil needs it; extents and guards
+    may differ, the parts get guards. Legal iff not exists i > j + d: first(i) conflicts with second(j).
     """
 
     name: ClassVar[str] = "join_scopes"
     site: ClassVar = Scope
+    restoring: ClassVar = frozenset({"first", "second"})
+    shift: int = 0
+    first: str = ""
+    second: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Scopes followed by a scope."""
+        """Scopes followed by a scope; shifts by the distance of their accesses and by what the first is longer."""
         for scope in program.nest.scopes:
-            if isinstance(program.nest.next_sibling(scope), Scope):
+            second = program.nest.next_sibling(scope)
+            if isinstance(second, Scope):
                 yield scope, cls()
+                if scope.mapping is second.mapping is Mapping.SEQUENTIAL:
+                    yield from ((scope, cls(shift)) for shift in likely_shifts(scope, second))
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Same extent, mapping and guard, and no backward dependence."""
+        """The shape, and no backward dependence."""
+        reason = self.shape(program, site)
+        if reason is not None:
+            return reason
+        second = program.nest.next_sibling(site)
+        assert isinstance(second, Scope)
+        return self._shifted(program, site, second) if self.shift else self._plain(program, site, second)
+
+    def shape(self, program: Program, site: Scope) -> Reason | None:
+        """Same extent, mapping and guard; sequential, with a shift."""
         second = program.nest.next_sibling(site)
         if not isinstance(second, Scope):
             return Reason("no scope follows immediately")
+        if self.shift:
+            if not site.mapping is second.mapping is Mapping.SEQUENTIAL:
+                return Reason("only sequential scopes are fused with a shift; unmap them first")
+            if not 0 < self.shift < site.extent:
+                return Reason(f"'shift' must be between 0 and {site.extent - 1}, the first scope's extent less one")
+            return identifiers_reason(program, [self.first, self.second], [second.id])
         if site.mapping is Mapping.VECTOR:
             return Reason("a vector scope wraps exactly one op")
         if (site.extent, site.mapping) != (second.extent, second.mapping):
             return Reason(f"{describe_scope(site)} and {describe_scope(second)} differ in extent or mapping")
         if site.guard != second.guard:
             return Reason("the two scopes have different guards")
+        return None
+
+    def _plain(self, program: Program, site: Scope, second: Scope) -> Reason | None:
         # Parallel scopes wait for each other, their iterations do not: afterwards accumulations would race.
         threaded, outside = site.mapping.is_threaded, same_iteration(site)
         racing = threaded and not site.mapping.declares_tree
@@ -73,16 +113,40 @@ class JoinScopes(Transformation[Scope]):
             return carried("the second scope needs iterations of the first that would come later", found)
         return found
 
+    def _shifted(self, program: Program, site: Scope, second: Scope) -> Reason | None:
+        relation = (*same_iteration(site), AFTER)
+        conflict = conflict_delayed(program, site.leaves, second.leaves, relation, self.shift)
+        if conflict is not None:
+            return carried("the second scope needs iterations of the first that would come later", conflict)
+        leaves = [*site.leaves, *second.leaves]
+        return irreversible(program, self, site, leaves) or storage_after(program, self, site, leaves)
+
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """Two accumulations into one element may change order."""
         second = program.nest.next_sibling(site)
         assert isinstance(second, Scope)
-        return reassociates(program.reorders(site.leaves, second.leaves, (*same_iteration(site), AFTER)))
+        later = delayed(program, second.leaves, site.depth, self.shift) if self.shift else None
+        return reassociates(program.reorders(site.leaves, second.leaves, (*same_iteration(site), AFTER), later))
+
+    def _parts(self, program: Program, site: Scope, second: Scope) -> tuple[Part, Part]:
+        taken = program.nest.by_id
+        first_id = self.first or fresh_id(taken, f"{site.id}.g")
+        second_id = self.second or fresh_id(taken, f"{second.id}.g")
+        return (
+            Part(tuple(site.children), site.depth, site.extent, site.guard, wrapper=first_id),
+            Part(tuple(second.children), site.depth, second.extent, second.guard, self.shift, wrapper=second_id),
+        )
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Move the children of the second scope behind those of the first."""
         second = program.nest.next_sibling(site)
         assert isinstance(second, Scope)
+        if self.shift:
+            parts = self._parts(program, site, second)
+            make_scope(parts, max(p.end for p in parts), site.id, site, rewriter)
+            rewriter.erase(site.op)
+            rewriter.erase(second.op)
+            return
         rewriter.replace_all_uses_with(second.op.iv, site.op.iv)
         move_into([c.op for c in second.children], site.op, rewriter)
         rewriter.erase(second.op)
@@ -91,11 +155,38 @@ class JoinScopes(Transformation[Scope]):
         """Split behind the children that the scope has now."""
         second = program.nest.next_sibling(site)
         assert isinstance(second, Scope)
-        return SplitScopes(after=len(site.children), id=second.id).as_move(f"%{site.id}")
+        after = len(site.children)
+        if self.shift:
+            first = self._parts(program, site, second)[0]
+            total = max(first.end, second.extent + self.shift)
+            after = 1 if first.needs_wrapper([s.extent for s in site.chain[:-1]], total) else after
+        return SplitScopes(after, self.shift, second.id).as_move(f"%{site.id}")
+
+
+def likely_shifts(first: Scope, second: Scope) -> list[int]:
+    """Shifts worth a try: the distance from a write in `first` to a read in `second`, and the difference of extents."""
+    found = {first.extent - second.extent}
+    depth = first.depth
+    for writer, reader in product(first.leaves, second.leaves):
+        for read in reader.reads:
+            if read.array is writer.output.array:
+                found |= _distances(writer, writer.output, reader, read, depth)
+    return sorted(d for d in found if 0 < d < first.extent)
+
+
+def _distances(writer: Leaf, write: Access, reader: Leaf, read: Access, depth: int) -> set[int]:
+    """By how many iterations the last element that is read is ahead of the first that is written, per dimension."""
+    found: set[int] = set()
+    for mine, other in zip(write.index, read.index, strict=True):
+        step = mine.coefficient(depth)
+        if step > 0 and other.coefficient(depth) == step:
+            ahead = (other - var(depth) * step).bounds(reader.extents)[1]
+            found.add((ahead - (mine - var(depth) * step).bounds(writer.extents)[0]) // step)
+    return found
 
 
 @dataclass(frozen=True)
-class SplitScopes(Transformation[Scope]):
+class SplitScopes(Shaped[Scope]):
     """Split a scope into two, the first with `after` of its children.
 
     `split_scopes@t:0{after=1}`:
@@ -106,29 +197,58 @@ class SplitScopes(Transformation[Scope]):
 
     Legal iff no instance of the first part depends on an earlier iteration of the second part:
     not exists i > j: first(i) conflicts with second(j); and no private copy is used in both parts.
+
+    With `shift=d` the second part, which runs d iterations later, gets iterations of its own: what fusing two scopes
+    with a shift has made.
     """
 
     name: ClassVar[str] = "split_scopes"
     site: ClassVar = Scope
     restoring: ClassVar = frozenset({"id"})
     after: int
+    shift: int = 0
     id: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Every cut between two children."""
+        """Every cut between two children, and the shifts that the guards behind it say."""
         for scope in program.nest.scopes:
             for after in range(1, len(scope.children)):
                 yield scope, cls(after)
+                yield from ((scope, cls(after, d)) for d in delays_of(scope, scope.children[after:]))
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """The cut exists, nothing flows backwards over it, no private copy crosses it."""
+        """The shape, nothing that flows backwards over the cut, no private copy that crosses it."""
+        reason = self.shape(program, site)
+        if reason is not None:
+            return reason
+        return self._shifted(program, site) if self.shift else self._plain(program, site)
+
+    def shape(self, program: Program, site: Scope) -> Reason | None:
+        """The cut exists; with a shift, the second part is later."""
         if len(site.children) == 1:
             return Reason("the scope has only one child")
         if not 1 <= self.after < len(site.children):
             return Reason(f"'after' must be between 1 and {len(site.children) - 1}, the scope's children less one")
-        if (reason := identifiers_reason(program, [self.id])) is not None:
-            return reason
+        if self.shift and self._shifted_parts(site) is None:
+            return Reason(f"what is behind the cut does not run {self.shift} iterations later")
+        return identifiers_reason(program, [self.id])
+
+    def _shifted_parts(self, site: Scope) -> tuple[Part, Part] | None:
+        if site.mapping is not Mapping.SEQUENTIAL or site.guard or self.shift < 0:
+            return None
+        first = part_of(site, site.children[: self.after], 0)
+        second = part_of(site, site.children[self.after :], self.shift)
+        return None if first is None or second is None or self.shift >= first.extent else (first, second)
+
+    def _shifted(self, program: Program, site: Scope) -> Reason | None:
+        relation = (*same_iteration(site), AFTER)
+        conflict = program.conflict(*self._parts(site), relation, touches=program.element_touches)
+        if conflict is not None:
+            return carried("the first part needs earlier iterations of the second", conflict)
+        return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, site.leaves)
+
+    def _plain(self, program: Program, site: Scope) -> Reason | None:
         first, second = self._parts(site)
         relation = (*same_iteration(site), AFTER)
 
@@ -166,6 +286,12 @@ class SplitScopes(Transformation[Scope]):
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Move the children behind the cut into a new scope."""
         identifier = self.id or fresh_id(program.nest.by_id, f"{site.id}.s")
+        parts = self._shifted_parts(site) if self.shift else None
+        if parts is not None:
+            free_scope(parts[:1], site.id, site, rewriter)
+            free_scope(parts[1:], identifier, site, rewriter)
+            rewriter.erase(site.op)
+            return
         second = ScopeOp(site.extent, mapping=site.mapping, id=identifier)
         second.iv.name_hint = site.op.iv.name_hint
         rewriter.insert(second, InsertPoint.after(site.op))
@@ -177,4 +303,7 @@ class SplitScopes(Transformation[Scope]):
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Fuse the two parts again."""
+        parts = self._shifted_parts(site) if self.shift else None
+        if parts is not None:
+            return JoinScopes(self.shift, parts[0].wrapper, parts[1].wrapper).as_move(f"%{site.id}")
         return JoinScopes().as_move(f"%{site.id}")

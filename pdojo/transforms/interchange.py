@@ -55,7 +55,7 @@ class SwapScopes(Transformation[Scope]):
             return Reason("a vector scope wraps exactly one op")
         if (misplaced := misplaced_guard(inner)) is not None:
             return misplaced
-        if site.mapping.is_threaded and inner.mapping is not Mapping.SEQUENTIAL:
+        if site.mapping is Mapping.PARALLEL and inner.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} cannot be inside {describe_scope(inner)}")
         return self._dependences(program, site, inner) or self._private(program, site, inner)
 

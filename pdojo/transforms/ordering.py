@@ -21,7 +21,7 @@ from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.nest import Buffer, Leaf, Node, Scope
 from pdojo.dialect.storage import private_scope
 from pdojo.dialect.verify import describe_scope
-from pdojo.transforms.base import Reason, Transformation, identify
+from pdojo.transforms.base import Reason, Site, Transformation, identify
 
 Touches: TypeAlias = MappingABC[Leaf, tuple[Touch, ...]] | None
 """Accesses to look at; None for those of the program, to cells."""
@@ -51,7 +51,7 @@ def carried(text: str, conflict: Conflict) -> Reason:
     return Reason(text, str(conflict))
 
 
-def rewritten(program: Program, move: Move, site: Scope | Leaf) -> Program:
+def rewritten(program: Program, move: Move, site: Site) -> Program:
     """The program after a transformation at a site, which is not asked whether it is legal."""
     kernel = program.kernel.clone()
     copied = program.successor(kernel)

@@ -9,7 +9,7 @@ import pytest
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.oracle.compare import equivalent
 from pdojo.transforms.apply import apply
-from pdojo.transforms.document import document, example_of
+from pdojo.transforms.document import DECLARATION, document, example_of
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -22,7 +22,7 @@ def test_the_example_is_true(name: str) -> None:
     applied = example.run()
     text = print_notation(applied.program.kernel)
     expected = example.expected()
-    declared = [line for line in expected if line.endswith(("heap", "stack", "register", "shared"))]
+    declared = [line for line in expected if DECLARATION.fullmatch(line)]
     header, _, tree = text.partition("\n\n")
     assert set(declared) <= set(header.splitlines())
     statements = [line for line in expected if line not in declared]

@@ -122,7 +122,7 @@ class TestMove:
             ("fly@t:0", "unknown move 'fly'; known are join_scopes, split_scopes"),
             ("tile_scope@t:0", "parameter 'size' is missing; write tile_scope@t:0{size=...}"),
             ("tile_scope@t:0{sise=4}", "'tile_scope' has no parameter 'sise'; did you mean 'size'?"),
-            ("join_scopes@t:0{size=4}", "'join_scopes' has no parameter 'size'; it has none"),
+            ("swap_scopes@t:0{size=4}", "'swap_scopes' has no parameter 'size'; it has none"),
             ("tile_scope@t:0{size=big}", "parameter 'size' must be an integer, not 'big'"),
             ("set_location@t{location=1}", "parameter 'location' must be a word, not '1'"),
         ],

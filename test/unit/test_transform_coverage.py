@@ -31,8 +31,10 @@ SHARED = Program, StorageChecks
 
 ELSEWHERE = {
     ("*", "is strided, which"): "no machine description lacks gathers; test_moves.py makes one",
+    ("async_copy", "only blocks of a grid"): "shared memory outside of a grid is refused where the game starts",
     ("*", "would be read before it is written"): "only programs that read what nothing wrote, where no game starts",
     ("materialize_dims", "is strided over"): "the question about lanes comes first",
+    ("pipeline", "would not come back"): "no program in canonical form has a guard that could be lost",
     ("swap_dims", "is strided, but registers"): "the question about registers comes first",
 }
 """Reasons of a transformation, or of all, that no lit test can show, by a part of them."""

@@ -204,13 +204,23 @@ class Program:
                 return Conflict(one.leaf, one.access, other.leaf, other.access, witness, one.writes, other.writes)
         return None
 
-    def reorders(self, first: Iterable[Leaf], second: Iterable[Leaf], relation: Relation) -> bool:
-        """Whether accumulations whose order matters for rounding are related so (they commute, but not exactly)."""
-        for one, other in _pairs(first, second, self.touches, self.touches):
+    def reorders(
+        self,
+        first: Iterable[Leaf],
+        second: Iterable[Leaf],
+        relation: Relation,
+        seconds: MappingABC[Leaf, tuple[Touch, ...]] | None = None,
+    ) -> bool:
+        """Whether accumulations whose order matters for rounding are related so (they commute, but not exactly).
+
+        `seconds` are the accesses, to elements, of the second instance where they are not those of the program.
+        """
+        known = self.element_touches
+        for one, other in _pairs(first, second, known, known if seconds is None else seconds):
             mine = one.commutes_with
             if mine is None or mine != other.commutes_with or ACCUMULATIONS[mine[1]].exact:
                 continue
-            equal = tuple(zip(one.access.index, other.access.index, strict=True))
+            equal = tuple(zip(one.cell, other.cell, strict=True))
             if self.collisions.find(Query(one.domain, other.domain, equal, relation)) is not None:
                 return True
         return False

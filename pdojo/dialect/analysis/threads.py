@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from math import prod
 from typing import TypeAlias
 
@@ -220,11 +220,29 @@ def _thread_part(expression: Expr, leaf: Leaf) -> tuple[tuple[Mapping, int, int]
 
 def thread_bytes(nest: Nest, buffer: Buffer) -> int:
     """Bytes that each thread needs for its part of a buffer in registers or on its stack."""
-    ends = [(0, 0)] * len(buffer.shape)
-    for number, (leaf, access) in enumerate(accesses_of(nest, buffer)):
-        bounds = [e.bounds(leaf.extents) for e in _own_index(access, leaf)]
-        ends = bounds if not number else [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(ends, bounds, strict=True)]
-    return prod(high - low + 1 for low, high in ends) * byte_width(buffer.dtype)
+    parts = [(leaf.extents, _own_index(access, leaf)) for leaf, access in accesses_of(nest, buffer)]
+    sizes = (_distinct([(extents, index[d]) for extents, index in parts]) for d in range(len(buffer.shape)))
+    return prod(sizes) * byte_width(buffer.dtype)
+
+
+def _distinct(expressions: Sequence[tuple[tuple[int, ...], Expr]]) -> int:
+    """How many values some expressions take together; from their bounds where these are too many to list."""
+    bounds = [e.bounds(extents) for extents, e in expressions]
+    values: set[int] = set()
+    for extents, expression in expressions:
+        used = sorted(expression.variables())
+        if prod(extents[v] for v in used) > _LISTED:
+            return max(high for _, high in bounds) - min(low for low, _ in bounds) + 1
+        point = [0] * len(extents)
+        for iteration in product(*(range(extents[v]) for v in used)):
+            for depth, value in zip(used, iteration, strict=True):
+                point[depth] = value
+            values.add(expression.evaluate(point))
+    return len(values)
+
+
+_LISTED = 4096
+"""So many values are listed."""
 
 
 def gpu_limits(program: Program) -> Iterator[Problem]:

@@ -59,6 +59,17 @@ def trace(instances: Instances, steps: Ints) -> Flow:
     return _Tracer(instances, torn, late).run(steps.tolist())
 
 
+def _copies(instances: Instances) -> dict[int, list[int]]:
+    """Per row that writes copies of several threads, the cells of all of them."""
+    found: dict[int, list[int]] = {}
+    for one in instances.leaves:
+        touch = one.touches[0]
+        for cells in (touch.cells, *(copy.cells for copy in touch.copies)) if touch.copies else ():
+            for row, cell in enumerate(cells.tolist(), one.first_row):
+                found.setdefault(row, []).append(cell)
+    return found
+
+
 class _Tracer:
     def __init__(self, instances: Instances, torn: set[int], late: set[int]) -> None:
         cells, rows = instances.memory.size, instances.rows
@@ -70,6 +81,8 @@ class _Tracer:
             self.outputs += one.touches[0].cells.tolist()
             columns = [touch.cells.tolist() for touch in one.touches[1:]]
             self.sources += zip(*columns, strict=True) if columns else [()] * one.rows
+        self.copies = _copies(instances)
+        """Per row that writes copies of several threads, the cells of all of them."""
         self.accumulates = [self._function(one.leaf) for one in instances.leaves]
         """Per statement, -1 where it writes, otherwise the number of its accumulation."""
         self.torn = torn
@@ -160,19 +173,20 @@ class _Tracer:
     def _write(self, rows: range) -> None:
         """Of lanes that write one cell the first wins: in order, it would be the last."""
         for row in reversed(rows):
-            self.current[self.outputs[row]] = self.flow.cells + row
+            for cell in self.copies.get(row, ()) or (self.outputs[row],):
+                self.current[cell] = self.flow.cells + row
 
     def _accumulate(self, rows: Sequence[int], function: int) -> None:
         flow = self.flow
         first_fold = flow.cells + flow.rows
         for row in rows:
-            cell = self.outputs[row]
-            value = self.current[cell]
-            fold = flow.folds[value - first_fold] if value >= first_fold else None
-            if fold is None or fold.is_read or fold.function != function:
-                value = self._new_fold(function, value)
-                self.current[cell] = value
-            self._add_term(value, flow.cells + row)
+            for cell in self.copies.get(row, ()) or (self.outputs[row],):
+                value = self.current[cell]
+                fold = flow.folds[value - first_fold] if value >= first_fold else None
+                if fold is None or fold.is_read or fold.function != function:
+                    value = self._new_fold(function, value)
+                    self.current[cell] = value
+                self._add_term(value, flow.cells + row)
 
     def _new_fold(self, function: int, base: int) -> int:
         flow = self.flow

@@ -3,13 +3,14 @@
 With storage `elements`, every array has memory of its own and a place is an element. With storage `cells`, arrays of a
 buffer share its memory, reused dimensions take the slots of `pdojo.dialect.storage`, and a buffer with a dimension
 indexed by a threaded scope has one copy per iteration of that scope: it lives on the stack of the thread, so nothing
-survives the iteration and nothing outside can see it.
+survives the iteration and nothing outside can see it. Buffers that are not on the heap have further copies, those of
+the blocks and threads of a graphics processor (`threads.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
@@ -17,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.attributes import Memory as Location
 from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.oracle.threads import ThreadCopies
 from pdojo.dialect.storage import accesses_of, physical_index
 from pdojo.errors import InvalidKernel
 
@@ -41,6 +44,8 @@ class Touch:
     columns: list[Ints]
     """What identifies the cell within the run, one value per row each."""
     cells: Ints
+    copies: list[Touch] = field(default_factory=list["Touch"])
+    """The cells in copies of other threads that a write changes too."""
 
 
 class Memory:
@@ -53,6 +58,7 @@ class Memory:
         self.interface: dict[str, slice[int, int, None]] = {}
         """The cells of every interface array, in row-major order."""
         self._private: dict[Buffer, list[Scope]] = {}
+        self._threads: dict[Buffer, ThreadCopies] = {}
         self._touches: dict[Array | Buffer, list[Touch]] = {}
         for buffer in nest.buffers:
             if buffer.intent is not None:
@@ -79,8 +85,26 @@ class Memory:
             return Touch(access.array, columns, self._interface_cells(buffer, columns, rows))
         if not self.elements and any(buffer.reuse):
             columns.append(self._copy(buffer, leaf, ivs, rows))
+        if not self.elements and buffer.memory is not Location.HEAP:
+            return self._in_threads(access, leaf, ivs, columns)
+        return self._numbered(access, columns, rows)
+
+    def _numbered(self, access: Access, columns: list[Ints], rows: int) -> Touch:
+        """A touch whose cells get numbers in the end."""
         touch = Touch(access.array, columns, np.zeros(rows, np.int64))
-        self._touches.setdefault(access.array if self.elements else buffer, []).append(touch)
+        self._touches.setdefault(access.array if self.elements else access.array.buffer, []).append(touch)
+        return touch
+
+    def _in_threads(self, access: Access, leaf: Leaf, ivs: Sequence[Ints], columns: list[Ints]) -> Touch:
+        """The touch of memory that blocks or threads have copies of."""
+        buffer, rows = access.array.buffer, len(ivs[0]) if ivs else 1
+        if buffer not in self._threads:
+            self._threads[buffer] = ThreadCopies(self.nest, buffer)
+        copies = self._threads[buffer]
+        own = copies.own(access, leaf, ivs, rows)
+        touch = self._numbered(access, [*columns, *own], rows)
+        if access is leaf.output:
+            touch.copies = [self._numbered(access, [*columns, *c], rows) for c in copies.others(access, leaf, own)]
         return touch
 
     def _interface_cells(self, buffer: Buffer, columns: list[Ints], rows: int) -> Ints:

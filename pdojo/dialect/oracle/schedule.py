@@ -53,8 +53,9 @@ class Style(IntEnum):
 
 
 def is_torn(leaf: Leaf) -> bool:
-    """Whether another thread may write the accumulated cell between load and store."""
-    return leaf.accumulate is not None and any(s.mapping in _TEARING for s in leaf.chain)
+    """Whether another thread may write the accumulated cell between load and store (no, where each has its own)."""
+    private = leaf.output.array.buffer.memory is not Memory.HEAP and any(s.mapping is Mapping.GRID for s in leaf.chain)
+    return leaf.accumulate is not None and not private and any(s.mapping in _TEARING for s in leaf.chain)
 
 
 def schedule(instances: Instances, seed: int | None) -> Ints:
@@ -101,7 +102,7 @@ class _Scheduler:
             if node.mapping.is_threaded:
                 return self._interleave(node, steps)
         steps = steps[np.argsort(self.instances.event_ivs[steps >> 2, node.depth], kind="stable")]
-        return self._streamed(steps) if node.mapping is Mapping.STREAM else steps
+        return steps if self.seed is None or node.mapping is not Mapping.STREAM else self._streamed(steps)
 
     def _parts(self, leaf: Leaf) -> list[Part]:
         """The steps that the adversary makes of each event of a statement, in order."""
@@ -117,11 +118,16 @@ class _Scheduler:
         return [*parts, Part.DELIVER] if streamed[0] and (everything or self.random.random() < 0.5) else parts
 
     def _streamed(self, steps: Ints) -> Ints:
-        """All reads ahead first, all late writes last: each stream keeps its order, one stream after another."""
+        """All reads ahead first, all late writes last: each stream keeps its order, one stream after another.
+
+        The last in the text comes first, in every other schedule any.
+        """
+        assert self.seed is not None
         part = steps & 3
         late = steps[part == Part.DELIVER]
-        stream = self.random.permutation(len(self.instances.leaves))[self.instances.event_leaf[late >> 2]]
-        late = late[np.argsort(stream, kind="stable")]
+        count = len(self.instances.leaves)
+        turn = np.arange(count)[::-1] if self.seed % 2 == 0 else self.random.permutation(count)
+        late = late[np.argsort(turn[self.instances.event_leaf[late >> 2]], kind="stable")]
         return np.concatenate((steps[part == Part.FETCH], steps[part < Part.FETCH], late))
 
     def _interleave(self, scope: Scope, steps: Ints) -> Ints:

@@ -1,0 +1,232 @@
+"""Software pipelining: the first children of a scope run some iterations ahead of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.analysis.collision import EQUAL
+from pdojo.dialect.analysis.program import Conflict, Program
+from pdojo.dialect.attributes import Mapping, Numerics
+from pdojo.dialect.nest import Leaf, Node, Scope, leaves_of
+from pdojo.dialect.rewriting import fresh_id
+from pdojo.dialect.verify import describe_scope
+from pdojo.transforms.base import Reason
+from pdojo.transforms.identifiers import identifiers_reason
+from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import carried, reassociates, same_iteration, storage_after
+from pdojo.transforms.reversal import Shaped, irreversible
+from pdojo.transforms.shifting import (
+    Part,
+    conflict_delayed,
+    delayed,
+    delays_of,
+    free_scope,
+    make_scope,
+    part_of,
+)
+
+MOST_STAGES = 4
+"""Stages that candidates propose at most."""
+
+
+@dataclass(frozen=True)
+class Pipeline(Shaped[Scope]):
+    """Let the first `after` children of a scope run `stages` - 1 iterations ahead of the others.
+
+    `pipeline@t:0{stages=2}`:
+
+    t f32 [8] heap               t f32 [8] heap
+    8                            9
+    | t[{0}] = x[{0}]            | 1 where ({0} < 8) t[{0}] = x[{0}]
+    | y[{0}] = exp(t[{0}])  -->  | 1 where ({0} >= 1) y[{0}-1] = exp(t[{0}-1])
+
+    Legal iff nothing that the first part does earlier is too early for the second: with d = stages - 1,
+    not exists j < i <= j + d: first(i) conflicts with second(j); buffers between the parts have a slot per stage.
+    """
+
+    name: ClassVar[str] = "pipeline"
+    site: ClassVar = Scope
+    restoring: ClassVar = frozenset({"first", "second"})
+    stages: int
+    after: int = 1
+    first: str = ""
+    second: str = ""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Sequential scopes whose first children only fill temporaries."""
+        for scope in program.nest.scopes:
+            if scope.mapping is not Mapping.SEQUENTIAL:
+                continue
+            for after in range(1, len(scope.children)):
+                if not _fills_temporaries(scope.children[after - 1]):
+                    break
+                for stages in range(2, min(MOST_STAGES, scope.extent) + 1):
+                    yield scope, cls(stages, after)
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """The shape, and room for what is computed ahead."""
+        if (reason := self.shape(program, site)) is not None:
+            return reason
+        relation = (*same_iteration(site), EQUAL)
+        first, second = _halves(site, self.after)
+        for ahead in range(1, self.stages):
+            conflict = conflict_delayed(program, first, second, relation, ahead)
+            if conflict is not None:
+                return self._crowded(site, conflict)
+        if (reason := irreversible(program, self, site, site.leaves)) is not None:
+            return reason
+        lost = storage_after(program, self, site, site.leaves)
+        return None if lost is None else self._slots(site) or lost
+
+    def shape(self, program: Program, site: Scope) -> Reason | None:
+        """A sequential scope with two parts."""
+        if site.mapping is not Mapping.SEQUENTIAL:
+            return Reason(f"{describe_scope(site)} is mapped; unmap it first")
+        if len(site.children) == 1:
+            return Reason("the scope has only one child")
+        if not 1 <= self.after < len(site.children):
+            return Reason(f"'after' must be between 1 and {len(site.children) - 1}, the scope's children less one")
+        if not 2 <= self.stages <= site.extent:
+            return Reason(f"'stages' must be between 2 and {site.extent}, the extent")
+        return identifiers_reason(program, [self.first, self.second])
+
+    def _crowded(self, site: Scope, conflict: Conflict) -> Reason:
+        """A value computed ahead takes the place of one that is still needed, or comes before what it needs."""
+        array = conflict.first_access.array
+        if conflict.first_writes and not any(e.uses(site.depth) for e in conflict.first_access.index):
+            return carried(
+                f"'{array.name}' has one copy for all iterations; {self.stages} stages need {self.stages}, "
+                "told apart by a dimension that the scope indexes",
+                conflict,
+            )
+        return carried("the first part would come before earlier iterations of the second that it depends on", conflict)
+
+    def _slots(self, site: Scope) -> Reason | None:
+        """A circular buffer between the parts with fewer slots than stages, if there is one."""
+        for leaf in _halves(site, self.after)[0]:
+            buffer = leaf.output.array.buffer
+            for dimension, (index, slots) in enumerate(zip(leaf.output.index, buffer.reuse, strict=True)):
+                if index.uses(site.depth) and 0 < slots < self.stages:
+                    return Reason(
+                        f"dimension {dimension} of '{leaf.output.array.name}' has {slots} slot{'s' * (slots != 1)}; "
+                        f"{self.stages} stages need {self.stages}"
+                    )
+        return None
+
+    def numerics(self, program: Program, site: Scope) -> Numerics:
+        """Two accumulations into one element may change order."""
+        first, second = _halves(site, self.after)
+        relation = (*same_iteration(site), EQUAL)
+        later = (delayed(program, second, site.depth, ahead) for ahead in range(1, self.stages))
+        return reassociates(any(program.reorders(first, second, relation, d) for d in later))
+
+    def _parts(self, program: Program, site: Scope) -> tuple[Part, Part]:
+        taken = program.nest.by_id
+        first, second = site.children[: self.after], site.children[self.after :]
+        identifiers = self.first or fresh_id(taken, f"{site.id}.a"), self.second or fresh_id(taken, f"{site.id}.b")
+        return (
+            Part(tuple(first), site.depth, site.extent, site.guard, wrapper=identifiers[0]),
+            Part(tuple(second), site.depth, site.extent, site.guard, self.stages - 1, wrapper=identifiers[1]),
+        )
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """More iterations, of which each part runs in its own."""
+        parts = self._parts(program, site)
+        make_scope(parts, parts[1].end, site.id, site, rewriter)
+        rewriter.erase(site.op)
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Run the parts together again."""
+        part = self._parts(program, site)[0]
+        wrapped = part.needs_wrapper([s.extent for s in site.chain[:-1]], site.extent + self.stages - 1)
+        return Unpipeline(self.stages, 1 if wrapped else self.after).as_move(f"%{site.id}")
+
+
+def _fills_temporaries(node: Node) -> bool:
+    return all(leaf.output.array.intent is None for leaf in leaves_of(node))
+
+
+def _halves(site: Scope, after: int) -> tuple[list[Leaf], list[Leaf]]:
+    parts: Sequence[Sequence[Node]] = (site.children[:after], site.children[after:])
+    first, second = ([leaf for child in part for leaf in leaves_of(child)] for part in parts)
+    return first, second
+
+
+@dataclass(frozen=True)
+class Unpipeline(Shaped[Scope]):
+    """Let the second part of a pipeline run in the iteration of the first again.
+
+    `unpipeline@t:0{stages=2}`:
+
+    t f32 [8] heap                                       t f32 [8] heap
+    9                                                    8
+    | 1 where ({0} < 8) t[{0}] = x[{0}]                  | t[{0}] = x[{0}]
+    | 1 where ({0} >= 1) y[{0}-1] = exp(t[{0}-1])   -->  | y[{0}] = exp(t[{0}])
+
+    Legal iff with d = stages - 1 not exists j < i <= j + d: first(i) conflicts with second(j).
+    """
+
+    name: ClassVar[str] = "unpipeline"
+    site: ClassVar = Scope
+    stages: int
+    after: int = 1
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Scopes with children that are later than the others by what their guards say."""
+        for scope in program.nest.scopes:
+            for after in range(1, len(scope.children)):
+                yield from ((scope, cls(d + 1, after)) for d in delays_of(scope, scope.children[after:]) if d > 0)
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """The shape, and no dependence against the order to be."""
+        if (reason := self.shape(program, site)) is not None:
+            return reason
+        relation = (*same_iteration(site), EQUAL)
+        for earlier in range(self.stages - 1):
+            conflict = conflict_delayed(program, *_halves(site, self.after), relation, -earlier)
+            if conflict is not None:
+                return carried("the second part would come before later iterations of the first", conflict)
+        return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, site.leaves)
+
+    def shape(self, program: Program, site: Scope) -> Reason | None:
+        """Two parts with the same iterations, one of them later."""
+        if self._parts(site) is None:
+            return Reason(f"the scope is no pipeline of {self.stages} stages")
+        return None
+
+    def _parts(self, site: Scope) -> tuple[Part, Part] | None:
+        plain = site.mapping is Mapping.SEQUENTIAL and not site.guard and self.stages > 1
+        if not plain or not 1 <= self.after < len(site.children):
+            return None
+        first = part_of(site, site.children[: self.after], 0)
+        second = part_of(site, site.children[self.after :], self.stages - 1)
+        if first is None or second is None or (first.extent, first.guard) != (second.extent, second.guard):
+            return None
+        return (first, second) if self.stages <= first.extent else None
+
+    def numerics(self, program: Program, site: Scope) -> Numerics:
+        """Two accumulations into one element may change order."""
+        first, second = _halves(site, self.after)
+        relation = (*same_iteration(site), EQUAL)
+        sooner = (delayed(program, second, site.depth, -earlier) for earlier in range(self.stages - 1))
+        return reassociates(any(program.reorders(first, second, relation, d) for d in sooner))
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """One scope with the iterations of the parts."""
+        parts = self._parts(site)
+        assert parts is not None
+        free_scope(parts, site.id, site, rewriter)
+        rewriter.erase(site.op)
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Make the pipeline again."""
+        parts = self._parts(site)
+        assert parts is not None
+        after = len(parts[0].children)
+        return Pipeline(self.stages, after, parts[0].wrapper, parts[1].wrapper).as_move(f"%{site.id}")

@@ -1,0 +1,253 @@
+"""Sharing: arrays that take turns in one memory, also in that of an interface array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.analysis.lanes import physical_bytes
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.races import find_race
+from pdojo.dialect.attributes import Intent, Memory
+from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.nest import Array, Buffer, Nest, Scope
+from pdojo.dialect.ops import BufferOp
+from pdojo.dialect.storage import accesses_of
+from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import rewritten
+from pdojo.transforms.storage import callers_memory, capacity
+
+
+def _difference(guest: Buffer, host: Buffer) -> str | None:
+    """In what two buffers differ, so that they cannot be one."""
+    pairs = {
+        "type": (guest.dtype, host.dtype),
+        "extents": (guest.shape, host.shape),
+        "slots": (guest.reuse, host.reuse),
+        "location": (guest.memory, host.memory),
+    }
+    return next((what for what, (mine, other) in pairs.items() if mine != other), None)
+
+
+def _fixed(nest: Nest, array: Array) -> Reason | None:
+    """Why the accesses to an array need the memory that it has."""
+    for _, access in accesses_of(nest, array.buffer):
+        if access.array is array and access.hints.data:
+            return Reason(f"{describe_access(access)} has hints for the memory that it has; clear them first")
+    return None
+
+
+def _several_threads(nest: Nest, buffers: Iterable[Buffer]) -> Reason | None:
+    """Registers that are one belong to one thread."""
+    owners: set[Scope | None] = set()
+    for buffer in buffers:
+        for leaf, _ in accesses_of(nest, buffer) if buffer.memory is Memory.REGISTER else ():
+            owners.add(next((s for s in reversed(leaf.chain) if s.mapping.is_threaded), None))
+    return Reason("several threads use these registers, which belong to one") if len(owners) > 1 else None
+
+
+def _new_buffer(like: Buffer, names: Sequence[str], host: SSAValue | None = None) -> BufferOp:
+    return BufferOp(names, MemRefType(DTYPES[like.dtype], like.shape), like.memory, like.reuse, host)
+
+
+def _declare(program: Program, host: Buffer, names: Sequence[str], rewriter: PatternRewriter) -> BufferOp | None:
+    """Let the arrays `names` live in a buffer, in place of its declaration; one that leaves keeps its old value.
+
+    For an interface array, `names` are its guests; without any there is no declaration.
+    """
+    kernel, arrays = program.kernel, program.nest.arrays
+    old = host.guests if host.op is None else host.op
+    if not names:
+        return None
+    argument = arrays[host.names[0]].value if host.op is None else None
+    new = _new_buffer(host, names, argument)
+    anchor = old
+    if anchor is None:
+        order: dict[SSAValue | None, int] = {a: k for k, a in enumerate(kernel.body.block.args)}
+        behind = (
+            op
+            for op in kernel.body.block.ops
+            if not isinstance(op, BufferOp) or op.host is None or order[op.host] > order[argument]
+        )
+        anchor = next(behind)
+    rewriter.insert(new, InsertPoint.before(anchor))
+    for name, value in zip(names, new.arrays, strict=True):
+        rewriter.replace_all_uses_with(arrays[name].value, value)
+    return new
+
+
+def _guests(buffer: Buffer) -> tuple[str, ...]:
+    """The arrays that the declaration of a buffer names: not an interface array."""
+    return buffer.names if buffer.op is not None else buffer.names[1:]
+
+
+@dataclass(frozen=True)
+class ShareBuffer(Transformation[Array]):
+    """Let an array live in the memory of another one, which may be an output of the kernel.
+
+    `share_buffer@t{with=p}`:
+
+    p f32 [8] heap                 p f32 [8] heap -> p, t
+    t f32 [8] heap                 8 t[{0}] = exp(x[{0}])
+    8 t[{0}] = exp(x[{0}])    -->  8 p[{0}] = t[{0}] + 1
+    8 p[{0}] = t[{0}] + 1          8 y[{0}] = p[{0}]
+    8 y[{0}] = p[{0}]
+
+    Both have one type, shape and location. Legal iff for every flow from the last write w of an element to a read r, no
+    other instance writes r's cell in between, and concurrent iterations do not race for a cell. For an interface array
+    that means also: what the caller gets is the array's own, and what he gave survives until it was read.
+    """
+
+    name: ClassVar[str] = "share_buffer"
+    site: ClassVar = Array
+    restoring: ClassVar[frozenset[str]] = frozenset({"place"})
+    with_: str
+    place: int = -1
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
+        """Arrays alone in their buffers, with buffers like theirs that are declared before."""
+        nest = program.nest
+        for position, guest in enumerate(nest.buffers):
+            if guest.op is None or len(guest.names) != 1 or guest not in program.live_ranges:
+                continue
+            for host in nest.buffers[:position]:
+                if host.intent is not Intent.IN and _difference(guest, host) is None:
+                    yield nest.arrays[guest.names[0]], cls(host.names[0])
+
+    def check(self, program: Program, site: Array) -> Reason | None:
+        """Two buffers that could be one, and values that survive it."""
+        host = program.nest.arrays.get(self.with_)
+        if host is None:
+            return Reason(f"there is no array '{self.with_}'")
+        if (refused := callers_memory(site) or self._unlike(site, host)) is not None:
+            return refused
+        names = host.buffer.names
+        first = 0 if host.buffer.op is not None else 1
+        if self.place != -1 and not first <= self.place <= len(names):
+            return Reason(f"'place' must be between {first} and {len(names)}, a place among the arrays there")
+        fixed = _fixed(program.nest, site) or _several_threads(program.nest, [site.buffer, host.buffer])
+        return fixed or self._loss(program, site, host)
+
+    def _unlike(self, site: Array, host: Array) -> Reason | None:
+        """Why the two cannot have one memory, whatever the program does with them."""
+        if site.buffer is host.buffer:
+            return Reason(f"'{site.name}' and '{host.name}' share memory already")
+        if len(site.buffer.names) > 1:
+            others = ", ".join(f"'{name}'" for name in site.buffer.names if name != site.name)
+            return Reason(f"'{site.name}' shares its memory with {others}; unshare_buffer takes it out first")
+        if host.intent is Intent.IN:
+            return Reason(f"'{host.name}' is an input of the kernel, which nothing may overwrite")
+        difference = _difference(site.buffer, host.buffer)
+        return None if difference is None else Reason(f"'{site.name}' and '{host.name}' differ in {difference}")
+
+    def _loss(self, program: Program, site: Array, host: Array) -> Reason | None:
+        """Values that one of the arrays would take from the other, in order or between concurrent iterations."""
+        violation = program.sharing_violation(site.buffer, host.buffer)
+        if violation is not None:
+            return Reason(violation.reason, violation.detail)
+        if not any(s.mapping.is_concurrent for s in program.nest.scopes):
+            return None
+        after = rewritten(program, self, site)
+        race = find_race(after, only={after.nest.arrays[site.name].buffer})
+        if race is None:
+            return None
+        return Reason(f"iterations of {describe_scope(race.scope)} would share memory", str(race.conflict))
+
+    def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
+        """One declaration for both."""
+        host = program.nest.arrays[self.with_].buffer
+        names = list(host.names)
+        names.insert(len(names) if self.place == -1 else self.place, site.name)
+        old = host.guests if host.op is None else host.op
+        _declare(program, host, names if host.op is not None else names[1:], rewriter)
+        if old is not None:
+            rewriter.erase(old)
+        assert site.buffer.op is not None
+        rewriter.erase(site.buffer.op)
+
+    def inverse(self, program: Program, site: Array) -> Move:
+        """Take it out again, to the place of its declaration."""
+        declared = list(program.kernel.buffers())
+        assert site.buffer.op is not None
+        position = declared.index(site.buffer.op)
+        return UnshareBuffer(-1 if position == len(declared) - 1 else position).as_move(site.name)
+
+
+@dataclass(frozen=True)
+class UnshareBuffer(Transformation[Array]):
+    """Give an array memory of its own that shares that of others.
+
+    `unshare_buffer@t`:
+
+    p f32 [8] heap -> p, t         p f32 [8] heap
+    8 t[{0}] = exp(x[{0}])         t f32 [8] heap
+    8 p[{0}] = t[{0}] + 1     -->  8 t[{0}] = exp(x[{0}])
+    8 y[{0}] = p[{0}]              8 p[{0}] = t[{0}] + 1
+                                   8 y[{0}] = p[{0}]
+
+    Keeps every value; refused where the memory has no room for one more buffer.
+    """
+
+    name: ClassVar[str] = "unshare_buffer"
+    site: ClassVar = Array
+    restoring: ClassVar[frozenset[str]] = frozenset({"position"})
+    position: int = -1
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
+        """Temporaries in buffers of several arrays."""
+        for array in program.nest.arrays.values():
+            if array.intent is None and len(array.buffer.names) > 1:
+                yield array, cls()
+
+    def check(self, program: Program, site: Array) -> Reason | None:
+        """A temporary that shares memory, and room."""
+        nest = program.nest
+        if len(site.buffer.names) < 2:
+            return Reason(f"'{site.name}' shares its memory with no other array")
+        if site.intent is not None:
+            return Reason(f"'{site.name}' is an interface array; the arrays in its memory can leave it")
+        declared = len(list(program.kernel.buffers()))
+        if not -1 <= self.position <= declared:
+            return Reason(f"'position' must be between 0 and {declared}, the number of buffers")
+        fixed = _fixed(nest, site) or _several_threads(nest, [site.buffer])
+        return fixed or self._room(program, site)
+
+    def _room(self, program: Program, site: Array) -> Reason | None:
+        """Whether the memory holds one more buffer; one that nothing uses takes none."""
+        buffer = site.buffer
+        if buffer.memory is Memory.HEAP or not any(a.array is site for _, a in accesses_of(program.nest, buffer)):
+            return None
+        after = rewritten(program, self, site)
+        own = after.nest.arrays[site.name].buffer
+        return capacity(after, physical_bytes(after.nest, own), own, own.memory)
+
+    def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
+        """Two declarations."""
+        host = site.buffer
+        declared = list(program.kernel.buffers())
+        position = len(declared) if self.position == -1 else self.position
+        old = host.guests if host.op is None else host.op
+        assert old is not None
+        rest = _declare(program, host, [name for name in _guests(host) if name != site.name], rewriter)
+        own = _new_buffer(host, [site.name])
+        behind = next(op for op in program.kernel.body.block.ops if not isinstance(op, BufferOp))
+        anchor = declared[position] if position < len(declared) else behind
+        rewriter.insert(own, InsertPoint.before(rest if anchor is old and rest is not None else anchor))
+        rewriter.replace_all_uses_with(site.value, own.arrays[0])
+        rewriter.erase(old)
+
+    def inverse(self, program: Program, site: Array) -> Move:
+        """Put it back, to its place among the names."""
+        names = site.buffer.names
+        at, others = names.index(site.name), [name for name in names if name != site.name]
+        return ShareBuffer(others[0], -1 if at == len(names) - 1 else at).as_move(site.name)

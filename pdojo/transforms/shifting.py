@@ -1,0 +1,189 @@
+"""Two parts of one scope, the second of which runs some iterations later than the first.
+
+A *part* are children of a scope that run in some of its iterations only: those of a scope that was fused with a shift,
+or of a pipeline. Its guards stand on its only child where that is a sequential scope, otherwise on a scope of one
+iteration around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.analysis.collision import Domain, Relation, Witness
+from pdojo.dialect.analysis.program import Conflict, Program, Touch
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.nest import Leaf, Node, Scope, leaves_of
+from pdojo.dialect.ops import ScopeOp
+from pdojo.dialect.rewriting import chain_ops, move_into, reindex, set_guard
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Iteration j of the part, `0 <= j < extent`, is iteration `j + delay` of the scope at `depth` around it."""
+
+    children: tuple[Node, ...]
+    depth: int
+    extent: int
+    guard: tuple[Expr, ...]
+    """Over j: `e >= 0` each."""
+    delay: int = 0
+    carrier: Scope | None = None
+    """The scope that carries the guards of the part."""
+    wrapper: str = ""
+    """The identifier of a scope of one iteration around the part, if there is or shall be one."""
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """All statements."""
+        return [leaf for child in self.children for leaf in leaves_of(child)]
+
+    @property
+    def end(self) -> int:
+        """Iterations that the scope around needs."""
+        return self.extent + self.delay
+
+    @property
+    def only_loop(self) -> Scope | None:
+        """The only child, where it is a sequential scope whose own guards cannot be taken for those of the part."""
+        (child, *others) = self.children
+        if others or not isinstance(child, Scope) or child.mapping is not Mapping.SEQUENTIAL or child.extent == 1:
+            return None
+        return child if all(g.uses(child.depth) for g in child.guard) else None
+
+    def guards_in(self, extents: Sequence[int]) -> list[Expr]:
+        """What holds for the iterations of the scope, whose extent ends `extents`, in which the part runs."""
+        own, total = var(self.depth), extents[-1]
+        found = [g.substitute({self.depth: own - self.delay}, extents) for g in self.guard]
+        if self.delay:
+            found.append(own - self.delay)
+        if self.end < total:
+            found.append(const(self.end - 1) - own)
+        return found
+
+    def place(self, scope: ScopeOp, outside: Sequence[ScopeOp], rewriter: PatternRewriter) -> None:
+        """Move the part to the end of a scope in `outside`, in the iterations in which it runs there."""
+        chain = (*outside, scope)
+        extents = [op.count for op in chain]
+        guards = self.guards_in(extents)
+        later = {self.depth: var(self.depth) - self.delay}
+        loop = self.only_loop
+        if not guards or loop is not None:
+            move_into([c.op for c in self.children], scope, rewriter)
+            reindex(self.children, later, chain, rewriter)
+            if guards and loop is not None:
+                inner = (*chain, loop.op)
+                moved = {**later, loop.depth: var(len(chain))}
+                own = [g.substitute(moved, [*extents, loop.extent]) for g in loop.guard]
+                set_guard(loop.op, [*guards, *own], inner, rewriter)
+            return
+        wrapper = ScopeOp(1, id=self.wrapper)
+        rewriter.insert(wrapper, InsertPoint.at_end(scope.body.block))
+        move_into([c.op for c in self.children], wrapper, rewriter)
+        reindex(self.children, later, (*chain, wrapper), rewriter)
+        set_guard(wrapper, guards, (*chain, wrapper), rewriter)
+
+    def needs_wrapper(self, outside: Sequence[int], total: int) -> bool:
+        """Whether `place` makes a scope of one iteration, in a scope of `total` iterations."""
+        return self.only_loop is None and bool(self.guards_in((*outside, total)))
+
+    def release(self, scope: ScopeOp, outside: Sequence[ScopeOp], rewriter: PatternRewriter) -> None:
+        """Move the part to the end of a scope that has its iterations and guards."""
+        chain = (*outside, scope)
+        earlier = {self.depth: var(self.depth) + self.delay}
+        move_into([c.op for c in self.children], scope, rewriter)
+        reindex(self.children, earlier, chain, rewriter)
+        carrier = self.carrier
+        if carrier is not None and not self.wrapper:
+            inner = (*chain, carrier.op)
+            moved = {**earlier, carrier.depth: var(len(chain))}
+            extents = [op.count for op in inner]
+            own = [g.substitute(moved, extents) for g in carrier.guard if g.uses(carrier.depth)]
+            set_guard(carrier.op, own, inner, rewriter)
+
+
+def part_of(site: Scope, children: Sequence[Node], delay: int) -> Part | None:
+    """The part that these children of a scope are, if they run `delay` iterations later; None if they do not."""
+    depth = site.depth
+    (first, *others) = children
+    carrier: Scope | None = None
+    if not others and isinstance(first, Scope) and first.mapping is Mapping.SEQUENTIAL:
+        carrier = first if any(not g.uses(first.depth) for g in first.guard) else None
+    guards = [] if carrier is None else [g for g in carrier.guard if not g.uses(carrier.depth)]
+    start = var(depth) - delay
+    if delay and start not in guards:
+        return None
+    ends = [g.constant + 1 for g in guards if g.terms == ((depth, -1),)]
+    end = max(ends, default=site.extent)
+    if end <= delay:
+        return None
+    extents = [*(s.extent for s in site.chain[:-1]), end - delay]
+    rest = (g for g in guards if g not in (start, const(end - 1) - var(depth)))
+    own = tuple(g.substitute({depth: var(depth) + delay}, extents) for g in rest)
+    wrapped = carrier is not None and carrier.extent == 1
+    inside = tuple(carrier.children) if carrier is not None and wrapped else tuple(children)
+    return Part(inside, depth, end - delay, own, delay, carrier, carrier.id if carrier is not None and wrapped else "")
+
+
+def delays_of(site: Scope, children: Sequence[Node]) -> list[int]:
+    """By how many iterations these children of a scope may be said to be later."""
+    (first, *others) = children
+    if others or not isinstance(first, Scope):
+        return []
+    return [-g.constant for g in first.guard if g.terms == ((site.depth, 1),)]
+
+
+def make_scope(parts: Iterable[Part], extent: int, identifier: str, site: Scope, rewriter: PatternRewriter) -> None:
+    """Insert before `site` a scope in which the parts run."""
+    scope = ScopeOp(extent, mapping=site.mapping, id=identifier)
+    scope.iv.name_hint = site.op.iv.name_hint
+    rewriter.insert(scope, InsertPoint.before(site.op))
+    outside = chain_ops(site)
+    for part in parts:
+        part.place(scope, outside, rewriter)
+
+
+def free_scope(parts: Sequence[Part], identifier: str, site: Scope, rewriter: PatternRewriter) -> None:
+    """Insert before `site` a scope with the iterations and guards that the parts of it have in common."""
+    scope = ScopeOp(parts[0].extent, mapping=site.mapping, id=identifier)
+    scope.iv.name_hint = site.op.iv.name_hint
+    rewriter.insert(scope, InsertPoint.before(site.op))
+    outside = chain_ops(site)
+    for part in parts:
+        part.release(scope, outside, rewriter)
+    set_guard(scope, parts[0].guard, (*outside, scope), rewriter)
+
+
+def delayed(program: Program, leaves: Iterable[Leaf], depth: int, delay: int) -> dict[Leaf, tuple[Touch, ...]]:
+    """The accesses of statements, to elements, if their iterations at `depth` were counted from `delay` on."""
+    value = {depth: var(depth) - delay}
+    found: dict[Leaf, tuple[Touch, ...]] = {}
+    for leaf in leaves:
+        extents = list(leaf.extents)
+        extents[depth] = max(1, extents[depth] + delay)
+        guards = [g.substitute(value, extents) for g in leaf.guards]
+        guards += [var(depth) - delay] if delay > 0 else []
+        domain = Domain(tuple(extents), tuple(guards))
+        found[leaf] = tuple(
+            replace(t, domain=domain, cell=tuple(e.substitute(value, extents) for e in t.cell))
+            for t in program.element_touches[leaf]
+        )
+    return found
+
+
+def conflict_delayed(
+    program: Program, first: Sequence[Leaf], second: Sequence[Leaf], relation: Relation, delay: int
+) -> Conflict | None:
+    """A conflict of elements if the iterations of `second` at the relation's last depth counted from `delay` on."""
+    depth = len(relation) - 1
+    later = delayed(program, second, depth, delay)
+    found = program.conflict(first, second, relation, touches=program.element_touches, seconds=later)
+    if found is None:
+        return None
+    there = found.witness.second
+    back = (*there[:depth], there[depth] - delay, *there[depth + 1 :])
+    return replace(found, witness=Witness(found.witness.first, back))

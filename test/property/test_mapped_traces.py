@@ -1,0 +1,110 @@
+"""Traces for a graphics processor and for a Snitch core, made by hand: every state keeps the meaning, all moves undo.
+
+Under the schedules of the oracle, threads interleave at random and streams run as far ahead, or behind, as they may.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import pdojo.kernels
+from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.machine import machine
+from pdojo.dialect.notation import parse_notation, plain_mlir, print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.oracle import check_valid, equivalent, meaning
+from pdojo.transforms.apply import apply
+from pdojo.transforms.game import Game
+from pdojo.transforms.trace import Trace
+
+KERNELS = Path(pdojo.kernels.__file__).parent
+HERE = Path(__file__).parent / "traces"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A trace, the kernel that it is for, and a smaller kernel of the same shape."""
+
+    trace: Path
+    full: KernelOp
+    small: KernelOp
+    last: tuple[str, ...]
+    """The nest at the end, at full size."""
+
+
+def softmax(rows: int, columns: int) -> KernelOp:
+    """The library's softmax with arrays of another size, aligned to vectors of four."""
+    text = (KERNELS / "softmax.pdojo").read_text()
+    text = text.replace("24576", str(rows)).replace("512", str(columns))
+    aligned = [f"{line} align 16" if line.startswith(("x f32", "y f32")) else line for line in text.splitlines()]
+    return parse_notation("\n".join(aligned))[0]
+
+
+def dot() -> KernelOp:
+    """The scalar product of 256 numbers."""
+    return parse_notation((HERE / "dot.pdojo").read_text())[0]
+
+
+CASES = {
+    "softmax, a warp per row": Case(
+        KERNELS / "traces" / "softmax-nvidia-sm90.trace",
+        softmax(24576, 512),
+        softmax(8, 256),
+        (
+            "m f32 [24576:N] register",
+            "e f32 [24576:N, 512] register",
+            "6144:g 4:b",
+            "| 32:w 4:u 4:v m[{0}*4+{1}] max= x[{0}*4+{1},{2}*4+{3}*128+{4}]",
+            "| | 4:v s[{0}*4+{1}] += e[{0}*4+{1},{2}*4+{3}*128+{4}]",
+        ),
+    ),
+    "dot, streams and a hardware loop": Case(
+        HERE / "dot-snitch.trace",
+        dot(),
+        dot(),
+        ("p f64 [1, 4] register", "1:s 64:f 4:u p[0,{2}] fma= x[{1}*4+{2}] * y[{1}*4+{2}]"),
+    ),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]
+
+
+def test_every_state_keeps_the_meaning(case: Case) -> None:
+    trace = Trace.load(case.trace)
+    game = Game(case.small, machine(trace.machine))
+    expected = meaning(game.program.nest, 7)
+    for step in trace.steps:
+        game.apply(step.move)
+        assert game.program.placement == ()
+        difference = equivalent(expected, game.program.nest, schedules=2, seed=7)
+        assert difference is None, f"{step.move}: {difference}"
+    validate(game.program)
+    assert check_valid(game.program.nest, schedules=4) is None
+
+
+def test_at_full_size_by_surface_and_by_identifier(case: Case) -> None:
+    trace = Trace.load(case.trace)
+    by_surface, by_id = (Game(case.full, machine(trace.machine)) for _ in range(2))
+    by_surface.apply_all(trace.moves)
+    assert by_id.replay(trace.steps) == []
+    assert [s.resolved for s in by_surface.trace.steps] == [s.resolved for s in by_id.trace.steps]
+    lines = print_notation(by_id.kernel).splitlines()
+    assert set(case.last) <= set(lines)
+
+
+def test_taken_back_to_the_letter(case: Case) -> None:
+    """Texts and, in the MLIR form, identifiers of every state on the way back."""
+    trace = Trace.load(case.trace)
+    game = Game(case.full, machine(trace.machine))
+    game.replay(trace.steps)
+    program = game.program
+    for before, inverse in zip(reversed(game.programs[:-1]), reversed(game.inverses), strict=True):
+        program = apply(program, inverse).program
+        assert plain_mlir(program.kernel) == plain_mlir(before.kernel)
+        assert set(program.nest.by_id) == set(before.nest.by_id)

@@ -1,0 +1,108 @@
+"""Programs whose mappings and memories do not fit: validation refuses each, and the exact oracle sees each, by running.
+
+The two know nothing of each other: validation asks dependences, the oracle keeps a copy of memory per thread and lets
+streams run ahead.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.machine import machine
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.oracle import check_valid
+from pdojo.errors import InvalidKernel
+
+ARRAYS = "x f32 [8, 4] heap\ny f32 [8, 4] heap\n"
+STREAMS = "x f64 [8] heap\ny f64 [9] heap\n"
+
+WRONG = {
+    "threads read registers of others": (
+        ARRAYS + "t f32 [8:N, 4] register\n8:g\n| 4:b t[{0},{1}] = x[{0},{1}]\n| 4:b y[{0},{1}] = t[{0},3-{1}]",
+        "'t' is in registers, but two threads access one of its cells",
+    ),
+    "all threads read the register of one": (
+        ARRAYS + "t f32 [8:N, 4] register\n8:g\n| 4:w t[{0},{1}] = x[{0},{1}]\n| 4:u y[{0},{1}] = t[{0},2]",
+        "'t' is in registers: threads that are indexed at one access must be so at every access",
+    ),
+    "one thread writes what all read": (
+        ARRAYS + "t f32 [8:N] register\n8:g\n| 4:w where ({1} < 1) t[{0}] = x[{0},{1}]\n| 4:w y[{0},{1}] = t[{0}]",
+        "'t' is in registers, of which only one thread of scope {1} of extent 4:w would have the value",
+    ),
+    "stack of one thread": (
+        ARRAYS + "t f32 [8:N, 4] stack\n8:g\n| 4:b t[{0},{1}] = x[{0},{1}]\n| 4:b y[{0},{1}] = t[{0},3-{1}]",
+        "'t' is in stack memory of a thread, but two threads access one of its cells",
+    ),
+    "shared memory from launch to launch": (
+        ARRAYS + "t f32 [8, 4] shared\n8:g 4:b t[{0},{1}] = x[{0},{1}]\n8:g 4:b y[{0},{1}] = t[{0},{1}]",
+        "'t' is in shared memory, which lasts for one iteration of scope {0} of extent 8:g, but is used outside it",
+    ),
+    "shared memory from one run of a launch to the next": (
+        ARRAYS
+        + "t f32 [8, 4] shared\n2 8:g\n| 4:b where ({0} < 1) t[{1},{2}] = x[{1},{2}]\n| 4:b y[{1},{2}] = t[{1},{2}]",
+        "'t' is in shared memory, which lasts for one iteration of scope {1} of extent 8:g",
+    ),
+    "register of the host": (
+        ARRAYS + "t f32 [1] register\nt[0] = 2\n8:g 4:b y[{0},{1}] = t[0]",
+        "'t' is in registers, which lasts for one iteration of scope {0} of extent 8:g, but is used outside it",
+    ),
+    "a tree that is read unfinished": (
+        ARRAYS + "t f32 [8] heap\n8:g\n| t[{0}] = 0\n| 4:w\n| | t[{0}] += x[{0},{1}]\n| | y[{0},{1}] = t[{0}]",
+        "iterations of scope {1} of extent 4:w race",
+    ),
+    "blocks of a grid add up": (
+        ARRAYS + "t f32 [1] heap\nt[0] = 0\n8:g 4:b t[0] += x[{0},{1}]\n8 4 y[{0},{1}] = t[0]",
+        "iterations of scope {0} of extent 8:g race",
+    ),
+    "a stream reads ahead of a write": (
+        STREAMS + "t f64 [1] register\ny[0] = 1\n8:s\n| t[0] = y[{0}]\n| y[{0}+1] = x[{0}] + t[0]",
+        "scope {0} of extent 8:s reads 'y' ahead, before it is written",
+    ),
+    "a sum in memory is streamed": (
+        STREAMS + "9 y[{0}] = 0\n8:s y[0] += x[{0}]",
+        "scope {0} of extent 8:s reads 'y' ahead, before it is written",
+    ),
+    "two streams write one cell": (
+        STREAMS + "y[8] = 0\n1:s\n| 8 y[{1}] = 2\n| 8 y[{1}] = x[{1}]",
+        "scope {0} of extent 1:s writes 'y' by two streams, in no known order",
+    ),
+}
+
+RIGHT = {
+    "a tree over a block of three warps, not all of it": (
+        "x f32 [3, 10] heap\ny f32 [3, 10] heap\nt f32 [3:N] register\n3:g\n| t[{0}] = 0\n"
+        "| 3:b 4:w where ({1}*4+{2} < 10) t[{0}] += x[{0},{1}*4+{2}]\n| 10:b y[{0},{1}] = x[{0},{1}] - t[{0}]"
+    ),
+    "registers of each thread over phases": (
+        ARRAYS + "t f32 [8:N, 4] register\n8:g\n| 4:b t[{0},{1}] = 0\n| 3 4:b t[{0},{2}] += x[{0},{2}]\n"
+        "| 4:b y[{0},{1}] = t[{0},{1}]"
+    ),
+    "exchange through shared memory": (
+        ARRAYS + "t f32 [8:N, 4] shared\n8:g\n| 4:b t[{0},{1}] = x[{0},{1}]\n| 4:b y[{0},{1}] = t[{0},3-{1}]"
+    ),
+    "a stream reads before it writes": STREAMS + "9 y[{0}] = 1\n8:s y[{0}] += x[{0}]",
+    "one stream writes a cell again and again": STREAMS + "9 y[{0}] = 1\n8:s y[0] = x[{0}]",
+}
+
+
+def program(body: str) -> Program:
+    return Program(parse_notation(f"kernel k(x) -> (y)\n{body}\n")[0], machine("toy-gpu"))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_refused_and_seen(name: str) -> None:
+    body, message = WRONG[name]
+    wrong = program(body)
+    with pytest.raises(InvalidKernel) as error:
+        validate(wrong)
+    assert message in str(error.value)
+    assert all(check_valid(wrong.nest, schedules=4, seed=seed) is not None for seed in range(10))
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_valid_and_equal(name: str) -> None:
+    right = program(RIGHT[name])
+    validate(right)
+    assert all(check_valid(right.nest, schedules=4, seed=seed) is None for seed in range(5))
