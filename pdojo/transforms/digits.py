@@ -30,7 +30,8 @@ def collapsed_extent(site: Scope, inner: Scope) -> int:
     total = site.extent * inner.extent
     guards = collapsed_guards(site, inner, (*(s.extent for s in site.chain[:-1]), total))
     cut = min((g.constant + 1 for g in guards if g.terms == ((site.depth, -1),)), default=total)
-    return cut if -(-cut // inner.extent) == site.extent else total
+    # A scope shorter than a tile could not be tiled again.
+    return cut if -(-cut // inner.extent) == site.extent and cut >= inner.extent else total
 
 
 def collapsed_guards(site: Scope, inner: Scope, extents: tuple[int, ...]) -> list[Expr]:

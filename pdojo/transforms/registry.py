@@ -26,6 +26,8 @@ _MODULES = {
     "collapse_scopes": ("tiling", "CollapseScopes"),
     "swap_scopes": ("interchange", "SwapScopes"),
     "swap_nodes": ("siblings", "SwapNodes"),
+    "peel_scope": ("peeling", "PeelScope"),
+    "unpeel_scope": ("peeling", "UnpeelScope"),
     "pipeline": ("pipelining", "Pipeline"),
     "unpipeline": ("pipelining", "Unpipeline"),
     "unroll": ("mapping.cpu", "Unroll"),

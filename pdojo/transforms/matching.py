@@ -1,0 +1,234 @@
+"""Are two neighbouring scopes the first and the last iterations of one? And which one would that be?
+
+The scope that was peeled, restricted to the first iterations, is the first scope to the letter, and restricted to the
+others, counted from 0, the second. So a `Match` is a proof: whatever is found is restricted both ways and compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.ir import Attribute, Operation
+
+from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.nest import Access, Constant, Index, Input, Leaf, Node, Scope
+
+Guards: TypeAlias = Mapping[str, Sequence[Expr]]
+"""The guards of the scopes to be, by identifier; those that are not named are found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Iterations `[0, at)` and `[at, total)` of a scope at `depth`."""
+
+    depth: int
+    at: int
+    total: int
+
+    def extents(self, whole: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Extents of a chain through the first and through the second scope, from those through the whole one."""
+        before, after = tuple(whole[: self.depth]), tuple(whole[self.depth + 1 :])
+        return (*before, self.at, *after), (*before, self.total - self.at, *after)
+
+    def restrict(self, expression: Expr, whole: Sequence[int]) -> tuple[Expr, Expr]:
+        """An expression over the whole scope, as it is in the first and in the second part."""
+        first, second = self.extents(whole)
+        return expression.substitute({}, first), expression.substitute({self.depth: var(self.depth) + self.at}, second)
+
+    def restrict_guard(self, guard: Iterable[Expr], whole: Sequence[int]) -> tuple[list[Expr], list[Expr]]:
+        """A guard in the two parts, without what always holds there, sorted."""
+        parts: tuple[set[Expr], set[Expr]] = (set(), set())
+        for expression in guard:
+            pairs = zip(parts, self.restrict(expression, whole), self.extents(whole), strict=True)
+            for part, restricted, extents in pairs:
+                if restricted.bounds(extents)[0] < 0:
+                    part.add(restricted)
+        first, second = (sorted(part, key=lambda g: g.key) for part in parts)
+        return first, second
+
+    def dead(self, guard: Iterable[Expr], whole: Sequence[int]) -> tuple[bool, bool]:
+        """In which of the parts a guard never holds."""
+        first = second = False
+        for expression in guard:
+            one, other = self.restrict(expression, whole)
+            extents = self.extents(whole)
+            first, second = first or one.bounds(extents[0])[1] < 0, second or other.bounds(extents[1])[1] < 0
+        return first, second
+
+    def unite(self, first: Expr, second: Expr, whole: Sequence[int]) -> Expr | None:
+        """The expression over the whole scope that restricts to these two; None if none was found."""
+        for guess in self._guesses(first, second, whole):
+            if self.restrict(guess, whole) == (first, second):
+                return guess
+        return None
+
+    def _guesses(self, first: Expr, second: Expr, whole: Sequence[int]) -> Iterator[Expr]:
+        if self.at > 1:
+            yield first.substitute({}, whole)
+        if self.total - self.at > 1:
+            yield self.back(second, whole)
+        if (step := second - first).is_constant:
+            yield (first + var(self.depth) * step.constant).substitute({}, whole)
+
+    def back(self, second: Expr, whole: Sequence[int]) -> Expr:
+        """An expression of the second part, counted from the first iteration of the whole."""
+        return second.substitute({self.depth: var(self.depth) - self.at}, whole)
+
+    def unite_guards(self, first: Sequence[Expr], second: Sequence[Expr], whole: Sequence[int]) -> list[Expr] | None:
+        """The guard over the whole scope that restricts to these two; None if none was found."""
+        later = [self.back(g, whole) for g in second]
+        for guess in ([*first], later, [*first, *later]):
+            plain = {g.substitute({}, whole) for g in guess}
+            if self.restrict_guard(plain, whole) == ([*first], [*second]):
+                return sorted(plain, key=lambda g: g.key)
+        return None
+
+    def only(self, guard: Sequence[Expr], whole: Sequence[int], *, second: bool) -> list[Expr]:
+        """The guard over the whole scope of what is in one part only."""
+        own = [self.back(g, whole) if second else g.substitute({}, whole) for g in guard]
+        bound = var(self.depth) - self.at if second else const(self.at - 1) - var(self.depth)
+        return own if self.dead(own, whole)[0 if second else 1] else [*own, bound]
+
+
+@dataclass(eq=False)
+class Match:
+    """A node of the whole scope: in both parts, or in one of them only."""
+
+    first: Node | None
+    second: Node | None
+    guard: list[Expr] = field(default_factory=list[Expr])
+    """Of a scope: over the whole."""
+    output: tuple[Expr, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    """Of a statement in both parts: over the whole."""
+    children: list[Match] = field(default_factory=list["Match"])
+    """Of a scope in both parts."""
+
+    @property
+    def node(self) -> Node:
+        """The node, as it is in the first part where it is there."""
+        node = self.first or self.second
+        assert node is not None
+        return node
+
+
+def match_scopes(first: Scope, second: Scope, guards: Guards) -> Match | None:
+    """The scope that two neighbours are the parts of; None if they are no parts of one."""
+    cut = Cut(first.depth, first.extent, first.extent + second.extent)
+    outside = [s.extent for s in first.chain[:-1]]
+    return _Matcher(cut, guards).scopes(first, second, [*outside, cut.total])
+
+
+@dataclass(frozen=True)
+class _Matcher:
+    cut: Cut
+    guards: Guards
+
+    def scopes(self, first: Scope, second: Scope, whole: list[int]) -> Match | None:
+        """Two scopes that are said to be parts of one; `whole` are the extents of the chain to that."""
+        given = self.guards.get(first.id)
+        guard = self.cut.unite_guards(first.guard, second.guard, whole) if given is None else [*given]
+        if guard is None or self.cut.restrict_guard(guard, whole) != ([*first.guard], [*second.guard]):
+            return None
+        if any(self.cut.dead(guard, whole)):
+            return None
+        children = self._children(first.children, second.children, whole)
+        return None if children is None else Match(first, second, guard, children=children)
+
+    def _children(self, first: Sequence[Node], second: Sequence[Node], whole: list[int]) -> list[Match] | None:
+        found: list[Match] = []
+        rest = list(second)
+        for mine in first:
+            skipped, both = self._partner(mine, rest, whole)
+            if both is None:
+                while rest and self._rank(rest[0]) < self._rank(mine):
+                    found += [m for m in (self._alone(rest.pop(0), whole, second=True),) if m is not None]
+                skipped, both = 0, self._alone(mine, whole, second=False)
+            else:
+                found += [m for node in rest[:skipped] if (m := self._alone(node, whole, second=True)) is not None]
+                skipped += 1
+            if both is None:
+                return None
+            found.append(both)
+            del rest[:skipped]
+        found += [m for node in rest if (m := self._alone(node, whole, second=True)) is not None]
+        # Statements in common are what makes two scopes parts of one.
+        common = any(m.first is not None and m.second is not None for m in found)
+        in_second = sum(m.second is not None for m in found)
+        return found if common and in_second == len(second) else None
+
+    def _rank(self, node: Node) -> int:
+        """The place of a node among those whose guards are given, which are in order."""
+        return [*self.guards, node.id].index(node.id)
+
+    def _partner(self, mine: Node, rest: Sequence[Node], whole: list[int]) -> tuple[int, Match | None]:
+        """The first node of the second part that may be the same as `mine`, and how many are before it."""
+        for skipped, other in enumerate(rest):
+            both = self._pair(mine, other, whole)
+            if both is not None:
+                return skipped, both
+            if isinstance(other, Leaf):
+                break
+        return 0, None
+
+    def _pair(self, mine: Node, other: Node, whole: list[int]) -> Match | None:
+        if isinstance(mine, Leaf) and isinstance(other, Leaf):
+            return self._leaves(mine, other, whole)
+        if isinstance(mine, Scope) and isinstance(other, Scope):
+            same = mine.extent == other.extent and _facts(mine.op, _SCOPE) == _facts(other.op, _SCOPE)
+            return self.scopes(mine, other, [*whole, mine.extent]) if same else None
+        return None
+
+    def _alone(self, node: Node, whole: list[int], *, second: bool) -> Match | None:
+        """A scope that is in one part only."""
+        if isinstance(node, Leaf):
+            return None
+        extents = [*whole, node.extent]
+        given = self.guards.get(node.id)
+        guard = self.cut.only(node.guard, extents, second=second) if given is None else [*given]
+        here, there = (1, 0) if second else (0, 1)
+        dead = self.cut.dead(guard, extents)
+        if dead[here] or not dead[there] or self.cut.restrict_guard(guard, extents)[here] != [*node.guard]:
+            return None
+        return Match(None, node, guard) if second else Match(node, None, guard)
+
+    def _leaves(self, first: Leaf, second: Leaf, whole: list[int]) -> Match | None:
+        if _facts(first.op, _LEAF) != _facts(second.op, _LEAF) or len(first.inputs) != len(second.inputs):
+            return None
+        output = self._access(first.output, second.output, whole)
+        inputs = [self._input(a, b, whole) for a, b in zip(first.inputs, second.inputs, strict=True)]
+        found = [i for i in inputs if i is not None]
+        if output is None or len(found) < len(inputs):
+            return None
+        return Match(first, second, output=output.index, inputs=tuple(found))
+
+    def _access(self, first: Access, second: Access, whole: list[int]) -> Access | None:
+        if first.array is not second.array:
+            return None
+        index = [self.cut.unite(a, b, whole) for a, b in zip(first.index, second.index, strict=True)]
+        found = tuple(e for e in index if e is not None)
+        return Access(first.array, found, first.hints) if len(found) == len(index) else None
+
+    def _input(self, first: Input, second: Input, whole: list[int]) -> Input | None:
+        match first, second:
+            case Access(), Access():
+                return self._access(first, second, whole)
+            case Index(), Index() if first.dtype == second.dtype:
+                expression = self.cut.unite(first.expression, second.expression, whole)
+                return None if expression is None else Index(expression, first.dtype)
+            case Constant(), Constant():
+                # The attributes: nan is nan, and 0.0 is not -0.0.
+                return first if repr(first) == repr(second) else None
+            case _:
+                return None
+
+
+_SCOPE = frozenset(("id", "guard", "extent", "operandSegmentSizes"))
+_LEAF = frozenset(("id", "output_map", "inputs", "operandSegmentSizes"))
+
+
+def _facts(op: Operation, other: frozenset[str]) -> dict[str, Attribute]:
+    """What an operation says besides its identifier and its index expressions."""
+    return {name: value for name, value in op.properties.items() if name not in other}

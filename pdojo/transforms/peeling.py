@@ -1,0 +1,330 @@
+"""Peeling: the first and the last iterations of a scope as scopes of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import Operation
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.nest import Leaf, Nest, Node, Scope, nest_of
+from pdojo.dialect.notation.index import parse_index
+from pdojo.dialect.ops import OpOp, ScopeOp
+from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, rebuilt, reindex, set_guard, set_id
+from pdojo.dialect.verify import describe_scope
+from pdojo.errors import NotationError
+from pdojo.transforms.base import Reason
+from pdojo.transforms.identifiers import identifiers_reason
+from pdojo.transforms.matching import Cut, Guards, Match, match_scopes
+from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import storage_after
+from pdojo.transforms.reversal import Shaped, irreversible
+
+PEELED = (Mapping.SEQUENTIAL, Mapping.UNROLL)
+"""Mappings of scopes that are peeled: what runs in order stays in order."""
+
+MOST_CUTS = 4
+"""Cuts that candidates propose at most per scope."""
+
+
+@dataclass(frozen=True)
+class PeelScope(Shaped[Scope]):
+    """Make two scopes of one, with its first `after` iterations and with the others.
+
+    `peel_scope@y:0{after=2}`:
+
+    N y[{0}] = x[{0}]  -->  2 y[{0}] = x[{0}]
+                            6 y[{0}+2] = x[{0}+2]
+
+    Legal: the order of the instances stays. Guards that always hold in a part go, and what never runs in a part is not
+    in it. Refused for mapped scopes, but unrolled ones, and where buffers that several scopes share would lose a value.
+    """
+
+    name: ClassVar[str] = "peel_scope"
+    site: ClassVar = Scope
+    restoring: ClassVar = frozenset({"ids"})
+    after: int
+    ids: str = ""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """The first and the last iteration, and where guards begin or cease to hold."""
+        for scope in program.nest.scopes:
+            if scope.mapping in PEELED and scope.extent > 1:
+                yield from ((scope, cls(at)) for at in likely_cuts(scope))
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """The shape, a way back, and storage that keeps its values."""
+        if (reason := self.shape(program, site)) is not None:
+            return reason
+        if (register := _thread_register(site)) is not None:
+            return Reason(f"'{register}' is in registers of the threads inside, which would use it in two scopes")
+        return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, site.leaves)
+
+    def shape(self, program: Program, site: Scope) -> Reason | None:
+        """A scope that runs in order, and statements on both sides."""
+        if site.mapping not in PEELED:
+            return Reason(f"{describe_scope(site)} is mapped; unmap it first")
+        if not 0 < self.after < site.extent:
+            return Reason(f"'after' must be between 1 and {site.extent - 1}, the extent less one")
+        first, second = self._dead(site)
+        for dead, which in ((first, "before"), (second, "from")):
+            if site.id in dead:
+                return Reason(f"nothing runs {which} iteration {self.after}")
+        wanted = self.ids.split()
+        copied = [node for node in nodes_of(site) if node.id not in first | second]
+        if wanted and len(wanted) != len(copied):
+            return Reason(f"'ids' names {len(wanted)} nodes, the second part has {len(copied)} that the first has too")
+        return identifiers_reason(program, wanted)
+
+    def _cut(self, site: Scope) -> Cut:
+        return Cut(site.depth, self.after, site.extent)
+
+    def _dead(self, site: Scope) -> tuple[set[str], set[str]]:
+        """Identifiers of the nodes that never run in the first part, and in the second."""
+        found: tuple[set[str], set[str]] = (set(), set())
+        for part in (0, 1):
+            _find_dead(site, self._cut(site), part, found[part])
+        return found
+
+    def _names(self, program: Program, site: Scope) -> dict[str, str]:
+        """Identifiers of the nodes of the second part, by those that they have now."""
+        first, second = self._dead(site)
+        names: dict[str, str] = {}
+        taken = dict[str, object](program.nest.by_id)
+        wanted = iter(self.ids.split())
+        for node in nodes_of(site):
+            if node.id in first:
+                names[node.id] = node.id
+            elif node.id not in second:
+                names[node.id] = next(wanted, "") or fresh_id(taken, f"{node.id}.r")
+                taken[names[node.id]] = node
+        return names
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """Copy the scope; restrict one copy to the first iterations, the other to the rest."""
+        first, second = self._dead(site)
+        names = self._names(program, site)
+        copy = site.op.clone()
+        rewriter.insert(copy, InsertPoint.after(site.op))
+        for original, copied in zip(_nodes_in(site.op), _nodes_in(copy), strict=True):
+            identifier = "" if original.id is None else original.id.data
+            set_id(copied, names.get(identifier, identifier))
+            for op, dead in ((original, first), (copied, second)):
+                if identifier in dead and op.parent is not None:
+                    set_id(op, "")
+        _erase_unnamed(site.op, rewriter)
+        _erase_unnamed(copy, rewriter)
+        nest = nest_of(program.kernel)
+        parts = ((site.op, self.after, var(site.depth)), (copy, site.extent - self.after, var(site.depth) + self.after))
+        for op, extent, value in parts:
+            part = _node(nest, op)
+            op.properties["extent"] = IntegerAttr(extent, IndexType())
+            chain = (*chain_ops(part), op)
+            value = value.substitute({}, [s.count for s in chain])
+            reindex(part.children, {site.depth: value}, chain, rewriter)
+            guard = [g.substitute({site.depth: value}, [s.count for s in chain]) for g in part.guard]
+            set_guard(op, guard, chain, rewriter)
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Join the parts, with the guards as they are now."""
+        names = self._names(program, site)
+        dead = self._dead(site)[0]
+        guards = {
+            names[node.id] if node.id in dead else node.id: node.guard
+            for node in nodes_of(site)
+            if isinstance(node, Scope) and node.guard
+        }
+        return UnpeelScope(spell_guards(guards)).as_move(f"%{site.id}")
+
+
+@dataclass(frozen=True)
+class UnpeelScope(Shaped[Scope]):
+    """Make one scope of two that follow each other and are its first and its last iterations.
+
+    `unpeel_scope@y#0:0`:
+
+    2 y[{0}] = x[{0}]      -->  8 y[{0}] = x[{0}]
+    6 y[{0}+2] = x[{0}+2]
+
+    Legal iff the scope, restricted to the first iterations and to the others, is the first and the second. `guards`
+    gives guards that cannot be found from what is left of them.
+    """
+
+    name: ClassVar[str] = "unpeel_scope"
+    site: ClassVar = Scope
+    restoring: ClassVar = frozenset({"guards"})
+    guards: str = ""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Scopes followed by a scope of the same mapping."""
+        for scope in program.nest.scopes:
+            second = program.nest.next_sibling(scope)
+            if isinstance(second, Scope) and scope.mapping is second.mapping and scope.mapping in PEELED:
+                yield scope, cls()
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """The shape, a way back, and storage that keeps its values."""
+        if (reason := self.shape(program, site)) is not None:
+            return reason
+        second = program.nest.next_sibling(site)
+        assert isinstance(second, Scope)
+        leaves = [*site.leaves, *second.leaves]
+        return irreversible(program, self, site, leaves) or storage_after(program, self, site, leaves)
+
+    def shape(self, program: Program, site: Scope) -> Reason | None:
+        """Two parts of one scope."""
+        second = program.nest.next_sibling(site)
+        if not isinstance(second, Scope):
+            return Reason("no scope follows immediately")
+        if site.mapping not in PEELED or site.mapping is not second.mapping:
+            return Reason(f"{describe_scope(site)} and {describe_scope(second)} are not both sequential or unrolled")
+        guards = read_guards(self.guards, site, second)
+        if guards is None:
+            return Reason(f"'{self.guards}' names no guards of the scopes")
+        if match_scopes(site, second, guards) is None:
+            return Reason("the two scopes are not the first and the last iterations of one")
+        return None
+
+    def _match(self, program: Program, site: Scope) -> Match:
+        second = program.nest.next_sibling(site)
+        assert isinstance(second, Scope)
+        found = match_scopes(site, second, read_guards(self.guards, site, second) or {})
+        assert found is not None
+        return found
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """Give the first scope all iterations, and what only the second has."""
+        found = self._match(program, site)
+        second = found.second
+        assert isinstance(second, Scope)
+        site.op.properties["extent"] = IntegerAttr(site.extent + second.extent, IndexType())
+        _merge(found, site.extent, site.depth, chain_ops(site), rewriter)
+        rewriter.erase(second.op)
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Peel again, with the identifiers that the second scope has now."""
+        found = self._match(program, site)
+        identifiers = [m.second.id for m in _matches(found) if m.first is not None and m.second is not None]
+        plain = [f"{m.first.id}.r" for m in _matches(found) if m.first is not None and m.second is not None]
+        taken = program.nest.by_id.keys() - set(identifiers)
+        derived = identifiers == plain and not taken & set(plain)
+        return PeelScope(site.extent, "" if derived else " ".join(identifiers)).as_move(f"%{site.id}")
+
+
+def likely_cuts(site: Scope) -> list[int]:
+    """The first and the last iteration, and where guards inside begin or cease to hold."""
+    found = {1, site.extent - 1}
+    for leaf in site.leaves:
+        for guard in leaf.guards:
+            factor = guard.coefficient(site.depth)
+            low, high = (guard - var(site.depth) * factor).bounds(leaf.extents)
+            for rest in (low, high) if factor else ():
+                # factor * i + rest >= 0 from the first such i on, or up to the last.
+                found.add(-(rest // factor) if factor > 0 else rest // -factor + 1)
+    return sorted(at for at in found if 0 < at < site.extent)[:MOST_CUTS]
+
+
+def nodes_of(site: Node) -> Iterator[Node]:
+    """A node and all inside, parents first, in textual order."""
+    yield site
+    for child in site.children if isinstance(site, Scope) else ():
+        yield from nodes_of(child)
+
+
+def spell_guards(guards: Guards) -> str:
+    """Guards by identifier, as a text that a move can carry."""
+    return "; ".join(f"{name}: {','.join(g.render('{{{}}}'.format) for g in guard)}" for name, guard in guards.items())
+
+
+def read_guards(text: str, first: Scope, second: Scope) -> Guards | None:
+    """Guards by identifier over the scope that two scopes are the parts of; None where the text is none."""
+    known = {node.id: node for scope in (first, second) for node in nodes_of(scope)}
+    found: dict[str, Sequence[Expr]] = {}
+    for entry in text.split("; ") if text else ():
+        name, _, expressions = entry.rpartition(": ")
+        node = known.get(name)
+        if not isinstance(node, Scope):
+            return None
+        extents = [s.extent for s in node.chain]
+        extents[first.depth] = first.extent + second.extent
+        try:
+            found[name] = sorted(parse_index(expressions, extents), key=lambda g: g.key)
+        except NotationError:
+            return None
+    return found
+
+
+def _find_dead(node: Node, cut: Cut, part: int, dead: set[str]) -> bool:
+    """Whether a node never runs in a part; collects the nodes inside that do not."""
+    if isinstance(node, Leaf):
+        return False
+    whole = [s.extent for s in node.chain]
+    gone = cut.dead(node.guard, whole)[part]
+    inside = [_find_dead(child, cut, part, dead) for child in node.children]
+    if gone or all(inside):
+        dead |= {n.id for n in nodes_of(node)}
+        return True
+    return False
+
+
+def _thread_register(site: Scope) -> str | None:
+    """An array in registers that threads inside the scope use."""
+    for leaf in site.leaves:
+        if any(s.mapping.is_threaded for s in leaf.chain[site.depth :]):
+            for access in leaf.accesses:
+                if access.array.buffer.memory is Memory.REGISTER:
+                    return access.array.name
+    return None
+
+
+def _nodes_in(op: ScopeOp) -> list[ScopeOp | OpOp]:
+    return [o for o in op.walk() if isinstance(o, ScopeOp | OpOp)]
+
+
+def _erase_unnamed(scope: ScopeOp, rewriter: PatternRewriter) -> None:
+    """Erase the nodes inside that lost their identifiers."""
+    for op in tuple(scope.body.block.ops):
+        if isinstance(op, ScopeOp | OpOp) and op.id is not None and not op.id.data:
+            rewriter.erase(op)
+        elif isinstance(op, ScopeOp):
+            _erase_unnamed(op, rewriter)
+
+
+def _node(nest: Nest, op: Operation) -> Scope:
+    return next(s for s in nest.scopes if s.op is op)
+
+
+def _matches(found: Match) -> Iterator[Match]:
+    """A match and all inside, in textual order."""
+    yield found
+    for child in found.children:
+        yield from _matches(child)
+
+
+def _merge(found: Match, at: int, depth: int, outside: Sequence[ScopeOp], rewriter: PatternRewriter) -> None:
+    """Make the first of two matching scopes the whole one, inside `outside`."""
+    scope = found.first
+    assert isinstance(scope, Scope)
+    chain = (*outside, scope.op)
+    set_guard(scope.op, found.guard, chain, rewriter)
+    for child in found.children:
+        node = child.node
+        move_into([node.op], scope.op, rewriter)
+        if child.first is None or child.second is None:
+            later = {depth: var(depth) - at} if child.first is None else {}
+            reindex([node], later, chain, rewriter)
+            if isinstance(node, Scope):
+                set_guard(node.op, child.guard, (*chain, node.op), rewriter)
+        elif isinstance(node, Leaf):
+            rewriter.replace(node.op, rebuilt(node, chain, child.output, child.inputs))
+        else:
+            _merge(child, at, depth, chain, rewriter)
