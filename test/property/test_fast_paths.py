@@ -13,7 +13,7 @@ from pdojo_tools.walks import Counts, draw
 from pdojo.dialect.analysis import collision, storage_check
 from pdojo.dialect.analysis.clobber import Instance
 from pdojo.dialect.analysis.collision import Collisions, Query, Witness
-from pdojo.dialect.analysis.storage_check import Use, Violation
+from pdojo.dialect.analysis.storage_check import Caller, Use, Violation
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
@@ -86,4 +86,21 @@ def test_lost_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage_check, "lost_value", checked)
     for seed, kernel in enumerate(kernels()):
         wander(kernel, seed, 4)
+    assert asked[True] > 30, asked
+
+
+def test_arrays_that_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: Counter[bool] = Counter()
+    in_turn = storage_check.in_turn
+
+    def checked(uses: Sequence[Use], reuse: Sequence[int], owner: int | None, caller: Caller | None) -> bool:
+        found = in_turn(uses, reuse, owner, caller)
+        violation = storage_check.compare_flows(uses, owner, caller) if found else None
+        asked[found] += 1
+        assert violation is None, violation
+        return found
+
+    monkeypatch.setattr(storage_check, "in_turn", checked)
+    for seed, kernel in enumerate(kernels()):
+        wander(kernel, seed, 6)
     assert asked[True] > 30, asked

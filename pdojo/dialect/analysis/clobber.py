@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.affine import Expr
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
 CLIP = 2
 """Iterations of each scope that are run."""
 
-INSTANCES = 1024
+GUARDED = 5
+"""Iterations of scopes that guards look at: what is shifted starts later."""
+
+MOST_SLOTS = 8
+"""Circular buffers up to this size are run once around, and one step more."""
+
+INSTANCES = 2048
 """Most statement instances that are run; beyond that the outermost scopes run one iteration only."""
 
 ROUNDS = 2
@@ -72,13 +79,10 @@ def lost_value(uses: Sequence[Use]) -> tuple[Instance, Instance] | None:
 def _first_iterations(uses: Sequence[Use]) -> list[Instance]:
     """The instances that are run, in order; within a statement the reads come first."""
     found: list[tuple[tuple[int, ...], Instance]] = []
-    deepest = max(u.leaf.depth for u in uses)
-    spared = next(k for k in range(deepest + 1) if len(uses) * CLIP ** (deepest - k) <= INSTANCES or k == deepest)
-    for use in uses:
+    for use, counts in zip(uses, _counts(uses), strict=True):
         leaf = use.leaf
         path = node_path(leaf)
-        ranges = [range(1 if k < spared else min(CLIP, extent)) for k, extent in enumerate(leaf.extents)]
-        for iteration in product(*ranges):
+        for iteration in product(*map(range, counts)):
             if all(g.evaluate(iteration) >= 0 for g in leaf.guards):
                 time = [path[0]]
                 for value, position in zip(iteration, path[1:], strict=True):
@@ -86,6 +90,30 @@ def _first_iterations(uses: Sequence[Use]) -> list[Instance]:
                 found.append(((*time, use.writes), Instance(use, iteration)))
     found.sort(key=lambda entry: entry[0])
     return [instance for _, instance in found]
+
+
+def _counts(uses: Sequence[Use]) -> list[list[int]]:
+    """How many iterations of the scopes around each access are run: the fewer the more accesses there are."""
+    telling = [_telling(use) for use in uses]
+    deepest = max(u.leaf.depth for u in uses)
+    for spared in range(deepest + 1):
+        counts = [
+            [min(extent, own.get(k, 1 if k < spared else CLIP)) for k, extent in enumerate(use.leaf.extents)]
+            for use, own in zip(uses, telling, strict=True)
+        ]
+        if sum(map(prod, counts)) <= INSTANCES:
+            return counts
+    return [[min(extent, CLIP if k >= deepest - 3 else 1) for k, extent in enumerate(u.leaf.extents)] for u in uses]
+
+
+def _telling(use: Use) -> dict[int, int]:
+    """Scopes of which more iterations tell more: those that circular buffers count, and those with guards."""
+    found = {v: GUARDED for guard in use.leaf.guards for v in guard.variables()}
+    for expression in use.cell:
+        for atom, _ in expression.terms:
+            if not isinstance(atom, int) and atom.divisor <= MOST_SLOTS:
+                found |= dict.fromkeys(atom.numerator.variables(), atom.divisor + 1)
+    return found
 
 
 def _written_between(uses: Sequence[Use], first: Instance, last: Instance) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping as MappingABC
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.affine import Expr, var
@@ -91,7 +92,7 @@ class StorageChecks:
         if misplaced is not None:
             return misplaced
         owner = max((d for d in (owner_depth(uses, reuse), within) if d is not None), default=None)
-        if within_iteration(uses, reuse, owner):
+        if within_iteration(uses, reuse, owner) or in_turn(uses, reuse, owner, caller):
             return None
         key = (tuple(reuse), owner, caller, *_key(uses))
         if key not in self._answers:
@@ -208,6 +209,35 @@ def within_iteration(uses: Sequence[Use], reuse: Sequence[int], owner: int | Non
         return False
     writes = [u for u in uses if u.writes]
     return all(any(covers(w.leaf, w.access, r.leaf, r.access) for w in writes) for r in uses if r.reads)
+
+
+def in_turn(uses: Sequence[Use], reuse: Sequence[int], owner: int | None, caller: Caller | None) -> bool:
+    """Fast path for arrays of one buffer: in an iteration of the scopes common to all, one follows the other.
+
+    Every value of an array is written and read while no other array uses the memory. What the caller reads at the end
+    comes last, and is in memory of its own for each iteration of the common scopes.
+    """
+    depth = common_depth([u.leaf for u in uses])
+    groups: dict[str, list[Use]] = {}
+    for use in uses:
+        groups.setdefault(use.access.array.name, []).append(use)
+    spans = {name: [node_path(u.leaf)[depth] for u in group] for name, group in groups.items()}
+    if len(groups) == 1:
+        return False
+    order = sorted(spans, key=lambda name: min(spans[name]))
+    if any(max(spans[a]) >= min(spans[b]) for a, b in pairwise(order)):
+        return False
+    if caller is not None and (caller.writes or order[-1] != caller.name or not _apart(uses, depth)):
+        return False
+    return all(within_iteration(group, reuse, owner) for group in groups.values())
+
+
+def _apart(uses: Sequence[Use], depth: int) -> bool:
+    """Whether iterations of the first `depth` scopes use cells of their own: each variable is an index itself."""
+    extents = uses[0].leaf.extents
+    indices = zip(*(u.cell for u in uses), strict=False)
+    fixed = {index[0] for index in indices if len(set(index)) == 1}
+    return all(extents[d] == 1 or var(d) in fixed for d in range(depth))
 
 
 def _key(uses: Sequence[Use]) -> UseKey:
