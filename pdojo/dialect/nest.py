@@ -43,6 +43,12 @@ class Buffer:
     guests: BufferOp | None = None
     """The declaration of the temporaries that live in an interface array."""
 
+    @property
+    def hints(self) -> DictionaryAttr:
+        """Facts about the buffer that code may use."""
+        hints = None if self.op is None else self.op.hints
+        return DictionaryAttr({}) if hints is None else hints
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array:
@@ -128,6 +134,11 @@ class Scope:
     def chain(self) -> tuple[Scope, ...]:
         """The scopes from the outermost to this one."""
         return (*(self.parent.chain if self.parent else ()), self)
+
+    @property
+    def hints(self) -> DictionaryAttr:
+        """Facts about the scope that code may use."""
+        return DictionaryAttr({}) if self.op.hints is None else self.op.hints
 
     def __repr__(self) -> str:
         suffix = "" if self.mapping is Mapping.SEQUENTIAL else f":{self.mapping.value}"

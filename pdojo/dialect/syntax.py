@@ -6,7 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import AnyFloat, ArrayAttr, FloatAttr, IndexType, IntegerAttr, IntegerType, StringAttr
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    DictionaryAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+)
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.parser import Parser, UnresolvedOperand
@@ -202,6 +211,20 @@ def print_constant(printer: Printer, constant: Attribute) -> None:
         printer.print_attribute(constant.type)
         return
     printer.print_attribute(constant)
+
+
+def parse_hints(parser: Parser) -> DictionaryAttr:
+    """Parse `hints {name = value, ...}`, if it is there."""
+    if parser.parse_optional_keyword("hints") is None:
+        return DictionaryAttr({})
+    return DictionaryAttr(parser.parse_optional_attr_dict())
+
+
+def print_hints(printer: Printer, hints: DictionaryAttr | None) -> None:
+    """Print what `parse_hints` reads, after a blank."""
+    if hints is not None and hints.data:
+        printer.print_string(" hints")
+        printer.print_attr_dict(hints.data)
 
 
 def names_of(attribute: ArrayAttr[StringAttr]) -> tuple[str, ...]:

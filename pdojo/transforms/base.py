@@ -16,6 +16,7 @@ from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
+from pdojo.dialect.analysis.hints import owned_hints
 from pdojo.dialect.analysis.placement import is_special
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Numerics
@@ -99,6 +100,11 @@ class Transformation(RewritePattern, Generic[SiteT]):
         """Do it; legality was checked."""
 
     @property
+    def keeps_hints(self) -> bool:  # for subclasses
+        """Whether the move leaves all hints of scopes and buffers as they are."""
+        return True
+
+    @property
     def introduces_rules(self) -> bool:  # for subclasses
         """Whether the move gives a mapping or a memory that has rules of its own (`dialect.analysis.placement`)."""
         return False
@@ -134,8 +140,13 @@ class Transformation(RewritePattern, Generic[SiteT]):
             after.kernel.verify()
         except VerifyException as error:
             return Reason(str(error))
+        after = program.successor(after.kernel)
+        kept = owned_hints(after)
+        for owner, hints in owned_hints(program).items() if self.keeps_hints else ():
+            if kept.get(owner) != hints:
+                return Reason(f"the hints of {owner} would be lost; clear them first")
         known = {problem.text for problem in program.placement}
-        new = (problem for problem in program.successor(after.kernel).placement if problem.text not in known)
+        new = (problem for problem in after.placement if problem.text not in known)
         return next((Reason(problem.text, problem.witness) for problem in new), None)
 
     def at(self, program: Program, site: SiteT) -> Move:

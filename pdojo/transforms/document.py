@@ -33,7 +33,7 @@ TEMPORARIES = ("t", "p")
 
 _MOVE = re.compile(r"`(\w+@\S[^`]*)`:")
 _ARROW = "-->"
-DECLARATION = re.compile(r"([a-z]\w*) [a-z]+\d+ \[.*\] [a-z]+(?: -> (.*))?")
+DECLARATION = re.compile(r"([a-z]\w*) [a-z]+\d+ \[.*\] [a-z]+(?:![a-z_]+)*(?: -> (.*))?")
 """A declaration; the groups are its name and the arrays that share the memory."""
 _ACCESS = re.compile(r"\b([a-z]\w*)\[([^\]]*)\]")
 _HEAD = re.compile(r"((?:\d+(?::[a-z])?(?: where \([^)]*\))? ?)*)(.*)")

@@ -1,4 +1,4 @@
-"""Hints on accesses: non-temporal stores and prefetches. They never change meaning."""
+"""Hints on accesses, scopes and buffers: facts that code may use. They never change meaning."""
 
 from __future__ import annotations
 
@@ -10,27 +10,24 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute
 from xdsl.pattern_rewriter import PatternRewriter
 
+from pdojo.dialect.analysis import hints as rules
+from pdojo.dialect.analysis.hints import LANE, LAUNCH_BOUNDS, NONTEMPORAL, PREFETCH, READONLY, STREAMING, value_of
 from pdojo.dialect.analysis.lanes import known_alignment
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Leaf, Scope
-from pdojo.dialect.ops import hints_attr
-from pdojo.dialect.verify import describe_access
+from pdojo.dialect.nest import Access, Array, Leaf, Scope
+from pdojo.dialect.ops import BufferOp, ScopeOp, hints_attr
+from pdojo.dialect.verify import describe_access, describe_scope
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
+from pdojo.transforms.storage import callers_memory, temporaries
 
-NONTEMPORAL = "nontemporal"
-PREFETCH = "prefetch"
 PREFETCH_DISTANCES = (256, 1024, 4096)
 """Distances in bytes that candidates propose."""
 
-FARTHEST = (1 << 31) - 1
-"""The greatest distance in bytes that an instruction can hold."""
-
-
-def _in_memory(access: Access) -> bool:
-    return access.array.buffer.memory is Memory.HEAP
+LAUNCH_BLOCKS = (1, 2, 4)
+"""Blocks at once that candidates propose."""
 
 
 def stores_whole_vectors(leaf: Leaf, lanes: Scope) -> bool:
@@ -40,76 +37,99 @@ def stores_whole_vectors(leaf: Leaf, lanes: Scope) -> bool:
 
 
 @dataclass(frozen=True)
-class Hint(Transformation[Leaf]):
-    """Set a hint on an access: 0 is the output, 1 the first array that is read, and so on.
+class Hint(Transformation[Scope | Leaf]):
+    """Set a hint on an access: 0 is the output, 1 the first array that is read, and so on; or on a scope.
 
     `hint@y{kind=nontemporal}`:
 
     16:v y[{0}] = x[{0}]  -->  16:v y[{0}]!nontemporal = x[{0}]
 
     `nontemporal` bypasses the caches on a plain store (backends need an aligned vector for it); `prefetch` with `value`
-    bytes fetches ahead of a load.
+    bytes fetches ahead of a load. In a grid, `streaming` marks data that is used once and `readonly` loads of what the
+    kernel never writes; on an outermost grid scope, `launch_bounds` with `value` is the number of blocks that a
+    multiprocessor should hold at once. In a streaming region, `lane` with `value` chooses the stream register.
     """
 
     name: ClassVar[str] = "hint"
-    site: ClassVar = Leaf
+    site: ClassVar = (Scope, Leaf)
     kind: str
     access: int = 0
     value: int = -1
 
-    @classmethod
-    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Vector accesses to the heap."""
-        for leaf in program.nest.leaves:
-            if leaf.parent is None or leaf.parent.mapping is not Mapping.VECTOR:
-                continue
-            for number, access in enumerate(leaf.accesses):
-                if not _in_memory(access):
-                    continue
-                if number == 0 and NONTEMPORAL not in access.hints.data and stores_whole_vectors(leaf, leaf.parent):
-                    yield leaf, cls(NONTEMPORAL)
-                elif number and PREFETCH not in access.hints.data:
-                    yield from ((leaf, cls(PREFETCH, number, distance)) for distance in PREFETCH_DISTANCES)
+    @property
+    def keeps_hints(self) -> bool:
+        """One more."""
+        return False
 
-    def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A known hint on an access that can carry it."""
-        if self.kind not in (NONTEMPORAL, PREFETCH):
-            return Reason(f"'{self.kind}' is no hint; known are {NONTEMPORAL}, {PREFETCH}")
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope | Leaf, Self]]:
+        """Vector accesses to the heap, accesses in grids and streams, launches."""
+        for leaf in program.nest.leaves:
+            for number, access in enumerate(leaf.accesses):
+                if access.array.buffer.memory is Memory.HEAP:
+                    yield from ((leaf, choice) for choice in cls._choices(program, leaf, number, access))
+        for scope in program.nest.scopes:
+            if scope.mapping is Mapping.GRID and not scope.hints.data:
+                yield from ((scope, cls(LAUNCH_BOUNDS, value=blocks)) for blocks in LAUNCH_BLOCKS)
+
+    @classmethod
+    def _choices(cls, program: Program, leaf: Leaf, number: int, access: Access) -> Iterator[Self]:
+        present, mappings = access.hints.data, {s.mapping for s in leaf.chain}
+        lanes = leaf.parent
+        if lanes is not None and lanes.mapping is Mapping.VECTOR:
+            if number == 0 and NONTEMPORAL not in present and stores_whole_vectors(leaf, lanes):
+                yield cls(NONTEMPORAL)
+            elif number and PREFETCH not in present:
+                yield from (cls(PREFETCH, number, distance) for distance in PREFETCH_DISTANCES)
+        if Mapping.GRID in mappings:
+            yield from (cls(kind, number) for kind in (STREAMING, READONLY) if kind not in present)
+        if Mapping.STREAM in mappings and LANE not in present:
+            yield from (cls(LANE, number, lane) for lane in range(program.machine.stream_registers))
+
+    def check(self, program: Program, site: Scope | Leaf) -> Reason | None:
+        """A known hint on an access or a scope that can carry it."""
+        if isinstance(site, Scope):
+            if self.kind in site.hints.data:
+                return Reason(f"{describe_scope(site)} has the hint already")
+            return self.misfit(program, site)
+        if self.kind not in rules.ACCESS_HINTS:
+            return self._unknown()
         if not 0 <= self.access < len(site.accesses):
             return Reason(f"'access' must be between 0 (the output) and {len(site.accesses) - 1}")
         access = site.accesses[self.access]
         if self.kind in access.hints.data:
             return Reason(f"{describe_access(access)} has the hint already")
-        return self.misfit(site)
+        return self.misfit(program, site)
 
-    def misfit(self, site: Leaf) -> Reason | None:
-        """Why the access cannot carry the hint."""
-        if self.kind not in (NONTEMPORAL, PREFETCH):
-            return Reason(f"'{self.kind}' is no hint; known are {NONTEMPORAL}, {PREFETCH}")
-        access = site.accesses[self.access]
-        if access.array.buffer.memory is Memory.REGISTER:
-            return Reason(f"'{access.array.name}' is in registers")
-        if self.kind == PREFETCH and (self.access == 0 or self.value < 1):
-            return Reason("a prefetch needs a read access (access=1 ...) and a distance in bytes (value=...)")
-        if self.value > FARTHEST:
-            return Reason(f"'value' must be at most {FARTHEST}, a distance in bytes")
-        if self.kind == NONTEMPORAL and (self.access != 0 or site.accumulate is not None or self.value != -1):
-            return Reason("only plain stores are non-temporal (access=0, no value)")
-        return None
+    def _unknown(self) -> Reason:
+        return Reason(f"'{self.kind}' is no hint of an access; known are {', '.join(rules.ACCESS_HINTS)}")
 
-    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Add the entry to the access's hints."""
-        value: Attribute = UnitAttr() if self.value < 0 else IntegerAttr(self.value, i64)
-        _set_hints(site, self.access, {**site.accesses[self.access].hints.data, self.kind: value}, rewriter)
+    def misfit(self, program: Program, site: Scope | Leaf) -> Reason | None:
+        """Why the access or scope cannot carry the hint."""
+        if isinstance(site, Scope):
+            if self.access != 0:
+                return Reason("a scope has no accesses: leave 'access' out")
+            problem = rules.scope_misfit(program, site, self.kind, self.value)
+        else:
+            problem = rules.access_misfit(program, site, self.access, self.kind, self.value)
+        return None if problem is None else Reason(problem)
 
-    def inverse(self, program: Program, site: Leaf) -> Move:
+    def rewrite(self, program: Program, site: Scope | Leaf, rewriter: PatternRewriter) -> None:
+        """Add the entry to the hints."""
+        if isinstance(site, Scope):
+            set_hints(site.op, {**site.hints.data, self.kind: _attribute(self.value)}, rewriter)
+            return
+        hints = {**site.accesses[self.access].hints.data, self.kind: _attribute(self.value)}
+        _set_access_hints(site, self.access, hints, rewriter)
+
+    def inverse(self, program: Program, site: Scope | Leaf) -> Move:
         """Clear it."""
         return Unhint(self.kind, self.access).as_move(f"%{site.id}")
 
 
 @dataclass(frozen=True)
-class Unhint(Transformation[Leaf]):
-    """Clear a hint of an access.
+class Unhint(Transformation[Scope | Leaf]):
+    """Clear a hint of an access or a scope.
 
     `unhint@y{kind=nontemporal}`:
 
@@ -117,42 +137,161 @@ class Unhint(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "unhint"
-    site: ClassVar = Leaf
+    site: ClassVar = (Scope, Leaf)
     kind: str
     access: int = 0
 
+    @property
+    def keeps_hints(self) -> bool:
+        """All but one."""
+        return False
+
     @classmethod
-    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope | Leaf, Self]]:
         """Every hint that is set."""
         for leaf in program.nest.leaves:
             for number, access in enumerate(leaf.accesses):
                 yield from ((leaf, cls(kind, number)) for kind in access.hints.data)
+        for scope in program.nest.scopes:
+            yield from ((scope, cls(kind)) for kind in scope.hints.data)
 
-    def check(self, program: Program, site: Leaf) -> Reason | None:
+    def check(self, program: Program, site: Scope | Leaf) -> Reason | None:
         """The hint is set, and one that `hint` can set."""
-        if not 0 <= self.access < len(site.accesses):
+        if isinstance(site, Scope):
+            if self.kind not in site.hints.data:
+                return Reason(f"{describe_scope(site)} has no hint '{self.kind}'")
+        elif not 0 <= self.access < len(site.accesses):
             return Reason(f"'access' must be between 0 (the output) and {len(site.accesses) - 1}")
-        access = site.accesses[self.access]
-        if self.kind not in access.hints.data:
-            return Reason(f"{describe_access(access)} has no hint '{self.kind}'")
-        misfit = self._again(site).misfit(site)
+        elif self.kind not in site.accesses[self.access].hints.data:
+            return Reason(f"{describe_access(site.accesses[self.access])} has no hint '{self.kind}'")
+        misfit = self._again(site).misfit(program, site)
         return None if misfit is None else Reason(f"'hint' could not set it again: {misfit.text}")
 
-    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+    def rewrite(self, program: Program, site: Scope | Leaf, rewriter: PatternRewriter) -> None:
         """Remove the entry."""
-        kept = {k: v for k, v in site.accesses[self.access].hints.data.items() if k != self.kind}
-        _set_hints(site, self.access, kept, rewriter)
+        kept = {k: v for k, v in self._hints(site).data.items() if k != self.kind}
+        if isinstance(site, Scope):
+            set_hints(site.op, kept, rewriter)
+        else:
+            _set_access_hints(site, self.access, kept, rewriter)
 
-    def inverse(self, program: Program, site: Leaf) -> Move:
+    def _hints(self, site: Scope | Leaf) -> DictionaryAttr:
+        return site.hints if isinstance(site, Scope) else site.accesses[self.access].hints
+
+    def inverse(self, program: Program, site: Scope | Leaf) -> Move:
         """Set it again."""
         return self._again(site).as_move(f"%{site.id}")
 
-    def _again(self, site: Leaf) -> Hint:
-        value = site.accesses[self.access].hints.data[self.kind]
-        return Hint(self.kind, self.access, value.value.data if isinstance(value, IntegerAttr) else -1)
+    def _again(self, site: Scope | Leaf) -> Hint:
+        return Hint(self.kind, self.access, value_of(self._hints(site).data[self.kind]))
 
 
-def _set_hints(site: Leaf, access: int, hints: dict[str, Attribute], rewriter: PatternRewriter) -> None:
+@dataclass(frozen=True)
+class HintBuffer(Transformation[Array]):
+    """Set a hint on a buffer.
+
+    `hint_buffer@t{kind=persistent}`:
+
+    t f32 [8, 4] heap  -->  t f32 [8, 4] heap!persistent
+
+    `persistent` asks the shared cache of a graphics processor to keep the buffer, from one launch to the next.
+    """
+
+    name: ClassVar[str] = "hint_buffer"
+    site: ClassVar = Array
+    example_machine: ClassVar = "toy-gpu"
+    kind: str
+
+    @property
+    def keeps_hints(self) -> bool:
+        """One more."""
+        return False
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
+        """Temporaries on the heap, on machines that can use it."""
+        for array in temporaries(program) if program.machine.block_threads else ():
+            yield from ((array, cls(kind)) for kind in rules.BUFFER_HINTS if kind not in array.buffer.hints.data)
+
+    def check(self, program: Program, site: Array) -> Reason | None:
+        """A temporary, and a hint that the machine can use."""
+        if (refused := callers_memory(site)) is not None:
+            return refused
+        if self.kind in site.buffer.hints.data:
+            return Reason(f"'{site.name}' has the hint already")
+        problem = rules.buffer_misfit(program, site, self.kind)
+        return None if problem is None else Reason(problem)
+
+    def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
+        """Add the entry."""
+        assert site.buffer.op is not None
+        set_hints(site.buffer.op, {**site.buffer.hints.data, self.kind: UnitAttr()}, rewriter)
+
+    def inverse(self, program: Program, site: Array) -> Move:
+        """Clear it."""
+        return UnhintBuffer(self.kind).as_move(site.name)
+
+
+@dataclass(frozen=True)
+class UnhintBuffer(Transformation[Array]):
+    """Clear a hint of a buffer.
+
+    `unhint_buffer@t{kind=persistent}`:
+
+    t f32 [8, 4] heap!persistent  -->  t f32 [8, 4] heap
+    """
+
+    name: ClassVar[str] = "unhint_buffer"
+    site: ClassVar = Array
+    example_machine: ClassVar = "toy-gpu"
+    kind: str
+
+    @property
+    def keeps_hints(self) -> bool:
+        """All but one."""
+        return False
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
+        """Every hint that is set."""
+        for array in temporaries(program):
+            yield from ((array, cls(kind)) for kind in array.buffer.hints.data)
+
+    def check(self, program: Program, site: Array) -> Reason | None:
+        """The hint is set, and one that `hint_buffer` can set."""
+        if self.kind not in site.buffer.hints.data:
+            return Reason(f"'{site.name}' has no hint '{self.kind}'")
+        value = site.buffer.hints.data[self.kind]
+        problem = rules.buffer_misfit(program, site, self.kind)
+        if problem is None and not isinstance(value, UnitAttr):
+            problem = f"'{self.kind}' has no value"
+        return None if problem is None else Reason(f"'hint_buffer' could not set it again: {problem}")
+
+    def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
+        """Remove the entry."""
+        assert site.buffer.op is not None
+        kept = {k: v for k, v in site.buffer.hints.data.items() if k != self.kind}
+        set_hints(site.buffer.op, kept, rewriter)
+
+    def inverse(self, program: Program, site: Array) -> Move:
+        """Set it again."""
+        return HintBuffer(self.kind).as_move(site.name)
+
+
+def _attribute(value: int) -> Attribute:
+    return UnitAttr() if value < 0 else IntegerAttr(value, i64)
+
+
+def set_hints(op: ScopeOp | BufferOp, hints: dict[str, Attribute], rewriter: PatternRewriter) -> None:
+    """Give a scope or a buffer other hints."""
+    if hints:
+        op.properties["hints"] = DictionaryAttr(dict(sorted(hints.items())))
+    else:
+        op.properties.pop("hints", None)
+    rewriter.notify_op_modified(op)
+
+
+def _set_access_hints(site: Leaf, access: int, hints: dict[str, Attribute], rewriter: PatternRewriter) -> None:
     entries = list(site.op.access_hints)
     entries[access] = DictionaryAttr(dict(sorted(hints.items())))
     attribute = hints_attr(entries)

@@ -61,6 +61,8 @@ _MODULES = {
     "expand": ("contraction", "Expand"),
     "hint": ("hints", "Hint"),
     "unhint": ("hints", "Unhint"),
+    "hint_buffer": ("hints", "HintBuffer"),
+    "unhint_buffer": ("hints", "UnhintBuffer"),
 }
 
 TRANSFORMATION_NAMES: tuple[str, ...] = tuple(_MODULES)

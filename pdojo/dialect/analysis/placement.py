@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pdojo.dialect.analysis.hints import hint_problems, is_hinted
 from pdojo.dialect.analysis.program import Problem, Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.streams import snitch_limits, stream_conflicts
@@ -17,9 +18,10 @@ from pdojo.dialect.verify import describe_scope
 
 
 def is_special(program: Program) -> bool:
-    """Whether some scope or buffer has a mapping or a memory that a CPU does not have."""
+    """Whether some scope or buffer has a mapping, a memory or a hint that a CPU does not have."""
     nest = program.nest
-    return any(s.mapping.is_special for s in nest.scopes) or any(b.memory is Memory.SHARED for b in nest.buffers)
+    special = any(s.mapping.is_special for s in nest.scopes) or any(b.memory is Memory.SHARED for b in nest.buffers)
+    return special or is_hinted(program)
 
 
 def meaning_problems(program: Program) -> Iterator[Problem]:
@@ -32,6 +34,7 @@ def machine_problems(program: Program) -> Iterator[Problem]:
     """What the machine cannot do."""
     yield from gpu_limits(program)
     yield from snitch_limits(program)
+    yield from hint_problems(program)
 
 
 def placement_problems(program: Program) -> Iterator[Problem]:

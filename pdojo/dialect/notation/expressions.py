@@ -10,12 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
-from xdsl.ir import Attribute
-
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.notation import features
+from pdojo.dialect.notation.hints import parse_hints
 from pdojo.dialect.notation.lexer import Cursor, Kind, Token
 from pdojo.dialect.notation.source import Span, did_you_mean
 from pdojo.dialect.notation.spelling import INFIX, PRECEDENCE, PREFIX, call_candidates, call_names
@@ -79,7 +77,7 @@ class Expressions:
             rank = len(array.shape)
             plural = "s" * (rank != 1)
             raise cursor.error(f"array '{name.text}' has {rank} dimension{plural}, not {len(index)}", span=span)
-        return AccessValue(array, tuple(index), self._hints(), span)
+        return AccessValue(array, tuple(index), parse_hints(self.cursor), span)
 
     def _index_expression(self, what: str) -> Expr:
         value = self._binary(_ARITHMETIC)
@@ -243,32 +241,6 @@ class Expressions:
             inputs.append(self._input(self._binary(1), start))
         closing = cursor.advance()
         return Application(name.text, candidates, tuple(inputs), name.span.to(closing.span))
-
-    def _hints(self) -> DictionaryAttr:
-        """`!nontemporal!prefetch(4096)` after an access."""
-        hints: dict[str, Attribute] = {}
-        while self.cursor.accept("!"):
-            name = self.cursor.expect_kind(Kind.WORD, "the name of a hint after '!'")
-            if name.text in hints:
-                raise self.cursor.error(f"hint '{name.text}' is given twice", span=name.span)
-            hints[name.text] = self._hint_value() if self.cursor.accept("(") else UnitAttr()
-        return DictionaryAttr(hints)
-
-    def _hint_value(self) -> Attribute:
-        cursor = self.cursor
-        value: Attribute
-        negative = cursor.accept("-")
-        if cursor.token.kind is Kind.INTEGER:
-            number = int(cursor.advance().text)
-            value = IntegerAttr(-number if negative else number, i64)
-        elif cursor.token.kind is Kind.STRING and not negative:
-            value = StringAttr(cursor.advance().text)
-        elif not negative and (cursor.at_word("true") or cursor.at_word("false")):
-            value = BoolAttr.from_bool(cursor.advance().text == "true")
-        else:
-            raise cursor.error('the value of a hint is an integer, a "string", true or false')
-        cursor.expect(")", "after the value of a hint")
-        return value
 
 
 def _is_integer(value: Value) -> bool:

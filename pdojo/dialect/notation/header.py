@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import DictionaryAttr, MemRefType
 
 from pdojo.dialect.attributes import Intent, Memory, Numerics
 from pdojo.dialect.functions import DTYPES, byte_width
+from pdojo.dialect.notation.hints import parse_hints
 from pdojo.dialect.notation.lexer import Cursor, Kind, Token
 from pdojo.dialect.notation.source import Span, did_you_mean
 from pdojo.dialect.notation.values import ArrayName
@@ -20,7 +21,7 @@ FACTS = ("arguments", "numerics", "machine")
 
 @dataclass
 class Declaration:
-    """`x f32 [24576, 512:N, 8:N4] heap align 64 -> a, b`."""
+    """`x f32 [24576, 512:N, 8:N4] heap !persistent align 64 -> a, b`."""
 
     arrays: list[Token]
     dtype: str
@@ -29,6 +30,7 @@ class Declaration:
     memory: Memory
     alignment: int | None
     span: Span
+    hints: DictionaryAttr
 
     @property
     def type(self) -> MemRefType:
@@ -151,7 +153,7 @@ def _order(cursor: Cursor, header: Header) -> list[str]:
 
 
 def parse_declaration(cursor: Cursor, header: Header) -> None:
-    """`name dtype [d0, d1:N] location [align bytes] [-> a, b]`."""
+    """`name dtype [d0, d1:N] location [!hint] [align bytes] [-> a, b]`."""
     name = cursor.advance()
     dtype = cursor.expect_kind(Kind.WORD, f"the element type of '{name.text}'")
     if dtype.text not in DTYPES:
@@ -162,6 +164,7 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
     if location.text not in locations:
         hint = did_you_mean(location.text, locations)
         raise cursor.error(f"unknown location '{location.text}'", hint, location.span)
+    hints = parse_hints(cursor)
     alignment = _alignment(cursor, dtype.text) if cursor.at_word("align") else None
     arrays = [name]
     if cursor.accept("->"):
@@ -170,7 +173,7 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
             arrays.append(cursor.expect_kind(Kind.WORD, "an array name"))
     cursor.expect_end("after a declaration")
     span = name.span.to(cursor.previous.span)
-    row = Declaration(arrays, dtype.text, shape, reuse, Memory(location.text), alignment, span)
+    row = Declaration(arrays, dtype.text, shape, reuse, Memory(location.text), alignment, span, hints)
     _check_declaration(cursor, header, row)
     header.declarations.append(row)
 
@@ -225,6 +228,8 @@ def _check_declaration(cursor: Cursor, header: Header, row: Declaration) -> None
             raise cursor.error("only interface arrays have an alignment: it is what callers guarantee", span=row.span)
         return
     name = shared[0]
+    if row.hints.data:
+        raise cursor.error(f"the memory of interface array '{name}' is the caller's: it has no hints", span=row.span)
     if len(shared) > 1:
         raise cursor.error(f"interface arrays '{name}' and '{shared[1]}' cannot share memory", span=row.span)
     if len(row.arrays) > 1 and header.intent(name) is Intent.IN:
@@ -260,7 +265,7 @@ def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, Ar
     own = [(row, row.arrays, None) for row in header.declarations if row.arrays[0].text not in order]
     for row, tokens, host in (*hosted, *own):
         names = [t.text for t in tokens]
-        buffer = BufferOp(names, row.type, row.memory, row.reuse, host)
+        buffer = BufferOp(names, row.type, row.memory, row.reuse, host, row.hints)
         kernel.body.block.add_op(buffer)
         buffers.append((buffer, row.span))
         for name, value in zip(names, buffer.arrays, strict=True):

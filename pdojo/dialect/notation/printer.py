@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
-from xdsl.ir import Attribute
-
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import ACCUMULATIONS, byte_width
 from pdojo.dialect.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope, nest_of
+from pdojo.dialect.notation.hints import spell_hints
 from pdojo.dialect.notation.literals import format_constant
 from pdojo.dialect.notation.spelling import Style, spell
 from pdojo.dialect.ops import KernelOp, spell_slots
-from pdojo.errors import NotationError
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*")
 _MACHINE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-(?:[A-Za-z_][A-Za-z0-9_]*|\d+))*")
@@ -61,7 +58,7 @@ def _aligned(arguments: list[Buffer]) -> set[str]:
 
 def _declaration(buffer: Buffer, *, aligned: bool) -> str:
     shape = ", ".join(f"{n}{spell_slots(slots)}" for n, slots in zip(buffer.shape, buffer.reuse, strict=True))
-    text = f"{buffer.names[0]} {buffer.dtype} [{shape}] {buffer.memory.value}"
+    text = f"{buffer.names[0]} {buffer.dtype} [{shape}] {buffer.memory.value}{spell_hints(buffer.hints)}"
     if aligned:
         text += f" align {buffer.alignment}"
     return text if len(buffer.names) == 1 else f"{text} -> {', '.join(buffer.names)}"
@@ -92,6 +89,7 @@ def _scope(scope: Scope) -> str:
     text = str(scope.extent)
     if scope.mapping is not Mapping.SEQUENTIAL:
         text += f":{scope.mapping.value}"
+    text += spell_hints(scope.hints)
     return f"{text} where ({', '.join(_guard(scope.guard))})" if scope.guard else text
 
 
@@ -119,25 +117,7 @@ def _index(expression: Expr) -> str:
 
 def _access(access: Access) -> str:
     text = f"{access.array.name}[{','.join(map(_index, access.index))}]"
-    return text + _hints(access.hints) if access.hints.data else text
-
-
-def _hints(hints: DictionaryAttr) -> str:
-    return "".join(f"!{name}{_hint_value(name, value)}" for name, value in hints.data.items())
-
-
-def _hint_value(name: str, value: Attribute) -> str:
-    match value:
-        case UnitAttr():
-            return ""
-        case StringAttr():
-            return f"({_quoted(value.data, re.compile('(?!)'))})"
-        case IntegerAttr() if value.type == i64:
-            return f"({value.value.data})"
-        case IntegerAttr() if value == BoolAttr.from_bool(bool(value.value.data)):
-            return "(true)" if value.value.data else "(false)"
-        case _:
-            raise NotationError(f"hint '{name}' has value {value}; the notation writes flags, i64, i1 and strings")
+    return text + spell_hints(access.hints)
 
 
 def _statement(leaf: Leaf) -> str:

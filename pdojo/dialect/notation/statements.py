@@ -15,6 +15,7 @@ from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulation_function
 from pdojo.dialect.notation import features
 from pdojo.dialect.notation.expressions import Expressions
+from pdojo.dialect.notation.hints import parse_hints
 from pdojo.dialect.notation.lexer import Cursor, Kind
 from pdojo.dialect.notation.literals import constant_attr
 from pdojo.dialect.notation.spelling import Resolution, ResolutionError, resolve
@@ -35,12 +36,13 @@ _RELATIONS = ("<", "<=", ">", ">=", "==")
 
 
 def parse_scope(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence[ScopeOp]) -> ScopeOp:
-    """`512`, `512:v`, `16:v where ({0}*16+{1} < 500)`: a scope inside `chain`, still without children."""
+    """`512`, `512:g!launch_bounds(2)`, `16:v where ({0}*16+{1} < 500)`: a scope, without children yet."""
     extent = cursor.expect_kind(Kind.INTEGER, "the extent of a scope, an integer")
     count = int(extent.text)
     if count < 1:
         raise cursor.error("a scope needs at least one iteration", span=extent.span)
     mapping = _mapping(cursor)
+    hints = parse_hints(cursor)
     extents = [*(s.count for s in chain), count]
     guard: list[Expr] = []
     if cursor.at_word("where") and cursor.at("(", 1):
@@ -56,7 +58,8 @@ def parse_scope(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence
     dims = {d: position for position, d in enumerate([*used, depth])}
     block = Block(arg_types=[IndexType()])
     block.args[0].name_hint = f"i{depth}"
-    return ScopeOp(count, block, mapping, [to_affine(e, dims) for e in guard], [chain[d].iv for d in used])
+    inequalities = [to_affine(e, dims) for e in guard]
+    return ScopeOp(count, block, mapping, inequalities, [chain[d].iv for d in used], hints=hints)
 
 
 def _mapping(cursor: Cursor) -> ScopeMapping:

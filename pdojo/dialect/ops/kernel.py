@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DictionaryAttr,
     IntegerAttr,
     MemRefType,
     StringAttr,
@@ -43,9 +44,7 @@ from pdojo.dialect.attributes import (
     NumericsAttr,
 )
 from pdojo.dialect.narrowing import is_memref
-from pdojo.dialect.syntax import (
-    names_of,
-)
+from pdojo.dialect.syntax import names_of, parse_hints, print_hints
 
 DEFAULT_NUMERICS = (Numerics.REASSOCIATES, Numerics.CONTRACTS)
 """What a kernel permits when it says nothing: accumulations are unordered by definition (docs/numerics.md)."""
@@ -179,6 +178,8 @@ class BufferOp(IRDLOperation):
     buffer (`:Nk`); absent where every dimension is whole."""
     memory = prop_def(MemoryAttr)
     """Where the buffer lives."""
+    hints = opt_prop_def(DictionaryAttr)
+    """Facts that code may use; they never change meaning. Absent where there are none."""
     arrays = var_result_def(MemRefType)
     """The arrays, all of the buffer's logical extents and element type."""
 
@@ -191,6 +192,7 @@ class BufferOp(IRDLOperation):
         memory: Memory = Memory.HEAP,
         reuse: Sequence[int] | None = None,
         host: SSAValue | None = None,
+        hints: DictionaryAttr | None = None,
     ) -> None:
         super().__init__(
             operands=[host],
@@ -198,6 +200,7 @@ class BufferOp(IRDLOperation):
                 "array_names": ArrayAttr(StringAttr(n) for n in names),
                 "reuse": reuse_attr(reuse),
                 "memory": MemoryAttr(memory),
+                "hints": hints if hints is not None and hints.data else None,
             },
             result_types=[[array_type] * len(names)],
         )
@@ -236,7 +239,7 @@ class BufferOp(IRDLOperation):
         shape = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, extent)
         array_type = MemRefType(element, shape)
         if parser.parse_optional_keyword("in") is None:
-            return cls(names, array_type, parser.parse_str_enum(Memory), reuse)
+            return cls(names, array_type, parser.parse_str_enum(Memory), reuse, hints=parse_hints(parser))
         host = parser.resolve_operand(parser.parse_unresolved_operand(), array_type)
         return cls(names, array_type, Memory.HEAP, reuse, host)
 
@@ -250,6 +253,7 @@ class BufferOp(IRDLOperation):
         text = ", ".join(f"{n}{spell_slots(slots)}" for n, slots in extents)
         if self.host is None:
             printer.print_string(f"[{text}] {self.memory.data.value}")
+            print_hints(printer, self.hints)
             return
         printer.print_string(f"[{text}] in ")
         printer.print_ssa_value(self.host)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     AffineSetAttr,
+    DictionaryAttr,
     IndexType,
     IntegerAttr,
     StringAttr,
@@ -34,7 +35,9 @@ from pdojo.dialect.attributes import (
 )
 from pdojo.dialect.syntax import (
     IndexNames,
+    parse_hints,
     parse_index_expression,
+    print_hints,
     print_index_expression,
 )
 
@@ -53,6 +56,8 @@ class ScopeOp(IRDLOperation):
     """How the iterations are instantiated."""
     guard = opt_prop_def(AffineSetAttr)
     """Conjunction of `e >= 0`; an iteration runs only where all hold. The last dimension is the own variable."""
+    hints = opt_prop_def(DictionaryAttr)
+    """Facts that code may use; they never change meaning. Absent where there are none."""
     id = opt_prop_def(StringAttr)
     """Stable identifier, kept by moves; not printed in the pretty form."""
     body = region_def("single_block")
@@ -68,6 +73,7 @@ class ScopeOp(IRDLOperation):
         guard: Sequence[AffineExpr] = (),
         guard_ivs: Sequence[SSAValue] = (),
         id: str | None = None,  # the IR's own word for it
+        hints: DictionaryAttr | None = None,
     ) -> None:
         if not isinstance(body, Region):
             body = Region(body or Block(arg_types=[IndexType()]))
@@ -77,6 +83,7 @@ class ScopeOp(IRDLOperation):
                 "extent": IntegerAttr(extent, IndexType()),
                 "mapping": MappingAttr(mapping),
                 "guard": guard_attr(guard, len(guard_ivs)),
+                "hints": hints if hints is not None and hints.data else None,
                 "id": None if id is None else StringAttr(id),
             },
             regions=[body],
@@ -99,13 +106,14 @@ class ScopeOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ScopeOp:
-        """Parse `%i = 512 : v where (%i < 500, ...) { ... }`."""
+        """Parse `%i = 512 : g hints {launch_bounds = 2 : i64} where (%i < 500, ...) { ... }`."""
         variable = parser.parse_argument(expect_type=False)
         parser.parse_punctuation("=")
         extent = parser.parse_integer(allow_boolean=False, allow_negative=False)
         mapping = Mapping.SEQUENTIAL
         if parser.parse_optional_punctuation(":"):
             mapping = parser.parse_str_enum(Mapping)
+        hints = parse_hints(parser)
         names = IndexNames(parser, own=variable.name.text[1:])
         guard: list[AffineExpr] = []
         if parser.parse_optional_keyword("where"):
@@ -113,7 +121,7 @@ class ScopeOp(IRDLOperation):
                 parser.Delimiter.PAREN, lambda: guard.extend(_parse_constraint(parser, names))
             )
         region = parser.parse_region([variable.resolve(IndexType())])
-        return cls(extent, region, mapping, [names.finish(g) for g in guard], names.operands)
+        return cls(extent, region, mapping, [names.finish(g) for g in guard], names.operands, hints=hints)
 
     def print(self, printer: Printer) -> None:
         """Print the form that `parse` reads."""
@@ -122,6 +130,7 @@ class ScopeOp(IRDLOperation):
         printer.print_string(f" = {self.count}")
         if self.mapping.data is not Mapping.SEQUENTIAL:
             printer.print_string(f" : {self.mapping.data.value}")
+        print_hints(printer, self.hints)
         if self.guard is not None:
             printer.print_string(" where ")
             dims = (*self.guard_ivs, self.iv)

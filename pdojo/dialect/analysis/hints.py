@@ -1,0 +1,165 @@
+"""Which hints a machine can use, and where: hints never change meaning, but one that nothing can use is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute
+
+from pdojo.dialect.analysis.program import Problem, Program
+from pdojo.dialect.attributes import Intent, Mapping, Memory
+from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Scope
+from pdojo.dialect.verify import describe_access, describe_scope
+
+NONTEMPORAL = "nontemporal"
+"""A plain store that bypasses the caches."""
+PREFETCH = "prefetch"
+"""A load that is fetched ahead by so many bytes."""
+STREAMING = "streaming"
+"""An access in a grid whose data is used once: first to leave the caches."""
+READONLY = "readonly"
+"""A load in a grid of what the kernel never writes, through the read-only cache."""
+LANE = "lane"
+"""The number of the stream register that an access takes."""
+LAUNCH_BOUNDS = "launch_bounds"
+"""Of an outermost grid scope: the number of blocks that each multiprocessor should hold at once."""
+PERSISTENT = "persistent"
+"""Of a buffer on the heap: its lines are the last to leave the shared cache, from one launch to the next."""
+
+ACCESS_HINTS = (NONTEMPORAL, PREFETCH, STREAMING, READONLY, LANE)
+SCOPE_HINTS = (LAUNCH_BOUNDS,)
+BUFFER_HINTS = (PERSISTENT,)
+
+FARTHEST = (1 << 31) - 1
+"""The greatest distance in bytes that an instruction can hold."""
+MOST_BLOCKS = 32
+"""Most blocks that a multiprocessor holds (CUDA programming guide, compute capability 9.0)."""
+
+_MAPPED = (STREAMING, READONLY, LANE)
+"""Hints of accesses that need a mapping around them."""
+
+
+def value_of(hint: Attribute) -> int:
+    """The integer of a hint; -1 where it has none."""
+    return hint.value.data if isinstance(hint, IntegerAttr) else -1
+
+
+def access_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: int) -> str | None:
+    """Why an access (0 the output, then the reads) cannot carry a hint; None if it can."""
+    if kind not in ACCESS_HINTS:
+        return f"'{kind}' is no hint of an access; known are {', '.join(ACCESS_HINTS)}"
+    access = leaf.accesses[number]
+    if access.array.buffer.memory is Memory.REGISTER:
+        return f"'{access.array.name}' is in registers"
+    if value > FARTHEST:
+        return f"'value' must be at most {FARTHEST}, a distance in bytes"
+    match kind:
+        case "prefetch":
+            if number == 0 or value < 1:
+                return "a prefetch needs a read access (access=1 ...) and a distance in bytes (value=...)"
+            return None
+        case "nontemporal":
+            if number != 0 or leaf.accumulate is not None or value != -1:
+                return "only plain stores are non-temporal (access=0, no value)"
+            return None
+        case "lane":
+            return _lane_misfit(program, leaf, number, value)
+        case _:
+            return _cache_misfit(program, leaf, number, kind, value)
+
+
+def _lane_misfit(program: Program, leaf: Leaf, number: int, value: int) -> str | None:
+    region = next((s for s in leaf.chain if s.mapping is Mapping.STREAM), None)
+    access = leaf.accesses[number]
+    if region is None or access.array.buffer.memory is not Memory.HEAP:
+        return f"{describe_access(access)} is no stream: only streams have a lane"
+    if not 0 <= value < program.machine.stream_registers:
+        return f"'value' must be the number of a stream register, less than {program.machine.stream_registers}"
+    for other in region.leaves:
+        for position, another in enumerate(other.accesses):
+            taken = another.hints.data.get(LANE)
+            if (other, position) != (leaf, number) and taken is not None and value_of(taken) == value:
+                return f"{describe_access(another)} takes lane {value} of the region already"
+    return None
+
+
+def _cache_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: int) -> str | None:
+    access = leaf.accesses[number]
+    if not any(s.mapping is Mapping.GRID for s in leaf.chain):
+        return f"'{kind}' is a cache policy of grids"
+    if access.array.buffer.memory is not Memory.HEAP:
+        return f"'{access.array.name}' is not on the heap, where alone caches are"
+    if value != -1:
+        return f"'{kind}' has no value"
+    if kind == READONLY and (number == 0 or _is_written(program, access)):
+        return f"'{access.array.name}' is written by the kernel: it cannot be read through the read-only cache"
+    return None
+
+
+def _is_written(program: Program, access: Access) -> bool:
+    buffer = access.array.buffer
+    return buffer.intent is not Intent.IN or any(leaf.output.array.buffer is buffer for leaf in program.nest.leaves)
+
+
+def scope_misfit(program: Program, scope: Scope, kind: str, value: int) -> str | None:
+    """Why a scope cannot carry a hint; None if it can."""
+    if kind not in SCOPE_HINTS:
+        return f"'{kind}' is no hint of a scope; known are {', '.join(SCOPE_HINTS)}"
+    if scope.mapping is not Mapping.GRID or any(s.mapping is Mapping.GRID for s in scope.chain[:-1]):
+        return f"{describe_scope(scope)} is no outermost grid scope: only launches have launch bounds"
+    if not 1 <= value <= MOST_BLOCKS:
+        return f"'value' must be between 1 and {MOST_BLOCKS}, the blocks that a multiprocessor should hold at once"
+    return None
+
+
+def buffer_misfit(program: Program, array: Array, kind: str) -> str | None:
+    """Why a buffer cannot carry a hint; None if it can."""
+    if kind not in BUFFER_HINTS:
+        return f"'{kind}' is no hint of a buffer; known are {', '.join(BUFFER_HINTS)}"
+    if array.buffer.memory is not Memory.HEAP:
+        return f"'{array.name}' is not on the heap, where alone caches are"
+    if not program.machine.block_threads:
+        return f"{program.machine.name} cannot keep a buffer in its caches"
+    return None
+
+
+def _mapped_accesses(program: Program) -> Iterator[tuple[Leaf, int, str, int]]:
+    for leaf in program.nest.leaves:
+        for number, access in enumerate(leaf.accesses):
+            for kind, value in access.hints.data.items():
+                if kind in _MAPPED:
+                    yield leaf, number, kind, value_of(value)
+
+
+def owned_hints(program: Program) -> dict[str, Attribute]:
+    """The hints of scopes, by identifier, and of buffers, by name."""
+    found: dict[str, Attribute] = {f"scope %{s.id}": s.hints for s in program.nest.scopes if s.hints.data}
+    return found | {f"buffer '{b.names[0]}'": b.hints for b in program.nest.buffers if b.hints.data}
+
+
+def is_hinted(program: Program) -> bool:
+    """Whether there are hints that need a mapping around them, or that a move could lose."""
+    return bool(owned_hints(program)) or next(_mapped_accesses(program), None) is not None
+
+
+def hint_problems(program: Program) -> Iterator[Problem]:
+    """Hints that nothing can use where they are."""
+    for leaf, number, kind, value in _mapped_accesses(program):
+        problem = access_misfit(program, leaf, number, kind, value)
+        if problem is not None:
+            yield Problem(f"hint '{kind}' could not be used any more: {problem}")
+    for scope in program.nest.scopes:
+        for kind, value in scope.hints.data.items():
+            problem = scope_misfit(program, scope, kind, value_of(value))
+            if problem is not None:
+                yield Problem(f"hint '{kind}' could not be used any more: {problem}")
+    for buffer in program.nest.buffers:
+        yield from _buffer_problems(program, buffer)
+
+
+def _buffer_problems(program: Program, buffer: Buffer) -> Iterator[Problem]:
+    for kind in buffer.hints.data:
+        problem = buffer_misfit(program, program.nest.arrays[buffer.names[0]], kind)
+        if problem is not None:
+            yield Problem(f"hint '{kind}' could not be used any more: {problem}")
