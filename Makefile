@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: all demo bench peers test lint fuzz clean
+.PHONY: all demo bench peers test lint fuzz mutants completeness clean
 all: test
 
 # An interrupted installation leaves no stamp behind.
@@ -42,6 +42,14 @@ MINUTES ?= 5
 FAILURES ?= fuzz-failures.txt
 fuzz: $(READY)
 	$(BIN)/python -m pdojo_tools.fuzz --minutes $(MINUTES) --failures $(FAILURES) $(FUZZ)
+
+# Planted defects, each of which the tests must notice; MUTANTS='--only fusion --jobs 1' for other runs.
+mutants: $(READY)
+	$(BIN)/python -m pdojo_tools.mutants $(MUTANTS)
+
+# Refused moves made all the same: which refusals are too careful? COMPLETENESS='--states 1000 --seed 7' for other runs.
+completeness: $(READY)
+	$(BIN)/python -m pdojo_tools.completeness $(COMPLETENESS)
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis .import_linter_cache

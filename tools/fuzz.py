@@ -30,6 +30,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pdojo.dialect.machine import machine
 from pdojo.errors import PdojoError, UsageError
+from pdojo.transforms.registry import transformation
 
 TRACE_LENGTH = 12
 WALK_LENGTH = 30
@@ -157,6 +158,7 @@ def arguments(args: Sequence[str] | None) -> argparse.Namespace:
     add("--length", type=int, metavar="N", help=f"most moves of a walk ({WALK_LENGTH}) or a trace ({TRACE_LENGTH})")
     add("--sets-every", type=int, default=3, metavar="K", help="integer sets judge one move in K (default 3, 0: none)")
     add("--compile-every", type=int, default=15, metavar="K", help="one state in K is compiled (default 15, 0: none)")
+    add("--prefer", action="append", metavar="MOVE", help="a move of which every second one is; may be repeated")
     add("--processes", type=int, metavar="N", help="processes (default: all processors)")
     add("--failures", type=Path, metavar="FILE", help="append every failure to a file, and go on after the first")
     add("--json", type=Path, metavar="FILE", help="write a summary as JSON")
@@ -176,6 +178,8 @@ def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
     machines = tuple(options.machine or ("toy", "toy-gpu", "toy-snitch"))
     for name in machines:
         machine(name)
+    for name in options.prefer or ():
+        transformation(name)
     source(options.kernels, only_random=options.random)
     plan = Plan(
         kernels=tuple(options.kernels),
@@ -186,6 +190,7 @@ def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
         sets_every=options.sets_every,
         compile_every=options.compile_every,
         traces=options.traces is not None,
+        prefer=tuple(options.prefer or ()),
     )
     return Fuzzer(
         plan,

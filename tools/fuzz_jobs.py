@@ -39,6 +39,8 @@ class Plan:
     compile_every: int = 0
     traces: bool = False
     """Traces undone and replayed, rather than walks judged move by move."""
+    prefer: tuple[str, ...] = ()
+    """Moves of which every second move of a walk is one."""
 
 
 @dataclass
@@ -105,7 +107,14 @@ def _walk(
     seed = random.getrandbits(31)
     try:
         for step in walk(
-            kernel, machine(name), seed, plan.length, found.counts, check=check, sets_every=plan.sets_every
+            kernel,
+            machine(name),
+            seed,
+            plan.length,
+            found.counts,
+            check=check,
+            sets_every=plan.sets_every,
+            prefer=plan.prefer,
         ):
             if isinstance(step, FailedWalk):
                 found.failure = _report(plan, found.number, name, step, check, known)

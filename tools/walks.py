@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -209,10 +209,15 @@ def fingerprint(kernel: KernelOp) -> tuple[str, tuple[str, ...]]:
     return plain_mlir(kernel), tuple(ids)
 
 
-def draw(program: Program, random: Random, counts: Counts) -> Move | None:
-    """A random legal move: the family is uniform among those with a legal move, then the move within it."""
+def draw(program: Program, random: Random, counts: Counts, prefer: Sequence[str] = ()) -> Move | None:
+    """A random legal move: the family is uniform among those with a legal move, then the move within it.
+
+    Every second move is of a family in `prefer`, where one of these has a legal move.
+    """
     families = list(transformation_names())
     random.shuffle(families)
+    if prefer and random.random() < 0.5:
+        families.sort(key=lambda name: name not in prefer)
     for name in families:
         found = list(transformation(name).candidates(program))
         random.shuffle(found)
@@ -232,6 +237,7 @@ def walk(
     *,
     check: Check | None = None,
     sets_every: int = 0,
+    prefer: Sequence[str] = (),
 ) -> Iterator[Move | FailedWalk]:
     """Walk `length` random moves, yielding each; a FailedWalk is the last that is yielded.
 
@@ -243,7 +249,7 @@ def walk(
     counts.walks += 1
     for number in range(length):
         before = game.program
-        move = draw(before, random, counts)
+        move = draw(before, random, counts, prefer)
         if move is None:
             return
         failure = play(game, move, referee, number)

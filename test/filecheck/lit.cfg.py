@@ -17,3 +17,6 @@ config.test_source_root = str(Path(__file__).parent)
 # A test that hangs is a failure after this many seconds.
 config.maxIndividualTestTime = 120
 config.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+if "PYTHONPATH" in os.environ:
+    # Tests of a copy of the project (tools/mutants.py) run the copy, not what is installed.
+    config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]

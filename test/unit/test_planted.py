@@ -309,6 +309,19 @@ y f32 [4] heap
         "swap_nodes@y#1",
         "the second depends on the first",
     ),
+    "exchange of signed and unsigned maxima": Planted(
+        """kernel k(x, w) -> (y)
+x i8 [4] heap
+w i8 [4] heap
+y i8 [4] heap
+
+4 y[{0}] = 3
+4 y[{0}] umax= x[{0}]
+4 y[{0}] max= w[{0}]
+""",
+        "swap_nodes@y#1:0",
+        "the second depends on the first",
+    ),
     "contraction with a second reader": Planted(
         """kernel k(x, w) -> (y, z)
 x f32 [4] heap

@@ -7,7 +7,8 @@ function, types and lane: equal operands give equal results, and nothing else is
 Small integers (of magnitude up to 2**20, represented by their residues) are the exception: casts and comparisons of
 them, and `select` on a truth value, are exact, so that programs may compute with indices. Truth is -1, all bits set.
 Maximum and minimum follow an order of the residues that is cut outside of the small integers, with the constant that is
-neutral for each pinned to its end. Bitwise `and` and `or` are lattice operations of the same kind.
+neutral for each pinned to its end. Bitwise `and` and `or` are lattice operations of the same kind. Signed and unsigned
+orders, the lattice, and the order of `maxnumf` are cut at different places: these functions do not commute.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from pdojo.dialect.functions import DTYPES, identity_value, is_float
 Residues: TypeAlias = NDArray[np.uint64]
 
 PRIMES = (2147483647, 2147483629)
+CUTS = ("maximumf minimumf maxsi minsi", "maxui minui", "ori andi", "maxnumf minnumf")
+"""Functions that follow one order."""
+
 SMALL = 1 << 20
 """Residues nearer to zero than this stand for integers."""
 
@@ -70,7 +74,9 @@ class Field:
         self.primes: Residues = np.repeat(np.array(PRIMES, np.uint64), seeds)
         random = np.random.default_rng([0x0AC1E, seed])
         self._secret: Residues = random.integers(0, 1 << 63, self.lanes, np.uint64)
-        self.cut: Residues = random.integers(SMALL, min(PRIMES) - SMALL, self.lanes, np.uint64)
+        self.cuts: list[Residues] = [random.integers(SMALL, min(PRIMES) - SMALL, self.lanes, np.uint64) for _ in CUTS]
+        """Per order, where it wraps around."""
+        self.cut = self.cuts[0]
         self._keys: dict[str, Residues] = {}
         self._orders: dict[tuple[str, str], Order] = {}
 
@@ -81,12 +87,14 @@ class Field:
         return self._draw([seed, crc32(name.encode())], count)
 
     def poison(self, count: int, seed: int) -> Residues:
-        """Memory never written. A third of the lanes holds great, a third small values, which a maximum cannot hide."""
+        """Memory never written. Some lanes hold great, some small values of each order, which a maximum cannot hide."""
         drawn = self._draw([0x9015, seed], count)
         near = drawn % np.uint64(1 << 16) + np.uint64(1)
-        kind = np.arange(self.lanes) % 3
-        extreme = np.where(kind == 1, self.cut + near, self.cut + self.primes - near) % self.primes
-        return np.where(kind == 0, drawn, extreme)
+        kinds = [drawn]
+        for cut in self.cuts:
+            kinds += [(cut + near) % self.primes, (cut + self.primes - near) % self.primes]
+        kind = (np.arange(count)[:, None] + np.arange(self.lanes)) % len(kinds)
+        return np.choose(kind, kinds)
 
     def _draw(self, seed: Sequence[int], count: int) -> Residues:
         random = np.random.default_rng([self.seed, *seed])
@@ -132,9 +140,13 @@ class Field:
         """The order that a maximum, minimum, `and` or `or` follows."""
         if (function, dtype) not in self._orders:
             least, greatest = _ends(function, dtype)
-            order = Order(self.constant(least, dtype), self.constant(greatest, dtype), self.cut, self.primes)
+            order = Order(self.constant(least, dtype), self.constant(greatest, dtype), self._cut(function), self.primes)
             self._orders[function, dtype] = order
         return self._orders[function, dtype]
+
+    def _cut(self, function: str) -> Residues:
+        name = function.partition(".")[2]
+        return next(cut for cut, names in zip(self.cuts, CUTS, strict=True) if name in names.split())
 
 
 def _ends(function: str, dtype: str) -> tuple[float, float]:

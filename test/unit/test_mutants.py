@@ -1,0 +1,126 @@
+"""The catalogue of planted defects fits the source, and the command that plants them finds what tests notice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pdojo_tools.mutants import judge, main
+from pdojo_tools.mutation.catalogue import MUTANTS, stale
+from pdojo_tools.mutation.copies import checkout
+from pdojo_tools.mutation.killers import Runner, Stage, lit, what_failed
+from pdojo_tools.mutation.mutant import Mutant, family
+from pdojo_tools.mutation.results import Result, Results
+
+from pdojo.errors import UsageError
+from pdojo.transforms.registry import TRANSFORMATION_NAMES
+
+ROOT = checkout()
+
+
+def test_every_mutant_fits_the_source() -> None:
+    assert stale(ROOT) == []
+    assert len(MUTANTS) >= 60
+
+
+def test_every_mutant_names_moves() -> None:
+    assert {move for m in MUTANTS for move in m.moves} <= set(TRANSFORMATION_NAMES)
+    assert all(m.moves for m in MUTANTS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("if conflict is nothing:", "if False:", "its text is 0 times"),
+        ("return", "pass", "times in transforms/ordering.py, reordered, should be once"),
+        ("if conflict is None:", "if (:", "is no Python"),
+        ("if conflict is None:", "if (conflict is None):", "changes nothing"),
+        ("if conflict is None:", "if nonsense:", "uses a name that transforms/ordering.py lacks: nonsense"),
+    ],
+)
+def test_a_mutant_that_does_not_fit_is_an_error(old: str, new: str, message: str) -> None:
+    mutant = family("transforms/ordering.py", "reordered", "join_scopes")("x", "", old, new)
+    with pytest.raises(UsageError, match=message):
+        mutant.mutated(ROOT)
+
+
+def test_a_symbol_that_is_gone_is_an_error() -> None:
+    with pytest.raises(UsageError, match=r"transforms/ordering.py has no 'nothing'"):
+        family("transforms/ordering.py", "nothing", "join_scopes")("x", "", "a", "b").mutated(ROOT)
+
+
+SOME = (
+    "tile: one iteration too many",
+    "collapse: no remainder",
+    "guards: in any order",
+)
+
+
+def by_name(name: str) -> Mutant:
+    return next(m for m in MUTANTS if m.name == name)
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_some_are_planted_and_noticed(name: str) -> None:
+    before = by_name(name).path(ROOT).read_bytes()
+    result = judge(ROOT, Runner(), by_name(name))
+    assert (result.outcome, result.stage) == ("suite", "lit of the move")
+    assert by_name(name).path(ROOT).read_bytes() == before
+
+
+def test_a_healthy_copy_notices_nothing(tmp_path: Path) -> None:
+    assert Runner().first_failure(ROOT, [Stage("nothing", ("true",))]) is None
+    failed = Runner().first_failure(tmp_path, [Stage("it", ("sh", "-c", "echo FAILED here::test_it; false"))])
+    assert failed is not None
+    assert failed[1] == "here::test_it"
+
+
+def test_a_stopped_runner_starts_nothing(tmp_path: Path) -> None:
+    runner = Runner()
+    runner.stop()
+    with pytest.raises(KeyboardInterrupt):
+        runner.first_failure(tmp_path, [lit("anything", [])])
+
+
+@pytest.mark.parametrize(
+    ("output", "failed"),
+    [
+        ("...\nFAIL: pdojo :: transforms/x/refuse.pdojo (1 of 4)\nFAIL: pdojo :: y", "transforms/x/refuse.pdojo"),
+        ("FAILED test/unit/test_a.py::test_b - AssertionError", "test/unit/test_a.py::test_b"),
+        ("# seed 0, number 3, machine toy: meaning broken by tile@x:0", "meaning broken by tile@x:0"),
+        ("\nkilled\n\n", "killed"),
+    ],
+)
+def test_what_failed_is_read_from_the_output(output: str, failed: str) -> None:
+    assert what_failed(output) == failed
+
+
+def test_results_of_other_sources_are_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    result = Result(MUTANTS[0].name, "suite", "a stage", "a test", 1.0)
+    Results(path, "one").add(MUTANTS[0], result)
+    assert Results(path, "one").of(MUTANTS[0]) == result
+    assert Results(path, "one").of(MUTANTS[1]) is None
+    assert Results(path, "two").of(MUTANTS[0]) is None
+    path.write_text("no JSON")
+    assert Results(path, "one").of(MUTANTS[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "nothing like it"], "no mutant has 'nothing like it'"),
+        (["--jobs", "0"], "--jobs"),
+    ],
+)
+def test_mistakes_are_one_message(arguments: Sequence[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list", "--only", "join: vectors"]) == 0
+    assert "1 planted defects" in capsys.readouterr().out

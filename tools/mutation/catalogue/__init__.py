@@ -1,0 +1,43 @@
+"""All planted defects, by the part of the game that they break."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pdojo_tools.mutation.catalogue import (
+    analysis,
+    arithmetic,
+    layout,
+    mapping,
+    pipelines,
+    rewriting,
+    storage,
+    structure,
+)
+from pdojo_tools.mutation.mutant import Mutant
+
+from pdojo.errors import UsageError
+
+MUTANTS: tuple[Mutant, ...] = (
+    *structure.MUTANTS,
+    *pipelines.MUTANTS,
+    *mapping.MUTANTS,
+    *storage.MUTANTS,
+    *layout.MUTANTS,
+    *arithmetic.MUTANTS,
+    *analysis.MUTANTS,
+    *rewriting.MUTANTS,
+)
+
+
+def stale(root: Path) -> list[str]:
+    """What is wrong with mutants that do not fit the source any more, and names that are taken twice."""
+    problems: list[str] = []
+    names = [mutant.name for mutant in MUTANTS]
+    problems += [f"two mutants are called '{name}'" for name in sorted({n for n in names if names.count(n) > 1})]
+    for mutant in MUTANTS:
+        try:
+            mutant.mutated(root)
+        except UsageError as error:
+            problems.append(str(error))
+    return problems

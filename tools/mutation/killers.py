@@ -1,0 +1,163 @@
+"""What may notice a defect: the tests of the suite, the likeliest first; random walks where the suite is blind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pdojo_tools.mutation.mutant import Mutant
+
+LIT = "test/filecheck"
+MOVES = f"{LIT}/transforms"
+
+FIRST = (
+    "test/unit/test_planted.py",
+    "test/unit/test_noticed.py",
+    "test/unit/test_moves.py",
+    "test/unit/test_validate.py",
+    "test/property/test_moves.py::test_regressions",
+)
+"""Tests of pytest that most defects fail, in a few seconds."""
+
+RUNS_LIT = "test/unit/test_filecheck.py"
+"""The test that runs all lit tests; they are run by themselves here."""
+
+UNRELATED = ("mutants", "docs", "measurement", "executable", "tools_run_tune", "start")
+"""Files of unit tests that say nothing about moves: about the checkout, about time, about processes."""
+
+SECONDS = 600
+"""After this long, tests hang: so the defect was noticed."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A command that fails where it notices a defect."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+def stages(copy: Path, mutant: Mutant) -> list[Stage]:
+    """The stages of the suite for a defect: all tests in the end."""
+    folders = [f"{MOVES}/{move}" for move in mutant.moves if (copy / MOVES / move).is_dir()]
+    others = [p.relative_to(copy).as_posix() for p in sorted((copy / MOVES).iterdir()) if p.is_dir()]
+    rest = [
+        p.relative_to(copy).as_posix() for p in sorted((copy / LIT).iterdir()) if p.is_dir() and p.name != "transforms"
+    ]
+    unrelated = (f"test/unit/test_{name}.py" for name in UNRELATED)
+    skipped = [f"--ignore={path}" for path in (*FIRST, RUNS_LIT, *unrelated) if "::" not in path]
+    return [
+        lit("lit of the move", folders),
+        pytest("first tests", FIRST),
+        lit("lit of moves", [f for f in others if f not in folders]),
+        pytest("properties", ("test/property",)),
+        pytest("unit tests", ("test/unit", *skipped)),
+        lit("all lit tests", rest),
+    ]
+
+
+def lit(name: str, folders: Sequence[str]) -> Stage:
+    """Lit tests, up to the first failure."""
+    command = Path(sys.executable).parent / "lit"
+    return Stage(name, (str(command), "-j1", "-v", "--no-progress-bar", "--max-failures=1", *folders))
+
+
+def pytest(name: str, paths: Sequence[str]) -> Stage:
+    """Tests of pytest, up to the first failure."""
+    return Stage(name, (sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *paths))
+
+
+def walks(mutant: Mutant, minutes: float) -> list[Stage]:
+    """Random walks that prefer the moves of the defect."""
+    preferred = [word for move in mutant.moves for word in ("--prefer", move)]
+    fuzz = (sys.executable, "-m", "pdojo_tools.fuzz", "--minutes", str(minutes), "--processes", "1", *preferred)
+    return [Stage("walks", (*fuzz, "--length", "12", "--compile-every", "0"))]
+
+
+class Runner:
+    """Runs stages in copies; all that run are ended by `stop`."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[str]] = set()
+        self._lock = threading.Lock()
+        self.stopped = False
+
+    def first_failure(self, copy: Path, stages: Sequence[Stage]) -> tuple[Stage, str] | None:
+        """The first stage that fails in the copy, and what failed; None where all succeed."""
+        for stage in stages:
+            failed = self._fails(copy, stage)
+            if failed is not None:
+                return stage, failed
+        return None
+
+    def _fails(self, copy: Path, stage: Stage) -> str | None:
+        environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+        with self._lock:
+            if self.stopped:
+                raise KeyboardInterrupt
+            process = subprocess.Popen(
+                stage.command,
+                cwd=copy,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+            self._running.add(process)
+        try:
+            output, _ = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            return f"no end after {SECONDS} s"
+        finally:
+            with self._lock:
+                self._running.discard(process)
+        if self.stopped:
+            _end(process)
+            raise KeyboardInterrupt
+        return None if process.returncode == 0 else what_failed(output)
+
+    def stop(self) -> None:
+        """End everything that runs."""
+        with self._lock:
+            self.stopped = True
+            for process in self._running:
+                _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a process and all that it started, and wait until they are gone."""
+    try:
+        os.killpg(process.pid, signal.SIGTERM)
+        for attempt in range(30):
+            time.sleep(0.1)
+            os.killpg(process.pid, signal.SIGKILL if attempt else 0)
+    except ProcessLookupError:
+        return
+
+
+def what_failed(output: str) -> str:
+    """The first failed test, from what lit, pytest or the walks print."""
+    for pattern in (
+        r"^FAIL: pdojo :: (\S+)",
+        r"^(?:TIMEOUT|UNRESOLVED): pdojo :: (\S+)",
+        r"^FAILED (\S+)",
+        r"^ERROR (\S+)",
+        r"(\w+ broken by \S+)",
+    ):
+        found = re.search(pattern, output, re.MULTILINE)
+        if found:
+            return found[1]
+    lines = [line for line in output.splitlines() if line.strip()]
+    return lines[-1].strip()[:100] if lines else "failed without a word"
