@@ -186,7 +186,7 @@ MUTANTS = (
     family(_DIGITS, "collapsed_extent", "collapse_scopes")(
         "collapse: any guard shortens",
         "A whole row is cut off, and undoing gives fewer rows.",
-        "return cut if -(-cut // inner.extent) == site.extent else total",
+        "return cut if -(-cut // inner.extent) == site.extent and cut >= inner.extent else total",
         "return cut",
     ),
     family(_DIGITS, "collapsed_guards", "collapse_scopes")(
