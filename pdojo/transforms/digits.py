@@ -40,13 +40,16 @@ def collapsed_guards(site: Scope, inner: Scope, extents: tuple[int, ...]) -> lis
     return [g.substitute(digits, extents) for g in (*site.guard, *inner.guard)]
 
 
-def _only_linear(leaves: Iterable[Leaf]) -> bool:
+def only_linear(leaves: Iterable[Leaf]) -> bool:
+    """Whether no index expression of the statements has a division."""
     return all(e.is_linear for leaf in leaves for e in expressions_of(leaf))
 
 
 def irreversible_tiling(site: Scope, leaves: Sequence[Leaf], size: int) -> Reason | None:
-    """Refuse a tiling that collapsing would not take back to the letter (only divisions can be the reason)."""
-    if _only_linear(leaves):
+    """Refuse a tiling that collapsing would not take back to the letter: for a guard or divisions."""
+    if any(g.terms == ((site.depth, -1),) for g in site.guard):
+        return _CUT
+    if only_linear(leaves):
         return None
     depth = site.depth
     for leaf in leaves:
@@ -61,7 +64,7 @@ def irreversible_tiling(site: Scope, leaves: Sequence[Leaf], size: int) -> Reaso
 
 def irreversible_collapse(site: Scope, inner: Scope) -> Reason | None:
     """Refuse a collapse that tiling would not take back to the letter (only divisions can be the reason)."""
-    if _only_linear(inner.leaves):
+    if only_linear(inner.leaves):
         return None
     depth, size, total = site.depth, inner.extent, collapsed_extent(site, inner)
     for leaf in inner.leaves:
@@ -73,6 +76,9 @@ def irreversible_collapse(site: Scope, inner: Scope) -> Reason | None:
             return _IRREVERSIBLE
     return None
 
+
+_CUT = Reason("a guard of the scope only cuts off its last iterations; undoing the move would make the scope shorter")
+"""The canonical form has no such guards, peeling an outer scope can leave one."""
 
 _IRREVERSIBLE = Reason("an index expression with divisions would not come back in normal form when the move is undone")
 

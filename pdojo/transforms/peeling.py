@@ -134,7 +134,11 @@ class PeelScope(Shaped[Scope]):
             set_guard(op, guard, chain, rewriter)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Join the parts, with the guards as they are now."""
+        """Join the parts."""
+        return self.unpeel(program, site).as_move(f"%{site.id}")
+
+    def unpeel(self, program: Program, site: Scope) -> UnpeelScope:
+        """What joins the parts again, with the guards as they are now."""
         names = self._names(program, site)
         dead = self._dead(site)[0]
         guards = {
@@ -142,7 +146,7 @@ class PeelScope(Shaped[Scope]):
             for node in nodes_of(site)
             if isinstance(node, Scope) and node.guard
         }
-        return UnpeelScope(spell_guards(guards)).as_move(f"%{site.id}")
+        return UnpeelScope(spell_guards(guards))
 
 
 @dataclass(frozen=True)
@@ -211,13 +215,17 @@ class UnpeelScope(Shaped[Scope]):
         rewriter.erase(second.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Peel again, with the identifiers that the second scope has now."""
+        """Peel again."""
+        return self.peel(program, site).as_move(f"%{site.id}")
+
+    def peel(self, program: Program, site: Scope) -> PeelScope:
+        """What peels again, with the identifiers that the second scope has now."""
         found = self._match(program, site)
         identifiers = [m.second.id for m in _matches(found) if m.first is not None and m.second is not None]
         plain = [f"{m.first.id}.r" for m in _matches(found) if m.first is not None and m.second is not None]
         taken = program.nest.by_id.keys() - set(identifiers)
         derived = identifiers == plain and not taken & set(plain)
-        return PeelScope(site.extent, "" if derived else " ".join(identifiers)).as_move(f"%{site.id}")
+        return PeelScope(site.extent, "" if derived else " ".join(identifiers))
 
 
 def likely_cuts(site: Scope) -> list[int]:

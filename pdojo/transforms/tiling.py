@@ -24,10 +24,23 @@ from pdojo.transforms.digits import (
     irreversible_collapse,
     irreversible_tiling,
     misplaced_guard,
+    only_linear,
     only_scope,
 )
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import rewritten
+from pdojo.transforms.peeling import PeelScope, UnpeelScope
+
+GUARD, PEEL = "guard", "peel"
+"""What becomes of a last, partial tile: its iterations are guarded, or a scope of their own."""
+
+
+def scope_named(program: Program, identifier: str) -> Scope:
+    """The scope of that identifier."""
+    node = program.nest.by_id[identifier]
+    assert isinstance(node, Scope)
+    return node
 
 
 @dataclass(frozen=True)
@@ -38,15 +51,20 @@ class TileScope(Transformation[Scope]):
 
     500 y[{0}] = x[{0}]  -->  32 16 where ({0}*16+{1} < 500) y[{0}*16+{1}] = x[{0}*16+{1}]
 
-    Legal: the order of the iterations stays. Refused only for divisions that would not come back in normal form.
+    With `tail=peel` the iterations of the partial tile become a scope of their own behind the full ones, without guard.
+
+    Legal: the order of the iterations stays. Refused only for divisions that would not come back in normal form, and
+    where `peel_scope` is.
     """
 
     name: ClassVar[str] = "tile_scope"
     site: ClassVar = Scope
-    restoring: ClassVar = frozenset({"outer", "inner"})
+    restoring: ClassVar = frozenset({"outer", "inner", "ids"})
     size: int
+    tail: str = "guard"
     outer: str = ""
     inner: str = ""
+    ids: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -59,6 +77,8 @@ class TileScope(Transformation[Scope]):
                 fitting = [s for s in sorted(sizes) if s < scope.extent]
                 dividing = [s for s in fitting if scope.extent % s == 0]
                 yield from ((scope, cls(size)) for size in dividing or fitting)
+                if not dividing:
+                    yield from ((scope, cls(size, PEEL)) for size in fitting)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
         """Sequential, and a size within the extent."""
@@ -66,8 +86,26 @@ class TileScope(Transformation[Scope]):
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
         if not 1 <= self.size <= site.extent:
             return Reason(f"'size' must be between 1 and {site.extent}, the extent")
+        if self.tail not in (GUARD, PEEL):
+            return Reason(f"'tail' must be {GUARD} or {PEEL}, not '{self.tail}'")
+        if self.tail == PEEL:
+            return self._check_peeling(program, site)
         unusable = identifiers_reason(program, [self.outer, self.inner], [site.id])
         return unusable or irreversible_tiling(site, site.leaves, self.size)
+
+    def _check_peeling(self, program: Program, site: Scope) -> Reason | None:
+        if site.extent % self.size == 0:
+            return Reason(f"{self.size} divides the extent {site.extent}: there is no tail")
+        outer, inner = self._ids(program, site)
+        unusable = identifiers_reason(program, [outer, inner, *self.ids.split()], [site.id])
+        refused = unusable or self._peel(site).check(program, site)
+        if refused is not None or only_linear(site.leaves):
+            return refused
+        peeled = rewritten(program, self._peel(site), site)
+        return TileScope(self.size).check(peeled, scope_named(peeled, site.id))
+
+    def _peel(self, site: Scope) -> PeelScope:
+        return PeelScope(site.extent - site.extent % self.size, self.ids)
 
     def _ids(self, program: Program, site: Scope) -> tuple[str, str]:
         taken = program.nest.by_id
@@ -75,6 +113,12 @@ class TileScope(Transformation[Scope]):
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """i becomes outer * size + inner."""
+        if self.tail == PEEL:
+            self._peel(site).rewrite(program, site, rewriter)
+            peeled = program.successor(program.kernel)
+            plain = TileScope(self.size, outer=self.outer, inner=self.inner)
+            plain.rewrite(peeled, scope_named(peeled, site.id), rewriter)
+            return
         outer_id, inner_id = self._ids(program, site)
         outer = ScopeOp(-(-site.extent // self.size), id=outer_id)
         inner = ScopeOp(self.size, id=inner_id)
@@ -96,7 +140,10 @@ class TileScope(Transformation[Scope]):
         """Collapse the two scopes."""
         outer, inner = self._ids(program, site)
         identifier = "" if common_id(outer, inner) == site.id else site.id
-        return CollapseScopes(identifier).as_move(f"%{outer}")
+        if self.tail == PEEL:
+            guards = self._peel(site).unpeel(program, site).guards
+            return CollapseScopes(PEEL, identifier, guards).as_move(f"%{outer}")
+        return CollapseScopes(id=identifier).as_move(f"%{outer}")
 
 
 def common_id(outer: str, inner: str) -> str:
@@ -114,21 +161,28 @@ class CollapseScopes(Transformation[Scope]):
 
     32 16 y[{0}*16+{1}] = x[{0}*16+{1}]  -->  512 y[{0}] = x[{0}]
 
+    With `tail=peel` the scope that follows becomes part of it too: what `tile_scope{tail=peel}` has made.
+
     Legal: the order of the iterations stays. A guard that cuts off the last iterations shortens the extent. Refused
-    only for divisions that would not come back in normal form.
+    only for divisions that would not come back in normal form, and where `unpeel_scope` is.
     """
 
     name: ClassVar[str] = "collapse_scopes"
     site: ClassVar = Scope
-    restoring: ClassVar = frozenset({"id"})
+    restoring: ClassVar = frozenset({"id", "guards"})
+    tail: str = "guard"
     id: str = ""
+    guards: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
         """Scopes whose only child is a scope."""
         for scope in program.nest.scopes:
-            if len(scope.children) == 1 and isinstance(scope.children[0], Scope):
+            inner, tail = only_scope(scope), program.nest.next_sibling(scope)
+            if inner is not None:
                 yield scope, cls()
+                if isinstance(tail, Scope) and tail.extent < inner.extent:
+                    yield scope, cls(PEEL)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
         """Perfectly nested and both sequential."""
@@ -137,13 +191,35 @@ class CollapseScopes(Transformation[Scope]):
             return Reason("the scope does not wrap exactly one scope")
         if site.mapping is not Mapping.SEQUENTIAL or inner.mapping is not Mapping.SEQUENTIAL:
             return Reason("only sequential scopes collapse; unmap them first")
+        if self.tail not in (GUARD, PEEL):
+            return Reason(f"'tail' must be {GUARD} or {PEEL}, not '{self.tail}'")
         unusable = identifiers_reason(program, [self.id], [site.id, inner.id])
-        return unusable or misplaced_guard(inner) or irreversible_collapse(site, inner)
+        refused = unusable or misplaced_guard(inner) or irreversible_collapse(site, inner)
+        return self._check_tail(program, site, inner) if refused is None and self.tail == PEEL else refused
+
+    def _check_tail(self, program: Program, site: Scope, inner: Scope) -> Reason | None:
+        tail = program.nest.next_sibling(site)
+        whole = collapsed_extent(site, inner) == site.extent * inner.extent
+        if not isinstance(tail, Scope) or tail.extent >= inner.extent or not whole:
+            return Reason(f"no tail of less than {inner.extent} iterations follows full tiles")
+        collapsed, scope = self._collapsed(program, site, inner)
+        return UnpeelScope(self.guards).check(collapsed, scope)
+
+    def _collapsed(self, program: Program, site: Scope, inner: Scope) -> tuple[Program, Scope]:
+        """The program with full tiles collapsed, and their scope."""
+        collapsed = rewritten(program, CollapseScopes(id=self.id), site)
+        return collapsed, scope_named(collapsed, self._identifier(program, site, inner))
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """outer becomes i floordiv size, inner becomes i mod size."""
         inner = only_scope(site)
         assert inner is not None
+        if self.tail == PEEL:
+            CollapseScopes(id=self.id).rewrite(program, site, rewriter)
+            collapsed = program.successor(program.kernel)
+            scope = scope_named(collapsed, self._identifier(program, site, inner))
+            UnpeelScope(self.guards).rewrite(collapsed, scope, rewriter)
+            return
         depth, outside = site.depth, tuple(s.extent for s in site.chain[:-1])
         total = collapsed_extent(site, inner)
         guards = collapsed_guards(site, inner, (*outside, total))
@@ -165,4 +241,7 @@ class CollapseScopes(Transformation[Scope]):
         assert inner is not None
         identifier = self._identifier(program, site, inner)
         names = ("", "") if identifier == common_id(site.id, inner.id) else (site.id, inner.id)
-        return TileScope(inner.extent, *names).as_move(f"%{identifier}")
+        if self.tail == PEEL:
+            ids = UnpeelScope(self.guards).peel(*self._collapsed(program, site, inner)).ids
+            return TileScope(inner.extent, PEEL, *names, ids).as_move(f"%{identifier}")
+        return TileScope(inner.extent, GUARD, *names).as_move(f"%{identifier}")
