@@ -22,7 +22,7 @@ class Generator(Nests):
             role = "inout" if choose.chance(4) else "in"
             self.defined.append(self._array(choose.one(self.dtypes), self._shape(), role))
         stages = [self._elementwise, self._elementwise, self._reduction, self._padding, self._chain, self._update]
-        stages.append(self._window)
+        stages += [self._window, self._in_output]
         if "s" in self.features.mappings:
             stages.append(self._streamed)
         for _ in range(choose.integer(1, self.features.stages)):
@@ -175,19 +175,34 @@ class Generator(Nests):
             self.defined.append(between)
 
     def _streamed(self) -> None:
-        """Doubles through streams and a hardware loop: plain sums and products, three streams at most."""
-        result = self._array("f64", self._extents(self.choose.integer(1, 2), 1), self.choose.one(("temp", "out")))
-        result.memory = "heap"
-        axes = [Axis(f"{{{depth}}}", n) for depth, n in enumerate(result.shape)]
-        scopes = [str(n) for n in result.shape]
-        if self.choose.chance():
-            scopes[-1] += ":f"
-        if self.choose.chance():
-            place = self.choose.integer(0, len(scopes) - 1)
-            scopes[place] += "" if ":" in scopes[place] else ":s"
-        one, other = (self._read("f64", axes) or self._constant("f64") for _ in range(2))
-        value = self._spelled(self.choose.one(("arith.addf", "arith.mulf")), [one, other])
-        self._emit(scopes, [f"{self._access(result, ','.join(a.text for a in axes))} = {value}"])
+        """Doubles through three streams, a hardware loop around the inner iterations perhaps."""
+        shape = self._extents(self.choose.integer(1, 2), 1)
+        one, other, result = (self._array("f64", shape, role) for role in ("in", "in", "out"))
+        index = ",".join(f"{{{depth}}}" for depth in range(len(shape)))
+        scopes = [str(n) for n in shape]
+        scopes[0] += ":s"
+        if len(shape) == 2 and self.choose.chance():
+            scopes[1] += ":f"
+        value = self._spelled(
+            self.choose.one(("arith.addf", "arith.mulf")), [f"{a.name}[{index}]" for a in (one, other)]
+        )
+        self._emit(scopes, [f"{result.name}[{index}] = {value}"])
+        self.defined += [one, other]
+        self._end_nest(result)
+
+    def _in_output(self) -> None:
+        """A temporary that lives in the memory of the output that is made of it, element by element."""
+        result = self._result("out")
+        between = self._array(result.dtype, result.shape, "temp")
+        if self.features.share:
+            between.memory, between.home = "heap", result.name
+        first, second = self._loops(result.shape), self._loops(result.shape)
+        value = self._value(between.dtype, list(first.axes.values()))
+        self._emit(first.scopes, [f"{self._access(between, first.index())} = {value}"])
+        self._end_nest(None)
+        local = (between, self._access(between, second.index()))
+        value = self._value(result.dtype, list(second.axes.values()), local)
+        self._emit(second.scopes, [f"{self._access(result, second.index())} = {value}"])
         self._end_nest(result)
 
     def _unmapped(self, loops: Loops) -> list[str]:
@@ -208,9 +223,11 @@ class Generator(Nests):
         if self.features.facts:
             facts = ("numerics exact", "numerics reassociate", "numerics reassociate contract", "machine toy")
             lines += [self.choose.one(facts)] if self.choose.chance(4) else []
-        lines += [self._declared(a) for a in self.arrays if a.role != "temp"]
+        for array in (a for a in self.arrays if a.role != "temp"):
+            guests = [a.name for a in self.arrays if a.home == array.name]
+            lines.append(self._declared(array) + (f" -> {', '.join([array.name, *guests])}" if guests else ""))
         groups: list[list[Array]] = []
-        for array in (a for a in self.arrays if a.role == "temp"):
+        for array in (a for a in self.arrays if a.role == "temp" and not a.home):
             home = next((g for g in groups if self._may_share(g, array)), None)
             if home is not None and self.features.share and self.choose.chance():
                 home.append(array)

@@ -99,6 +99,8 @@ class Array:
     reuse: tuple[int, ...]
     """Slots per dimension: 0 one per index, 1 a single one, k a circular buffer."""
     memory: str = "heap"
+    home: str = ""
+    """The output in whose memory the temporary lives, if any."""
     first_nest: int = 0
     last_nest: int = 0
 
