@@ -81,14 +81,15 @@ def build_op(
 
 
 def rebuilt(leaf: Leaf, chain: Sequence[ScopeOp], output: Sequence[Expr], inputs: Sequence[Input]) -> OpOp:
-    """The statement with other index expressions over other scopes; everything else as it was."""
+    """The statement with other inputs and index expressions over other scopes; everything else as it was."""
+    reads = [i.hints for i in inputs if isinstance(i, Access)]
     return build_op(
         (leaf.output.array, output),
         inputs,
         chain,
         function=leaf.function,
         accumulate=leaf.accumulate,
-        hints=leaf.op.access_hints,
+        hints=[leaf.output.hints, *reads],
         identifier=leaf.id,
         contracted=leaf.contracted,
         asynchronous=leaf.asynchronous,

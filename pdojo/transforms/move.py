@@ -12,8 +12,13 @@ from pdojo.errors import IllegalMove
 Param: TypeAlias = int | str
 """Value of a move's parameter."""
 
-_MOVE = re.compile(r"\s*(?P<name>[a-z_]\w*)\s*@\s*(?P<at>[^\s{,]+)\s*(?:\{(?P<params>(?:[^{}\"]|\"[^\"]*\")*)\})?\s*")
-_PARAM = re.compile(r"\s*(?P<key>[a-z_]\w*)\s*=\s*(?:\"(?P<text>[^\"]*)\"|(?P<word>[^\s,\"]+))\s*,?")
+_QUOTED = r"\"(?:[^\"\\]|\\.)*\""
+"""A text in quotes; a backslash stands before a quote or a backslash in it, and `\\n` for a line break."""
+_MOVE = re.compile(
+    rf"\s*(?P<name>[a-z_]\w*)\s*@\s*(?P<at>[^\s{{,]+)\s*(?:\{{(?P<params>(?:[^{{}}\"]|{_QUOTED})*)\}})?\s*", re.DOTALL
+)
+_PARAM = re.compile(rf"\s*(?P<key>[a-z_]\w*)\s*=\s*(?:(?P<text>{_QUOTED})|(?P<word>[^\s,\"]+))\s*,?", re.DOTALL)
+_PIECE = re.compile(rf"{_QUOTED}|.", re.DOTALL)
 _NUMBER = re.compile(r"-?\d+")
 _WORD = re.compile(r"[^\s,{}\"]+")
 _FORM = "name@location or name@location{parameter=value ...}, for example tile_scope@t#1:0{size=16}"
@@ -49,7 +54,8 @@ class Move:
 
 def _spell(value: Param) -> str:
     if isinstance(value, str) and (not _WORD.fullmatch(value) or _NUMBER.fullmatch(value)):
-        return f'"{value}"'
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        return f'"{escaped}"'
     return str(value)
 
 
@@ -72,21 +78,23 @@ def _parse_params(move: str, text: str) -> Iterator[tuple[str, Param]]:
 def _value(word: str | None, text: str) -> Param:
     """The value of a bare word, or of a quoted text where there is no word."""
     if word is None:
-        return text
+        return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], text[1:-1], flags=re.DOTALL)
     return int(word) if _NUMBER.fullmatch(word) else word
 
 
 def parse_moves(text: str) -> list[Move]:
-    """Parse a comma-separated list of moves; commas inside braces do not separate."""
-    pieces: list[str] = []
+    """Parse a comma-separated list of moves; commas inside braces or quotes do not separate."""
+    return [Move.parse(piece) for piece in split_outside(text, ",")]
+
+
+def split_outside(text: str, separator: str) -> list[str]:
+    """Split a text at a character where it stands outside of braces and quotes."""
+    pieces = [""]
     depth = 0
-    current = ""
-    for character in text:
-        depth += (character == "{") - (character == "}")
-        if character == "," and depth == 0:
-            pieces.append(current)
-            current = ""
+    for piece in _PIECE.findall(text):
+        depth += (piece == "{") - (piece == "}")
+        if piece == separator and depth == 0:
+            pieces.append("")
         else:
-            current += character
-    pieces.append(current)
-    return [Move.parse(piece) for piece in pieces]
+            pieces[-1] += piece
+    return pieces

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pdojo.errors import IllegalMove, UsageError
-from pdojo.transforms.move import Move
+from pdojo.transforms.move import Move, split_outside
 
 _HEADER = "# pdojo trace 1"
 
@@ -55,8 +55,7 @@ class Trace:
         for number, line in enumerate(text.splitlines(), 1):
             if line.lstrip().startswith("#"):
                 continue
-            body, _, target = line.partition(";")
-            body = body.strip()
+            body, target = (piece.strip() for piece in (*split_outside(line, ";"), "")[:2])
             match body.split(maxsplit=1):
                 case []:
                     continue
@@ -69,7 +68,7 @@ class Trace:
                         move = Move.parse(body)
                     except IllegalMove as error:
                         raise IllegalMove(f"{source}:{number}: {error}") from None
-                    trace.steps.append(Step(move, move.moved_to(target.strip()) if target.strip() else move))
+                    trace.steps.append(Step(move, move.moved_to(target) if target else move))
         return trace
 
     @staticmethod

@@ -81,6 +81,11 @@ class TestMove:
             ('expand@%4.o{into=t index="{0},{1}"}', Move("expand", "%4.o", (("into", "t"), ("index", "{0},{1}")))),
             ('split_scopes@t:0{after=-1 id="3"}', Move("split_scopes", "t:0", (("after", -1), ("id", "3")))),
             ("unmap@y:0{}", Move("unmap", "y:0")),
+            (
+                r'insert_op@y:0{text="4 t[{0}]!lane(\"a\\\\b\") = 1" place=after}',
+                Move("insert_op", "y:0", (("text", r'4 t[{0}]!lane("a\\b") = 1'), ("place", "after"))),
+            ),
+            (r'insert_op@y{text="a\nb;c"}', Move("insert_op", "y", (("text", "a\nb;c"),))),
         ],
     )
     def test_parse(self, text: str, expected: Move) -> None:

@@ -15,6 +15,7 @@ from functools import cached_property
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation, Witness
 from pdojo.dialect.analysis.liveness import LiveRange, live_ranges
+from pdojo.dialect.analysis.origins import Origins
 from pdojo.dialect.analysis.storage_check import (
     Caller,
     StorageChecks,
@@ -93,8 +94,8 @@ class Touch:
 class Program:
     """A kernel and everything computed about it; built once per state.
 
-    `collisions` and `storage` are shared between the states of a game: only what a move touched is asked again. The
-    view of the kernel may be given where it is known.
+    `collisions`, `storage` and `origins` are shared between the states of a game: only what a move touched is asked
+    again. The view of the kernel may be given where it is known.
     """
 
     def __init__(
@@ -104,12 +105,14 @@ class Program:
         collisions: Collisions | None = None,
         storage: StorageChecks | None = None,
         nest: Nest | None = None,
+        origins: Origins | None = None,
     ) -> None:
         self.kernel = kernel
         self.machine = machine
         self.collisions = collisions or Collisions()
         self.storage = storage or StorageChecks()
         self._nest = nest
+        self.origins = origins or Origins()
 
     @cached_property
     def nest(self) -> Nest:
@@ -258,7 +261,7 @@ class Program:
 
     def successor(self, kernel: KernelOp, nest: Nest | None = None) -> Program:
         """The program for the kernel that a move made of this one; what is known is kept."""
-        return Program(kernel, self.machine, self.collisions, self.storage, nest)
+        return Program(kernel, self.machine, self.collisions, self.storage, nest, self.origins)
 
 
 def caller_of(buffer: Buffer) -> Caller | None:

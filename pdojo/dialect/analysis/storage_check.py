@@ -94,7 +94,7 @@ class StorageChecks:
         owner = max((d for d in (owner_depth(uses, reuse), within) if d is not None), default=None)
         if within_iteration(uses, reuse, owner) or in_turn(uses, reuse, owner, caller):
             return None
-        key = (tuple(reuse), owner, caller, *_key(uses))
+        key = (tuple(reuse), owner, caller, *content_of(uses))
         if key not in self._answers:
             self._answers[key] = self._decide(uses, owner, caller)
         return self._answers[key]
@@ -240,7 +240,8 @@ def _apart(uses: Sequence[Use], depth: int) -> bool:
     return all(extents[d] == 1 or var(d) in fixed for d in range(depth))
 
 
-def _key(uses: Sequence[Use]) -> UseKey:
+def content_of(uses: Sequence[Use]) -> UseKey:
+    """All that answers about these uses depend on, as a comparable value."""
     return tuple(
         (
             node_path(u.leaf),
@@ -296,6 +297,14 @@ def flow(
     earlier = reads.apply_range(writes.reverse()).intersect(reading.lex_gt_union_map(writing))
     followed = earlier.apply_range(writing.lex_gt_union_map(writing))
     return earlier.subtract(followed).reverse()
+
+
+def last_writes(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> isl.UnionSet:
+    """The write instances whose values stay in their places at the end."""
+    _, writes, schedule = _relations(uses, places)
+    writing = schedule.intersect_domain(writes.domain())
+    overwritten = writes.apply_range(writes.reverse()).intersect(writing.lex_lt_union_map(writing)).domain()
+    return writes.domain().subtract(overwritten)
 
 
 def uninitialised(uses: Sequence[Use], outside: int = 0) -> tuple[Use, tuple[int, ...]] | None:

@@ -28,11 +28,12 @@ def print_notation(kernel: KernelOp) -> str:
 
 def print_nest(nest: Nest) -> str:
     """The canonical text of a kernel whose view is known already."""
-    lines = [*_header(nest), "", *_tree(nest.children, "")]
+    lines = [*header_lines(nest), "", *tree_lines(nest.children)]
     return "\n".join(lines) + "\n"
 
 
-def _header(nest: Nest) -> Iterator[str]:
+def header_lines(nest: Nest) -> Iterator[str]:
+    """What stands above the tree: the interface, facts and declarations."""
     kernel = nest.kernel
     arguments = [b for b in nest.buffers if b.op is None]
     inputs = [b.names[0] for b in arguments if b.intent is not Intent.OUT]
@@ -47,7 +48,7 @@ def _header(nest: Nest) -> Iterator[str]:
         yield f"machine {_quoted(kernel.machine.data, _MACHINE)}"
     aligned = _aligned(arguments) if kernel.arg_alignments is not None else set[str]()
     for buffer in nest.buffers:
-        yield _declaration(buffer, aligned=buffer.names[0] in aligned)
+        yield declaration_line(buffer, aligned=buffer.names[0] in aligned)
 
 
 def _aligned(arguments: list[Buffer]) -> set[str]:
@@ -56,7 +57,8 @@ def _aligned(arguments: list[Buffer]) -> set[str]:
     return more or {b.names[0] for b in arguments}
 
 
-def _declaration(buffer: Buffer, *, aligned: bool) -> str:
+def declaration_line(buffer: Buffer, *, aligned: bool = False) -> str:
+    """The declaration of a buffer."""
     shape = ", ".join(f"{n}{spell_slots(slots)}" for n, slots in zip(buffer.shape, buffer.reuse, strict=True))
     text = f"{buffer.names[0]} {buffer.dtype} [{shape}] {buffer.memory.value}{spell_hints(buffer.hints)}"
     if aligned:
@@ -70,11 +72,12 @@ def _quoted(name: str, plain: re.Pattern[str]) -> str:
     return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
 
 
-def _tree(nodes: list[Node], bars: str) -> Iterator[str]:
+def tree_lines(nodes: list[Node], bars: str = "") -> Iterator[str]:
+    """Scopes and statements, a line each unless they nest perfectly."""
     for node in nodes:
         line: list[str] = []
         while isinstance(node, Scope):
-            line.append(_scope(node))
+            line.append(scope_text(node))
             if len(node.children) != 1:
                 break
             node = node.children[0]
@@ -82,10 +85,11 @@ def _tree(nodes: list[Node], bars: str) -> Iterator[str]:
             line.append(_statement(node))
         yield bars + " ".join(line)
         if isinstance(node, Scope):
-            yield from _tree(node.children, bars + "| ")
+            yield from tree_lines(node.children, bars + "| ")
 
 
-def _scope(scope: Scope) -> str:
+def scope_text(scope: Scope) -> str:
+    """Extent, mapping and guard."""
     text = str(scope.extent)
     if scope.mapping is not Mapping.SEQUENTIAL:
         text += f":{scope.mapping.value}"

@@ -1,0 +1,151 @@
+"""Where does the value that a read gets come from, and who needs the value that a write leaves?
+
+Asked over elements with all scopes in order: the meaning of a program. The *origin* of a read is the last instance
+before it that writes the element; a read without one gets what the caller wrote. Answers are exact, by integer
+relations, and remembered by the content of the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
+from pdojo.dialect.analysis.storage_check import Use, content_of, flow, last_writes
+from pdojo.dialect.nest import Access, Array, Leaf, Nest
+
+if TYPE_CHECKING:
+    import islpy as isl
+
+Iteration: TypeAlias = tuple[int, ...]
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Origins:
+    """Answers and remembers questions about values; one object is shared by all states of a game.
+
+    All take the uses of one array (`element_uses`) and name uses by their number among these.
+    """
+
+    def __init__(self) -> None:
+        self._answers: dict[tuple[object, ...], object] = {}
+        self.exact_queries = 0
+        """How many questions needed integer relations."""
+
+    def writers(self, uses: Sequence[Use], read: int) -> tuple[tuple[int, ...], bool]:
+        """The uses whose writes reach the read, and whether every instance of it gets a written value."""
+        if not any(u.writes for u in uses):
+            return (), False
+        return self._ask(("writers", read), uses, lambda: _writers(uses, read))
+
+    def stray(self, uses: Sequence[Use], read: int, write: int, at: Sequence[Expr]) -> Iteration | None:
+        """An iteration of the read that gets something else than what `write` writes in iteration `at`.
+
+        `at` gives the iteration of the write in terms of that of the read.
+        """
+        return self._ask(("stray", read, write, tuple(at)), uses, lambda: _stray(uses, read, write, at))
+
+    def change(self, uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> Iteration | None:
+        """An iteration of the read `second` whose value has another origin than that of `first` in iteration `at`."""
+        if not any(u.writes for u in uses):
+            return None
+        return self._ask(("change", first, second, tuple(at)), uses, lambda: _change(uses, first, second, at))
+
+    def reader(self, uses: Sequence[Use], write: int) -> int | None:
+        """A use, of another statement, that reads what `write` writes; None if there is none."""
+        if not any(u.reads and u.leaf is not uses[write].leaf for u in uses):
+            return None
+        return self._ask(("reader", write), uses, lambda: _reader(uses, write))
+
+    def remains(self, uses: Sequence[Use], write: int) -> bool:
+        """Whether some element is written by `write` last."""
+        return self._ask(("remains", write), uses, lambda: _remains(uses, write))
+
+    def _ask(self, question: tuple[object, ...], uses: Sequence[Use], answer: Callable[[], AnswerT]) -> AnswerT:
+        key = (*question, *content_of(uses))
+        if key not in self._answers:
+            self.exact_queries += 1
+            self._answers[key] = answer()
+        return self._answers[key]  # pyright: ignore[reportReturnType]  # what was stored under the key
+
+
+def element_uses(nest: Nest, array: Array, extra: Sequence[tuple[Leaf, Access]] = ()) -> list[Use]:
+    """All accesses to the array as accesses to its elements, then `extra` reads that statements might do."""
+    present = [(leaf, a) for leaf in nest.leaves for a in leaf.accesses if a.array is array]
+    return [Use(leaf, a, leaf.chain, a.index) for leaf, a in (*present, *extra)]
+
+
+def number_of(uses: Sequence[Use], leaf: Leaf, access: Access) -> int:
+    """The number of the use that this access of this statement is."""
+    return next(k for k, u in enumerate(uses) if u.leaf is leaf and u.access is access)
+
+
+def _flow(uses: Sequence[Use]) -> isl.UnionMap:
+    return flow(uses, [u.access.index for u in uses])
+
+
+def _instances(kind: str, number: int, use: Use) -> isl.UnionSet:
+    import islpy as isl
+
+    names = variables("i", use.leaf.depth)
+    domain = " and ".join(domain_constraints(use.leaf.extents, use.leaf.guards, names)) or "true"
+    return isl.UnionSet.read_from_str(context(), f"{{ {kind}{number}[{', '.join(names)}] : {domain} }}")
+
+
+def _origin(uses: Sequence[Use], read: int) -> isl.UnionMap:
+    """From the instances of a read to those of the writes that they get their values from."""
+    return _flow(uses).intersect_range(_instances("R", read, uses[read])).reverse()
+
+
+def _related(uses: Sequence[Use], read: int, target: str, at: Sequence[Expr]) -> isl.UnionMap:
+    """From every instance of a read to the instance `at` of `target`."""
+    import islpy as isl
+
+    leaf = uses[read].leaf
+    names = variables("i", leaf.depth)
+    domain = " and ".join(domain_constraints(leaf.extents, leaf.guards, names)) or "true"
+    there = ", ".join(spell(e, names) for e in at)
+    return isl.UnionMap.read_from_str(context(), f"{{ R{read}[{', '.join(names)}] -> {target}[{there}] : {domain} }}")
+
+
+def _writers(uses: Sequence[Use], read: int) -> tuple[tuple[int, ...], bool]:
+    origin = _origin(uses, read)
+    found: list[int] = []
+    origin.range().foreach_set(lambda piece: found.append(int(piece.get_tuple_name()[1:])))
+    complete = _instances("R", read, uses[read]).subtract(origin.domain()).is_empty()
+    return tuple(sorted(set(found))), complete
+
+
+def _stray(uses: Sequence[Use], read: int, write: int, at: Sequence[Expr]) -> Iteration | None:
+    return _first_difference(_origin(uses, read), _related(uses, read, f"W{write}", at), uses[read])
+
+
+def _change(uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> Iteration | None:
+    expected = _related(uses, second, f"R{first}", at).apply_range(_origin(uses, first))
+    return _first_difference(_origin(uses, second), expected, uses[second])
+
+
+def _first_difference(one: isl.UnionMap, other: isl.UnionMap, read: Use) -> Iteration | None:
+    """An instance of the read that two relations treat differently."""
+    import islpy as isl
+
+    wrong = one.subtract(other).union(other.subtract(one)).domain()
+    if wrong.is_empty():
+        return None
+    point = wrong.sample_point()
+    return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(read.leaf.depth))
+
+
+def _reader(uses: Sequence[Use], write: int) -> int | None:
+    found: list[int] = []
+    reached = _flow(uses).intersect_domain(_instances("W", write, uses[write])).range()
+    reached.foreach_set(lambda piece: found.append(int(piece.get_tuple_name()[1:])))
+    others = [k for k in sorted(found) if uses[k].leaf is not uses[write].leaf]
+    return others[0] if others else None
+
+
+def _remains(uses: Sequence[Use], write: int) -> bool:
+    last = last_writes(uses, [u.access.index for u in uses])
+    return not last.intersect(_instances("W", write, uses[write])).is_empty()

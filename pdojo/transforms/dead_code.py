@@ -1,0 +1,239 @@
+"""Dead code: deleting an op whose results nobody reads, and inserting one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.analysis.origins import element_uses, number_of
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Intent, Mapping
+from pdojo.dialect.nest import Array, Leaf, Node, Scope, leaves_of, nest_of
+from pdojo.dialect.notation.fragments import declared, fragment_text, parse_fragment, statement_of
+from pdojo.dialect.notation.printer import declaration_line
+from pdojo.dialect.ops import KernelOp, OpOp, ScopeOp
+from pdojo.dialect.rewriting import chain_ops, fresh_id, reindex, set_id
+from pdojo.dialect.storage import accesses_of
+from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.errors import NotationError
+from pdojo.transforms.aftermath import aftermath
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.declaring import place_buffer
+from pdojo.transforms.identifiers import identifiers_reason
+from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import rewritten
+
+KEEP = "keep"
+"""The value of `declaration` that leaves an unused array declared."""
+
+
+def needed(program: Program, leaf: Leaf) -> Reason | None:
+    """Who needs what a statement writes: another statement that reads an element, or the caller."""
+    array = leaf.output.array
+    uses = element_uses(program.nest, array)
+    write = number_of(uses, leaf, leaf.output)
+    reader = program.origins.reader(uses, write)
+    if reader is not None:
+        return Reason(
+            f"the op that writes {describe_access(uses[reader].leaf.output)} reads what it writes into '{array.name}'"
+        )
+    if array.intent in (Intent.OUT, Intent.INOUT) and program.origins.remains(uses, write):
+        return Reason(f"elements of the output '{array.name}' keep what it writes")
+    return None
+
+
+@dataclass(frozen=True)
+class DeleteOp(Transformation[Leaf]):
+    """Delete an op whose results nobody reads, with the scopes and the declaration that nothing else uses.
+
+    `delete_op@t`:
+
+    N t[{0}] = exp(x[{0}])
+    N y[{0}] = x[{0}] * 2   -->  N y[{0}] = x[{0}] * 2
+
+    Legal iff the op writes no element last that another op reads, and none of an output that keeps the value: for each
+    element it writes, no flow to a read of another op nor to the end of the kernel.
+    """
+
+    name: ClassVar[str] = "delete_op"
+    site: ClassVar = Leaf
+    restoring: ClassVar = frozenset({"declaration"})
+    declaration: str = ""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Ops whose output no other op reads, or that a later assignment might overwrite."""
+        for leaf in program.nest.leaves:
+            name = leaf.output.array.name
+            unread = leaf.output.array.intent is None and all(r is leaf for r in program.nest.readers[name])
+            writers = [w for w in program.nest.writers[name] if w is not leaf]
+            if (unread and not any(w.accumulate for w in writers if w.order > leaf.order)) or any(
+                w.accumulate is None and w.order > leaf.order for w in writers
+            ):
+                yield leaf, cls()
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """Nobody needs the results, something is left, and `insert_op` can restore the op."""
+        if self.declaration not in ("", KEEP):
+            return Reason(f"'declaration' is '{KEEP}' or left out")
+        if (reason := needed(program, site)) is not None:
+            return reason
+        node = topmost(site)
+        if len(program.nest.siblings(node)) == 1:
+            return Reason("the kernel would have no op left")
+        try:
+            fragment_text(node)
+        except NotationError as error:
+            return Reason(f"the op could not be restored: {error}")
+        return aftermath(rewritten(program, self, site), {a.array.name for a in site.accesses})
+
+    def _declaration(self, program: Program, site: Leaf) -> Array | None:
+        """The array whose declaration goes with the op."""
+        array = site.output.array
+        others = [leaf for leaf, _ in accesses_of(program.nest, array.buffer) if leaf is not site]
+        goes = array.buffer.op is not None and array.buffer.names == (array.name,) and not others
+        return array if goes and self.declaration != KEEP else None
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """Erase the outermost scope that holds nothing else, and the declaration."""
+        array = self._declaration(program, site)
+        rewriter.erase(topmost(site).op)
+        if array is not None:
+            assert array.buffer.op is not None
+            rewriter.erase(array.buffer.op)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """Insert it again at the same place."""
+        node, array = topmost(site), self._declaration(program, site)
+        following = program.nest.next_sibling(node)
+        neighbour = following or program.nest.siblings(node)[node.position - 1]
+        ids = [n.id for n in (*site.chain[node.depth :], site)]
+        declaration, position = "", -1
+        if array is not None:
+            assert array.buffer.op is not None
+            declaration = declaration_line(array.buffer)
+            position = list(program.kernel.buffers()).index(array.buffer.op)
+        return InsertOp(
+            fragment_text(node), "before" if following else "after", declaration, position, " ".join(ids)
+        ).as_move(f"%{neighbour.id}")
+
+
+def topmost(leaf: Leaf) -> Node:
+    """The outermost node that holds the statement and no other."""
+    return next((s for s in leaf.chain if s.leaves == [leaf]), leaf)
+
+
+@dataclass(frozen=True)
+class InsertOp(Transformation[Scope | Leaf]):
+    """Insert an op whose results nobody reads, with scopes around it, before or after the node at the location.
+
+    `insert_op@y:0{text="8 t[{0}] = exp(x[{0}])" declare="t f32 [8] heap"}`:
+
+    N y[{0}] = x[{0}] * 2  -->  N t[{0}] = exp(x[{0}])
+                                N y[{0}] = x[{0}] * 2
+
+    The text is a line of the notation as it would stand there. Legal iff the kernel verifies with it, it reads only
+    what was written before, no other op reads what it writes and no output keeps it, memory keeps every other value,
+    and no iterations race.
+    """
+
+    name: ClassVar[str] = "insert_op"
+    site: ClassVar = (Scope, Leaf)
+    restoring: ClassVar = frozenset({"place", "declare", "position", "ids"})
+    text: str
+    place: str = "before"
+    declare: str = ""
+    position: int = -1
+    ids: str = ""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope | Leaf, Self]]:
+        """None: there are infinitely many; inverses of deletions ask for one."""
+        yield from ()
+
+    def check(self, program: Program, site: Scope | Leaf) -> Reason | None:
+        """A line that means something there and changes nothing."""
+        if self.place not in ("before", "after"):
+            return Reason("'place' is 'before' or 'after'")
+        if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
+            return Reason("a vector scope wraps exactly one op")
+        buffers = len(list(program.kernel.buffers()))
+        if not -1 <= self.position <= buffers:
+            return Reason(f"'position' must be between 0 and {buffers}, the number of buffers")
+        try:
+            fragment = self._fragment(program, site)
+        except NotationError as error:
+            return Reason(f"'text' or 'declare' cannot be read: {error}")
+        if (declared(fragment, program.nest) is None) is not (self.declare == ""):
+            return Reason("'declare' declares no buffer")
+        path = statement_of(fragment, len(chain_ops(site)))
+        given = self.ids.split(" ") if self.ids else []
+        if given and len(given) != len(path):
+            return Reason(f"'ids' must be {len(path)} identifiers with blanks between them")
+        if (unusable := identifiers_reason(program, given)) is not None:
+            return unusable
+        return self._changes(rewritten(program, self, site), program)
+
+    @staticmethod
+    def _changes(after: Program, program: Program) -> Reason | None:
+        """What the new op, the only one that the program before has not, would change."""
+        leaf = next(leaf for leaf in after.nest.leaves if leaf.id not in program.nest.by_id)
+        malformed = aftermath(after, {a.array.name for a in leaf.accesses}, leaf.id)
+        if malformed is not None:
+            return malformed
+        for scope in leaf.chain:
+            short = next((g.constant + 1 for g in scope.guard if g.terms == ((scope.depth, -1),)), scope.extent)
+            if scope.id not in program.nest.by_id and 1 <= short < scope.extent:
+                return Reason(f"{describe_scope(scope)} has {short} iterations: write {short}")
+        reads = leaf.accesses if leaf.accumulate is not None else leaf.reads
+        for access in reads:
+            uses = element_uses(after.nest, access.array)
+            given = access.array.intent in (Intent.IN, Intent.INOUT)
+            if not given and not after.origins.writers(uses, number_of(uses, leaf, access))[1]:
+                return Reason(f"{describe_access(access)} gets an element that nothing has written")
+        return needed(after, leaf)
+
+    def _fragment(self, program: Program, site: Scope | Leaf) -> KernelOp:
+        return parse_fragment(program.nest, site.parent, self.declare, self.text)
+
+    def _ids(self, program: Program, site: Scope | Leaf, count: int) -> list[str]:
+        if self.ids:
+            return self.ids.split(" ")
+        return [fresh_id(program.nest.by_id, f"{site.id}.n{k}") for k in range(count)]
+
+    def rewrite(self, program: Program, site: Scope | Leaf, rewriter: PatternRewriter) -> None:
+        """Declare the array, insert the line's scopes and op, in canonical form."""
+        fragment, chain = self._fragment(program, site), chain_ops(site)
+        path = statement_of(fragment, len(chain))
+        view = nest_of(fragment)
+        values: dict[SSAValue, SSAValue] = {
+            a.value: program.nest.arrays[name].value for name, a in view.arrays.items() if name in program.nest.arrays
+        }
+        values |= {s.op.iv: op.iv for s, op in zip(view.leaves[0].chain, chain, strict=False)}
+        new = path[0].clone(values)
+        nodes = [op for op in new.walk() if isinstance(op, ScopeOp | OpOp)]
+        for op, identifier in zip(nodes, self._ids(program, site, len(nodes)), strict=True):
+            set_id(op, identifier)
+        buffer = declared(fragment, program.nest)
+        if buffer is not None:
+            buffer.detach()
+            place_buffer(program.kernel, buffer, self.position, rewriter)
+        where = InsertPoint.before(site.op) if self.place == "before" else InsertPoint.after(site.op)
+        rewriter.insert(new, where)
+        (node,) = (n for n in program.successor(program.kernel).nest.by_id.values() if n.op is new)
+        reindex([node], {}, chain, rewriter)
+
+    def inverse(self, program: Program, site: Scope | Leaf) -> Move:
+        """Delete it; an array that was declared before stays declared."""
+        fragment = self._fragment(program, site)
+        view = nest_of(fragment)
+        (leaf,) = leaves_of(view.children[0])
+        identifiers = self._ids(program, site, leaf.depth + 1 - len(chain_ops(site)))
+        array = program.nest.arrays.get(leaf.output.array.name)
+        unused = array is not None and array.intent is None and not accesses_of(program.nest, array.buffer)
+        return DeleteOp(KEEP if unused else "").as_move(f"%{identifiers[-1]}")

@@ -1,0 +1,374 @@
+"""Inlining: computing a value once more where it is used, and using a value that is there instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Intent, Mapping
+from pdojo.dialect.nest import Access, Array, Input, Leaf, nest_of
+from pdojo.dialect.notation.fragments import declared, parse_fragment, sentence
+from pdojo.dialect.notation.index import parse_index
+from pdojo.dialect.notation.printer import declaration_line
+from pdojo.dialect.ops import BufferOp
+from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, rebuilt
+from pdojo.dialect.storage import accesses_of
+from pdojo.dialect.verify import describe_access
+from pdojo.errors import NotationError
+from pdojo.transforms.aftermath import aftermath
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.declaring import fresh_name, place_buffer
+from pdojo.transforms.identifiers import identifiers_reason
+from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import rewritten
+from pdojo.transforms.recomputation import Recomputation, producing_iteration, recomputation, same_value
+
+_NO_HINTS = DictionaryAttr({})
+
+
+def input_reason(site: Leaf, position: int) -> Reason | None:
+    """Why the op has no input of that number that may be replaced: hints on it would be lost."""
+    if not 0 <= position < len(site.inputs):
+        return Reason(f"'input' must be between 0 and {len(site.inputs) - 1}")
+    value = site.inputs[position]
+    if isinstance(value, Access) and value.hints.data:
+        return Reason(f"{describe_access(value)} has hints, which would be lost; clear them first")
+    return None
+
+
+def replace_input(site: Leaf, position: int, value: Input, rewriter: PatternRewriter) -> None:
+    """Give an op another input."""
+    inputs = [*site.inputs[:position], value, *site.inputs[position + 1 :]]
+    rewriter.replace(site.op, rebuilt(site, chain_ops(site), site.output.index, inputs))
+
+
+def _previous(program: Program, site: Leaf) -> Leaf | None:
+    """The op that immediately precedes."""
+    node = program.nest.siblings(site)[site.position - 1] if site.position else None
+    return node if isinstance(node, Leaf) else None
+
+
+def _index_text(index: tuple[Expr, ...]) -> str:
+    return ",".join(e.render("{{{}}}".format) for e in index)
+
+
+@dataclass(frozen=True)
+class InlineOp(Transformation[Leaf]):
+    """Compute a value once more where it is used; `input` counts the inputs of the op that uses it, from 0.
+
+    `inline_op@y{input=0}`:
+
+    N t[{0}] = x[{0}] + 1                N t[{0}] = x[{0}] + 1
+    M y[{0}] = exp(t[{0}])          -->  M
+                                         | t_y[{0}] = x[{0}] + 1
+                                         | y[{0}] = exp(t_y[{0}])
+
+    A copy, constant or index value takes the place of the input itself. Only this use changes; `delete_op` removes the
+    producer where nobody reads it any more.
+
+    Legal iff one plain assignment W: t[f(i)] = g(a[p(i)]) reaches the use of t[e(j)], and there is h, which is found by
+    solving f(h(j)) = e(j) digit by digit, such that for all j: W at h(j) is the last write of t[e(j)] before j, and
+    a[p(h(j))] is not written between W at h(j) and j.
+    """
+
+    name: ClassVar[str] = "inline_op"
+    site: ClassVar = Leaf
+    restoring: ClassVar = frozenset({"into", "index", "position", "id"})
+    input: int
+    into: str = ""
+    """The name of the temporary, or its whole declaration."""
+    index: str = ""
+    """The element of a temporary whose declaration is given."""
+    position: int = -1
+    id: str = ""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Reads of arrays that a plain assignment writes, but not of what the op before computes for this op only."""
+        for leaf in program.nest.leaves:
+            for number, value in enumerate(leaf.inputs):
+                if not isinstance(value, Access) or value.array.intent is Intent.IN:
+                    continue
+                computed = any(w.accumulate is None for w in program.nest.writers[value.array.name])
+                if computed and not _recomputed(program, leaf, value):
+                    yield leaf, cls(number)
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """An input that one assignment computes from what is still there, and room for the value."""
+        if (reason := input_reason(site, self.input)) is not None:
+            return reason
+        value = site.inputs[self.input]
+        if not isinstance(value, Access):
+            return Reason("the input is no element of an array")
+        found = recomputation(program, site, value)
+        if isinstance(found, Reason):
+            return found
+        reason = self._temporary_reason(program, site, found)
+        if reason is not None:
+            return reason
+        after = rewritten(program, self, site)
+        return aftermath(after, self._touched(program, site, found), site.id)
+
+    def _touched(self, program: Program, site: Leaf, found: Recomputation) -> set[str]:
+        """The arrays whose accesses change."""
+        names = {i.array.name for i in (site.inputs[self.input], *found.inputs) if isinstance(i, Access)}
+        return names if found.producer.function is None else {*names, self._name(program, site)}
+
+    def _temporary_reason(self, program: Program, site: Leaf, found: Recomputation) -> Reason | None:
+        """Why there can be no temporary for the value before the op."""
+        if found.producer.function is None:
+            if self.into or self.index or self.id or self.position != -1:
+                return Reason("a copy needs no temporary: leave out 'into', 'index', 'position' and 'id'")
+            return None
+        if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
+            return Reason("a vector scope wraps exactly one op; only a copy can be inlined there")
+        if self._name(program, site) in program.nest.arrays:
+            return Reason(f"an array '{self._name(program, site)}' exists already")
+        if not -1 <= self.position <= len(list(program.kernel.buffers())):
+            return Reason(f"'position' must be between 0 and {len(list(program.kernel.buffers()))}, the buffers")
+        if (unusable := identifiers_reason(program, [self.id])) is not None:
+            return unusable
+        if self.index and " " not in self.into:
+            return Reason("'index' belongs to a declaration in 'into'")
+        try:
+            array = self._declare(program, site, found)
+            rank = len(self._index(site))
+        except NotationError as error:
+            return Reason(f"'into' or 'index' cannot be read: {sentence(error)}")
+        if array is None or array.dtype != found.producer.output.array.dtype or len(array.shape) != rank:
+            wanted = f"{found.producer.output.array.dtype} array of {rank} dimensions"
+            return Reason(f"'into' must be a name or declare one {wanted}")
+        return None
+
+    def _name(self, program: Program, site: Leaf) -> str:
+        value = site.inputs[self.input]
+        assert isinstance(value, Access)
+        given = self.into.split(maxsplit=1)
+        return given[0] if given else fresh_name(program.nest.arrays, f"{value.array.name}_{site.output.array.name}")
+
+    def _index(self, site: Leaf) -> tuple[Expr, ...]:
+        if " " in self.into:
+            return parse_index(self.index, site.extents) if self.index else ()
+        return tuple(map(_position, range(site.depth), site.extents))
+
+    def _declare(self, program: Program, site: Leaf, found: Recomputation) -> Array | None:
+        """The temporary: one slot per dimension, a dimension per scope around the op, where nothing else is said."""
+        text = self.into
+        if " " not in text:
+            shape = ", ".join(f"{extent}:N" for extent in site.extents)
+            text = f"{self._name(program, site)} {found.producer.output.array.dtype} [{shape}] stack"
+        return declared_array(program, text)
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """Replace the input, or compute it into a new temporary before the op."""
+        value = site.inputs[self.input]
+        assert isinstance(value, Access)
+        found = recomputation(program, site, value)
+        assert isinstance(found, Recomputation)
+        if found.producer.function is None:
+            replace_input(site, self.input, found.inputs[0], rewriter)
+            return
+        array, index = self._declare(program, site, found), self._index(site)
+        assert array is not None
+        assert array.buffer.op is not None
+        array.buffer.op.detach()
+        place_buffer(program.kernel, array.buffer.op, self.position, rewriter)
+        identifier = self.id or fresh_id(program.nest.by_id, f"{site.id}.r")
+        computed = build_op(
+            (array, index), found.inputs, chain_ops(site), function=found.producer.function, identifier=identifier
+        )
+        rewriter.insert(computed, InsertPoint.before(site.op))
+        replace_input(site, self.input, Access(array, index, _NO_HINTS), rewriter)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """Read the producer's element again."""
+        value = site.inputs[self.input]
+        assert isinstance(value, Access)
+        return OutlineOp(self.input, value.array.name, _index_text(value.index)).as_move(f"%{site.id}")
+
+
+def _position(depth: int, extent: int) -> Expr:
+    """The iteration of a scope; 0 where it has only one, as in the canonical form."""
+    return var(depth) * (extent > 1)
+
+
+def declared_array(program: Program, declaration: str) -> Array | None:
+    """The one array of a declaration, in a kernel of its own. Raises NotationError."""
+    # Any statement makes the fragment a kernel.
+    first = program.nest.leaves[0]
+    output = first.output
+    zeros = ",".join("0" for _ in output.index)
+    fragment = parse_fragment(program.nest, None, declaration, f"{output.array.name}[{zeros}] = {_zero(output.array)}")
+    buffer = declared(fragment, program.nest)
+    if buffer is None or len(buffer.arrays) != 1:
+        return None
+    return next(a for a in nest_of(fragment).arrays.values() if a.buffer.op is buffer)
+
+
+def _zero(array: Array) -> str:
+    return "false" if array.dtype == "i1" else "0"
+
+
+def _recomputed(program: Program, site: Leaf, value: Access) -> bool:
+    """Whether the op before computes the value for this one only."""
+    before = _previous(program, site)
+    if before is None or before.output.array is not value.array:
+        return False
+    return len(accesses_of(program.nest, value.array.buffer)) == 2
+
+
+@dataclass(frozen=True)
+class OutlineOp(Transformation[Leaf]):
+    """Read a value that an earlier op computed, instead of computing it once more.
+
+    `outline_op@y{input=0 array=t index="{0}"}`:
+
+    N t[{0}] = x[{0}] + 1                  N t[{0}] = x[{0}] + 1
+    M                                 -->  M y[{0}] = exp(t[{0}])
+    | p[{0}] = x[{0}] + 1
+    | y[{0}] = exp(p[{0}])
+
+    The op before computes the input for this use only, and goes; or the input is one that the earlier op copied.
+
+    Legal iff what `inline_op` would then compute for the use of t[e(j)] is what is computed now: W at h(j), the last
+    write of that element, has the function and the inputs of the op that goes, and none of these was written since.
+    """
+
+    name: ClassVar[str] = "outline_op"
+    site: ClassVar = Leaf
+    input: int
+    array: str
+    index: str = ""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Inputs that an earlier op copied, or computed with the same function from inputs of the same arrays."""
+        for leaf in program.nest.leaves:
+            for number, value in enumerate(leaf.inputs):
+                copy = isinstance(value, Access)
+                before = _previous(program, leaf) if copy and _recomputed(program, leaf, value) else None
+                wanted = leaf.inputs[number : number + 1] if before is None else before.inputs
+                function = None if before is None else before.function
+                for producer in program.nest.leaves[: leaf.order]:
+                    if producer is before or producer.function != function or producer.accumulate is not None:
+                        continue
+                    element = _element(producer, leaf, wanted)
+                    if element is not None and not (copy and element.key == value.key):
+                        yield leaf, cls(number, element.array.name, _index_text(element.index))
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """An element that holds the value of the input, and nothing lost with the op that computes it now."""
+        if (reason := input_reason(site, self.input)) is not None:
+            return reason
+        array = program.nest.arrays.get(self.array)
+        if array is None:
+            return Reason(f"there is no array '{self.array}'")
+        try:
+            index = self._index(site)
+        except NotationError as error:
+            return Reason(f"'index' cannot be read: {sentence(error)}")
+        if len(index) != len(array.shape):
+            return Reason(
+                f"'{array.name}' has {len(array.shape)} dimensions, the index '{self.index}' has {len(index)}"
+            )
+        found = recomputation(program, site, Access(array, index, _NO_HINTS))
+        if isinstance(found, Reason):
+            return found
+        if found.producer.function is None:
+            if not same_value(site.inputs[self.input], found.inputs[0]):
+                return Reason(f"the input is not what '{array.name}' is a copy of")
+        elif (reason := self._recomputed_reason(program, site, found)) is not None:
+            return reason
+        value = site.inputs[self.input]
+        touched = {i.array.name for i in (value, *found.inputs) if isinstance(i, Access)}
+        return aftermath(rewritten(program, self, site), {array.name, *touched}, site.id)
+
+    def _recomputed_reason(self, program: Program, site: Leaf, found: Recomputation) -> Reason | None:
+        """Why the op before is not one that computes the same value for this use only, and can be restored."""
+        value, before = site.inputs[self.input], _previous(program, site)
+        if before is None or not isinstance(value, Access) or before.output.key != value.key:
+            return Reason("the input is not what the op before computes")
+        if before is found.producer:
+            return Reason(f"'{self.array}' is what the op before computes for this one")
+        buffer = value.array.buffer
+        if buffer.op is None or len(buffer.names) > 1 or len(accesses_of(program.nest, buffer)) != 2:
+            return Reason(f"'{value.array.name}' is used elsewhere; only a temporary for this use can go")
+        if before.function != found.producer.function or before.accumulate is not None:
+            return Reason(f"the op before does not compute what '{self.array}' holds")
+        if not all(map(same_value, before.inputs, found.inputs)):
+            return Reason(f"the op before does not compute what '{self.array}' holds")
+        plain = build_op(
+            (before.output.array, before.output.index),
+            found.inputs,
+            chain_ops(before),
+            function=before.function,
+            identifier=before.id,
+        )
+        if plain.properties != before.op.properties:
+            return Reason("the op before has hints, which would be lost; clear them first")
+        return None
+
+    def _index(self, site: Leaf) -> tuple[Expr, ...]:
+        return parse_index(self.index, site.extents) if self.index else ()
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """Replace the input; the op that computed it and its temporary go."""
+        value = site.inputs[self.input]
+        array = program.nest.arrays[self.array]
+        element = Access(array, self._index(site), _NO_HINTS)
+        found = recomputation(program, site, element)
+        assert isinstance(found, Recomputation)
+        before = _previous(program, site)
+        replace_input(site, self.input, element, rewriter)
+        if found.producer.function is not None:
+            assert before is not None
+            assert isinstance(value, Access)
+            assert value.array.buffer.op is not None
+            rewriter.erase(before.op)
+            rewriter.erase(value.array.buffer.op)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """Compute it once more, under the same names and at the same place."""
+        value = site.inputs[self.input]
+        element = Access(program.nest.arrays[self.array], self._index(site), _NO_HINTS)
+        found = recomputation(program, site, element)
+        assert isinstance(found, Recomputation)
+        if found.producer.function is None:
+            return InlineOp(self.input).as_move(f"%{site.id}")
+        before = _previous(program, site)
+        assert before is not None
+        assert isinstance(value, Access)
+        buffer = value.array.buffer
+        assert isinstance(buffer.op, BufferOp)
+        return InlineOp(
+            self.input,
+            into=declaration_line(buffer),
+            index=_index_text(value.index),
+            position=list(program.kernel.buffers()).index(buffer.op),
+            id=before.id,
+        ).as_move(f"%{site.id}")
+
+
+def _element(producer: Leaf, site: Leaf, wanted: tuple[Input, ...]) -> Access | None:
+    """The element of the producer's output that would hold a value computed from the inputs; None if none is found."""
+    equations: list[tuple[Expr, Expr]] = []
+    for theirs, mine in zip(producer.inputs, wanted, strict=False):
+        if not isinstance(theirs, Access) or not isinstance(mine, Access):
+            continue
+        if theirs.array is not mine.array:
+            return None
+        equations += zip(theirs.index, mine.index, strict=True)
+    at = producing_iteration(producer, site, equations) if equations else None
+    if at is None:
+        return None
+    output = producer.output
+    values = dict(enumerate(at))
+    index = tuple(e.substitute(values, site.extents) for e in output.index)
+    return Access(output.array, index, _NO_HINTS)
