@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.storage_check import remapped_chain
 from pdojo.dialect.attributes import Mapping, MappingAttr, Memory
 from pdojo.dialect.nest import Scope
 from pdojo.dialect.storage import physical_index
@@ -47,9 +48,10 @@ class Unmap(Transformation[Scope]):
         if site.mapping is Mapping.GRID and any(leaf.asynchronous for leaf in site.leaves):
             return Reason("copies inside run on their own, which only blocks of a grid have; sync_copy first")
         for leaf in site.leaves:
+            chain = remapped_chain(leaf, {site: Mapping.SEQUENTIAL})
             for access in leaf.accesses:
-                in_register = site.mapping is Mapping.UNROLL and access.array.buffer.memory is Memory.REGISTER
-                if in_register and any(e.uses(site.depth) for e in physical_index(access, leaf.chain)):
+                in_register = access.array.buffer.memory is Memory.REGISTER
+                if in_register and any(e.uses(site.depth) for e in physical_index(access, chain)):
                     return Reason(f"'{access.array.name}' is in registers, which only constants index")
         return storage_reason(program, site, Mapping.SEQUENTIAL)
 
