@@ -37,7 +37,14 @@ def test_generated_kernels_are_valid_and_have_every_feature() -> None:
             coverage.add(nest_of(kernel))
     assert not coverage.missing
     assert set(TABLE_2) < set(coverage.features)
-    wanted = {f"mapping :{m}" for m in "upvgbwsf"} | {"slots :N", "slots :Nk", "shared buffer", "buffer shared with the caller", "guard", "cast"}
+    wanted = {f"mapping :{m}" for m in "upvgbwsf"} | {
+        "slots :N",
+        "slots :Nk",
+        "shared buffer",
+        "buffer shared with the caller",
+        "guard",
+        "cast",
+    }
     wanted |= {"several writers of an array", "mixed element types", "size that is no power of two", "contraction"}
     assert wanted <= set(coverage.features)
     accumulations = {name.removeprefix("accumulation ") for name in coverage.features if name.startswith("acc")}
