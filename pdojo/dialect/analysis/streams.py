@@ -16,6 +16,7 @@ from pdojo.dialect.analysis.lanes import Stride, known_alignment, stride_over
 from pdojo.dialect.analysis.program import Conflict, Problem, Program, Touch
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Constant, Index, Leaf, Scope
 from pdojo.dialect.storage import physical_index
 from pdojo.dialect.verify import describe_access, describe_scope
@@ -27,6 +28,9 @@ FPU_FUNCTIONS = frozenset(
     f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "maximumf", "minimumf", "negf")
 ) | frozenset(("math.sqrt", "math.absf", "math.fma"))
 """Functions that are one instruction of the floating-point unit."""
+
+DIVISIONS = frozenset(("arith.divf", "math.sqrt"))
+"""Those of them that need a divider, the feature `xdiv_sqrt`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,7 @@ def _loop_limits(program: Program, loop: Scope) -> Iterator[Problem]:
             f"{machine.frep_instructions}"
         )
     for leaf in loop.leaves:
-        problem = _operand_problem(leaf, loop)
+        problem = _function_problem(leaf, machine) or _operand_problem(leaf, loop)
         if problem is not None:
             yield Problem(problem)
 
@@ -191,11 +195,18 @@ def _instructions(leaf: Leaf, loop: Scope) -> int:
     return copies * (2 if is_two else 1)
 
 
-def _operand_problem(leaf: Leaf, loop: Scope) -> str | None:
-    """Why a statement is not instructions on registers and streams alone."""
+def _function_problem(leaf: Leaf, machine: Machine) -> str | None:
+    """Why a statement is no instruction of the floating-point unit."""
     for function in (leaf.function, leaf.accumulate):
         if function is not None and function not in FPU_FUNCTIONS:
             return f"'{function}' is no instruction of the floating-point unit, which repeats hardware loops"
+        if function in DIVISIONS and "xdiv_sqrt" not in machine.features:
+            return f"'{function}' needs a divider, which {machine.name} does not have (feature xdiv_sqrt)"
+    return None
+
+
+def _operand_problem(leaf: Leaf, loop: Scope) -> str | None:
+    """Why a statement is not instructions on registers and streams alone."""
     for value in leaf.inputs:
         if isinstance(value, Index) or (isinstance(value, Constant) and not value.dtype.startswith(("f", "bf"))):
             return "hardware loops have no integer operands"
