@@ -54,7 +54,7 @@ def carried(text: str, conflict: Conflict) -> Reason:
 def rewritten(program: Program, move: Move, site: Site) -> Program:
     """The program after a transformation at a site, which is not asked whether it is legal."""
     kernel = program.kernel.clone()
-    copied = program.successor(kernel)
+    copied = program.successor(kernel, program.nest.of_clone(kernel))
     anchor = next(iter(kernel.body.block.ops))
     move.rewrite(copied, move.resolve(copied, identify(site)), PatternRewriter(anchor))
     return program.successor(kernel)

@@ -8,11 +8,11 @@ one iteration of the scopes that index the reused dimensions); otherwise islpy c
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from collections.abc import Mapping as MappingABC
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.clobber import lost_value
@@ -57,6 +57,8 @@ class Caller:
     writes: bool
     """Whether the array has values before the kernel runs."""
 
+
+ItemT = TypeVar("ItemT")
 
 UseKey: TypeAlias = tuple[object, ...]
 
@@ -212,24 +214,41 @@ def within_iteration(uses: Sequence[Use], reuse: Sequence[int], owner: int | Non
 
 
 def in_turn(uses: Sequence[Use], reuse: Sequence[int], owner: int | None, caller: Caller | None) -> bool:
-    """Fast path for arrays of one buffer: in an iteration of the scopes common to all, one follows the other.
+    """Fast path for what follows one another in an iteration of the scopes common to all uses: each part alone is fine.
 
-    Every value of an array is written and read while no other array uses the memory. What the caller reads at the end
-    comes last, and is in memory of its own for each iteration of the common scopes.
+    A part then gets no values from the others, and they do not come between its writes and reads. Parts are subtrees,
+    or all uses of an array. What the caller reads at the end comes last, and is in memory of its own for each iteration
+    of the common scopes.
     """
     depth = common_depth([u.leaf for u in uses])
-    groups: dict[str, list[Use]] = {}
-    for use in uses:
-        groups.setdefault(use.access.array.name, []).append(use)
-    spans = {name: [node_path(u.leaf)[depth] for u in group] for name, group in groups.items()}
-    if len(groups) == 1:
-        return False
-    order = sorted(spans, key=lambda name: min(spans[name]))
-    if any(max(spans[a]) >= min(spans[b]) for a, b in pairwise(order)):
-        return False
-    if caller is not None and (caller.writes or order[-1] != caller.name or not _apart(uses, depth)):
-        return False
-    return all(within_iteration(group, reuse, owner) for group in groups.values())
+    places = [node_path(u.leaf)[depth] for u in uses]
+    if caller is not None:
+        own = [place for use, place in zip(uses, places, strict=True) if use.access.array.name == caller.name]
+        others = [place for use, place in zip(uses, places, strict=True) if use.access.array.name != caller.name]
+        if caller.writes or not own or max(others, default=-1) >= min(own) or not _apart(uses, depth):
+            return False
+    return any(
+        all(within_iteration(part, reuse, owner) or in_turn(part, reuse, owner, None) for part in parts)
+        for parts in (_parts(uses, places), _consecutive(uses, places))
+        if len(parts) > 1
+    )
+
+
+def _parts(items: Sequence[ItemT], keys: Sequence[Hashable]) -> list[list[ItemT]]:
+    """The items with equal keys together."""
+    parts: dict[Hashable, list[ItemT]] = {}
+    for item, key in zip(items, keys, strict=True):
+        parts.setdefault(key, []).append(item)
+    return list(parts.values())
+
+
+def _consecutive(uses: Sequence[Use], places: Sequence[int]) -> list[list[Use]]:
+    """The uses of each array together, if an array is used only when another is not used any more; else all."""
+    names = [u.access.array.name for u in uses]
+    spans = _parts(list(zip(names, places, strict=True)), names)
+    ends = sorted((min(place for _, place in span), max(place for _, place in span)) for span in spans)
+    apart = all(first[1] < second[0] for first, second in pairwise(ends))
+    return _parts(uses, names) if apart else [list(uses)]
 
 
 def _apart(uses: Sequence[Use], depth: int) -> bool:
