@@ -31,7 +31,7 @@ def found(plan: Plan, numbers: int) -> list[Found]:
 def test_generated_kernels_are_valid_and_have_every_feature() -> None:
     coverage = Coverage()
     for name, features in FOR_MACHINES.items():
-        for seed in range(60):
+        for seed in range(100):
             (kernel,) = parse_notation(random_text(seed, features))
             validate(Program(kernel, machine(name)))
             coverage.add(nest_of(kernel))

@@ -94,7 +94,8 @@ class StorageChecks:
         if misplaced is not None:
             return misplaced
         owner = max((d for d in (owner_depth(uses, reuse), within) if d is not None), default=None)
-        if within_iteration(uses, reuse, owner) or in_turn(uses, reuse, owner, caller):
+        alone = len(_names(uses, caller)) == 1
+        if (alone and within_iteration(uses, reuse, owner)) or in_turn(uses, reuse, owner, caller):
             return None
         key = (tuple(reuse), owner, caller, *content_of(uses))
         if key not in self._answers:
