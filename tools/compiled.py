@@ -29,7 +29,7 @@ def machine_code_differs(program: Program, seed: int) -> Failure | None:
     given = {
         a.name: inputs[a.name].copy() if a.name in inputs else np.zeros(a.shape, INTERFACE[a.dtype]) for a in arrays
     }
-    compile(program.kernel, threads=2, optimize="search")(**given)
+    compile(program.kernel, program.machine, threads=2, optimize="search")(**given)
     for array in arrays:
         if array.intent is not Intent.IN and not _close(given[array.name], wanted[array.name], array.dtype):
             return Failure(

@@ -73,6 +73,7 @@ class Numerics(StrEnum):
     EXACT = "exact"
     REASSOCIATES = "reassociate"
     CONTRACTS = "contract"
+    FLUSHES = "flush"
 
 
 @irdl_attr_definition

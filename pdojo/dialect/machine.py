@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pdojo.errors import UsageError
+
+if TYPE_CHECKING:
+    from pdojo.dialect.intrinsic import Intrinsic
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class Machine:
     """Most hardware loops inside each other."""
     frep_trips: int = 0
     """Most iterations of a hardware loop."""
+    intrinsics: tuple[Intrinsic, ...] = ()
+    """Instructions that compute whole nests, for `tensorize`; each may need features that the machine lacks."""
 
     def vector_lanes(self, dtype: str) -> tuple[int, ...]:
         """Lane counts at least 2 of the vectors of `dtype`, ascending."""

@@ -9,10 +9,13 @@ from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pdojo.dialect.machine import Machine, shipped_machines
 from pdojo.errors import PdojoError, PluginError, UsageError
+
+if TYPE_CHECKING:
+    from pdojo.dialect.intrinsic import Intrinsic
 
 Table: TypeAlias = Mapping[str, Any]
 
@@ -44,6 +47,9 @@ def read_machine(path: Path, readers: tuple[Path, ...] = ()) -> Machine:
     if name in shipped_machines() and path.resolve().parent != _SHIPPED:
         raise _error(path, "name", f"'{name}' is a machine that pdojo brings; choose another name")
     if parent is not None:
+        own = {i.name for i in values.get("intrinsics", ())}
+        inherited = tuple(i for i in parent.intrinsics if i.name not in own)
+        values["intrinsics"] = (*inherited, *values.get("intrinsics", ()))
         values = {**{key: getattr(parent, key) for key in _FIELDS}, **values}
     for key, declared in _FIELDS.items():
         if key not in values and declared.default is MISSING and declared.default_factory is MISSING:
@@ -112,6 +118,11 @@ def _parent(path: Path, value: object, readers: tuple[Path, ...]) -> Machine:
 
 def _value(path: Path, key: str, value: object) -> Any:
     """The value of a key, as the field of the same name has it."""
+    if key == "intrinsics":
+        try:
+            return _intrinsics(value, trusted=path.resolve().parent == _SHIPPED)
+        except UsageError as error:
+            raise _error(path, key, str(error)) from None
     reader, wanted = _KINDS[str(_FIELDS[key].type)]
     read = reader(value)
     if read is None:
@@ -164,6 +175,20 @@ def _lanes(value: object) -> dict[str, tuple[int, ...]] | None:
     return {dtype: lanes for dtype, lanes in rows.items() if lanes is not None}
 
 
+def _intrinsics(value: object, *, trusted: bool) -> tuple[Intrinsic, ...]:
+    from pdojo.dialect.intrinsic_file import read_intrinsic
+
+    given = _list(value)
+    if given is None:
+        raise UsageError("must be tables: begin each with [[intrinsics]]")
+    found = tuple(read_intrinsic(table, trusted=trusted) for table in given)
+    names = [i.name for i in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"there are two intrinsics '{name}'")
+    return found
+
+
 _KINDS: dict[str, tuple[Callable[[object], Any], str]] = {
     "str": (_word, "a text in quotes"),
     "bool": (_flag, "true or false"),
@@ -172,7 +197,7 @@ _KINDS: dict[str, tuple[Callable[[object], Any], str]] = {
     "tuple[str, ...]": (_words, "a list of texts"),
     "Mapping[str, tuple[int, ...]]": (_lanes, "a table of lane counts of at least 2, ascending, such as f32 = [4, 8]"),
 }
-"""How values are read, by the type of the field; and what they must be."""
+"""How values of the simple keys are read, by the type of the field; and what they must be."""
 
 
 def _checked(path: Path, described: Machine) -> Machine:
@@ -196,7 +221,10 @@ def _checked(path: Path, described: Machine) -> Machine:
 
 def machine_to_json(described: Machine) -> dict[str, Any]:
     """A machine description as a JSON object."""
-    return {key: _plain(getattr(described, key)) for key in _FIELDS}
+    from pdojo.dialect.intrinsic_file import intrinsic_to_json
+
+    values = {key: _plain(getattr(described, key)) for key in _FIELDS if key != "intrinsics"}
+    return {**values, "intrinsics": [intrinsic_to_json(i) for i in described.intrinsics]}
 
 
 def _plain(value: Any) -> Any:
@@ -207,4 +235,6 @@ def _plain(value: Any) -> Any:
 
 def machine_from_json(data: Table) -> Machine:
     """The machine description that `machine_to_json` wrote."""
-    return Machine(**{key: _KINDS[str(_FIELDS[key].type)][0](value) for key, value in data.items()})
+    kinds = {key: _KINDS[str(_FIELDS[key].type)][0] for key in data if key != "intrinsics"}
+    values = {key: read(data[key]) for key, read in kinds.items()}
+    return Machine(**values, intrinsics=_intrinsics(data["intrinsics"], trusted=True))

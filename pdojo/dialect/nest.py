@@ -130,6 +130,11 @@ class Scope:
         """Stable identifier ('' before `assign_ids`)."""
         return "" if self.op.id is None else self.op.id.data
 
+    @property
+    def intrinsic(self) -> str:
+        """The name of the instruction that a scope mapped to a tensor unit stands for; '' for other scopes."""
+        return "" if self.op.intrinsic is None else self.op.intrinsic.data
+
     @cached_property
     def chain(self) -> tuple[Scope, ...]:
         """The scopes from the outermost to this one."""

@@ -16,8 +16,7 @@ MACHINES = "pdojo.machines"
 
 @cache
 def _found(group: str) -> tuple[EntryPoint, ...]:
-    # A distribution that is on the path twice is named twice; a set would lose the order.
-    return tuple(dict.fromkeys(sorted(entry_points(group=group), key=lambda e: (e.name, provider(e)))))
+    return tuple(sorted(entry_points(group=group), key=lambda e: (e.name, provider(e))))
 
 
 def plugin_names(group: str) -> tuple[str, ...]:

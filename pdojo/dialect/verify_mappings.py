@@ -15,11 +15,15 @@ _BETWEEN = (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.BLOCK)
 def describe_scope(scope: Scope) -> str:
     """`scope {1} of extent 512:v` for messages."""
     suffix = "" if scope.mapping is Mapping.SEQUENTIAL else f":{scope.mapping.value}"
+    suffix += f"({scope.intrinsic})" if scope.intrinsic else ""
     return f"scope {{{scope.depth}}} of extent {scope.extent}{suffix}"
 
 
 def misplaced_mapping(scope: Scope) -> str | None:
     """Why the scope may not have its mapping where it stands; None if it may."""
+    problem = _misplaced_intrinsic(scope)
+    if problem is not None:
+        return problem
     match scope.mapping:
         case Mapping.VECTOR:
             if len(scope.children) != 1 or isinstance(scope.children[0], Scope):
@@ -39,6 +43,19 @@ def misplaced_mapping(scope: Scope) -> str | None:
             return _misplaced_hardware_loop(scope)
         case _:
             return None
+
+
+def _misplaced_intrinsic(scope: Scope) -> str | None:
+    """One instruction is all of a tensor scope, and it has a name."""
+    if (scope.mapping is Mapping.TENSOR) != bool(scope.intrinsic):
+        needs = "needs the name of an intrinsic" if scope.mapping is Mapping.TENSOR else "cannot name an intrinsic"
+        return f"{describe_scope(scope)} {needs}: scopes mapped to 'm' do, others do not"
+    if scope.intrinsic and not (scope.intrinsic.isidentifier() and scope.intrinsic.isascii()):
+        return f"'{scope.intrinsic}' is no name of an intrinsic: letters, digits and _"
+    if scope.mapping is Mapping.SEQUENTIAL:
+        return None
+    outer = next((s for s in scope.chain[:-1] if s.mapping is Mapping.TENSOR), None)
+    return outer and f"{describe_scope(scope)} cannot be inside {describe_scope(outer)}: one instruction is all of it"
 
 
 def _around(scope: Scope, allowed: tuple[Mapping, ...]) -> str | None:

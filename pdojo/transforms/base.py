@@ -124,7 +124,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
             numerics = self.numerics(program, site)
             if program.permits(numerics):
                 return None
-            reason = Reason(f"it would {_EFFECT[numerics]}, which the kernel does not permit")
+            reason = Reason(f"it would {EFFECT[numerics]}, which the kernel does not permit")
         return Refusal(self.at(program, site), reason.text, reason.witness)
 
     def _rehearsed(self, program: Program, site: SiteT) -> Reason | None:
@@ -197,7 +197,12 @@ class Transformation(RewritePattern, Generic[SiteT]):
                 return
 
 
-_EFFECT = {Numerics.REASSOCIATES: "reassociate a floating-point reduction", Numerics.CONTRACTS: "round once, not twice"}
+EFFECT = {
+    Numerics.REASSOCIATES: "reassociate a floating-point reduction",
+    Numerics.CONTRACTS: "round once, not twice",
+    Numerics.FLUSHES: "take denormal numbers for zero",
+}
+"""What a move of each class would do to rounding."""
 
 
 def spelled(name: str) -> str:

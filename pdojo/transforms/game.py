@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.tensor import check_tensor_scopes
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.machine import Machine
@@ -39,8 +40,9 @@ class Game:
         initial = kernel.clone()
         canonicalize(initial)
         self.programs = [Program(initial, machine)]
-        validate(self.program)
         """The program before the first move and after each."""
+        validate(self.program)
+        check_tensor_scopes(self.program)
         self.trace = Trace(initial.sym_name.data, machine.name)
         self.inverses: list[Move] = []
         """Per move of the trace, the move that takes it back from the state right after it."""

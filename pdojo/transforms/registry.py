@@ -38,6 +38,7 @@ _MODULES = {
     "map_warp": ("mapping.gpu", "MapWarp"),
     "stream": ("mapping.snitch", "Stream"),
     "frep": ("mapping.snitch", "Frep"),
+    "tensorize": ("mapping.tensor", "Tensorize"),
     "unmap": ("mapping.unmap", "Unmap"),
     "async_copy": ("asynchronous", "AsyncCopy"),
     "sync_copy": ("asynchronous", "SyncCopy"),

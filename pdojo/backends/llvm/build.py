@@ -14,8 +14,9 @@ from pdojo.backends.llvm.convert import convert_module
 from pdojo.backends.llvm.kernel import SHARED_BYTES, THREAD_BYTES
 from pdojo.backends.llvm.lowering import lower
 from pdojo.backends.llvm.optimize import Effort, Processor
+from pdojo.backends.llvm.tensor import called, link
 from pdojo.backends.openmp import FUNCTIONS, runtime
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machine import Machine, host
 from pdojo.dialect.ops import KernelOp
 
 
@@ -57,12 +58,12 @@ class Native:
 def emit(kernel: KernelOp, machine: Machine | None = None) -> Source:
     """Lower a kernel to LLVM IR; raises LoweringError where it asks for what the machine cannot do."""
     target = optimize.processor(machine)
-    module = lower(kernel, features=target.enabled)
+    module = lower(kernel, features=target.enabled, described=machine or host())
     function = next(f for f in module.body.block.ops if isinstance(f, FuncOp) and SHARED_BYTES in f.attributes)
     names = {f.sym_name.data for f in module.body.block.ops if isinstance(f, FuncOp)}
     return Source(
         kernel.sym_name.data,
-        module_text(module, target),
+        module_text(module, target, machine),
         target,
         _integer(function, SHARED_BYTES),
         _integer(function, THREAD_BYTES),
@@ -70,10 +71,15 @@ def emit(kernel: KernelOp, machine: Machine | None = None) -> Source:
     )
 
 
-def module_text(module: ModuleOp, target: Processor) -> str:
-    """A module of the llvm dialect as LLVM IR."""
+def module_text(module: ModuleOp, target: Processor, machine: Machine | None = None) -> str:
+    """A module of the llvm dialect as LLVM IR, with the templates of the machine's intrinsics that it calls."""
     layout = str(target.target_machine("full").target_data)
-    return str(convert_module(module, target.triple, layout))
+    text = str(convert_module(module, target.triple, layout))
+    names = called(module)
+    if not names:
+        return text
+    known = {i.name: i for i in (machine or host()).intrinsics}
+    return link(text, [known[name] for name in names])
 
 
 def build(source: Source, effort: Effort = "full") -> Native:

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.statement import emit_lanes, emit_statement, lane_mask
+from pdojo.backends.llvm.tensor import TensorUnit
 from pdojo.backends.nest_walk import LoopBounds, decided, describe, loop_bounds
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping
@@ -48,6 +49,7 @@ class NestCode:
     reach: Reach
     parallel: ParallelRegion
     budget: Budget
+    tensor: TensorUnit
     _bounds: dict[Scope, LoopBounds] = field(default_factory=dict[Scope, LoopBounds])
 
     def nodes(self, nodes: Sequence[Node]) -> None:
@@ -96,6 +98,9 @@ class NestCode:
                 self._ranged(scope, bounds, lambda low, high: self.parallel(self, scope, low, high))
             case Mapping.VECTOR:
                 self._vector(scope)
+            case Mapping.TENSOR:
+                self.budget.spend(scope.leaves[0])
+                self.tensor.call(self.reach, scope)
             case _:
                 raise LoweringError(
                     f"{describe(scope)} is mapped to '{scope.mapping.value}', which a CPU does not have; "

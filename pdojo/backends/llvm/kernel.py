@@ -7,7 +7,7 @@ the function, for whoever calls it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import llvm
@@ -19,8 +19,10 @@ from pdojo.backends.llvm.control import Budget, NestCode
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.ops import StoreFenceOp
 from pdojo.backends.llvm.placement import ALIGNMENT, Home, Placement, Plan, plan_memory
+from pdojo.backends.llvm.tensor import TensorUnit
 from pdojo.backends.llvm.x86 import Features
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.nest import Buffer, Index, Nest, Scope
 from pdojo.errors import LoweringError
 
@@ -39,23 +41,39 @@ def runtime_declarations() -> list[llvm.FuncOp]:
     return [llvm.FuncOp(n, t, llvm.LinkageAttr("external")) for n, t in RUNTIME.items()]
 
 
-def lower_kernel(nest: Nest, features: Features = frozenset()) -> tuple[list[llvm.FuncOp], bool]:
-    """The functions of a kernel, its own last, and whether they call the OpenMP runtime.
+@dataclass(frozen=True)
+class Lowered:
+    """What became of a kernel."""
+
+    functions: list[llvm.FuncOp]
+    """Its own function last."""
+    parallel: bool
+    """Whether they call the OpenMP runtime."""
+    used: dict[str, Intrinsic]
+    """The intrinsics whose functions they call."""
+
+
+def lower_kernel(
+    nest: Nest, features: Features = frozenset(), intrinsics: Mapping[str, Intrinsic] | None = None
+) -> Lowered:
+    """The functions of a kernel for a processor with these features and intrinsics.
 
     Raises LoweringError for mappings and memories that a CPU lacks, and for what the hints and locations ask in vain.
     """
     try:
-        lowering = _KernelLowering(nest, plan_memory(nest), features)
+        tensor = TensorUnit(nest, intrinsics or {}, features)
+        lowering = _KernelLowering(nest, plan_memory(nest), tensor, features)
         own = lowering.lower()
     except LoweringError as error:
         raise LoweringError(f"kernel '{nest.name}': {error}") from None
-    return [*lowering.threads, own], bool(lowering.threads)
+    return Lowered([*lowering.threads, own], bool(lowering.threads), tensor.used)
 
 
 @dataclass(eq=False)
 class _KernelLowering:
     nest: Nest
     plan: Plan
+    tensor: TensorUnit
     features: Features = frozenset()
     threads: list[llvm.FuncOp] = field(default_factory=list[llvm.FuncOp])
     budget: Budget = field(default_factory=Budget)
@@ -71,7 +89,7 @@ class _KernelLowering:
         reach = Reach(code, self.plan)
         for buffer, placement in self.plan.placements.items():
             self._settle(reach, buffer, placement)
-        NestCode(reach, self._parallel, self.budget).nodes(self.nest.children)
+        NestCode(reach, self._parallel, self.budget, self.tensor).nodes(self.nest.children)
         function = _finish(reach, "external")
         function.properties["arg_attrs"] = self._facts(interface)
         function.attributes[SHARED_BYTES] = IntegerAttr(self.plan.shared_bytes, 64)
@@ -158,7 +176,7 @@ class _KernelLowering:
             if self._owned(buffer, scope):
                 _frame(reach, buffer, placement)
         first, last = _share(code, low, high, thread, team)
-        inner = NestCode(reach, outer.parallel, self.budget)
+        inner = NestCode(reach, outer.parallel, self.budget, self.tensor)
         inner.chunk(scope, first, last)
         return _finish(reach, "internal")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -10,9 +11,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from pdojo.backends.llvm.kernel import lower_kernel, runtime_declarations
+from pdojo.backends.llvm.kernel import Lowered, lower_kernel, runtime_declarations
+from pdojo.backends.llvm.tensor import declarations
 from pdojo.backends.llvm.x86 import Features
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.intrinsic import Intrinsic
+from pdojo.dialect.machine import Machine, machine
+from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.ops import CallOp, KernelOp
 from pdojo.errors import LoweringError
 
@@ -29,48 +33,67 @@ class ConvertPdojoToLLVMPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module; raises LoweringError where a kernel asks for what a CPU cannot do."""
         features: Features = frozenset()
+        described: Machine | None = None
         if self.machine:
             from pdojo.backends.llvm.optimize import processor
-            from pdojo.dialect.machine import machine
 
-            features = processor(machine(self.machine)).enabled
-        convert(op, features)
+            described = machine(self.machine)
+            features = processor(described).enabled
+        convert(op, features, described)
 
 
-def convert(op: ModuleOp, features: Features) -> None:
-    """Replace every kernel of a module by functions; raises LoweringError where one cannot be."""
+def convert(op: ModuleOp, features: Features, described: Machine | None = None) -> None:
+    """Replace every kernel of a module by functions; raises LoweringError where one cannot be.
+
+    Where no machine is given, instructions that compute whole nests are those of the machine that the kernel names.
+    """
     for call in op.walk():
         if isinstance(call, CallOp):
             raise LoweringError(
                 f"'{call.callee.string_value()}' is called from host IR, which convert-pdojo-to-llvm leaves alone; "
                 f"use convert-pdojo-to-loops for a module with pdojo.call"
             )
-    kernels = [k for k in op.body.block.ops if isinstance(k, KernelOp)]
-    parallel = False
-    for kernel in kernels:
-        functions, calls_runtime = lower_kernel(nest_of(kernel), features)
-        parallel |= calls_runtime
-        Rewriter.insert_op(functions, InsertPoint.before(kernel))
+    lowered: list[Lowered] = []
+    for kernel in [k for k in op.body.block.ops if isinstance(k, KernelOp)]:
+        lowered.append(_lower_one(kernel, features, described))
+        Rewriter.insert_op(lowered[-1].functions, InsertPoint.before(kernel))
         Rewriter.erase_op(kernel)
-    declared = {f.sym_name.data for f in op.body.block.ops if isinstance(f, llvm.FuncOp)}
-    if parallel:
-        missing = [d for d in runtime_declarations() if d.sym_name.data not in declared]
-        Rewriter.insert_op(missing, InsertPoint.at_start(op.body.block))
+    _declare(op, lowered)
 
 
-def lower(*kernels: KernelOp, features: Features = frozenset()) -> ModuleOp:
+def lower(*kernels: KernelOp, features: Features = frozenset(), described: Machine | None = None) -> ModuleOp:
     """A new module with the functions of the kernels; the kernels stay as they are.
 
     `features` of the processor allow instructions that give the same results in fewer operations.
     """
     module = ModuleOp([])
-    parallel = False
-    for kernel in kernels:
-        functions, calls_runtime = lower_kernel(nest_of(kernel), features)
-        parallel |= calls_runtime
-        module.body.block.add_ops(functions)
-    if parallel:
-        first = module.body.block.first_op
-        assert first is not None
-        module.body.block.insert_ops_before(runtime_declarations(), first)
+    lowered = [_lower_one(kernel, features, described) for kernel in kernels]
+    for one in lowered:
+        module.body.block.add_ops(one.functions)
+    _declare(module, lowered)
     return module
+
+
+def _lower_one(kernel: KernelOp, features: Features, described: Machine | None) -> Lowered:
+    nest = nest_of(kernel)
+    return lower_kernel(nest, features, _intrinsics(nest, described))
+
+
+def _intrinsics(nest: Nest, described: Machine | None) -> dict[str, Intrinsic]:
+    """The intrinsics of a machine; asked only for a kernel that uses some."""
+    if not any(scope.intrinsic for scope in nest.scopes):
+        return {}
+    if described is None:
+        named = nest.kernel.machine
+        described = machine("host" if named is None else named.data)
+    return {i.name: i for i in described.intrinsics}
+
+
+def _declare(module: ModuleOp, lowered: Sequence[Lowered]) -> None:
+    """Declare the functions that the kernels call and that the module does not have."""
+    used = {name: intrinsic for one in lowered for name, intrinsic in one.used.items()}
+    wanted = [*(runtime_declarations() if any(one.parallel for one in lowered) else ()), *declarations(used.values())]
+    present = {f.sym_name.data for f in module.body.block.ops if isinstance(f, llvm.FuncOp)}
+    missing = [d for d in wanted if d.sym_name.data not in present]
+    if missing:
+        Rewriter.insert_op(missing, InsertPoint.at_start(module.body.block))

@@ -51,7 +51,7 @@ def llvm_text(program: KernelOp | ModuleOp, machine: Machine | None = None) -> s
     from pdojo.backends.llvm.optimize import processor
 
     target = processor(machine)
-    return module_text(_lowered(program, target), target)
+    return module_text(_lowered(program, target, machine), target, machine)
 
 
 def asm_text(program: KernelOp | ModuleOp, machine: Machine | None = None) -> str:
@@ -64,11 +64,11 @@ def asm_text(program: KernelOp | ModuleOp, machine: Machine | None = None) -> st
     return target.emit_assembly(module)
 
 
-def _lowered(program: KernelOp | ModuleOp, target: Processor) -> ModuleOp:
+def _lowered(program: KernelOp | ModuleOp, target: Processor, machine: Machine | None) -> ModuleOp:
     if isinstance(program, KernelOp):
-        return lower(program, features=target.enabled)
+        return lower(program, features=target.enabled, described=machine)
     module = program.clone()
-    convert(module, target.enabled)
+    convert(module, target.enabled, machine)
     return module
 
 

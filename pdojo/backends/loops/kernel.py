@@ -18,8 +18,8 @@ from pdojo.dialect.nest import Access, Buffer, Constant, Index, Leaf, Nest, Node
 from pdojo.dialect.storage import accesses_of, physical_index, physical_shape
 from pdojo.errors import LoweringError
 
-_LOOPS = tuple(m for m in Mapping if m.value in ("seq", "u", "v", "p", "f", "s"))
-"""Mappings that have a loop form. Vector, streaming and hardware-loop scopes of a valid kernel mean what loops do."""
+_LOOPS = tuple(m for m in Mapping if m.value in ("seq", "u", "v", "p", "f", "s", "m"))
+"""Mappings with a loop form. All but parallel scopes of a valid kernel mean what loops do."""
 
 
 def lower_kernel(nest: Nest, *, sequential: bool) -> func.FuncOp:

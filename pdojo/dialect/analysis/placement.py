@@ -12,6 +12,7 @@ from pdojo.dialect.analysis.hints import hint_problems, is_hinted
 from pdojo.dialect.analysis.program import Problem, Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.streams import snitch_limits, stream_conflicts
+from pdojo.dialect.analysis.tensor import tensor_problems
 from pdojo.dialect.analysis.threads import gpu_limits, visibility_problems
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.verify import describe_scope
@@ -35,6 +36,7 @@ def machine_problems(program: Program) -> Iterator[Problem]:
     yield from gpu_limits(program)
     yield from snitch_limits(program)
     yield from hint_problems(program)
+    yield from tensor_problems(program)
 
 
 def placement_problems(program: Program) -> Iterator[Problem]:

@@ -93,6 +93,8 @@ def scope_text(scope: Scope) -> str:
     text = str(scope.extent)
     if scope.mapping is not Mapping.SEQUENTIAL:
         text += f":{scope.mapping.value}"
+    if scope.intrinsic:
+        text += f"({scope.intrinsic})"
     text += spell_hints(scope.hints)
     return f"{text} where ({', '.join(_guard(scope.guard))})" if scope.guard else text
 

@@ -42,6 +42,7 @@ def parse_scope(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence
     if count < 1:
         raise cursor.error("a scope needs at least one iteration", span=extent.span)
     mapping = _mapping(cursor)
+    intrinsic = _intrinsic(cursor) if mapping is ScopeMapping.TENSOR else None
     hints = parse_hints(cursor)
     extents = [*(s.count for s in chain), count]
     guard: list[Expr] = []
@@ -59,7 +60,8 @@ def parse_scope(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence
     block = Block(arg_types=[IndexType()])
     block.args[0].name_hint = f"i{depth}"
     inequalities = [to_affine(e, dims) for e in guard]
-    return ScopeOp(count, block, mapping, inequalities, [chain[d].iv for d in used], hints=hints)
+    ivs = [chain[d].iv for d in used]
+    return ScopeOp(count, block, mapping, inequalities, ivs, hints=hints, intrinsic=intrinsic)
 
 
 def _mapping(cursor: Cursor) -> ScopeMapping:
@@ -72,6 +74,15 @@ def _mapping(cursor: Cursor) -> ScopeMapping:
     if suffix.text not in _SUFFIXES:
         raise cursor.error(f"unknown mapping '{suffix.text}'", f"known: {', '.join(_SUFFIXES)}", suffix.span)
     return ScopeMapping(suffix.text)
+
+
+def _intrinsic(cursor: Cursor) -> str:
+    """The name behind `:m`, in parentheses."""
+    hint = "and the name of the instruction that computes the scope: 16:m(vpdpbusd_512)"
+    cursor.expect("(", hint)
+    name = cursor.expect_kind(Kind.WORD, hint)
+    cursor.expect(")", "after the name of an instruction")
+    return name.text
 
 
 def _constraint(cursor: Cursor, reader: Expressions) -> list[Expr]:

@@ -47,7 +47,9 @@ from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.syntax import names_of, parse_hints, print_hints
 
 DEFAULT_NUMERICS = (Numerics.REASSOCIATES, Numerics.CONTRACTS)
-"""What a kernel permits when it says nothing: accumulations are unordered by definition (docs/numerics.md)."""
+"""What a kernel permits when it says nothing: accumulations are unordered by definition (docs/numerics.md).
+
+Not to take denormal numbers for zero: that an instruction does so is an accident, not the meaning of any program."""
 
 
 @irdl_op_definition

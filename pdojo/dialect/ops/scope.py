@@ -54,6 +54,8 @@ class ScopeOp(IRDLOperation):
     """Number of iterations, at least 1."""
     mapping = prop_def(MappingAttr)
     """How the iterations are instantiated."""
+    intrinsic = opt_prop_def(StringAttr)
+    """Of a scope mapped to a tensor unit (`m`): the name of the instruction that computes it."""
     guard = opt_prop_def(AffineSetAttr)
     """Conjunction of `e >= 0`; an iteration runs only where all hold. The last dimension is the own variable."""
     hints = opt_prop_def(DictionaryAttr)
@@ -74,6 +76,7 @@ class ScopeOp(IRDLOperation):
         guard_ivs: Sequence[SSAValue] = (),
         id: str | None = None,  # the IR's own word for it
         hints: DictionaryAttr | None = None,
+        intrinsic: str | None = None,
     ) -> None:
         if not isinstance(body, Region):
             body = Region(body or Block(arg_types=[IndexType()]))
@@ -82,6 +85,7 @@ class ScopeOp(IRDLOperation):
             properties={
                 "extent": IntegerAttr(extent, IndexType()),
                 "mapping": MappingAttr(mapping),
+                "intrinsic": None if intrinsic is None else StringAttr(intrinsic),
                 "guard": guard_attr(guard, len(guard_ivs)),
                 "hints": hints if hints is not None and hints.data else None,
                 "id": None if id is None else StringAttr(id),
@@ -106,13 +110,14 @@ class ScopeOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ScopeOp:
-        """Parse `%i = 512 : g hints {launch_bounds = 2 : i64} where (%i < 500, ...) { ... }`."""
+        """Parse `%i = 512 : g hints {launch_bounds = 2 : i64} where (%i < 500, ...) { ... }`; `: m "name"`."""
         variable = parser.parse_argument(expect_type=False)
         parser.parse_punctuation("=")
         extent = parser.parse_integer(allow_boolean=False, allow_negative=False)
         mapping = Mapping.SEQUENTIAL
         if parser.parse_optional_punctuation(":"):
             mapping = parser.parse_str_enum(Mapping)
+        intrinsic = parser.parse_optional_str_literal() if mapping is Mapping.TENSOR else None
         hints = parse_hints(parser)
         names = IndexNames(parser, own=variable.name.text[1:])
         guard: list[AffineExpr] = []
@@ -121,7 +126,8 @@ class ScopeOp(IRDLOperation):
                 parser.Delimiter.PAREN, lambda: guard.extend(_parse_constraint(parser, names))
             )
         region = parser.parse_region([variable.resolve(IndexType())])
-        return cls(extent, region, mapping, [names.finish(g) for g in guard], names.operands, hints=hints)
+        constraints = [names.finish(g) for g in guard]
+        return cls(extent, region, mapping, constraints, names.operands, hints=hints, intrinsic=intrinsic)
 
     def print(self, printer: Printer) -> None:
         """Print the form that `parse` reads."""
@@ -130,6 +136,9 @@ class ScopeOp(IRDLOperation):
         printer.print_string(f" = {self.count}")
         if self.mapping.data is not Mapping.SEQUENTIAL:
             printer.print_string(f" : {self.mapping.data.value}")
+        if self.intrinsic is not None:
+            printer.print_string(" ")
+            printer.print_attribute(self.intrinsic)
         print_hints(printer, self.hints)
         if self.guard is not None:
             printer.print_string(" where ")

@@ -58,11 +58,13 @@ class Unmap(Transformation[Scope]):
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Set the attribute."""
         site.op.properties["mapping"] = MappingAttr(Mapping.SEQUENTIAL)
+        site.op.properties.pop("intrinsic", None)
         rewriter.notify_op_modified(site.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Map it as it was."""
-        return Move(_MAPPERS[site.mapping], f"%{site.id}")
+        parameters = (("intrinsic", site.intrinsic),) if site.intrinsic else ()
+        return Move(_MAPPERS[site.mapping], f"%{site.id}", parameters)
 
 
 _MAPPERS = {
@@ -74,4 +76,5 @@ _MAPPERS = {
     Mapping.WARP: "map_warp",
     Mapping.STREAM: "stream",
     Mapping.FREP: "frep",
+    Mapping.TENSOR: "tensorize",
 }

@@ -1,6 +1,6 @@
 // RUN: pdojo-opt %s -p convert-pdojo-to-loops --split-input-file --verify-diagnostics | filecheck %s
 
-// CHECK: error: kernel 'grid': a scope of extent 4 has mapping 'g', which has no loop form (loops know seq, u, p, v, f, s); apply unmap to it first
+// CHECK: error: kernel 'grid': a scope of extent 4 has mapping 'g', which has no loop form (loops know seq, u, p, v, f, s, m); apply unmap to it first
 pdojo.kernel @grid(in x %x : memref<4xf32>, out y %y : memref<4xf32>) {
   pdojo.scope %i = 4 : g {
     pdojo.op %y[%i] = %x[%i]

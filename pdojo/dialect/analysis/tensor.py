@@ -1,0 +1,247 @@
+"""Whether a nest is what an instruction computes: the nest is unified with the meaning of an intrinsic.
+
+The instruction works on memory, so that accesses are compared by address: an operand is a base address, which may
+depend on the scopes around the nest, and strides, which the intrinsic demands. If every access of the nest goes to the
+cell that the meaning names, running the nest on memory is running the meaning on the operands. Temporaries are not
+written by the instruction; nothing outside may read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from operator import mul
+from typing import TypeAlias
+
+from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.analysis.program import Problem, Program
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.intrinsic import FREE, Intrinsic, Pattern, pair, pattern_of, same_form
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import Access, Array, Constant, Leaf, Nest, Node, Scope
+from pdojo.dialect.storage import physical_index, physical_shape
+from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.errors import InvalidKernel
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand of an instruction, in a program."""
+
+    array: Array
+    base: Expr
+    """Distance of its first element from the start of the buffer (of the thread's copy), in elements."""
+    strides: tuple[int, ...]
+    """Of the dimensions whose stride is free, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A nest that an intrinsic computes; the operands in order of the meaning's arguments."""
+
+    intrinsic: Intrinsic
+    operands: tuple[Operand, ...]
+
+
+Place: TypeAlias = tuple[Access, Access, Leaf]
+"""An access of the meaning, that of the program, and the program's statement."""
+
+
+def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> Match | str:
+    """Unify the nest at the scope with the meaning; why that fails, where it does."""
+    pattern = pattern_of(intrinsic)
+    problem = _shape_problem(pattern, site)
+    if problem is not None:
+        return problem
+    pairs = pair(pattern.root, site)
+    bound: dict[str, Array] = {}
+    places: list[Place] = []
+    for one, other in pairs:
+        if isinstance(one, Leaf) and isinstance(other, Leaf):
+            problem = _statement_problem(one, other)
+            if problem is not None:
+                return problem
+            places += [(*accesses, other) for accesses in _accesses(one, other)]
+    problem = _binding_problem(pattern, places, bound) or _temporary_problem(nest, pattern, site, places, bound)
+    if problem is not None:
+        return problem
+    operands: list[Operand] = []
+    for name in pattern.operands:
+        found = _operand(nest, pattern, site, [p for p in places if p[0].array.name == name])
+        if isinstance(found, str):
+            return found
+        operands.append(found)
+    return Match(intrinsic, tuple(operands))
+
+
+def _shape_problem(pattern: Pattern, site: Scope) -> str | None:
+    """The form of the nest: extents, places of statements, no guards, no mappings inside."""
+    if not same_form(pattern.root, site):
+        return f"the nest has another form than the meaning, {_form(pattern.root)}"
+    for scope in _scopes(site):
+        if scope.guard:
+            return f"{describe_scope(scope)} has a guard"
+        if scope is not site and scope.mapping is not Mapping.SEQUENTIAL:
+            return f"{describe_scope(scope)} inside is mapped"
+    return None
+
+
+def _form(node: Node) -> str:
+    """`16 (4 (u s acc))`: extents, and what the statements write."""
+    if isinstance(node, Leaf):
+        return node.output.array.name
+    return f"{node.extent} ({' '.join(map(_form, node.children))})"
+
+
+def _scopes(node: Node) -> Iterator[Scope]:
+    if isinstance(node, Scope):
+        yield node
+        for child in node.children:
+            yield from _scopes(child)
+
+
+def _statement_problem(pattern: Leaf, leaf: Leaf) -> str | None:
+    """The function, the accumulation, the constants and the types."""
+    written = describe_access(leaf.output)
+    if leaf.asynchronous:
+        return f"the copy to {written} is asynchronous"
+    if (pattern.function, len(pattern.inputs)) != (leaf.function, len(leaf.inputs)):
+        return f"the statement that writes {written} computes another function than the meaning"
+    if (pattern.accumulate, pattern.contracted) != (leaf.accumulate, leaf.contracted):
+        return f"the statement that writes {written} accumulates in another way than the meaning"
+    for one, other in zip(pattern.inputs, leaf.inputs, strict=True):
+        if not isinstance(one, Access) and (not isinstance(one, Constant) or one != other):
+            return f"an input of the statement that writes {written} is not the constant of the meaning"
+        if isinstance(one, Access) and not isinstance(other, Access):
+            return f"an input of the statement that writes {written} is no array"
+    for one, other in _accesses(pattern, leaf):
+        if one.array.dtype != other.array.dtype:
+            return f"{describe_access(other)} is {other.array.dtype}; the meaning wants {one.array.dtype}"
+        if other.hints.data:
+            return f"{describe_access(other)} has hints, which one instruction cannot honour; clear them first"
+    return None
+
+
+def _accesses(pattern: Leaf, leaf: Leaf) -> list[tuple[Access, Access]]:
+    """The accesses of two statements of equal form, side by side."""
+    pairs = [(pattern.output, leaf.output)]
+    for one, other in zip(pattern.inputs, leaf.inputs, strict=True):
+        if isinstance(one, Access) and isinstance(other, Access):
+            pairs.append((one, other))
+    return pairs
+
+
+def _binding_problem(pattern: Pattern, places: list[Place], bound: dict[str, Array]) -> str | None:
+    """Each array of the meaning stands for one array, and operands that are written share memory with no other."""
+    for one, other, _ in places:
+        before = bound.setdefault(one.array.name, other.array)
+        if before is not other.array:
+            return f"'{one.array.name}' of the meaning would be '{before.name}' and '{other.array.name}'"
+    written = {leaf.output.array.name for leaf in pattern.nest.leaves}
+    names = list(pattern.operands)
+    for position, name in enumerate(names):
+        for second in names[position + 1 :]:
+            if bound[name].buffer is bound[second].buffer and written & {name, second}:
+                return f"operands '{name}' and '{second}' of the meaning would share the memory of '{bound[name].name}'"
+    return None
+
+
+def _temporary_problem(
+    nest: Nest, pattern: Pattern, site: Scope, places: list[Place], bound: dict[str, Array]
+) -> str | None:
+    """Temporaries keep their values within one body, where the meaning does, and nothing else reads them."""
+    for name, array in bound.items():
+        if name in pattern.operands:
+            continue
+        if array.intent is not None:
+            return f"'{array.name}' is an interface array, but the instruction keeps '{name}' to itself"
+        if any(other is not name and bound[other] is array for other in bound):
+            return f"'{array.name}' would be '{name}' of the meaning, and another array too"
+        indices = {other.index for one, other, _ in places if one.array.name == name}
+        if len(indices) > 1:
+            return f"'{array.name}' is written and read at different indices"
+        for reader in nest.readers[array.name]:
+            if site not in reader.chain:
+                return f"'{array.name}' is read outside of the nest, but the instruction keeps '{name}' to itself"
+    return None
+
+
+def _operand(nest: Nest, pattern: Pattern, site: Scope, places: list[Place]) -> Operand | str:
+    """The base address and the free strides of one operand, from all its accesses."""
+    found: Operand | None = None
+    for one, other, leaf in places:
+        extents = leaf.extents
+        address = _address(nest, other, leaf)
+        local = {d: const(0) for d in range(site.depth, leaf.depth)}
+        start = address.substitute(local, extents)
+        wanted, free = pattern.address(one)
+        shift = {d: var(d + site.depth) for d in range(len(leaf.chain) - site.depth)}
+        expected = (wanted - wanted.constant).substitute(shift, extents)
+        strides: list[int] = []
+        for depth in sorted(free, key=lambda d: free[d]):
+            strides.append(address.coefficient(depth + site.depth))
+            expected = expected + var(depth + site.depth) * strides[-1]
+        if address - start != expected:
+            return (
+                f"{describe_access(other)} does not lie in memory as '{one.array.name}' of the meaning must: "
+                f"its elements are {_spell(address - start)} apart, not {_spell(expected)}"
+            )
+        operand = Operand(other.array, start - wanted.constant, tuple(strides))
+        if found is not None and found != operand:
+            return f"accesses to '{other.array.name}' do not begin at one address"
+        found = operand
+        if pattern.writes(one.array) and _overlapping(pattern, one.array, strides):
+            return f"elements of '{other.array.name}' that the instruction writes would be one cell"
+    assert found is not None, "every operand of a meaning is used"
+    return found
+
+
+def _overlapping(pattern: Pattern, operand: Array, free: list[int]) -> bool:
+    """Whether two elements of an operand lie at one address."""
+    given = iter(free)
+    strides = [next(given) if s == FREE else s for s in pattern.strides[operand.name]]
+    places = {sum(map(mul, strides, index)) for index in product(*map(range, operand.shape))}
+    return len(places) < prod(operand.shape)
+
+
+def _address(nest: Nest, access: Access, leaf: Leaf) -> Expr:
+    """Distance of the accessed element from the start of its buffer, in elements."""
+    total, step = const(0), 1
+    shape = physical_shape(nest, access.array.buffer)
+    for index, extent in zip(reversed(physical_index(access, leaf.chain)), reversed(shape), strict=True):
+        total = total + index * step
+        step *= extent
+    return total
+
+
+def _spell(expression: Expr) -> str:
+    return expression.render("{{{}}}".format)
+
+
+def available(machine: Machine) -> dict[str, Intrinsic]:
+    """The intrinsics that a machine can run, by name."""
+    return {i.name: i for i in machine.intrinsics if i.available(machine.features)}
+
+
+def tensor_problems(program: Program) -> Iterator[Problem]:
+    """Scopes mapped to a tensor unit that are not what their instruction computes, on the program's machine."""
+    known = available(program.machine)
+    for scope in program.nest.scopes:
+        if scope.mapping is not Mapping.TENSOR:
+            continue
+        if scope.intrinsic not in known:
+            yield Problem(f"{program.machine.name} has no intrinsic '{scope.intrinsic}' for {describe_scope(scope)}")
+            continue
+        found = match(program.nest, scope, known[scope.intrinsic])
+        if isinstance(found, str):
+            yield Problem(
+                f"{describe_scope(scope)} would not be what the instruction computes: {found}; unmap it first"
+            )
+
+
+def check_tensor_scopes(program: Program) -> None:
+    """Raise InvalidKernel where a scope mapped to a tensor unit is not what its instruction computes."""
+    for problem in tensor_problems(program):
+        raise InvalidKernel(f"kernel '{program.nest.name}': {problem.text}")

@@ -1,0 +1,85 @@
+"""Tensor units: a nest is given to one instruction of the machine that computes all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.tensor import available, match
+from pdojo.dialect.attributes import Mapping, MappingAttr, Numerics
+from pdojo.dialect.intrinsic import pattern_of, same_form
+from pdojo.dialect.nest import Scope
+from pdojo.dialect.verify import describe_scope
+from pdojo.transforms.base import EFFECT, Reason, Transformation
+from pdojo.transforms.mapping.unmap import Unmap
+from pdojo.transforms.move import Move
+
+
+@dataclass(frozen=True)
+class Tensorize(Transformation[Scope]):
+    """Let one instruction of the machine compute a whole nest.
+
+    `tensorize@y:1{intrinsic=toy_dot}`:
+
+    8 4 2 y[{0},{1}] += x[{0},{2}] * z[{1},{2}]  -->  8 4:m(toy_dot) 2 y[{0},{1}] += x[{0},{2}] * z[{1},{2}]
+
+    An intrinsic is declared by the machine description, by its meaning in the notation. Legal iff the nest unifies
+    with it: the same extents, statements and constants, no guards, hints or mappings; each array of the meaning is one
+    array of the nest; every access goes to `base + sum(stride * scope)` with one base per operand and the strides that
+    the intrinsic demands; operands that are written share no buffer with others; temporaries, which the instruction
+    keeps to itself, are read nowhere else; and the kernel permits what the instruction does to rounding. Afterwards the
+    nest is atomic: moves that would make it something else are refused.
+    """
+
+    name: ClassVar[str] = "tensorize"
+    example_machine: ClassVar = "toy"
+    site: ClassVar = Scope
+
+    intrinsic: str
+    """Name of the intrinsic."""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Nests that have the form of an intrinsic's meaning."""
+        for name, intrinsic in available(program.machine).items():
+            root = pattern_of(intrinsic).root
+            for scope in program.nest.scopes:
+                if scope.mapping is Mapping.SEQUENTIAL and same_form(root, scope):
+                    yield scope, cls(name)
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """The machine has the instruction, the nest is its meaning, and rounding is permitted."""
+        machine = program.machine
+        declared = {i.name: i for i in machine.intrinsics}
+        if self.intrinsic not in declared:
+            return Reason(
+                f"{machine.name} has no intrinsic '{self.intrinsic}'; it has {', '.join(available(machine)) or 'none'}"
+            )
+        intrinsic = declared[self.intrinsic]
+        if not intrinsic.available(machine.features):
+            missing = ", ".join(f for f in intrinsic.features if f not in machine.features)
+            return Reason(f"'{self.intrinsic}' needs {missing}, which {machine.name} lacks")
+        if site.mapping is not Mapping.SEQUENTIAL:
+            return Reason(f"{describe_scope(site)} is mapped already; unmap it first")
+        found = match(program.nest, site, intrinsic)
+        if isinstance(found, str):
+            return Reason(found)
+        for numerics in map(Numerics, intrinsic.numerics):
+            if not program.permits(numerics):
+                return Reason(f"it would {EFFECT[numerics]}, which the kernel does not permit")
+        return None
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """Set the mapping and the name; nothing else changes, so it can be taken back."""
+        site.op.properties["mapping"] = MappingAttr(Mapping.TENSOR)
+        site.op.properties["intrinsic"] = StringAttr(self.intrinsic)
+        rewriter.notify_op_modified(site.op)
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Back to plain scopes."""
+        return Unmap().as_move(f"%{site.id}")

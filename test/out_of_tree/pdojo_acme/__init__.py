@@ -1,0 +1,6 @@
+"""Acme's additions to pdojo."""
+
+from pathlib import Path
+
+ACME_1 = Path(__file__).parent / "acme-1.toml"
+"""The description of Acme's processor."""

@@ -1,0 +1,33 @@
+"""Random legal moves around nests that one instruction computes: meaning, inverses, and machine code."""
+
+from __future__ import annotations
+
+import pytest
+from pdojo_tools.fuzz_jobs import compiled_against_interpreter
+from pdojo_tools.shrink import lit_test, shrunk
+from pdojo_tools.walks import Counts, FailedWalk, walk
+
+from pdojo.dialect.machine import machine
+from pdojo.dialect.notation import parse_notation
+
+PRODUCT = """
+kernel product(x, z) -> (y)
+x f32 [7, 6] heap
+z f32 [4, 6] heap
+y f32 [7, 4] heap
+s f32 [7, 4] heap
+
+7 4 s[{0},{1}] = 0
+7 3 4:m(toy_dot) 2 s[{0},{2}] += x[{0},{1}*2+{3}] * z[{2},{1}*2+{3}]
+7 4:m(toy_add) y[{0},{1}] = s[{0},{1}] + x[{0},{1}]
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_walks_around_instructions(seed: int) -> None:
+    (kernel,) = parse_notation(PRODUCT)
+    counts = Counts()
+    for step in walk(kernel, machine("toy"), seed, 10, counts, check=compiled_against_interpreter(2, counts)):
+        if isinstance(step, FailedWalk):
+            pytest.fail(lit_test(shrunk(step)))
+    assert counts.compiled

@@ -1,0 +1,155 @@
+"""Another package's machine, instruction and move: installed beside pdojo, used like pdojo's own; and broken ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "out_of_tree"
+SQUARES = """kernel squares(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+
+8 y[{0}] = 1
+2 4 y[{0}*4+{1}] += x[{0}*4+{1}] * x[{0}*4+{1}]
+"""
+LAST = "kernel last(x) -> (y)\nx f32 [8] heap\ny f32 [1] heap\n\n8 y[0] = x[{0}]\n"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the package was installed into, from a copy: building writes into its source."""
+    folder = tmp_path_factory.mktemp("acme")
+    shutil.copytree(PACKAGE, folder / "source")
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "install", *options, "--target", folder / "site", folder / "source"]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder / "site"
+
+
+def run(folder: Path, *arguments: str, tool: str = "opt", text: str = SQUARES) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"pdojo_tools.{tool}", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False, env=environment)
+
+
+def test_machine_and_move_are_listed(installed: Path) -> None:
+    listed = run(installed, "--list-machines").stdout
+    assert "acme-1         Acme One, with an instruction that adds squares\n" in listed
+    moves = run(installed, "--machine=acme-1", "--list-moves").stdout.splitlines()
+    assert "reverse_scope@y#0:0" in moves
+    assert "tensorize@y:1{intrinsic=sqadd}" in moves
+    refused = run(installed, "--machine=acme-1", "--list-moves", "--refused", text=LAST)
+    assert "reverse_scope@y:0 is refused: iterations depend on each other\n  witness: write of y[0]" in refused.stdout
+
+
+def test_move_and_inverse(installed: Path) -> None:
+    once = run(installed, "-t", "notation", "--apply=reverse_scope@y#0:0")
+    assert "8 y[-{0}+7] = 1\n" in once.stdout
+    assert run(installed, "-t", "notation", "--apply=reverse_scope@y#0:0,reverse_scope@y#0:0").stdout == SQUARES
+    assert run(installed, "-t", "notation", "-p", 'pdojo-reverse-scope{at="y#0:0"}').stdout == once.stdout
+    assert run(installed, "-t", "notation", "--verify", "--apply=reverse_scope@y#0:0").returncode == 0
+
+
+def test_instruction_runs(installed: Path, tmp_path: Path) -> None:
+    kernel = tmp_path / "squares.pdojo"
+    done = run(installed, "-t", "notation", "--machine=acme-1", "--apply=tensorize@y:1{intrinsic=sqadd}")
+    assert "4:m(sqadd)" in done.stdout, done.stderr
+    kernel.write_text(done.stdout)
+    checked = run(installed, str(kernel), "--no-time", tool="run")
+    assert "right: agrees with the interpreter" in checked.stdout, checked.stderr
+
+
+def test_without_it() -> None:
+    missing = run(Path("/nonexistent"), "--apply=reverse_scope@y#0:0")
+    assert missing.stderr.startswith("error: unknown move 'reverse_scope'")
+    assert "unknown machine 'acme-1'" in run(Path("/nonexistent"), "--machine=acme-1").stderr
+
+
+def distribution(folder: Path, name: str, group: str, points: str, code: str = "") -> Path:
+    """A package as it lies on the disk when it is installed."""
+    metadata = folder / f"{name}-2.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.0\n")
+    (metadata / "entry_points.txt").write_text(f"[pdojo.{group}]\n{points}\n")
+    (folder / f"{name}.py").write_text(code)
+    return folder
+
+
+TILE = "from pdojo.transforms.tiling import TileScope as Move"
+TOY = "from pdojo.dialect.machine import machine\nM = machine('toy')"
+FUNCTION = """
+from dataclasses import replace
+from pdojo.dialect.machine import machine
+
+def M():
+    return replace(machine("toy"), name="f", threads=3)
+"""
+BROKEN = {
+    "no module": (
+        "transformations",
+        "f = nothing:Move",
+        "",
+        "the move 'f' of the distribution 'bad 2.0' (nothing:Move) cannot be loaded: Mod",
+    ),
+    "no attribute": ("transformations", "f = bad:Move", "", "'bad 2.0' (bad:Move) cannot be loaded: Attr"),
+    "error in it": ("transformations", "f = bad:Move", "1 / 0", "(bad:Move) cannot be loaded: ZeroDivisionError"),
+    "no class": ("transformations", "f = bad:Move", "Move = 3", "is no class that derives from Transformation"),
+    "other name": ("transformations", "f = bad:Move", TILE, "calls itself 'tile_scope'; the two names must be equal"),
+    "name of ours": (
+        "transformations",
+        "unroll = bad:Move",
+        "",
+        "the move 'unroll' of the distribution 'bad 2.0' (bad:Move) has the name of one",
+    ),
+    "machine of ours": (
+        "machines",
+        "toy = bad:M",
+        "",
+        "the machine 'toy' of the distribution 'bad 2.0' (bad:M) has the name of one",
+    ),
+    "no machine": ("machines", "f = bad:M", "M = 3", "(bad:M) is a int; it must be a Machine, a function"),
+    "no file": (
+        "machines",
+        "f = bad:M",
+        "M = 'none.toml'",
+        "cannot be loaded: cannot read the machine file 'none.toml'",
+    ),
+    "machine's error": (
+        "machines",
+        "f = bad:M",
+        "def M(): 1 / 0",
+        "'bad 2.0' (bad:M) cannot be loaded: ZeroDivisionError: div",
+    ),
+    "machine's name": ("machines", "f = bad:M", TOY, "describes 'toy'; the two names must be equal"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken(case: str, tmp_path: Path) -> None:
+    group, points, code, expected = BROKEN[case]
+    distribution(tmp_path, "bad", group, points, code)
+    done = run(tmp_path, "--list-machines" if group == "machines" else "--list-moves")
+    assert done.returncode == 1
+    assert expected in done.stderr
+    assert done.stderr.count("error:") == 1
+    assert "Traceback" not in done.stderr
+    # What needs no move and no machine is not disturbed.
+    assert run(tmp_path, "-t", "notation").stdout == SQUARES
+
+
+def test_two_of_one_name(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        distribution(tmp_path, name, "transformations", "f = bad:Move")
+    expected = "the move 'f' of the distribution 'second 2.0' (bad:Move) has the name of another: the move 'f' of the"
+    assert expected in run(tmp_path, "--list-moves").stderr
+
+
+def test_a_function_may_describe_a_machine(tmp_path: Path) -> None:
+    distribution(tmp_path, "good", "machines", "f = good:M", FUNCTION)
+    assert run(tmp_path, "--machine=f", "-t", "notation").returncode == 0
