@@ -12,6 +12,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.affine import Expr, floordiv, modulo
 from pdojo.dialect.analysis.lanes import lane_problem, physical_bytes
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Access, Buffer, Input
 from pdojo.dialect.ops import BufferOp
@@ -91,6 +92,8 @@ def hints_reason(program: Program, buffer: Buffer) -> Reason | None:
 
 def room_reason(program: Program, buffer: Buffer, old: int, new: int) -> Reason | None:
     """Why there is no room for the buffer when an extent of `old` becomes `new`."""
+    if is_in_grid(program.nest, buffer):
+        return None  # what threads of a grid need is asked of the program after the move
     return capacity(program, physical_bytes(program.nest, buffer) // old * new, buffer, buffer.memory)
 
 

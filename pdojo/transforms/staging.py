@@ -69,6 +69,11 @@ class Staging(Transformation[Scope]):
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
         """Why the copy would not hold what the scope needs, or not give back what it should."""
 
+    @property
+    def introduces_rules(self) -> bool:
+        """Shared memory belongs to a block."""
+        return self.location == Memory.SHARED.value
+
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
         """Scopes that access an element of a heap array more than once; where the copy goes depends on its size."""
@@ -165,6 +170,8 @@ class Staging(Transformation[Scope]):
             return Reason(
                 "scopes index the copy, and registers need constants; stage on the stack, unroll, then move it"
             )
+        if Mapping.GRID in mappings:
+            return None  # what threads of a grid need is asked of the program after the move
         return capacity(program, prod(copy.extents) * byte_width(copy.source.dtype), None, memory)
 
     def _ids_reason(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
