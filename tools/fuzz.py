@@ -149,7 +149,12 @@ def arguments(args: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("kernels", nargs="*", metavar="KERNEL", help="kernels of the library or .pdojo files; a mixture by default")
     add("--random", action="store_true", help="random kernels only")
-    add("--machine", action="append", metavar="MACHINE", help="a machine or its file; may be repeated (toy, toy-gpu and toy-snitch)")
+    add(
+        "--machine",
+        action="append",
+        metavar="MACHINE",
+        help="a machine or its file; may be repeated (toy, toy-gpu and toy-snitch)",
+    )
     add("--seed", type=int, default=0, help="seed of everything random (default 0)")
     add("--number", type=int, metavar="N", help="only walk or trace N of the seed, as a failure names it")
     add("--moves", type=int, metavar="N", help="stop after so many moves")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from pdojo_tools.walks import Counts, draw
+from pdojo_tools.walks import OTHER_STATEMENTS, Counts, draw
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machine import machine
@@ -66,7 +66,7 @@ def walk(game: Game, seed: int, length: int) -> set[tuple[str, ...]]:
         if move is None:
             break
         game.apply(move)
-        found = IntegerSetOracle(before.nest).judge(game.program.nest, compare=move.name != "swap_dims")
+        found = IntegerSetOracle(before.nest).judge(game.program.nest, compare=move.name not in OTHER_STATEMENTS)
         assert found.fault is None, (str(move), found)
         checked.add(found.checked)
     return checked
