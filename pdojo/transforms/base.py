@@ -24,6 +24,7 @@ from pdojo.dialect.locations import find_array, find_dimension, find_node, locat
 from pdojo.dialect.machine import Machine, machine
 from pdojo.dialect.nest import Array, Leaf, Scope
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.transforms.move import Move
 
@@ -133,14 +134,15 @@ class Transformation(RewritePattern, Generic[SiteT]):
         These rules are about all that is inside a mapped scope, so that any move may break them. A program that
         already breaks some (it was written for another machine) must not break others.
         """
-        after = program.successor(program.kernel.clone())
-        copied = cast(SiteT, _resolve(after, type(self).site, identify(site)))
-        self.rewrite(after, copied, PatternRewriter(next(iter(after.kernel.body.block.ops))))
+        kernel = program.kernel.clone()
+        copied = program.successor(kernel, program.nest.of_clone(kernel))
+        place = cast(SiteT, _resolve(copied, type(self).site, identify(site)))
+        self.rewrite(copied, place, PatternRewriter(next(iter(kernel.body.block.ops))))
+        after = program.successor(kernel)
         try:
-            after.kernel.verify()
+            verify_nest(after.nest)
         except VerifyException as error:
             return Reason(str(error))
-        after = program.successor(after.kernel)
         kept = owned_hints(after)
         for owner, hints in owned_hints(program).items() if self.keeps_hints else ():
             if kept.get(owner) != hints:
