@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from pdojo.dialect.affine import Div, Expr, const, floordiv, var
+from pdojo.dialect.affine import Div, Expr, const, floordiv, modulo, var
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Buffer, Nest, Scope
-from pdojo.dialect.storage import physical_index, physical_shape
+from pdojo.dialect.storage import granule_numbers, physical_index, physical_shape
+from pdojo.errors import LoweringError
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,52 @@ def layout_of(nest: Nest, buffer: Buffer) -> Layout:
     return Layout(shape, tuple(strides), byte_width(buffer.dtype))
 
 
-def address(access: Access, layout: Layout, chain: Sequence[Scope]) -> Expr:
-    """Distance of the accessed element from the start of its buffer, in elements."""
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """`factor * (left xor right)`, where both are less than some power of two."""
+
+    left: Expr
+    right: Expr
+    factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Distance of an element from the start of its buffer, in elements: `linear` and the sum of the exchanges."""
+
+    linear: Expr
+    exchanges: tuple[Exchange, ...] = ()
+    """One per swizzled dimension."""
+
+
+def address_of(access: Access, layout: Layout, chain: Sequence[Scope]) -> Address:
+    """Where the accessed element lies."""
+    swizzles, shape = access.array.buffer.swizzles, access.array.buffer.shape
+    extents = [s.extent for s in chain]
     total = const(0)
-    for index, stride in zip(physical_index(access, chain), layout.strides, strict=True):
-        total = total + index * stride
-    return total
+    exchanges: list[Exchange] = []
+    for dimension, (index, stride) in enumerate(zip(physical_index(access, chain), layout.strides, strict=True)):
+        if dimension not in swizzles:
+            total = total + index * stride
+            continue
+        swizzle = swizzles[dimension]
+        total = total + modulo(index, swizzle.granule, extents) * stride
+        left, right = granule_numbers(access.index, shape, dimension, swizzle, extents)
+        exchanges.append(Exchange(left, right, swizzle.granule * stride))
+    return Address(total, tuple(exchanges))
+
+
+def address(access: Access, layout: Layout, chain: Sequence[Scope]) -> Expr:
+    """Distance of the accessed element from the start of its buffer, in elements.
+
+    Raises LoweringError for a swizzled buffer, for backends that cannot exchange positions (`address_of`).
+    """
+    found = address_of(access, layout, chain)
+    if found.exchanges:
+        raise LoweringError(
+            f"'{access.array.name}' is swizzled, which this backend cannot do; apply unswizzle_dim first"
+        )
+    return found.linear
 
 
 def bind(expression: Expr, known: MappingABC[int, int], extents: Sequence[int]) -> Expr:

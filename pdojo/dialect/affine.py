@@ -205,7 +205,7 @@ def floordiv(numerator: Expr, divisor: int, extents: Extents) -> Expr:
 
 
 def modulo(numerator: Expr, divisor: int, extents: Extents) -> Expr:
-    """`numerator mod divisor`, in the form `numerator - divisor * (numerator floordiv divisor)`."""
+    """`numerator mod divisor`, in the form `numerator - divisor * (numerator floordiv divisor)`; 0 for divisor 1."""
     return numerator - floordiv(numerator, divisor, extents) * divisor
 
 

@@ -19,7 +19,7 @@ from pdojo.dialect.affine import Expr, from_affine, var
 from pdojo.dialect.attributes import IndexValueAttr, Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width, dtype_name
 from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_memref
-from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp, Swizzle
 from pdojo.dialect.syntax import names_of
 
 
@@ -42,6 +42,8 @@ class Buffer:
     """Bytes; a fact for interface arrays, what the element type needs otherwise."""
     guests: BufferOp | None = None
     """The declaration of the temporaries that live in an interface array."""
+    swizzles: MappingABC[int, Swizzle] = field(default_factory=dict[int, Swizzle])
+    """The dimensions whose positions are exchanged by the index in another one."""
 
     @property
     def hints(self) -> DictionaryAttr:
@@ -318,7 +320,8 @@ class _Builder:
                 self.arrays[value] = Array(name, self.arrays[op.host].buffer, value)
             return
         dtype, shape = element_and_shape(op.arrays[0])
-        buffer = Buffer(names, dtype, shape, op.slots, op.memory.data, None, op, byte_width(dtype))
+        width, swizzles = byte_width(dtype), op.swizzles
+        buffer = Buffer(names, dtype, shape, op.slots, op.memory.data, None, op, width, swizzles=swizzles)
         self.buffers.append(buffer)
         for name, value in zip(names, op.arrays, strict=True):
             self.arrays[value] = Array(name, buffer, value)

@@ -6,7 +6,7 @@ one slot per lane where a vector scope indexes it. A *folded* dimension (`:N4`) 
 i mod 4. Where a threaded scope (`p g b w`) indexes such a dimension, the buffer is *private*: each iteration of that
 scope has its own copy, which lives on the stack of the thread. Within a copy the slot of an access comes from its index
 with variables set to zero: in a reused dimension those of all scopes but vector scopes, in a folded one those of
-threaded scopes.
+threaded scopes. A *swizzle* changes neither: only the addresses of the cells.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from pdojo.dialect.affine import Expr, const, modulo, var
+from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.ops import Swizzle
 
 
 def slot_index(index: Expr, slots: int, chain: Sequence[Scope]) -> Expr:
@@ -80,6 +81,14 @@ def physical_index(access: Access, chain: Sequence[Scope]) -> tuple[Expr, ...]:
     if not any(reuse):
         return access.index
     return tuple(slot_index(e, slots, chain) for e, slots in zip(access.index, reuse, strict=True))
+
+
+def granule_numbers(
+    index: Sequence[Expr], shape: Sequence[int], dimension: int, swizzle: Swizzle, extents: Sequence[int]
+) -> tuple[Expr, Expr]:
+    """The two numbers whose exclusive or is the granule that an index takes in a swizzled dimension."""
+    granules = shape[dimension] // swizzle.granule
+    return floordiv(index[dimension], swizzle.granule, extents), modulo(index[swizzle.by], granules, extents)
 
 
 def accesses_of(nest: Nest, buffer: Buffer) -> list[tuple[Leaf, Access]]:

@@ -5,7 +5,8 @@ Messages name the array, the scope and the position in the tree; the parsers add
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from collections.abc import Mapping as MappingABC
 from typing import NoReturn
 
 from xdsl.dialects.builtin import AffineMapAttr, IndexType
@@ -17,7 +18,8 @@ from pdojo.dialect.attributes import IndexValueAttr, Intent, Mapping, Memory
 from pdojo.dialect.functions import accumulates, check_types, is_element_type
 from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope, nest_of
-from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp, Swizzle
+from pdojo.dialect.storage import granule_numbers
 from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verify_mappings import describe_scope as describe_scope
 from pdojo.dialect.verify_mappings import misplaced_mapping
@@ -122,10 +124,38 @@ def _verify_buffer(buffer: BufferOp) -> None:
             _fail(buffer, f"array '{name}' has type {array.type}; arrays of one buffer have one type")
     if buffer.reuse is not None and len(buffer.reuse.data) != len(buffer.array_type.get_shape()):
         _fail(buffer, f"buffer '{names[0]}' has {len(buffer.reuse.data)} numbers of slots for its dimensions")
+    _verify_swizzles(buffer, names[0])
     for extent, slots in zip(buffer.array_type.get_shape(), buffer.slots, strict=True):
         if slots < 0 or (slots > 1 and slots >= extent):
             known = "a circular buffer has at least 2, and fewer than there are indices"
             _fail(buffer, f"buffer '{names[0]}' has {slots} slots for {extent} indices; {known}")
+
+
+def _verify_swizzles(buffer: BufferOp, name: str) -> None:
+    swizzles, shape, slots = buffer.swizzles, buffer.array_type.get_shape(), buffer.slots
+    for dimension, swizzle in swizzles.items():
+        problem = swizzle_problem(shape, slots, dimension, swizzle)
+        if problem is None and swizzle.by in swizzles:
+            problem = f"dimension {swizzle.by} is swizzled itself"
+        if problem is None and buffer.memory.data is Memory.REGISTER:
+            problem = "registers have no addresses"
+        if problem is None and buffer.host is not None:
+            problem = "its memory is the caller's"
+        if problem is not None:
+            _fail(buffer, f"dimension {dimension} of buffer '{name}' cannot be swizzled: {problem}")
+
+
+def swizzle_problem(shape: Sequence[int], slots: Sequence[int], dimension: int, swizzle: Swizzle) -> str | None:
+    """Why a dimension cannot be swizzled so, None if it can."""
+    by, granule = swizzle
+    if not 0 <= by < len(shape) or by == dimension:
+        return "'by' must be another dimension"
+    if slots[dimension] or slots[by]:
+        return f"dimensions {dimension} and {by} must be whole, not reused or folded"
+    granules = shape[dimension] // max(granule, 1)
+    if granule < 1 or shape[dimension] % granule or granules < 2 or granules & (granules - 1):
+        return f"'granule' must divide the extent {shape[dimension]} into 2, 4, 8 ... granules"
+    return None
 
 
 def _verify_guests(kernel: KernelOp, guests: BufferOp, behind: int) -> int:
@@ -232,13 +262,30 @@ def _verify_leaf(leaf: Leaf) -> None:
 
 
 def _verify_lanes(leaf: Leaf, access: Access) -> None:
-    """The slots of a folded dimension are no vector."""
+    """The slots of a folded dimension are no vector, and the granules of a swizzled one are not split."""
     for scope in leaf.chain:
-        for slots, expression in zip(access.array.buffer.reuse, access.index, strict=True):
-            if scope.mapping is Mapping.VECTOR and slots > 1 and expression.uses(scope.depth):
-                _fail(
-                    leaf.op, f"{describe_access(access)} runs through a folded dimension over {describe_scope(scope)}"
-                )
+        if scope.mapping is Mapping.VECTOR:
+            for problem in (folded_lanes(access, scope, access.array.buffer.reuse), swizzled_lanes(access, scope)):
+                if problem is not None:
+                    _fail(leaf.op, problem)
+
+
+def folded_lanes(access: Access, scope: Scope, slots: Sequence[int]) -> str | None:
+    """Why the access cannot be a vector access over `scope` for the slots of its buffer, None if it can."""
+    if any(count > 1 and e.uses(scope.depth) for e, count in zip(access.index, slots, strict=True)):
+        return f"{describe_access(access)} runs through a folded dimension over {describe_scope(scope)}"
+    return None
+
+
+def swizzled_lanes(access: Access, scope: Scope, swizzles: MappingABC[int, Swizzle] | None = None) -> str | None:
+    """Why the access cannot be a vector access over `scope` for its buffer's swizzles (or others), None if it can."""
+    extents = [s.extent for s in scope.chain]
+    buffer = access.array.buffer
+    for dimension, swizzle in (buffer.swizzles if swizzles is None else swizzles).items():
+        granule, by = granule_numbers(access.index, buffer.shape, dimension, swizzle, extents)
+        if granule.uses(scope.depth) or by.uses(scope.depth):
+            return f"{describe_access(access)} runs through granules of a swizzle over {describe_scope(scope)}"
+    return None
 
 
 def async_problem(leaf: Leaf) -> str | None:

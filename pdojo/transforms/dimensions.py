@@ -22,7 +22,7 @@ from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verify import describe_access, index_bounds
 from pdojo.transforms.base import Dimension, Reason, Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.storage import callers_memory, capacity, temporaries
+from pdojo.transforms.storage import callers_memory, capacity, hinted, swizzled, temporaries
 
 Reindexed: TypeAlias = Callable[[Sequence[Expr], Sequence[int]], tuple[Expr, ...]]
 """The new index of an access, of its index and the extents of the scopes around it."""
@@ -83,11 +83,8 @@ def slots_reason(program: Program, buffer: Buffer, at: int, size: int, digits: R
 
 
 def hints_reason(program: Program, buffer: Buffer) -> Reason | None:
-    """Why the layout must stay: hints were given for it."""
-    for _, access in accesses_of(program.nest, buffer):
-        if access.hints.data:
-            return Reason(f"{describe_access(access)} has hints for the layout that it has; clear them first")
-    return None
+    """Why the layout must stay: a swizzle of it, or hints that were given for it."""
+    return swizzled(buffer) or hinted(program, buffer)
 
 
 def room_reason(program: Program, buffer: Buffer, old: int, new: int) -> Reason | None:

@@ -17,10 +17,9 @@ from pdojo.dialect.ops import BufferOp
 from pdojo.dialect.rewriting import chain_ops, rebuilt
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.syntax import names_of
-from pdojo.dialect.verify import describe_access
 from pdojo.transforms.base import Dimension, Reason, Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.storage import callers_memory, temporaries
+from pdojo.transforms.storage import callers_memory, hinted, swizzled, temporaries
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,7 @@ class SwapDims(Transformation[Dimension]):
                 problem = lane_problem(access, leaf, lanes, program.machine, order)
                 if problem is not None:
                     return Reason(problem)
-            if access.hints.data:
-                return Reason(f"{describe_access(access)} has hints for the layout that it has; clear them first")
-        return None
+        return swizzled(buffer) or hinted(program, buffer)
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Declare the buffer anew and permute every access to it."""
@@ -74,7 +71,8 @@ class SwapDims(Transformation[Dimension]):
         assert old is not None
         shape = [buffer.shape[d] for d in order]
         element = MemRefType(old.array_type.element_type, shape)
-        new = BufferOp(names_of(old.array_names), element, buffer.memory, [buffer.reuse[d] for d in order])
+        slots = [buffer.reuse[d] for d in order]
+        new = BufferOp(names_of(old.array_names), element, buffer.memory, slots)
         affected = dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer))
         for leaf in affected:
             _permute(leaf, buffer, order, rewriter)

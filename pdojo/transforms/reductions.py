@@ -396,8 +396,9 @@ def _mismatch(program: Program, parts: _Partials) -> str | None:
     if read.index != slot or step.output.index != expected:
         return "the three ops index the partial results differently"
     uses = accesses_of(program.nest, partial.buffer)
-    if partial.intent is not None or len(partial.buffer.names) != 1 or len(uses) != 3:
-        return f"'{partial.name}' is used elsewhere"
+    plain = not partial.buffer.swizzles and not partial.buffer.hints.data
+    if partial.intent is not None or len(partial.buffer.names) != 1 or len(uses) != 3 or not plain:
+        return f"'{partial.name}' is used elsewhere, or its buffer is swizzled or has hints"
     if any(a.hints.data for leaf in (start, combine) for a in leaf.accesses):
         return "the initialisation or the combination has hints, which would be lost; clear them first"
     if any(a.array.buffer is combine.output.array.buffer for a in step.reads):

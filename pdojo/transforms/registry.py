@@ -49,6 +49,8 @@ _MODULES = {
     "unshare_buffer": ("sharing", "UnshareBuffer"),
     "set_location": ("storage", "SetLocation"),
     "swap_dims": ("layout", "SwapDims"),
+    "swizzle_dim": ("swizzling", "SwizzleDim"),
+    "unswizzle_dim": ("swizzling", "UnswizzleDim"),
     "tile_dim": ("dimensions", "TileDim"),
     "collapse_dims": ("dimensions", "CollapseDims"),
     "pad_dim": ("dimensions", "PadDim"),

@@ -32,7 +32,9 @@ def _difference(guest: Buffer, host: Buffer) -> str | None:
         "type": (guest.dtype, host.dtype),
         "extents": (guest.shape, host.shape),
         "slots": (guest.reuse, host.reuse),
+        "swizzles": (dict(guest.swizzles), dict(host.swizzles)),
         "location": (guest.memory, host.memory),
+        "hints": (guest.hints, host.hints),
     }
     return next((what for what, (mine, other) in pairs.items() if mine != other), None)
 
@@ -55,7 +57,8 @@ def _several_threads(nest: Nest, buffers: Iterable[Buffer]) -> Reason | None:
 
 
 def _new_buffer(like: Buffer, names: Sequence[str], host: SSAValue | None = None) -> BufferOp:
-    return BufferOp(names, MemRefType(DTYPES[like.dtype], like.shape), like.memory, like.reuse, host)
+    kind = MemRefType(DTYPES[like.dtype], like.shape)
+    return BufferOp(names, kind, like.memory, like.reuse, host, like.hints, like.swizzles)
 
 
 def _declare(program: Program, host: Buffer, names: Sequence[str], rewriter: PatternRewriter) -> BufferOp | None:

@@ -9,17 +9,17 @@ from typing import ClassVar, Self
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.coverage import common_depth
-from pdojo.dialect.analysis.lanes import folded_lanes, lane_problem
+from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Access, Buffer, Leaf, Scope
 from pdojo.dialect.ops import reuse_attr
 from pdojo.dialect.storage import accesses_of
-from pdojo.dialect.verify import describe_scope
+from pdojo.dialect.verify import describe_scope, folded_lanes
 from pdojo.transforms.base import Dimension, Reason, Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.storage import callers_memory, room, temporaries
+from pdojo.transforms.storage import callers_memory, room, swizzled, temporaries
 
 PROPOSED_SLOTS = (2, 4, 8)
 """Numbers of slots that `fold_dim` proposes besides the one that the distances of the accesses suggest."""
@@ -108,6 +108,8 @@ class ReuseDims(Transformation[Dimension]):
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer = site.array.buffer
+        if (fixed := swizzled(buffer)) is not None:
+            return fixed
         if buffer.reuse[site.index] == 1:
             return Reason(f"dimension {site.index} of '{site.array.name}' is reused already")
         slots = _with(buffer.reuse, site.index, 1)
@@ -163,6 +165,8 @@ class FoldDim(Transformation[Dimension]):
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer, extent = site.array.buffer, site.array.shape[site.index]
+        if (fixed := swizzled(buffer)) is not None:
+            return fixed
         if not 2 <= self.slots < extent:
             return Reason(f"'slots' must be at least 2 and less than {extent}, the extent")
         if buffer.reuse[site.index] == self.slots:

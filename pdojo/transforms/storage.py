@@ -15,6 +15,7 @@ from pdojo.dialect.attributes import Memory, MemoryAttr
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Array, Buffer
 from pdojo.dialect.storage import accesses_of
+from pdojo.dialect.verify import describe_access
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
 
@@ -37,6 +38,19 @@ def callers_memory(array: Array) -> Reason | None:
             "unshare_buffer gives it memory of its own",
         )
     return Reason(f"'{array.name}' {kind}, its memory is the caller's; {remedy}")
+
+
+def hinted(program: Program, buffer: Buffer) -> Reason | None:
+    """Why the layout must stay: hints were given for it."""
+    for _, access in accesses_of(program.nest, buffer):
+        if access.hints.data:
+            return Reason(f"{describe_access(access)} has hints for the layout that it has; clear them first")
+    return None
+
+
+def swizzled(buffer: Buffer) -> Reason | None:
+    """Why dimensions cannot be changed: they take part in a swizzle."""
+    return Reason(f"'{buffer.names[0]}' is swizzled; unswizzle_dim first") if buffer.swizzles else None
 
 
 @dataclass(frozen=True)
@@ -83,6 +97,8 @@ class SetLocation(Transformation[Array]):
             return Reason(f"'{site.name}' lives there already")
         if any(leaf.asynchronous for leaf, _ in accesses_of(program.nest, site.buffer)):
             return Reason("copies run on their own between heap and shared memory only; sync_copy first")
+        if memory is Memory.REGISTER and (fixed := swizzled(site.buffer)) is not None:
+            return fixed
         if memory is Memory.SHARED and not program.machine.shared_bytes:
             return Reason(f"{program.machine.name} has no shared memory")
         return room(program, site.buffer, site.buffer, memory)

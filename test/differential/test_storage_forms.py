@@ -152,7 +152,67 @@ y[8] = t[8] * 2
 """,
 }
 
-FORMS = FOLDED | SHARED
+SWIZZLED = {
+    "a transpose": """
+kernel k(x) -> (y)
+x f32 [11, 16] heap
+y f32 [16, 11] heap
+t f32 [11, 16^0] heap
+
+11 16 t[{0},{1}] = x[{0},{1}]
+16 11 y[{0},{1}] = t[{1},{0}]
+""",
+    "granules of three": """
+kernel k(x) -> (y)
+x i32 [5, 12] heap
+y i32 [5, 12] heap
+t i32 [5, 12^0*3] stack
+
+5 12 t[{0},{1}] = x[{0},11-{1}]
+5 12 y[{0},{1}] = t[{0},{1}] * 2
+""",
+    "vectors in granules, threads": """
+kernel k(x) -> (y)
+x f32 [6, 32] heap
+y f32 [6, 32] heap
+t f32 [6, 32^0*8] heap
+
+6:p 4 8:v t[{0},{1}*8+{2}] = x[{0},{1}*8+{2}] + 1
+6:p 4 8:v where ({1}*8+{2} < 29) y[{0},{1}*8+{2}] = t[{0},{1}*8+{2}] * 2
+6 3 y[{0},{1}+29] = t[5-{0},{1}+29]
+""",
+    "an outer dimension by an inner one, unrolled": """
+kernel k(x) -> (y)
+x f32 [8, 3] heap
+y f32 [8, 3] heap
+t f32 [8^1, 3] stack
+
+8:u 3:u t[{0},{1}] = x[{0},{1}]
+8 3:u y[{0},{1}] = t[7-{0},{1}]
+""",
+    "beside lanes in slots, and two at once": """
+kernel k(x) -> (y)
+x f32 [3, 4, 8, 16] heap
+y f32 [3, 4, 8, 16] heap
+t f32 [3:N, 4, 8^1, 16^1*4] heap
+
+3
+| 4 8 16 t[{0},{1},{2},{3}] = x[{0},{1},{2},{3}]
+| 4 8 4 4:v y[{0},{1},{2},{3}*4+{4}] = t[{0},{1},{2},{3}*4+{4}] - x[{0},3-{1},{2},{3}*4+{4}]
+""",
+    "a broadcast, an accumulation": """
+kernel k(x) -> (y)
+x f32 [4, 8] heap
+y f32 [4, 8] heap
+t f32 [4, 4^0] heap
+
+4 4 t[{0},{1}] = 0
+4 4 2 t[{0},{1}] += x[{0},{1}*2+{2}]
+4 4 2:v y[{0},{1}*2+{2}] = t[{0},{1}]
+""",
+}
+
+FORMS = FOLDED | SHARED | SWIZZLED
 BROKEN = {
     "a stencil that reads what is overwritten": SHARED["a stencil behind its reads"]
     .replace("8 y[{0}] = t[{0}] - t[{0}+1]", "8 y[{0}+1] = t[{0}] - t[{0}+1]")

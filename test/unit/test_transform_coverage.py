@@ -34,6 +34,7 @@ ELSEWHERE = {
     ("*", "is strided, which"): "no machine description lacks gathers; test_moves.py makes one",
     ("async_copy", "only blocks of a grid"): "shared memory outside of a grid is refused where the game starts",
     ("*", "would be read before it is written"): "only programs that read what nothing wrote, where no game starts",
+    ("*", "runs through"): "what vectors ask of folds and swizzles: vectorize, fold_dim and swizzle_dim show it",
     ("materialize_dims", "is strided over"): "the question about lanes comes first",
     ("unpeel_scope", "would not come back"): "what is in one part only, with divisions that no walk has met",
     ("pipeline", "would not come back"): "no program in canonical form has a guard that could be lost",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
@@ -27,7 +29,7 @@ def load_lanes(reach: Reach, place: Place, depth: int, mask: SSAValue | None) ->
     shape = lanes_of(place.index, depth, code.extents)
     dtype = place.buffer.dtype
     if shape.uniform:
-        return splat(code, reach.load(Place(place.access, place.leaf, shape.base)), code.extents[depth])
+        return splat(code, reach.load(replace(place, index=shape.base)), code.extents[depth])
     if shape.stride in (1, -1):
         return from_memory(code, _load_contiguous(reach, place, shape, mask), dtype)
     _refuse_streams(place, "its lanes are not contiguous")
@@ -131,6 +133,8 @@ def _store_contiguous(reach: Reach, place: Place, shape: Lanes, value: SSAValue,
 def _is_whole(reach: Reach, place: Place, start: Expr, count: int) -> bool:
     """Whether masked lanes may be touched too: the function's own memory, which can then become registers."""
     low, high = start.bounds(reach.code.extents)
+    if place.displacement is not None:
+        return False
     return place.buffer in reach.framed and low >= 0 and high + count <= reach.placement(place.buffer).layout.size
 
 
@@ -163,7 +167,7 @@ def _pointers(reach: Reach, place: Place, shape: Lanes, depth: int) -> tuple[SSA
     element = memory_type(place.buffer.dtype)
     if shape.offsets is None:
         offsets = index_lanes(code, place.index, depth)
-        addresses = code.emit(AddressesOp(reach.bases[place.buffer], offsets, element))
+        addresses = code.emit(AddressesOp(reach.start(place), offsets, element))
         return addresses, byte_width(place.buffer.dtype)
     base = reach.pointer(place, shape.base)
     addresses = code.emit(AddressesOp(base, code.vector_constant(shape.offsets, 64), element))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import gcd
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
@@ -12,8 +14,8 @@ from pdojo.backends.llvm.code import FunctionCode, memory_type, value_type
 from pdojo.backends.llvm.ops import element_type, lanes, with_lanes
 from pdojo.backends.llvm.placement import Placement, Plan
 from pdojo.backends.llvm.vectors import splat_constant
-from pdojo.backends.nest_walk import address, known_alignment, spell
-from pdojo.dialect.affine import Expr
+from pdojo.backends.nest_walk import Exchange, address_of, known_alignment, spell
+from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Buffer, Leaf
@@ -31,6 +33,10 @@ class Place:
     leaf: Leaf
     index: Expr
     """Distance from the start of the buffer, in elements; variables with known values are put in."""
+    displacement: SSAValue | None = None
+    """What swizzles add to the distance, in elements (i64)."""
+    step: int = 0
+    """What surely divides the displacement."""
 
     @property
     def buffer(self) -> Buffer:
@@ -65,11 +71,40 @@ class Reach:
 
     def place(self, access: Access, leaf: Leaf) -> Place:
         """Resolve an access; registers must be indexed by constants (and lanes)."""
-        index = self.code.bind(address(access, self.placement(access.array.buffer).layout, leaf.chain))
-        place = Place(access, leaf, index)
+        where = address_of(access, self.placement(access.array.buffer).layout, leaf.chain)
+        place = self._displaced(Place(access, leaf, self.code.bind(where.linear)), where.exchanges)
         if access.array.buffer.memory is Memory.REGISTER:
             self._check_register(place)
         return place
+
+    def _displaced(self, place: Place, exchanges: Sequence[Exchange]) -> Place:
+        """The place with what swizzles add, in constants as far as variables are known."""
+        code = self.code
+        for exchange in exchanges:
+            left, right = code.bind(exchange.left), code.bind(exchange.right)
+            if right == const(0):
+                place = replace(place, index=place.index + left * exchange.factor)
+            elif left.is_constant and right.is_constant:
+                place = replace(place, index=place.index + (left.constant ^ right.constant) * exchange.factor)
+            else:
+                granule = code.emit(llvm.XOrOp(code.index(left), code.index(right)))
+                distance = code.emit(llvm.MulOp(granule, code.integer(exchange.factor)))
+                if place.displacement is not None:
+                    distance = code.emit(llvm.AddOp(place.displacement, distance))
+                place = replace(place, displacement=distance, step=gcd(place.step, exchange.factor))
+        return place
+
+    def start(self, place: Place) -> SSAValue:
+        """What the index of a place counts from."""
+        base = self.bases[place.buffer]
+        if place.displacement is None:
+            return base
+        return self._behind(base, place)
+
+    def _behind(self, pointer: SSAValue, place: Place) -> SSAValue:
+        assert place.displacement is not None
+        element = memory_type(place.buffer.dtype)
+        return self.code.emit(llvm.GEPOp.from_mixed_indices(pointer, [place.displacement], element))
 
     def _check_register(self, place: Place) -> None:
         if place.buffer not in self.framed:
@@ -87,12 +122,15 @@ class Reach:
 
     def pointer(self, place: Place, index: Expr) -> SSAValue:
         """The address of the element `index` of the buffer."""
-        return self.code.pointer(self.bases[place.buffer], index, memory_type(place.buffer.dtype))
+        # The displacement comes last: what does not depend on it may be computed outside of loops.
+        pointer = self.code.pointer(self.bases[place.buffer], index, memory_type(place.buffer.dtype))
+        return pointer if place.displacement is None else self._behind(pointer, place)
 
     def alignment(self, place: Place, index: Expr) -> int:
         """Bytes that are sure to divide that address."""
         placement = self.placement(place.buffer)
-        return known_alignment(index, byte_width(place.buffer.dtype), placement.alignment)
+        width = byte_width(place.buffer.dtype)
+        return known_alignment(index, width, gcd(placement.alignment, place.step * width))
 
     def load(self, place: Place) -> SSAValue:
         """The element, in its element type."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
@@ -92,7 +94,7 @@ def emit_lanes(reach: Reach, leaf: Leaf, scope: Scope, mask: SSAValue | None) ->
         return
     shape = lanes_of(place.index, depth, code.extents)
     if shape.uniform:
-        _accumulate_all(reach, leaf, Place(place.access, leaf, shape.base), operands, mask)
+        _accumulate_all(reach, leaf, replace(place, index=shape.base), operands, mask)
         return
     if shape.offsets is None or len(set(shape.offsets)) < scope.extent:
         raise LoweringError(

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i64
 from xdsl.ir import Operation, SSAValue
 
 from pdojo.backends.loops.functions import constant_op
-from pdojo.dialect.affine import Div, Expr, split_remainders
+from pdojo.dialect.affine import Div, Expr, const, split_remainders
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.nest import Constant, Index
 
@@ -80,6 +80,12 @@ class Indices:
             result = test if result is None else self._insert(arith.AndIOp(result, test))
         assert result is not None
         return result
+
+    def exchanged(self, left: Expr, right: Expr, factor: int, rest: Expr) -> SSAValue:
+        """`factor * (left xor right) + rest`, of type index."""
+        exclusive = self._insert(arith.XOrIOp(self.value(left), self.value(right), IndexType()))
+        total = self._add_multiple(None, exclusive, factor)
+        return total if rest == const(0) else self._add_multiple(total, self.value(rest), 1)
 
     def converted(self, index: Index) -> SSAValue:
         """An index expression used as a value, in its element type."""

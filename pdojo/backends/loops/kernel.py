@@ -12,10 +12,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from pdojo.backends.loops.emitter import Constants, Indices
 from pdojo.backends.loops.functions import function_op
+from pdojo.dialect.affine import modulo
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.nest import Access, Buffer, Constant, Index, Leaf, Nest, Node, Scope
-from pdojo.dialect.storage import accesses_of, physical_index, physical_shape
+from pdojo.dialect.storage import accesses_of, granule_numbers, physical_index, physical_shape
 from pdojo.errors import LoweringError
 
 _LOOPS = tuple(m for m in Mapping if m.value in ("seq", "u", "v", "p", "f", "s", "m"))
@@ -126,7 +127,13 @@ class _KernelLowering:
                 return indices.builder.insert(load).res
 
     def _index(self, access: Access, leaf: Leaf, indices: Indices) -> list[SSAValue]:
-        return [indices.value(e) for e in physical_index(access, leaf.chain)]
+        buffer = access.array.buffer
+        values = [indices.value(e) for e in physical_index(access, leaf.chain)]
+        for dimension, swizzle in buffer.swizzles.items():
+            granule, by = granule_numbers(access.index, buffer.shape, dimension, swizzle, leaf.extents)
+            rest = modulo(access.index[dimension], swizzle.granule, leaf.extents)
+            values[dimension] = indices.exchanged(granule, by, swizzle.granule, rest)
+        return values
 
     def _place(self, access: Access, leaf: Leaf) -> SSAValue:
         buffer = access.array.buffer

@@ -12,7 +12,7 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.storage import accesses_of, physical_shape, slot_index
-from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.dialect.verify import describe_access, describe_scope, folded_lanes, swizzled_lanes
 
 
 class Stride(Enum):
@@ -57,19 +57,15 @@ def lane_problem(
     index = tuple(slot_index(e, slots, chain) for e, slots in zip(access.index, flags, strict=True))
     stride = stride_over(tuple(index[d] for d in order) if order else index, scope.depth)
     described = f"{describe_access(access)} over {describe_scope(scope)}"
+    problem = folded_lanes(access, scope, flags) or swizzled_lanes(access, scope)
+    if problem is not None:
+        return problem
     if stride is Stride.IRREGULAR:
         return f"the access {described} divides the lane number; vector accesses are contiguous, broadcast or strided"
     if stride is Stride.STRIDED and access.array.buffer.memory.value == "register":
         return f"the access {described} is strided, but registers hold whole vectors"
     if stride is Stride.STRIDED and not machine.gather:
         return f"the access {described} is strided, which {machine.name} cannot do"
-    return None
-
-
-def folded_lanes(access: Access, scope: Scope, slots: tuple[int, ...]) -> str | None:
-    """Why the access cannot be a vector access over `scope` for the slots of its buffer, None if it can."""
-    if any(count > 1 and e.uses(scope.depth) for e, count in zip(access.index, slots, strict=True)):
-        return f"{describe_access(access)} runs through a folded dimension over {describe_scope(scope)}"
     return None
 
 
@@ -119,7 +115,7 @@ def known_alignment(access: Access, leaf: Leaf, lanes: Scope) -> int:
     """
     buffer = access.array.buffer
     known = buffer.alignment if buffer.op is None else HEAP_ALIGNMENT
-    if any(buffer.reuse):
+    if any(buffer.reuse) or buffer.swizzles:
         return byte_width(buffer.dtype)
     stride = byte_width(buffer.dtype)
     for extent, expression in zip(reversed(buffer.shape), reversed(access.index), strict=True):

@@ -13,7 +13,7 @@ from pdojo.dialect.notation.hints import parse_hints
 from pdojo.dialect.notation.lexer import Cursor, Kind, Token
 from pdojo.dialect.notation.source import Span, did_you_mean
 from pdojo.dialect.notation.values import ArrayName
-from pdojo.dialect.ops import BufferOp, KernelOp, slots_in
+from pdojo.dialect.ops import BufferOp, KernelOp, Swizzle, slots_in
 
 FACTS = ("arguments", "numerics", "machine")
 """First words of header lines that state a fact about the kernel."""
@@ -21,12 +21,13 @@ FACTS = ("arguments", "numerics", "machine")
 
 @dataclass
 class Declaration:
-    """`x f32 [24576, 512:N, 8:N4] heap !persistent align 64 -> a, b`."""
+    """`x f32 [24576, 512:N, 8:N4, 32^0*4] heap !persistent align 64 -> a, b`."""
 
     arrays: list[Token]
     dtype: str
     shape: list[int]
     reuse: list[int]
+    swizzles: dict[int, Swizzle]
     memory: Memory
     alignment: int | None
     span: Span
@@ -158,7 +159,7 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
     dtype = cursor.expect_kind(Kind.WORD, f"the element type of '{name.text}'")
     if dtype.text not in DTYPES:
         raise cursor.error(f"unknown element type '{dtype.text}'", did_you_mean(dtype.text, DTYPES), dtype.span)
-    shape, reuse = _shape(cursor, name)
+    shape, reuse, swizzles = _shape(cursor, name)
     locations = [m.value for m in Memory]
     location = cursor.expect_kind(Kind.WORD, f"a location, one of {', '.join(locations)}")
     if location.text not in locations:
@@ -173,15 +174,16 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
             arrays.append(cursor.expect_kind(Kind.WORD, "an array name"))
     cursor.expect_end("after a declaration")
     span = name.span.to(cursor.previous.span)
-    row = Declaration(arrays, dtype.text, shape, reuse, Memory(location.text), alignment, span, hints)
+    row = Declaration(arrays, dtype.text, shape, reuse, swizzles, Memory(location.text), alignment, span, hints)
     _check_declaration(cursor, header, row)
     header.declarations.append(row)
 
 
-def _shape(cursor: Cursor, name: Token) -> tuple[list[int], list[int]]:
+def _shape(cursor: Cursor, name: Token) -> tuple[list[int], list[int], dict[int, Swizzle]]:
     cursor.expect("[", f"and the extents of '{name.text}'")
     shape: list[int] = []
     reuse: list[int] = []
+    swizzles: dict[int, Swizzle] = {}
     while not cursor.accept("]"):
         if shape:
             cursor.expect(",", "or ']' in a shape")
@@ -189,8 +191,12 @@ def _shape(cursor: Cursor, name: Token) -> tuple[list[int], list[int]]:
         if int(extent.text) < 1:
             raise cursor.error("an extent is at least 1", span=extent.span)
         shape.append(int(extent.text))
+        if cursor.accept("^"):
+            by = cursor.expect_kind(Kind.INTEGER, "the number of a dimension after '^'")
+            granule = int(cursor.expect_kind(Kind.INTEGER, "a number of elements").text) if cursor.accept("*") else 1
+            swizzles[len(reuse)] = Swizzle(int(by.text), granule)
         reuse.append(_slots(cursor) if cursor.accept(":") else 0)
-    return shape, reuse
+    return shape, reuse, swizzles
 
 
 def _slots(cursor: Cursor) -> int:
@@ -237,10 +243,9 @@ def _check_declaration(cursor: Cursor, header: Header, row: Declaration) -> None
         raise cursor.error(message, span=row.span)
     # The interface array comes first; what remains are temporaries in its memory.
     row.arrays.sort(key=lambda t: t.text != name)
-    if row.memory is not Memory.HEAP or any(row.reuse):
-        raise cursor.error(
-            f"the memory of interface array '{name}' is the caller's: it is on the heap and not reused", span=row.span
-        )
+    if row.memory is not Memory.HEAP or any(row.reuse) or row.swizzles:
+        message = f"the memory of interface array '{name}' is the caller's: it is on the heap, not reused, not swizzled"
+        raise cursor.error(message, span=row.span)
 
 
 def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, ArrayName], list[tuple[BufferOp, Span]]]:
@@ -265,7 +270,7 @@ def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, Ar
     own = [(row, row.arrays, None) for row in header.declarations if row.arrays[0].text not in order]
     for row, tokens, host in (*hosted, *own):
         names = [t.text for t in tokens]
-        buffer = BufferOp(names, row.type, row.memory, row.reuse, host, row.hints)
+        buffer = BufferOp(names, row.type, row.memory, row.reuse, host, row.hints, row.swizzles)
         kernel.body.block.add_op(buffer)
         buffers.append((buffer, row.span))
         for name, value in zip(names, buffer.arrays, strict=True):

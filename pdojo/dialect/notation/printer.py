@@ -59,7 +59,9 @@ def _aligned(arguments: list[Buffer]) -> set[str]:
 
 def declaration_line(buffer: Buffer, *, aligned: bool = False) -> str:
     """The declaration of a buffer."""
-    shape = ", ".join(f"{n}{spell_slots(slots)}" for n, slots in zip(buffer.shape, buffer.reuse, strict=True))
+    swizzles = {d: f"^{s.by}" + f"*{s.granule}" * (s.granule != 1) for d, s in buffer.swizzles.items()}
+    extents = enumerate(zip(buffer.shape, buffer.reuse, strict=True))
+    shape = ", ".join(f"{n}{swizzles.get(d, '')}{spell_slots(slots)}" for d, (n, slots) in extents)
     text = f"{buffer.names[0]} {buffer.dtype} [{shape}] {buffer.memory.value}{spell_hints(buffer.hints)}"
     if aligned:
         text += f" align {buffer.alignment}"

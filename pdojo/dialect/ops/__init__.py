@@ -4,7 +4,16 @@ from xdsl.ir import Dialect
 
 from pdojo.dialect.attributes import IndexValueAttr, IntentAttr, MappingAttr, MemoryAttr, NumericsAttr
 from pdojo.dialect.ops.call import CallOp
-from pdojo.dialect.ops.kernel import DEFAULT_NUMERICS, BufferOp, KernelOp, reuse_attr, slots_in, spell_slots
+from pdojo.dialect.ops.kernel import (
+    DEFAULT_NUMERICS,
+    BufferOp,
+    KernelOp,
+    Swizzle,
+    reuse_attr,
+    slots_in,
+    spell_slots,
+    swizzle_attr,
+)
 from pdojo.dialect.ops.scope import ScopeOp, guard_attr
 from pdojo.dialect.ops.statement import OpOp, hints_attr
 
@@ -23,9 +32,11 @@ __all__ = [
     "KernelOp",
     "OpOp",
     "ScopeOp",
+    "Swizzle",
     "guard_attr",
     "hints_attr",
     "reuse_attr",
     "slots_in",
     "spell_slots",
+    "swizzle_attr",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -162,6 +163,16 @@ class KernelOp(IRDLOperation):
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
 
+class Swizzle(NamedTuple):
+    """How positions in a dimension are exchanged: granule number q goes to q xor (the index in dimension `by`).
+
+    A granule is `granule` neighbouring elements. There are a power of two of them, the index is taken modulo that.
+    """
+
+    by: int
+    granule: int = 1
+
+
 @irdl_op_definition
 class BufferOp(IRDLOperation):
     """One memory buffer and the arrays that live in it, one result per array; dimensions are in row-major order.
@@ -178,6 +189,8 @@ class BufferOp(IRDLOperation):
     reuse = opt_prop_def(ArrayAttr[IntegerAttr])
     """Per dimension, how many slots it takes: 0 one per index, 1 a single one (the paper's `:N`), k >= 2 a circular
     buffer (`:Nk`); absent where every dimension is whole."""
+    swizzle = opt_prop_def(ArrayAttr[ArrayAttr[IntegerAttr]])
+    """Per swizzled dimension its number, that of the dimension that swizzles it, and the size of a granule."""
     memory = prop_def(MemoryAttr)
     """Where the buffer lives."""
     hints = opt_prop_def(DictionaryAttr)
@@ -195,12 +208,14 @@ class BufferOp(IRDLOperation):
         reuse: Sequence[int] | None = None,
         host: SSAValue | None = None,
         hints: DictionaryAttr | None = None,
+        swizzles: Mapping[int, Swizzle] | None = None,
     ) -> None:
         super().__init__(
             operands=[host],
             properties={
                 "array_names": ArrayAttr(StringAttr(n) for n in names),
                 "reuse": reuse_attr(reuse),
+                "swizzle": swizzle_attr(swizzles or {}),
                 "memory": MemoryAttr(memory),
                 "hints": hints if hints is not None and hints.data else None,
             },
@@ -223,27 +238,37 @@ class BufferOp(IRDLOperation):
             return (0,) * len(self.array_type.get_shape())
         return tuple(count.value.data for count in self.reuse.data)
 
+    @property
+    def swizzles(self) -> dict[int, Swizzle]:
+        """The swizzled dimensions."""
+        rows = [[n.value.data for n in row.data] for row in self.swizzle.data] if self.swizzle is not None else []
+        return {dimension: Swizzle(by, granule) for dimension, by, granule in rows}
+
     @classmethod
     def parse(cls, parser: Parser) -> BufferOp:
-        """Parse `a, b : f32[24576:N, 512:N4, 8] heap`, `e : f32[8] in %y`."""
+        """Parse `a, b : f32[24576:N, 512:N4, 8] heap`, `e : f32[8] in %y`, `t : f32[8, 32 xor 0 * 4] shared`."""
         names = parser.parse_comma_separated_list(
             parser.Delimiter.NONE, lambda: parser.parse_identifier_or_str_literal("the name of an array")
         )
         parser.parse_punctuation(":")
         element = parser.parse_type()
         reuse: list[int] = []
+        swizzles: dict[int, Swizzle] = {}
 
         def extent() -> int:
             value = parser.parse_integer(allow_boolean=False, allow_negative=False)
+            if parser.parse_optional_keyword("xor") is not None:
+                swizzles[len(reuse)] = _parse_swizzle(parser)
             reuse.append(_parse_slots(parser) if parser.parse_optional_punctuation(":") is not None else 0)
             return value
 
         shape = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, extent)
         array_type = MemRefType(element, shape)
         if parser.parse_optional_keyword("in") is None:
-            return cls(names, array_type, parser.parse_str_enum(Memory), reuse, hints=parse_hints(parser))
+            memory = parser.parse_str_enum(Memory)
+            return cls(names, array_type, memory, reuse, hints=parse_hints(parser), swizzles=swizzles)
         host = parser.resolve_operand(parser.parse_unresolved_operand(), array_type)
-        return cls(names, array_type, Memory.HEAP, reuse, host)
+        return cls(names, array_type, Memory.HEAP, reuse, host, swizzles=swizzles)
 
     def print(self, printer: Printer) -> None:
         """Print the form that `parse` reads."""
@@ -252,7 +277,8 @@ class BufferOp(IRDLOperation):
         printer.print_string(" : ")
         printer.print_attribute(self.array_type.element_type)
         extents = zip(self.array_type.get_shape(), self.slots, strict=True)
-        text = ", ".join(f"{n}{spell_slots(slots)}" for n, slots in extents)
+        swizzles = {d: f" xor {s.by}" + f" * {s.granule}" * (s.granule != 1) for d, s in self.swizzles.items()}
+        text = ", ".join(f"{n}{swizzles.get(d, '')}{spell_slots(slots)}" for d, (n, slots) in enumerate(extents))
         if self.host is None:
             printer.print_string(f"[{text}] {self.memory.data.value}")
             print_hints(printer, self.hints)
@@ -266,6 +292,21 @@ def reuse_attr(reuse: Sequence[int] | None) -> ArrayAttr[IntegerAttr] | None:
     if reuse is None or not any(reuse):
         return None
     return ArrayAttr(IntegerAttr(slots, i64) for slots in reuse)
+
+
+def swizzle_attr(swizzles: Mapping[int, Swizzle]) -> ArrayAttr[ArrayAttr[IntegerAttr]] | None:
+    """The property for swizzled dimensions; None where there are none."""
+    if not swizzles:
+        return None
+    rows = ((dimension, *swizzle) for dimension, swizzle in sorted(swizzles.items()))
+    return ArrayAttr(ArrayAttr(IntegerAttr(number, i64) for number in row) for row in rows)
+
+
+def _parse_swizzle(parser: Parser) -> Swizzle:
+    by = parser.parse_integer(allow_boolean=False, allow_negative=False)
+    if parser.parse_optional_punctuation("*") is None:
+        return Swizzle(by)
+    return Swizzle(by, parser.parse_integer(allow_boolean=False, allow_negative=False))
 
 
 def spell_slots(slots: int) -> str:

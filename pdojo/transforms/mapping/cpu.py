@@ -8,7 +8,7 @@ from math import prod
 from typing import ClassVar, Self
 
 from pdojo.dialect.analysis.collision import BEFORE
-from pdojo.dialect.analysis.lanes import folded_lanes, lane_problem
+from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, byte_width
@@ -133,8 +133,7 @@ class Vectorize(MapScope):
         if leaf.asynchronous and (unsized := async_size_problem(leaf, program.machine, site.extent)) is not None:
             return Reason(unsized)
         for access in leaf.accesses:
-            problem = folded_lanes(access, site, access.array.buffer.reuse)
-            problem = problem or lane_problem(access, leaf, site, program.machine)
+            problem = lane_problem(access, leaf, site, program.machine)
             if problem is not None:
                 return Reason(problem)
         return self._lanes_independent(program, site, leaf)

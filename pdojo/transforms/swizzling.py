@@ -1,0 +1,129 @@
+"""Swizzles: which addresses the elements of a buffer have, so that neighbours in a column lie in different banks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.nest import Buffer
+from pdojo.dialect.ops import Swizzle, swizzle_attr
+from pdojo.dialect.storage import accesses_of
+from pdojo.dialect.verify import swizzle_problem, swizzled_lanes
+from pdojo.transforms.base import Dimension, Reason, Transformation
+from pdojo.transforms.move import Move
+from pdojo.transforms.storage import callers_memory, hinted, temporaries
+
+
+def _set_swizzles(buffer: Buffer, swizzles: Mapping[int, Swizzle], rewriter: PatternRewriter) -> None:
+    assert buffer.op is not None
+    attribute = swizzle_attr(swizzles)
+    if attribute is None:
+        buffer.op.properties.pop("swizzle", None)
+    else:
+        buffer.op.properties["swizzle"] = attribute
+    rewriter.notify_op_modified(buffer.op)
+
+
+@dataclass(frozen=True)
+class SwizzleDim(Transformation[Dimension]):
+    """Exchange the positions in a dimension by the index i in another one: granule q goes to the place of q xor i.
+
+    `swizzle_dim@t:1{by=0}`:
+
+    t f32 [8, 4] heap  -->  t f32 [8, 4^0] heap
+
+    A granule is `granule` neighbouring elements, one by default; there are a power of two of them. A bijection for
+    every i, so legal for any temporary with addresses. Refused where a vector's lanes would not stay in one granule.
+    """
+
+    name: ClassVar[str] = "swizzle_dim"
+    site: ClassVar = Dimension
+    by: int
+    granule: int = 1
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
+        """The last dimensions of temporaries, by those before them, in granules of an element or of a vector."""
+        for array in temporaries(program):
+            buffer, last = array.buffer, len(array.shape) - 1
+            if last < 1 or buffer.memory is Memory.REGISTER or buffer.swizzles:
+                continue
+            for granule in sorted({1, *program.machine.vector_lanes(array.dtype)}):
+                if swizzle_problem(buffer.shape, buffer.reuse, last, Swizzle(last - 1, granule)) is None:
+                    yield Dimension(array, last), cls(last - 1, granule)
+
+    def check(self, program: Program, site: Dimension) -> Reason | None:
+        """A temporary with addresses, two whole dimensions, granules that fit, vectors that fit into granules."""
+        if (refused := callers_memory(site.array)) is not None:
+            return refused
+        buffer, swizzle = site.array.buffer, Swizzle(self.by, self.granule)
+        if buffer.memory is Memory.REGISTER:
+            return Reason(f"'{site.array.name}' is in registers, which have no addresses")
+        for dimension, present in buffer.swizzles.items():
+            if {dimension, present.by} & {site.index} or dimension == self.by:
+                return Reason(f"dimension {dimension} is swizzled by {present.by}; unswizzle_dim first")
+        if (problem := swizzle_problem(buffer.shape, buffer.reuse, site.index, swizzle)) is not None:
+            return Reason(problem)
+        return self._lanes(program, site, swizzle) or hinted(program, buffer)
+
+    @staticmethod
+    def _lanes(program: Program, site: Dimension, swizzle: Swizzle) -> Reason | None:
+        for leaf, access in accesses_of(program.nest, site.array.buffer):
+            lanes = leaf.parent
+            if lanes is not None and lanes.mapping is ScopeMapping.VECTOR:
+                problem = swizzled_lanes(access, lanes, {site.index: swizzle})
+                if problem is not None:
+                    return Reason(problem)
+        return None
+
+    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
+        """Set the fact; accesses stay as they are."""
+        buffer = site.array.buffer
+        _set_swizzles(buffer, {**buffer.swizzles, site.index: Swizzle(self.by, self.granule)}, rewriter)
+
+    def inverse(self, program: Program, site: Dimension) -> Move:
+        """Back to row-major order."""
+        return UnswizzleDim().as_move(f"{site.array.name}:{site.index}")
+
+
+@dataclass(frozen=True)
+class UnswizzleDim(Transformation[Dimension]):
+    """Put the positions in a dimension back into row-major order.
+
+    `unswizzle_dim@t:1`:
+
+    t f32 [8, 4^0] heap  -->  t f32 [8, 4] heap
+
+    Always legal, but for hints on accesses, which were given for the layout that there is.
+    """
+
+    name: ClassVar[str] = "unswizzle_dim"
+    site: ClassVar = Dimension
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
+        """Swizzled dimensions."""
+        for array in temporaries(program):
+            yield from ((Dimension(array, dimension), cls()) for dimension in array.buffer.swizzles)
+
+    def check(self, program: Program, site: Dimension) -> Reason | None:
+        """A swizzled dimension."""
+        if site.index not in site.array.buffer.swizzles:
+            return Reason(f"dimension {site.index} of '{site.array.name}' is not swizzled")
+        return hinted(program, site.array.buffer)
+
+    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
+        """Clear the fact."""
+        buffer = site.array.buffer
+        _set_swizzles(buffer, {d: s for d, s in buffer.swizzles.items() if d != site.index}, rewriter)
+
+    def inverse(self, program: Program, site: Dimension) -> Move:
+        """Exchange them again."""
+        swizzle = site.array.buffer.swizzles[site.index]
+        return SwizzleDim(swizzle.by, swizzle.granule).as_move(f"{site.array.name}:{site.index}")
