@@ -76,7 +76,8 @@ class PdojoOptMain(xDSLOptMain):
         add("--list-machines", action="store_true", help="print the known machine descriptions instead of a program")
         add("--list-moves", action="store_true", help="print the legal moves instead of the program")
         add("--refused", action="store_true", help="with --list-moves: the refused candidates, with reasons")
-        add("--format", choices=("text", "json"), default="text", help="form of the list of moves")
+        add("--explain", action="append", metavar="MOVE", help="say why a move is legal here or not; may be repeated")
+        add("--format", choices=("text", "json"), default="text", help="form of lists of moves and of explanations")
         add("--print-after-each-move", action="store_true", help="print the program after every move")
         add("--verify", action="store_true", help="check that all steps together preserve the meaning, by execution")
 
@@ -129,18 +130,20 @@ class PdojoOptMain(xDSLOptMain):
             from pdojo_tools.verification import verify_meaning
 
             verify_meaning(before, program.module)
-        if not self.args.list_moves:
+        if not self.args.list_moves and not self.args.explain:
             output.write(self.output_resulting_program(program.module))
         return output.getvalue()
 
     @property
     def _needs_game(self) -> bool:
         moves = any(step.option != "passes" for step, _ in self.steps)
-        return moves or self.args.list_moves or self.args.machine is not None
+        return moves or self.args.list_moves or bool(self.args.explain) or self.args.machine is not None
 
     def _play(self, program: Program, output: StringIO) -> None:
         """Apply the steps where some are moves."""
         from pdojo_tools.moves import Session, list_moves
+
+        from pdojo.transforms.move import parse_moves
 
         def show(title: str) -> None:
             if self.args.print_after_each_move:
@@ -158,6 +161,11 @@ class PdojoOptMain(xDSLOptMain):
                 session.take(step)
         if self.args.list_moves:
             output.write(list_moves(session.game, refused=self.args.refused, form=self.args.format))
+        if self.args.explain:
+            from pdojo_tools.explaining import explain_moves
+
+            moves = [move for text in self.args.explain for move in parse_moves(text)]
+            output.write(explain_moves(session.game, moves, self.args.format))
 
     def _apply_passes(self, module: ModuleOp, step: Step, pipeline: PassPipeline | None) -> None:
         assert pipeline is not None

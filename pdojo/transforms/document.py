@@ -87,6 +87,13 @@ def _paragraphs(cls: type[Transformation[Any]]) -> list[str]:
     return cleandoc(cls.__doc__ or "").split("\n\n")
 
 
+def legality_of(cls: type[Transformation[Any]]) -> str:
+    """What the docstring says about legality, behind the example; '' for a transformation without an example."""
+    paragraphs = _paragraphs(cls)
+    start = next((k for k, text in enumerate(paragraphs) if _MOVE.fullmatch(text)), len(paragraphs))
+    return "\n\n".join(paragraphs[start + 2 :])
+
+
 def _numbered(lines: Sequence[str]) -> Iterator[str]:
     """The lines with numbers for the extents."""
     return (re.sub(r"(?<!:)\b[NM]\b", lambda m: str(EXTENTS[m[0]]), line) for line in lines)

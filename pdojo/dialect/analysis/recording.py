@@ -1,0 +1,200 @@
+"""A program that writes down what it is asked: the evidence for or against a move, from the very checks that decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TypeVar, cast
+
+from pdojo.dialect.analysis.collision import Collisions, Order, Query, Relation, Witness, impossible
+from pdojo.dialect.analysis.origins import Origins
+from pdojo.dialect.analysis.program import Conflict, Program, Touch
+from pdojo.dialect.analysis.storage_check import StorageChecks, Use, Violation
+from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import Nest, Scope
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.verify import describe_access
+
+AnswerT = TypeVar("AnswerT")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question that a legality check asked, its answer, and how that was found."""
+
+    kind: str
+    """`cell`: do two accesses meet? `storage`: does memory keep every value? `value`: where does one come from?"""
+    about: str
+    relation: str
+    """For `cell`, how the iterations of the two accesses compare, scope by scope."""
+    answer: str
+    how: str
+    """`digits`, `guess`, `integer sets`, or `commute` where accumulations needed no question."""
+
+
+@dataclass
+class Record:
+    """Everything that was asked, in order."""
+
+    questions: list[Question] = field(default_factory=list[Question])
+    machine: dict[str, str] = field(default_factory=dict[str, str])
+    """The facts of the machine that were looked at."""
+
+    def add(self, question: Question) -> None:
+        """Write a question down, once."""
+        if question not in self.questions:
+            self.questions.append(question)
+
+
+class RecordingProgram(Program):
+    """A program that writes down its questions in a record, and hands that on to its successors."""
+
+    def __init__(
+        self,
+        kernel: KernelOp,
+        machine: Machine,
+        record: Record,
+        shared: tuple[_Collisions, _Origins] | None = None,
+        nest: Nest | None = None,
+    ) -> None:
+        collisions, origins = shared or (_Collisions(), _Origins(record))
+        super().__init__(kernel, _watched(machine, record), collisions, StorageChecks(), nest, origins)
+        self.record = record
+        self._shared = collisions, origins
+
+    def successor(self, kernel: KernelOp, nest: Nest | None = None) -> Program:
+        """The program for another kernel, with the same record."""
+        return RecordingProgram(kernel, self.machine, self.record, self._shared, nest)
+
+    def _collide(self, one: Touch, other: Touch, relation: Relation, *, racing: bool) -> Witness | None:
+        collisions = self._shared[0]
+        collisions.last = None
+        witness = super()._collide(one, other, relation, racing=racing)
+        how = "commute" if collisions.last is None else collisions.how[collisions.last]
+        accesses = Conflict(one.leaf, one.access, other.leaf, other.access, Witness((), ()), one.writes, other.writes)
+        if witness is None:
+            answer = "accumulations of one element commute" if how == "commute" else "no shared cell"
+        else:
+            answer = f"shared at iterations {_tuple(witness.first)} and {_tuple(witness.second)}"
+        spelled = ", ".join(_ORDERS[order] for order in relation)
+        self.record.add(Question("cell", str(accesses), f"({spelled})", answer, how))
+        return witness
+
+    def storage_violation(
+        self,
+        array: str,
+        reuse: Sequence[int],
+        mappings: Mapping[Scope, ScopeMapping] | None = None,
+        within: int | None = None,
+    ) -> Violation | None:
+        """The answer of the program, written down."""
+        before = self.storage.exact_queries
+        violation = super().storage_violation(array, reuse, mappings, within)
+        slots = ", ".join(str(k) if k else "all" for k in reuse)
+        answer = "every value is kept" if violation is None else f"{violation.reason}: {violation.detail}"
+        how = "integer sets" if self.storage.exact_queries > before else "digits"
+        self.record.add(Question("storage", f"'{array}' with slots [{slots}]", "", answer, how))
+        return violation
+
+
+_ORDERS = {Order.EQUAL: "=", Order.BEFORE: "<", Order.AFTER: ">", Order.ANY: "any"}
+
+
+def _tuple(iteration: Sequence[int]) -> str:
+    return f"({', '.join(map(str, iteration))})"
+
+
+class _Collisions(Collisions):
+    """Remembers how each answer was found, and which question was the last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.how: dict[Query, str] = {}
+        self.last: Query | None = None
+
+    def find(self, query: Query) -> Witness | None:
+        self.last = query
+        if query not in self.how:
+            before = self.exact_queries
+            witness = super().find(query)
+            settled = "guess" if witness is not None else "digits"
+            exact = self.exact_queries > before and not impossible(query)
+            self.how[query] = "integer sets" if exact else settled
+            return witness
+        return super().find(query)
+
+
+class _Origins(Origins):
+    """Writes questions about values down."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__()
+        self.record = record
+
+    def _ask(self, question: tuple[object, ...], uses: Sequence[Use], answer: Callable[[], AnswerT]) -> AnswerT:
+        result = super()._ask(question, uses, answer)
+        kind, number = str(question[0]), cast(int, question[1])
+        text, said = _VALUES[kind](uses, number, question, result)
+        self.record.add(Question("value", text, "", said, "integer sets"))
+        return result
+
+
+def _said_writers(uses: Sequence[Use], number: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
+    writers, complete = cast(tuple[tuple[int, ...], bool], result)
+    named = ", ".join(describe_access(uses[w].access) for w in writers) or "none"
+    rest = "" if complete else "; some elements are not written before"
+    return f"which writes reach the read of {describe_access(uses[number].access)}?", f"{named}{rest}"
+
+
+def _said_stray(uses: Sequence[Use], number: int, question: tuple[object, ...], result: object) -> tuple[str, str]:
+    write = describe_access(uses[cast(int, question[2])].access)
+    text = (
+        f"is the read of {describe_access(uses[number].access)} always of one known iteration of the write of {write}?"
+    )
+    return text, "yes" if result is None else f"no: iteration {_tuple(cast(tuple[int, ...], result))}"
+
+
+def _said_change(uses: Sequence[Use], number: int, question: tuple[object, ...], result: object) -> tuple[str, str]:
+    there = describe_access(uses[cast(int, question[2])].access)
+    text = f"has {there} the value that the read of {describe_access(uses[number].access)} got?"
+    return text, "yes" if result is None else f"no: iteration {_tuple(cast(tuple[int, ...], result))}"
+
+
+def _said_reader(uses: Sequence[Use], number: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
+    text = f"who reads what the write of {describe_access(uses[number].access)} leaves?"
+    return text, "no other op" if result is None else describe_access(uses[cast(int, result)].leaf.output)
+
+
+def _said_remains(uses: Sequence[Use], number: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
+    return f"does {describe_access(uses[number].access)} keep what is written?", "yes" if result else "no"
+
+
+_VALUES = {
+    "writers": _said_writers,
+    "stray": _said_stray,
+    "change": _said_change,
+    "reader": _said_reader,
+    "remains": _said_remains,
+}
+
+
+class _WatchedMachine(Machine):
+    """A machine description that writes down which of its facts are looked at."""
+
+    def __getattribute__(self, name: str) -> object:
+        value = super().__getattribute__(name)
+        if name in _FACTS:
+            cast(Record, super().__getattribute__("_record")).machine[name] = str(value)
+        return value
+
+
+_FACTS = {f.name for f in fields(Machine)} - {"name"}
+
+
+def _watched(machine: Machine, record: Record) -> Machine:
+    if isinstance(machine, _WatchedMachine):
+        return machine
+    watched = object.__new__(_WatchedMachine)
+    watched.__dict__.update(machine.__dict__, _record=record)
+    return watched

@@ -1,0 +1,89 @@
+"""Why a move is legal or not: the evidence that its own check asks for, written down, and what would help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.recording import Question, Record, RecordingProgram
+from pdojo.dialect.nest import Array
+from pdojo.dialect.notation.printer import declaration_line, tree_lines
+from pdojo.errors import IllegalMove, LocationError
+from pdojo.transforms.apply import apply, candidates
+from pdojo.transforms.base import Dimension, Site, Transformation, identify
+from pdojo.transforms.document import legality_of
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import instantiate
+
+TRIED = 200
+"""Most legal moves that are tried as a remedy."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What there is to say about a move in a state."""
+
+    move: str
+    legal: bool
+    place: tuple[str, ...]
+    """The declaration or the scopes and statements at the location, in the notation."""
+    condition: str
+    """The legality condition, as the documentation of the move has it."""
+    questions: tuple[Question, ...]
+    machine: dict[str, str]
+    """The facts of the machine that were looked at."""
+    reason: str = ""
+    witness: str = ""
+    remedies: tuple[str, ...] = ()
+    """Moves of which each alone would make a refused move legal, or what else would."""
+    numerics: str = ""
+    """What a legal move does to rounding."""
+    permitted: tuple[str, ...] = ()
+    inverse: str = ""
+
+
+def explain(program: Program, move: Move) -> Explanation:
+    """The evidence for or against a move. Raises IllegalMove or LocationError where there is no such move or place."""
+    record = Record()
+    watched = RecordingProgram(program.kernel, program.machine, record)
+    wanted = instantiate(move)
+    site = wanted.resolve(watched, move.at)
+    refusal = wanted.refusal(watched, site)
+    # What follows is no part of the evidence.
+    questions, machine = tuple(record.questions), dict(record.machine)
+    permitted = tuple(n.value for n in program.kernel.permitted)
+    plain = wanted.resolve(program, move.at)
+    shown = str(wanted.at(program, plain)), refusal is None, _place(program, plain), legality_of(type(wanted))
+    if refusal is None:
+        numerics = wanted.numerics(program, plain).value
+        inverse = str(wanted.inverse(program, plain))
+        return Explanation(*shown, questions, machine, numerics=numerics, permitted=permitted, inverse=inverse)
+    remedies = _remedies(program, wanted, plain)
+    return Explanation(
+        *shown, questions, machine, refusal.reason, refusal.witness, tuple(remedies), permitted=permitted
+    )
+
+
+def _place(program: Program, site: Site) -> tuple[str, ...]:
+    if isinstance(site, Array | Dimension):
+        buffer = site.buffer if isinstance(site, Array) else site.array.buffer
+        return (declaration_line(buffer),)
+    return tuple(tree_lines([site]))
+
+
+def _remedies(program: Program, wanted: Transformation[Any], site: Site) -> list[str]:
+    """What would make a refused move legal: the kernel's permission, or one other move."""
+    if wanted.check(program, site) is None and not program.permits(numerics := wanted.numerics(program, site)):
+        return [f"the line 'numerics {numerics.value}' in the kernel"]
+    found: list[str] = []
+    legal = (move for move, refusal in candidates(program) if refusal is None)
+    for move in islice(legal, TRIED):
+        try:
+            after = apply(program, move).program
+            if wanted.refusal(after, wanted.resolve(after, identify(site))) is None:
+                found.append(str(move))
+        except (LocationError, IllegalMove):
+            continue
+    return found

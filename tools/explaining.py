@@ -1,0 +1,60 @@
+"""`--explain`: the evidence for or against moves, for people or as JSON."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from pdojo.dialect.analysis.recording import Question
+from pdojo.transforms.explain import Explanation, explain
+from pdojo.transforms.game import Game
+from pdojo.transforms.move import Move
+
+_HOW = {
+    "digits": "proved digit by digit",
+    "guess": "a guess that was checked",
+    "integer sets": "by integer sets",
+    "commute": "without a question",
+}
+SHOWN = 12
+"""Lines of a place and remedies that the text shows at most."""
+
+
+def explain_moves(game: Game, moves: Sequence[Move], form: str) -> str:
+    """Explanations of moves in the state of the game. Raises IllegalMove or LocationError for what is no move."""
+    found = [explain(game.program, move) for move in moves]
+    if form == "json":
+        return json.dumps([asdict(e) for e in found], indent=2) + "\n"
+    return "\n".join("".join(f"{line}\n" for line in _lines(e)) for e in found)
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    e = explanation
+    yield f"{e.move}: {'legal' if e.legal else 'refused'}"
+    if not e.legal:
+        yield f"  reason: {e.reason}"
+        if e.witness:
+            yield f"  witness: {e.witness}"
+        yield f"  would help: {'; '.join(e.remedies[:SHOWN]) or 'no single move that is legal here'}"
+    yield "  place:"
+    yield from (f"    {line}" for line in e.place[:SHOWN])
+    if len(e.place) > SHOWN:
+        yield f"    ... {len(e.place) - SHOWN} lines more"
+    if e.condition:
+        yield "  condition:"
+        yield from (f"    {line}" for line in textwrap.wrap(" ".join(e.condition.split()), 110))
+    yield "  asked:" if e.questions else "  asked: nothing; the shape of the program decides"
+    yield from (f"    {_spell(question)}" for question in e.questions)
+    if e.machine:
+        yield f"  machine: {', '.join(f'{name} = {value}' for name, value in e.machine.items())}"
+    if e.legal:
+        allowed = ", ".join(e.permitted) or "nothing else"
+        yield f"  rounding: {e.numerics}; the kernel permits {allowed}"
+        yield f"  inverse: {e.inverse}"
+
+
+def _spell(question: Question) -> str:
+    related = f", iterations {question.relation}" if question.relation else ""
+    return f"{question.kind}: {question.about}{related}: {question.answer} [{_HOW[question.how]}]"
