@@ -40,6 +40,8 @@ class Copy:
     """Where the copy nest accesses the source."""
     uses: dict[Access, tuple[Expr, ...]]
     """Per access to the source, where it accesses the copy instead."""
+    whole: frozenset[Access] = frozenset()
+    """Accesses that surely go through the whole copy, in each iteration of the scopes around."""
 
     @property
     def around(self) -> tuple[int, ...]:
@@ -65,7 +67,7 @@ def iteration_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
     extents = tuple(first.extents[v] for v in own)
     pattern = _renamed(access.index, own, depth, (*outside, *extents))
     uses: dict[Access, tuple[Expr, ...]] = {}
-    guards: set[Expr] | None = None
+    guarded: dict[Access, set[Expr]] = {}
     for leaf, other in accesses:
         order = _order(leaf, other, depth, extents, pattern, outside)
         if order is None:
@@ -74,10 +76,11 @@ def iteration_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
                 "orders; form=box makes one copy of all that is accessed"
             )
         uses[other] = (*leading(outside), *(var(v) for v in order))
-        found = _guards(leaf, order, depth, (*outside, *extents))
-        guards = found if guards is None else guards & found
-    kept = tuple(sorted(guards or (), key=lambda g: g.key)) if own else ()
-    return Copy(access.array, outside, extents, kept, pattern, uses)
+        guarded[other] = _guards(leaf, order, depth, (*outside, *extents))
+    guards = set[Expr].intersection(*guarded.values()) if own else set[Expr]()
+    whole = frozenset(a for leaf, a in accesses if guarded[a] == guards and _decided(leaf, guarded[a], depth))
+    kept = tuple(sorted(guards, key=lambda g: g.key))
+    return Copy(access.array, outside, extents, kept, pattern, uses, whole)
 
 
 def _inner_variables(access: Access, depth: int) -> list[int]:
@@ -116,6 +119,11 @@ def _guards(leaf: Leaf, order: Sequence[int], depth: int, extents: Sequence[int]
     inside = [g for s in leaf.chain[depth:] for g in s.guard]
     decided = [g for g in inside if all(v < depth or v in order for v in g.variables())]
     return set(_renamed(decided, order, depth, extents))
+
+
+def _decided(leaf: Leaf, known: set[Expr], depth: int) -> bool:
+    """Whether no other guards inside restrict the statement."""
+    return sum(len(s.guard) for s in leaf.chain[depth:]) == len(known)
 
 
 def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy:

@@ -57,7 +57,7 @@ _MODULES = {
     "unpad_dim": ("dimensions", "UnpadDim"),
     "stage_in": ("staging", "StageIn"),
     "stage_out": ("staging", "StageOut"),
-    "unstage": ("staging", "Unstage"),
+    "unstage": ("unstaging", "Unstage"),
     "split_reduction": ("reductions", "SplitReduction"),
     "merge_reduction": ("reductions", "MergeReduction"),
     "contract": ("contraction", "Contract"),

@@ -1,10 +1,10 @@
-"""Data movement: working on a copy of what a scope reads or writes, and taking that back."""
+"""Data movement: working on a copy of what a scope reads or writes."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar, Self
 
@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import var
 from pdojo.dialect.analysis.collision import EQUAL, Domain, Query
+from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.integer_sets import Reach, unreached
 from pdojo.dialect.analysis.lanes import Stride, stride_over
 from pdojo.dialect.analysis.program import Conflict, Program
@@ -21,13 +22,12 @@ from pdojo.dialect.analysis.storage_check import describe_use, uninitialised, us
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Array, Leaf, Scope
-from pdojo.dialect.notation.equality import plain_mlir
-from pdojo.dialect.ops import KernelOp, OpOp, ScopeOp
+from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rewriting import fresh_id
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access, describe_scope, index_bounds
 from pdojo.transforms.base import Reason, Transformation
-from pdojo.transforms.copies import Staged, copy_nest, declare, redirect, staged
+from pdojo.transforms.copies import copy_nest, declare, redirect
 from pdojo.transforms.footprint import Copy, Placed, box_copy, iteration_copy
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
@@ -62,7 +62,7 @@ class Staging(Transformation[Scope]):
         """The accesses that are to go to the copy."""
 
     @abstractmethod
-    def directions(self, program: Program, site: Scope, array: Array) -> str:
+    def directions(self, program: Program, site: Scope, copy: Copy) -> str:
         """`r` for a copy nest before the scope, `w` for one behind it."""
 
     @abstractmethod
@@ -219,7 +219,7 @@ class Staging(Transformation[Scope]):
         prefix = f"{site.id}.{self.array}"
         names = [
             f"{prefix}.{d}{part}"
-            for d in self.directions(program, site, copy.source)
+            for d in self.directions(program, site, copy)
             for part in (*range(len(copy.extents)), "op")
         ]
         return [fresh_id(program.nest.by_id, name) for name in names]
@@ -232,7 +232,7 @@ class Staging(Transformation[Scope]):
         copy = self.plan(site, source)
         assert isinstance(copy, Copy)
         ids = self.ids.split(" ") if self.ids else self.natural_ids(program, site, copy)
-        directions = self.directions(program, site, source)
+        directions = self.directions(program, site, copy)
         temporary = declare(program, self.copy_name(program), copy, Memory(self.location), self.position, rewriter)
         redirect(site.leaves, {a: (temporary, index) for a, index in copy.uses.items()}, rewriter)
         here, there = (temporary, copy.slot), (source, copy.index)
@@ -246,10 +246,31 @@ class Staging(Transformation[Scope]):
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Work on the array itself again."""
-        return Unstage().as_move(self.copy_name(program))
+        return Move("unstage", self.copy_name(program))
 
 
 _FORMS: dict[str, Any] = {"iteration": iteration_copy, "box": box_copy}
+
+
+def _reads(leaf: Leaf, access: Access) -> bool:
+    return access is not leaf.output or leaf.accumulate is not None
+
+
+def written_before(read: Placed, accesses: Sequence[Placed], copy: Copy) -> bool:
+    """Whether the place that is read was surely written, earlier in the same iteration of the scopes around.
+
+    A write that goes through the whole copy, in a nest before the read, does so: in the dimensions in which it moves
+    with a scope around both, the read moves with the same one; in all others it goes through all indices.
+    """
+    leaf, access = read
+    for writer, write in accesses:
+        if write is not writer.output or write not in copy.whole or _reads(writer, write) or writer.order >= leaf.order:
+            continue
+        common = common_depth((writer, leaf))
+        places = zip(copy.uses[write], copy.uses[access], strict=True)
+        if all(mine == other or min(mine.variables(), default=0) >= common for mine, other in places):
+            return True
+    return False
 
 
 def _reuses(site: Scope, leaf: Leaf, access: Access) -> bool:
@@ -320,7 +341,7 @@ class StageIn(Staging):
         """What the scope reads as inputs."""
         return [(leaf, access) for leaf in site.leaves for access in leaf.reads if access.array is array]
 
-    def directions(self, program: Program, site: Scope, array: Array) -> str:  # the same for all
+    def directions(self, program: Program, site: Scope, copy: Copy) -> str:  # the same for all
         """Only in."""
         return "r"
 
@@ -380,11 +401,14 @@ class StageOut(Staging):
         found = [(leaf, access) for leaf in site.leaves for access in leaf.accesses if access.array is array]
         return found if any(access is leaf.output for leaf, access in found) else []
 
-    def directions(self, program: Program, site: Scope, array: Array) -> str:
+    def directions(self, program: Program, site: Scope, copy: Copy) -> str:
         """Out, and in where the scope may need a value that it did not write."""
+        accesses = self.accesses(site, copy.source)
+        if all(written_before(read, accesses, copy) for read in accesses if _reads(*read)):
+            return "w"
         inside = {*site.leaves}
-        uses = [u for u in uses_of(program.nest, array.name, array.buffer.reuse) if u.leaf in inside]
-        needed = uninitialised([u for u in uses if u.access.array is array], site.depth)
+        uses = [u for u in uses_of(program.nest, copy.source.name, copy.source.buffer.reuse) if u.leaf in inside]
+        needed = uninitialised([u for u in uses if u.access.array is copy.source], site.depth)
         return "w" if needed is None else "rw"
 
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
@@ -406,103 +430,12 @@ class StageOut(Staging):
 
     def _written_reason(self, site: Scope, copy: Copy, copied: Reach) -> Reason | None:
         """What is copied is written. That nothing else is accessed follows from how copies are made."""
-        if not copied[2]:  # one element
+        accesses = self.accesses(site, copy.source)
+        if not copied[2] or any(access is leaf.output and access in copy.whole for leaf, access in accesses):
             return None
-        written = [
-            (leaf.extents, leaf.guards, copy.uses[access])
-            for leaf, access in self.accesses(site, copy.source)
-            if access is leaf.output
-        ]
+        written = [(leaf.extents, leaf.guards, copy.uses[access]) for leaf, access in accesses if access is leaf.output]
         spared = unreached([copied], written)
         if spared is None:
             return None
         place = f"place {spared} of the copy"
         return Reason(f"the scope does not write all of '{copy.source.name}' that would be copied back", place)
-
-
-@dataclass(frozen=True)
-class Unstage(Transformation[Array]):
-    """Access an array itself again, not the copy that stage_in or stage_out made.
-
-    `unstage@t`:
-
-    8 t[{0}] = x[{0}*2]
-    4 8 y[{0},{1}] = exp(t[{1}])  -->  4 8 y[{0},{1}] = exp(x[{1}*2])
-
-    Legal iff staging again gives this very program, to the letter: the two programs mean the same because that move is
-    legal.
-    """
-
-    name: ClassVar[str] = "unstage"
-    site: ClassVar = Array
-
-    @classmethod
-    def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
-        """Temporaries that are filled or emptied by one plain copy beside the scope that uses them."""
-        for array in program.nest.arrays.values():
-            if not isinstance(staged(program, array), str):
-                yield array, cls()
-
-    def check(self, program: Program, site: Array) -> Reason | None:
-        """Staging again gives this program, so the two mean the same."""
-        found = staged(program, site)
-        if isinstance(found, str):
-            return Reason(found)
-        if self._staging(program, found) is None:
-            return Reason(f"staging '{found.source.name}' again would not give this program")
-        return None
-
-    def _staging(self, program: Program, found: Staged) -> Staging | None:
-        """The move that gives this program from the one without the copy, if there is one."""
-        kernel = program.kernel.clone()
-        without = program.successor(kernel)
-        self.rewrite(without, without.nest.arrays[found.copy.name], PatternRewriter(next(iter(kernel.body.block.ops))))
-        without = program.successor(kernel)
-        scope = without.nest.by_id[found.site.id]
-        assert isinstance(scope, Scope)
-        kind = StageIn if found.behind is None else StageOut
-        buffer = found.copy.buffer
-        assert buffer.op is not None
-        position = list(program.kernel.buffers()).index(buffer.op)
-        ids = [i for n in (found.before, found.behind) if n is not None for i in n.ids]
-        wanted = _fingerprint(program.kernel)
-        for form in FORMS:
-            move = kind(found.source.name, buffer.memory.value, form, found.copy.name, position, " ".join(ids))
-            if move.check(without, scope) is None and _fingerprint(move.applied(without, scope)) == wanted:
-                return _shortest(move, without, scope, ids)
-        return None
-
-    def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
-        """The copy nests and the declaration go."""
-        found = staged(program, site)
-        assert isinstance(found, Staged)
-        redirect(found.site.leaves, found.restored(), rewriter)
-        for nest in (found.before, found.behind):
-            if nest is not None:
-                rewriter.erase(nest.root.op)
-        assert site.buffer.op is not None
-        rewriter.erase(site.buffer.op)
-
-    def inverse(self, program: Program, site: Array) -> Move:
-        """Stage again, with the same name, place and identifiers."""
-        found = staged(program, site)
-        assert isinstance(found, Staged)
-        staging = self._staging(program, found)
-        assert staging is not None
-        return staging.as_move(f"%{found.site.id}")
-
-
-def _shortest(move: Staging, program: Program, scope: Scope, ids: Sequence[str]) -> Staging:
-    """The move without what it would choose by itself."""
-    copy = move.plan(scope, program.nest.arrays[move.array])
-    assert isinstance(copy, Copy)
-    if move.natural_ids(program, scope, copy) == list(ids):
-        move = replace(move, ids="")
-    if move.position == len(list(program.kernel.buffers())):
-        move = replace(move, position=-1)
-    return replace(move, into="") if replace(move, into="").copy_name(program) == move.into else move
-
-
-def _fingerprint(kernel: KernelOp) -> tuple[str, list[str]]:
-    """Text and identifiers."""
-    return plain_mlir(kernel), [op.id.data for op in kernel.walk() if isinstance(op, ScopeOp | OpOp) and op.id]

@@ -1,7 +1,7 @@
 """Traces that work on copies: a packed matrix product, a convolution by gathered windows, a row in registers.
 
 Every state on the way is valid and keeps the meaning, at small sizes that the blocks divide and do not divide; all
-moves are taken back to the letter; the code of the last state computes what NumPy computes in float64, at ordinary sizes.
+moves are taken back to the letter; the code of the last state computes what NumPy computes in float64.
 """
 
 from __future__ import annotations
