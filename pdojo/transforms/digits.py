@@ -63,10 +63,13 @@ def irreversible_tiling(site: Scope, leaves: Sequence[Leaf], size: int) -> Reaso
 
 
 def irreversible_collapse(site: Scope, inner: Scope) -> Reason | None:
-    """Refuse a collapse that tiling would not take back to the letter (only divisions can be the reason)."""
+    """Refuse a collapse that tiling would not take back to the letter: for a guard or divisions."""
+    depth, size, total = site.depth, inner.extent, collapsed_extent(site, inner)
+    guards = collapsed_guards(site, inner, (*(s.extent for s in site.chain[:-1]), total))
+    if any(g.terms == ((depth, -1),) and g.constant + 1 < total for g in guards):
+        return _CUT
     if only_linear(inner.leaves):
         return None
-    depth, size, total = site.depth, inner.extent, collapsed_extent(site, inner)
     for leaf in inner.leaves:
         before = leaf.extents
         after = (*before[:depth], total, *before[depth + 2 :])
