@@ -17,7 +17,6 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.analysis.hints import owned_hints
-from pdojo.dialect.analysis.placement import is_special
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.locations import find_array, find_dimension, find_node, location_of
@@ -119,7 +118,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def refusal(self, program: Program, site: SiteT) -> Refusal | None:
         """Why the move is refused at the site, or None if it is legal."""
         reason = self.check(program, site)
-        if reason is None and (self.introduces_rules or is_special(program)):
+        if reason is None and (self.introduces_rules or program.is_special):
             reason = self._rehearsed(program, site)
         if reason is None:
             numerics = self.numerics(program, site)

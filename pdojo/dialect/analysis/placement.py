@@ -41,7 +41,7 @@ def machine_problems(program: Program) -> Iterator[Problem]:
 
 def placement_problems(program: Program) -> Iterator[Problem]:
     """The rules of special mappings that a program breaks."""
-    if is_special(program):
+    if program.is_special:
         yield from meaning_problems(program)
         yield from machine_problems(program)
         yield from _unsafe(program)

@@ -171,6 +171,13 @@ class Program:
         return live_ranges(self.nest)
 
     @cached_property
+    def is_special(self) -> bool:
+        """Whether some scope or buffer has a mapping, a memory or a hint that has rules of its own."""
+        from pdojo.dialect.analysis.placement import is_special  # it asks programs
+
+        return is_special(self)
+
+    @cached_property
     def placement(self) -> tuple[Problem, ...]:
         """The rules of special mappings (`g b w f s m`) that the program breaks."""
         from pdojo.dialect.analysis.placement import placement_problems  # it asks programs

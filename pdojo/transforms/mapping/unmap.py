@@ -8,15 +8,17 @@ from typing import ClassVar, Self
 
 from xdsl.pattern_rewriter import PatternRewriter
 
+from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.storage_check import remapped_chain
-from pdojo.dialect.attributes import Mapping, MappingAttr, Memory
+from pdojo.dialect.attributes import Mapping, MappingAttr, Memory, Numerics
 from pdojo.dialect.nest import Scope
 from pdojo.dialect.storage import physical_index
 from pdojo.dialect.verify import describe_scope
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.mapping.scope import storage_reason
 from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import reassociates, same_iteration
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Unmap(Transformation[Scope]):
     16:v y[{0}] = x[{0}]  -->  16 y[{0}] = x[{0}]
 
     Legal iff buffers whose reused dimensions the scope indexes keep their values in one slot instead of one per
-    iteration, and nothing in registers is indexed by the scope.
+    iteration, and nothing in registers is indexed by the scope. A reduction tree becomes a sum in order.
     """
 
     name: ClassVar[str] = "unmap"
@@ -54,6 +56,11 @@ class Unmap(Transformation[Scope]):
                 if in_register and any(e.uses(site.depth) for e in physical_index(access, chain)):
                     return Reason(f"'{access.array.name}' is in registers, which only constants index")
         return storage_reason(program, site, Mapping.SEQUENTIAL)
+
+    def numerics(self, program: Program, site: Scope) -> Numerics:
+        """A reduction tree becomes a sum in order."""
+        relation = (*same_iteration(site), BEFORE)
+        return reassociates(site.mapping.is_concurrent and program.reorders(site.leaves, site.leaves, relation))
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Set the attribute."""
