@@ -10,7 +10,6 @@ from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 from xdsl.utils.target import Target
 
-from pdojo.dialect.plugins import TRANSFORMATIONS, plugin_names
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, pass_factory
 
 
@@ -62,17 +61,12 @@ def _notation() -> type[Target]:
     return NotationTarget
 
 
-def _moves() -> dict[str, None]:
-    """The names of all moves; clashes are reported where a move is used."""
-    return dict.fromkeys((*TRANSFORMATION_NAMES, *plugin_names(TRANSFORMATIONS)))
-
-
 PDOJO_UNIVERSE = Universe(
     all_dialects={"llvmx": _llvm_dialect, "pdojo": _dialect},
     all_passes={
         "convert-pdojo-to-llvm": _convert_to_llvm,
         "convert-pdojo-to-loops": _convert_to_loops,
-        **{f"pdojo-{name.replace('_', '-')}": pass_factory(name) for name in _moves()},
+        **{f"pdojo-{name.replace('_', '-')}": pass_factory(name) for name in TRANSFORMATION_NAMES},
     },
     # xDSL has a target `llvm` of its own; pdojo-opt calls ours `llvm` and `asm` for short.
     all_targets={"dot": _dot, "notation": _notation, "pdojo-asm": _asm, "pdojo-llvm": _llvm},

@@ -48,14 +48,22 @@ def parse_passes(available: PassFactories, text: str) -> PassPipeline:
         raise UsageError(f"-p {text}: {_pipeline_message(error)}") from None
     passes: list[ModulePass] = []
     for spec in specs:
-        factory = available.get(spec.name)
+        factory = available.get(spec.name) or _plugin_passes().get(spec.name)
         if factory is None:
-            raise UsageError(f"unknown pass '{spec.name}'{suggestion(spec.name, available)}")
+            raise UsageError(f"unknown pass '{spec.name}'{suggestion(spec.name, {**available, **_plugin_passes()})}")
         try:
             passes.append(factory().from_spec(spec))
         except ValueError as error:
             raise UsageError(f"pass '{spec.name}': {error}") from None
     return PassPipeline(tuple(passes))
+
+
+def _plugin_passes() -> PassFactories:
+    """The passes of other packages' moves; looking for these takes time, so it is done for unknown names only."""
+    from pdojo.transforms.registry import TRANSFORMATION_NAMES, pass_factory, transformation_names
+
+    names = transformation_names()[len(TRANSFORMATION_NAMES) :]
+    return {f"pdojo-{name.replace('_', '-')}": pass_factory(name) for name in names}
 
 
 def _pipeline_message(error: ArgSpecParseError) -> str:

@@ -123,11 +123,12 @@ def shipped_machines() -> tuple[str, ...]:
 
 @cache
 def _named(name: str) -> Machine:
-    from pdojo.dialect.machine_file import read_machine
+    if name in shipped_machines():
+        from pdojo.dialect.machine_file import read_machine
+
+        return read_machine(_FOLDER / f"{name}.toml")
     from pdojo.dialect.plugins import MACHINES, plugins
 
-    if name in shipped_machines():
-        return read_machine(_FOLDER / f"{name}.toml")
     others = plugins(MACHINES, shipped_machines())
     if name in others:
         from pdojo.dialect.machine_file import plugin_machine

@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -15,6 +14,8 @@ from pdojo.dialect.machine import Machine, shipped_machines
 from pdojo.errors import PdojoError, PluginError, UsageError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from pdojo.dialect.intrinsic import Intrinsic
 
 Table: TypeAlias = Mapping[str, Any]

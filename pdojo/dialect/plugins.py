@@ -19,11 +19,6 @@ def _found(group: str) -> tuple[EntryPoint, ...]:
     return tuple(sorted(entry_points(group=group), key=lambda e: (e.name, provider(e))))
 
 
-def plugin_names(group: str) -> tuple[str, ...]:
-    """The names in a group, sorted, whether or not they clash."""
-    return tuple(dict.fromkeys(entry.name for entry in _found(group)))
-
-
 def plugins(group: str, taken: Iterable[str]) -> dict[str, EntryPoint]:
     """The entry points of a group by name, sorted. Raises PluginError where two have one name, or one that is taken."""
     known: dict[str, EntryPoint] = {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pdojo.dialect.analysis.placement import check_tensor_scopes
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.tensor import check_tensor_scopes
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.machine import Machine

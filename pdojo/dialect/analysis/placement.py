@@ -12,10 +12,10 @@ from pdojo.dialect.analysis.hints import hint_problems, is_hinted
 from pdojo.dialect.analysis.program import Problem, Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.streams import snitch_limits, stream_conflicts
-from pdojo.dialect.analysis.tensor import tensor_problems
 from pdojo.dialect.analysis.threads import gpu_limits, visibility_problems
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.verify import describe_scope
+from pdojo.errors import InvalidKernel
 
 
 def is_special(program: Program) -> bool:
@@ -36,7 +36,21 @@ def machine_problems(program: Program) -> Iterator[Problem]:
     yield from gpu_limits(program)
     yield from snitch_limits(program)
     yield from hint_problems(program)
-    yield from tensor_problems(program)
+    yield from _tensor_problems(program)
+
+
+def _tensor_problems(program: Program) -> Iterator[Problem]:
+    if any(scope.intrinsic for scope in program.nest.scopes):
+        # Few programs have such scopes, and what they need takes time to import.
+        from pdojo.dialect.analysis.tensor import tensor_problems
+
+        yield from tensor_problems(program)
+
+
+def check_tensor_scopes(program: Program) -> None:
+    """Raise InvalidKernel where a scope mapped to a tensor unit is not what its instruction computes."""
+    for problem in _tensor_problems(program):
+        raise InvalidKernel(f"kernel '{program.nest.name}': {problem.text}")
 
 
 def placement_problems(program: Program) -> Iterator[Problem]:

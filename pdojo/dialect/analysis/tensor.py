@@ -23,7 +23,6 @@ from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Array, Constant, Leaf, Nest, Node, Scope
 from pdojo.dialect.storage import physical_index, physical_shape
 from pdojo.dialect.verify import describe_access, describe_scope
-from pdojo.errors import InvalidKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +238,3 @@ def tensor_problems(program: Program) -> Iterator[Problem]:
             yield Problem(
                 f"{describe_scope(scope)} would not be what the instruction computes: {found}; unmap it first"
             )
-
-
-def check_tensor_scopes(program: Program) -> None:
-    """Raise InvalidKernel where a scope mapped to a tensor unit is not what its instruction computes."""
-    for problem in tensor_problems(program):
-        raise InvalidKernel(f"kernel '{program.nest.name}': {problem.text}")
