@@ -292,7 +292,7 @@ class SplitScopes(Shaped[Scope]):
             free_scope(parts[1:], identifier, site, rewriter)
             rewriter.erase(site.op)
             return
-        second = ScopeOp(site.extent, mapping=site.mapping, id=identifier)
+        second = ScopeOp(site.extent, mapping=site.mapping, id=identifier, intrinsic=site.intrinsic or None)
         second.iv.name_hint = site.op.iv.name_hint
         rewriter.insert(second, InsertPoint.after(site.op))
         moved = site.children[self.after :]
