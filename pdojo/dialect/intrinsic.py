@@ -23,7 +23,7 @@ FREE: Literal["*"] = "*"
 Stride: TypeAlias = int | Literal["*"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Intrinsic:
     """An instruction (or a short sequence) that computes a whole nest."""
 
@@ -38,6 +38,9 @@ class Intrinsic:
     """Per operand and dimension, the distance of neighbours in elements; row-major without gaps where left out."""
     numerics: tuple[str, ...] = ()
     """What the code does to rounding beyond the meaning: classes of `Numerics`."""
+
+    def __repr__(self) -> str:
+        return self.name
 
     def available(self, features: tuple[str, ...]) -> bool:
         """Whether a machine with these features can run it."""

@@ -171,6 +171,8 @@ def _operand(nest: Nest, pattern: Pattern, site: Scope, places: list[Place]) -> 
     """The base address and the free strides of one operand, from all its accesses."""
     found: Operand | None = None
     for one, other, leaf in places:
+        if other.array.buffer.swizzles:
+            return f"'{other.array.name}' is swizzled, but operands lie in memory by strides"
         extents = leaf.extents
         address = _address(nest, other, leaf)
         local = {d: const(0) for d in range(site.depth, leaf.depth)}
