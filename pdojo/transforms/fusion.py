@@ -24,10 +24,12 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import (
     Touches,
     carried,
+    displaced_buffers,
     private_buffers,
     reassociates,
     reordered,
     same_iteration,
+    shared_buffers,
     storage_after,
 )
 from pdojo.transforms.reversal import Shaped, irreversible
@@ -108,7 +110,7 @@ class JoinScopes(Shaped[Scope]):
                 found = program.conflict(*leaves, (*outside, BEFORE), racing=racing, touches=touches)
             return found
 
-        found = reordered(program, self, site, [*site.leaves, *second.leaves], reversed_pair)
+        found = reordered(program, self, site, shared_buffers(*leaves), reversed_pair)
         if isinstance(found, Conflict):
             return carried("the second scope needs iterations of the first that would come later", found)
         return found
@@ -119,7 +121,8 @@ class JoinScopes(Shaped[Scope]):
         if conflict is not None:
             return carried("the second scope needs iterations of the first that would come later", conflict)
         leaves = [*site.leaves, *second.leaves]
-        return irreversible(program, self, site, leaves) or storage_after(program, self, site, leaves)
+        changed = [*shared_buffers(site.leaves, second.leaves), *displaced_buffers(second.leaves, site.depth)]
+        return irreversible(program, self, site, leaves) or storage_after(program, self, site, changed)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """Two accumulations into one element may change order."""
@@ -246,7 +249,9 @@ class SplitScopes(Shaped[Scope]):
         conflict = program.conflict(*self._parts(site), relation, touches=program.element_touches)
         if conflict is not None:
             return carried("the first part needs earlier iterations of the second", conflict)
-        return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, site.leaves)
+        first, second = self._parts(site)
+        changed = [*shared_buffers(first, second), *displaced_buffers(second, site.depth)]
+        return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, changed)
 
     def _plain(self, program: Program, site: Scope) -> Reason | None:
         first, second = self._parts(site)
@@ -255,7 +260,7 @@ class SplitScopes(Shaped[Scope]):
         def reversed_pair(touches: Touches) -> Conflict | None:
             return program.conflict(first, second, relation, touches=touches)
 
-        found = reordered(program, self, site, site.leaves, reversed_pair)
+        found = reordered(program, self, site, shared_buffers(first, second), reversed_pair)
         if isinstance(found, Conflict):
             return carried("the first part needs earlier iterations of the second", found)
         if found is not None:

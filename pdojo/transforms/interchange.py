@@ -19,7 +19,15 @@ from pdojo.dialect.verify import describe_scope
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.digits import misplaced_guard, only_scope
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import Touches, carried, private_buffers, reassociates, reordered, same_iteration
+from pdojo.transforms.ordering import (
+    Touches,
+    carried,
+    folded_buffers,
+    private_buffers,
+    reassociates,
+    reordered,
+    same_iteration,
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,7 @@ class SwapScopes(Transformation[Scope]):
                 found = program.conflict(leaves, leaves, (*outside, ANY, BEFORE), racing=racing, touches=touches)
             return found
 
-        found = reordered(program, self, site, leaves, turned)
+        found = reordered(program, self, site, folded_buffers(leaves), turned)
         if isinstance(found, Conflict):
             return carried("a dependence would be turned round", found)
         return found

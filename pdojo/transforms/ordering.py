@@ -8,7 +8,7 @@ whether its storage keeps every value (docs/legality.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as MappingABC
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.analysis.collision import EQUAL, Relation
 from pdojo.dialect.analysis.program import Conflict, Program, Touch
 from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.attributes import Numerics
+from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.nest import Buffer, Leaf, Node, Scope
 from pdojo.dialect.storage import private_scope
 from pdojo.dialect.verify import describe_scope
@@ -66,9 +66,34 @@ def folded_buffers(leaves: Iterable[Leaf]) -> list[Buffer]:
     return [b for b in used if any(b.reuse) or len(b.names) > 1]
 
 
-def storage_after(program: Program, move: Move, site: Scope | Leaf, leaves: Iterable[Leaf]) -> Reason | None:
-    """What the buffers that the statements access would lose or share if the transformation were made; exact."""
-    folded = folded_buffers(leaves)
+def shared_buffers(first: Iterable[Leaf], second: Iterable[Leaf]) -> list[Buffer]:
+    """The buffers whose cells may hold several elements that both groups of statements access."""
+    others = set(folded_buffers(second))
+    return [b for b in folded_buffers(first) if b in others]
+
+
+def displaced_buffers(leaves: Iterable[Leaf], depth: int) -> list[Buffer]:
+    """The buffers of which some element gets another cell if iterations of the scope at `depth` are numbered anew.
+
+    Slots of indices are those of elements; but lanes keep what is added to them, and the copies of threads inside
+    the scope belong to one scope.
+    """
+    found: dict[Buffer, None] = {}
+    for leaf in leaves:
+        for access in leaf.accesses:
+            for slots, expression in zip(access.array.buffer.reuse, access.index, strict=True):
+                used = [leaf.chain[v] for v in expression.variables()] if slots else []
+                threads = any(s.mapping.is_threaded and s.depth > depth for s in used)
+                lanes = any(s.mapping is Mapping.VECTOR for s in used)
+                # The variable of a scope of one iteration is 0 and not to be seen.
+                moved = expression.uses(depth) or leaf.chain[depth].extent == 1
+                if threads or (lanes and moved):
+                    found[access.array.buffer] = None
+    return list(found)
+
+
+def storage_after(program: Program, move: Move, site: Scope | Leaf, folded: Sequence[Buffer]) -> Reason | None:
+    """What the buffers would lose or share if the transformation were made; exact."""
     if not folded:
         return None
     after = rewritten(program, move, site)
@@ -86,13 +111,16 @@ def reordered(
     program: Program,
     move: Move,
     site: Scope | Leaf,
-    leaves: Iterable[Leaf],
+    folded: Sequence[Buffer],
     ask: Callable[[Touches], Conflict | None],
 ) -> Conflict | Reason | None:
-    """Why the instances of `leaves` cannot take the order of a transformation; `ask` finds what that reverses."""
+    """Why instances cannot take the order of a transformation; `ask` finds what that reverses.
+
+    `folded` are the buffers whose cells may hold several elements and whose uses change their order.
+    """
     conflict = ask(None)
     if conflict is None:
         return None
-    if conflict.first_access.array.buffer in folded_buffers(leaves):
+    if conflict.first_access.array.buffer in folded:
         conflict = ask(program.element_touches)
-    return storage_after(program, move, site, leaves) if conflict is None else conflict
+    return storage_after(program, move, site, folded) if conflict is None else conflict

@@ -24,7 +24,7 @@ from pdojo.transforms.base import Reason
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.matching import Cut, Guards, Match, match_scopes
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import storage_after
+from pdojo.transforms.ordering import displaced_buffers, storage_after
 from pdojo.transforms.reversal import Shaped, irreversible
 
 PEELED = (Mapping.SEQUENTIAL, Mapping.UNROLL)
@@ -66,10 +66,8 @@ class PeelScope(Shaped[Scope]):
             return reason
         if (register := _thread_register(site)) is not None:
             return Reason(f"'{register}' is in registers of the threads inside, which would use it in two scopes")
-        reason = irreversible(program, self, site, site.leaves)
-        if reason is not None or _keeps_cells(site):
-            return reason
-        return storage_after(program, self, site, site.leaves)
+        displaced = displaced_buffers(site.leaves, site.depth)
+        return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, displaced)
 
     def shape(self, program: Program, site: Scope) -> Reason | None:
         """A scope that runs in order, and statements on both sides."""
@@ -185,7 +183,8 @@ class UnpeelScope(Shaped[Scope]):
         second = program.nest.next_sibling(site)
         assert isinstance(second, Scope)
         leaves = [*site.leaves, *second.leaves]
-        return irreversible(program, self, site, leaves) or storage_after(program, self, site, leaves)
+        displaced = displaced_buffers(leaves, site.depth)
+        return irreversible(program, self, site, leaves) or storage_after(program, self, site, displaced)
 
     def shape(self, program: Program, site: Scope) -> Reason | None:
         """Two parts of one scope."""
@@ -295,23 +294,6 @@ def _thread_register(site: Scope) -> str | None:
                 if access.array.buffer.memory is Memory.REGISTER:
                     return access.array.name
     return None
-
-
-def _keeps_cells(site: Scope) -> bool:
-    """Whether every instance surely has the cells that it had: they stay in order, so nothing else can go wrong.
-
-    Copies for threads belong to one scope inside, which becomes two; a slot of lanes counts from the scope's own index.
-    """
-    for leaf in site.leaves:
-        inside = leaf.chain[site.depth + 1 :]
-        if any(s.mapping.is_threaded for s in inside):
-            return False
-        lanes = [s.depth for s in inside if s.mapping is Mapping.VECTOR]
-        for access in leaf.accesses:
-            for expression, slots in zip(access.index, access.array.buffer.reuse, strict=True):
-                if slots and expression.uses(site.depth) and any(expression.uses(lane) for lane in lanes):
-                    return False
-    return True
 
 
 def _nodes_in(op: ScopeOp) -> list[ScopeOp | OpOp]:

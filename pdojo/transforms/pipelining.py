@@ -11,13 +11,20 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.analysis.collision import EQUAL
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.nest import Leaf, Node, Scope, leaves_of
+from pdojo.dialect.nest import Buffer, Leaf, Node, Scope, leaves_of
 from pdojo.dialect.rewriting import fresh_id
 from pdojo.dialect.verify import describe_scope
 from pdojo.transforms.base import Reason
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import carried, reassociates, same_iteration, storage_after
+from pdojo.transforms.ordering import (
+    carried,
+    displaced_buffers,
+    reassociates,
+    same_iteration,
+    shared_buffers,
+    storage_after,
+)
 from pdojo.transforms.reversal import Shaped, irreversible
 from pdojo.transforms.shifting import (
     Part,
@@ -80,7 +87,7 @@ class Pipeline(Shaped[Scope]):
                 return self._crowded(site, conflict)
         if (reason := irreversible(program, self, site, site.leaves)) is not None:
             return reason
-        lost = storage_after(program, self, site, site.leaves)
+        lost = storage_after(program, self, site, _changed(site, first, second))
         return None if lost is None else self._slots(site) or lost
 
     def shape(self, program: Program, site: Scope) -> Reason | None:
@@ -147,6 +154,11 @@ class Pipeline(Shaped[Scope]):
         return Unpipeline(self.stages, 1 if wrapped else self.after).as_move(f"%{site.id}")
 
 
+def _changed(site: Scope, first: Sequence[Leaf], second: Sequence[Leaf]) -> list[Buffer]:
+    """The buffers of which a pipeline changes the order of uses, or the cells."""
+    return [*shared_buffers(first, second), *displaced_buffers(second, site.depth)]
+
+
 def _fills_temporaries(node: Node) -> bool:
     return all(leaf.output.array.intent is None for leaf in leaves_of(node))
 
@@ -192,7 +204,8 @@ class Unpipeline(Shaped[Scope]):
             conflict = conflict_delayed(program, *_halves(site, self.after), relation, -earlier)
             if conflict is not None:
                 return carried("the second part would come before later iterations of the first", conflict)
-        return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, site.leaves)
+        changed = _changed(site, *_halves(site, self.after))
+        return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, changed)
 
     def shape(self, program: Program, site: Scope) -> Reason | None:
         """Two parts with the same iterations, one of them later."""

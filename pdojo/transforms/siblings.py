@@ -14,7 +14,7 @@ from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.nest import Leaf, Scope, leaves_of
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import Touches, carried, reassociates, reordered, same_iteration
+from pdojo.transforms.ordering import Touches, carried, reassociates, reordered, same_iteration, shared_buffers
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class SwapNodes(Transformation[Scope | Leaf]):
         def exchanged(touches: Touches) -> Conflict | None:
             return program.conflict(*pair, relation, touches=touches)
 
-        found = reordered(program, self, site, [*pair[0], *pair[1]], exchanged)
+        found = reordered(program, self, site, shared_buffers(*pair), exchanged)
         return carried("the second depends on the first", found) if isinstance(found, Conflict) else found
 
     def numerics(self, program: Program, site: Scope | Leaf) -> Numerics:
