@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from pdojo.errors import NotationError, PdojoError, UsageError
+from xdsl.utils.exceptions import DiagnosticException
+
+from pdojo.errors import PdojoError, UsageError
 
 
 class Arguments(argparse.ArgumentParser):
@@ -19,15 +22,23 @@ class Arguments(argparse.ArgumentParser):
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
+def message(error: PdojoError) -> str:
+    """What the user sees: errors with a position begin with it."""
+    text = str(error)
+    return text if re.match(r"[^\n]*:\d+:\d+: error: ", text) else f"error: {text}"
+
+
 def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] | None) -> int:
     """Run a tool; returns the exit code. A user's mistake is one message on standard error, a bug a traceback."""
     try:
         body(args)
         sys.stdout.flush()
     except PdojoError as error:
-        # Errors with a position begin with it.
-        sys.stderr.write(f"{error}\n" if isinstance(error, NotationError) else f"error: {error}\n")
+        sys.stderr.write(f"{message(error)}\n")
         return error.exit_code
+    except DiagnosticException as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
     except BrokenPipeError:
         # The reader of our output left; Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
-from typing import Any, ClassVar, NoReturn, cast
+from typing import Any, ClassVar, cast
 
+from pdojo_tools.command import Arguments, message, run_tool
 from pdojo_tools.inputs import Chunk, Program, parse, read_input, split
 from pdojo_tools.outputs import write_output
 from pdojo_tools.steps import AppendStep, Step, parse_passes, suggestion
@@ -45,7 +44,7 @@ class PdojoOptMain(xDSLOptMain):
         self.available_targets = dict(self.universe.all_targets)
         self.ctx = Context()
         self.register_all_dialects()
-        arg_parser = _Parser(prog="pdojo-opt", description=__doc__, conflict_handler="resolve")
+        arg_parser = Arguments(prog="pdojo-opt", description=__doc__, conflict_handler="resolve")
         self.register_all_arguments(arg_parser)
         self.args = arg_parser.parse_args(args)
         self.ctx.allow_unregistered = self.args.allow_unregistered_dialect
@@ -220,37 +219,9 @@ def list_machines() -> str:
     return "".join(f"{name:{width}}  {machine(name).description}".rstrip() + "\n" for name in names)
 
 
-class _Parser(argparse.ArgumentParser):
-    """Mistakes in the command line are reported like all others."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise UsageError."""
-        raise UsageError(f"{message}; see pdojo-opt --help")
-
-
-def message(error: PdojoError) -> str:
-    """What the user sees: errors with a position begin with it."""
-    text = str(error)
-    return text if re.match(r"[^\n]*:\d+:\d+: error: ", text) else f"error: {text}"
-
-
 def main(args: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit code. A user's mistake is one message on standard error, a bug a traceback."""
-    try:
-        PdojoOptMain(args).run()
-    except PdojoError as error:
-        sys.stderr.write(f"{message(error)}\n")
-        return error.exit_code
-    except DiagnosticException as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
-    except BrokenPipeError:
-        # The reader of our output left; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    return run_tool(lambda given: PdojoOptMain(given).run(), args)
 
 
 if __name__ == "__main__":

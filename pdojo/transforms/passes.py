@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriteWalker
 
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, LocationError
@@ -32,7 +33,10 @@ class TransformationPass(ModulePass):
     """Symbol of the kernel; may be left out where the module has one."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Apply the move; raises LocationError or IllegalMove where it is refused."""
+        """Apply the move; raises LocationError or IllegalMove where it is refused, InvalidKernel for a wrong kernel.
+
+        Only from a valid kernel can a move keep the meaning, so that validity is asked once per run.
+        """
         options = {f.name: getattr(self, f.name) for f in fields(self.transformation)}
         missing = [f"{name}=..." for name, value in options.items() if value is None]
         if missing:
@@ -43,6 +47,7 @@ class TransformationPass(ModulePass):
             raise LocationError(f"pass '{self.name}': there is no kernel '{self.kernel}'")
         for kernel in kernels:
             canonicalize(kernel)
+            validate(Program(kernel, machine_of(kernel)))
         if not self.at:
             for kernel in kernels:
                 PatternRewriteWalker(wanted, apply_recursively=False).rewrite_region(kernel.body)

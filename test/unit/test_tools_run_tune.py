@@ -104,7 +104,7 @@ def test_run_replays_a_trace(softmax: Path, tmp_path: Path, capsys: pytest.Captu
         (["softmax", "--frobnicate"], 2, "error: unrecognized arguments: --frobnicate; see pdojo-"),
         (["two.pdojo"], 2, "two.pdojo has the kernels a, b; choose one with --kernel"),
         (["bad.pdojo"], 1, "bad.pdojo:1:1: error: "),
-        (["unwritten.pdojo"], 1, "error: output 'y' is never written at [0]"),
+        (["unwritten.pdojo"], 1, "output 'y' is never written at [0]"),
         (["none.mlir"], 2, "none.mlir has no pdojo.kernel"),
     ],
 )

@@ -21,7 +21,14 @@ from pdojo.errors import InvalidKernel
 
 
 def validate(program: Program) -> None:
-    """Raise InvalidKernel with one message where the kernel of the program is not valid."""
+    """Raise InvalidKernel with one message, which names the kernel, where the kernel of the program is not valid."""
+    try:
+        _check(program)
+    except InvalidKernel as error:
+        raise InvalidKernel(f"kernel '{program.nest.name}': {error}") from None
+
+
+def _check(program: Program) -> None:
     nest = program.nest
     for array in nest.arrays.values():
         if array.intent is Intent.OUT:
@@ -31,10 +38,10 @@ def validate(program: Program) -> None:
     for buffer in nest.buffers:
         violation = program.storage_violation(buffer.names[0], buffer.reuse)
         if violation is not None:
-            raise InvalidKernel(f"kernel '{nest.name}': {violation.reason} ({violation.detail})")
+            raise InvalidKernel(f"{violation.reason} ({violation.detail})")
     _check_races(program)
     for problem in meaning_problems(program):
-        raise InvalidKernel(f"kernel '{nest.name}': {problem.text}{problem.witness and f' ({problem.witness})'}")
+        raise InvalidKernel(f"{problem.text}{problem.witness and f' ({problem.witness})'}")
 
 
 def _check_written(array: Array, writers: Sequence[Leaf]) -> None:
