@@ -12,6 +12,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.analysis.integer_sets import unreached
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import racing_scope
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
@@ -44,6 +45,20 @@ def _reduction(site: Scope) -> Leaf | None:
     if len(site.children) != 1 or not isinstance(leaf, Leaf) or leaf.accumulate is None:
         return None
     return None if any(e.uses(site.depth) for e in leaf.output.index) else leaf
+
+
+def _idle_reason(site: Scope, leaf: Leaf) -> Reason | None:
+    """Refuse a reduction of which guards leave nothing in some iteration of the scopes around `site`."""
+    inside = [g for s in leaf.chain[site.depth :] for g in s.guard]
+    start = {d: const(0) for d in range(site.depth, leaf.depth)}
+    if all(g.substitute(start, leaf.extents).bounds(leaf.extents)[0] >= 0 for g in inside):
+        return None
+    outer = tuple(var(d) for d in range(site.depth))
+    around = [g for s in site.chain[:-1] for g in s.guard]
+    idle = unreached([(leaf.extents[: site.depth], around, outer)], [(leaf.extents, leaf.guards, outer)])
+    if idle is None:
+        return None
+    return Reason("a guard leaves nothing to reduce in some iterations, and no total", f"iteration {idle}")
 
 
 def _part_ids(identifier: str) -> list[str]:
@@ -93,7 +108,7 @@ class SplitReduction(Transformation[Scope]):
             return Reason(f"'size' must be between 1 and {site.extent}, the extent")
         if any(a.array.buffer is leaf.output.array.buffer for a in leaf.reads):
             return Reason(f"the op reads '{leaf.output.array.name}', into which it accumulates")
-        unusable = self._partials_reason(program, leaf) or self._ids_reason(program, site)
+        unusable = _idle_reason(site, leaf) or self._partials_reason(program, leaf) or self._ids_reason(program, site)
         return unusable or irreversible_tiling(site, [leaf], self.size) or self._room(program, leaf)
 
     def _partials_reason(self, program: Program, leaf: Leaf) -> Reason | None:
@@ -288,7 +303,7 @@ class MergeReduction(Transformation[Scope]):
             return Reason(found)
         gone = [n.id for n in (found.zero, site, found.inner, found.final, found.start, found.combine)]
         unusable = identifiers_reason(program, [self.id], gone) or misplaced_guard(found.inner)
-        return unusable or irreversible_collapse(site, found.inner)
+        return unusable or irreversible_collapse(site, found.inner) or _idle_reason(site, found.step)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """The order of the sum changes."""
