@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from typing import ClassVar, Generic, Self, TypeAlias, TypeVar, cast
 
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
@@ -142,10 +142,8 @@ class Transformation(RewritePattern, Generic[SiteT]):
             verify_nest(after.nest)
         except VerifyException as error:
             return Reason(str(error))
-        kept = owned_hints(after)
-        for owner, hints in owned_hints(program).items() if self.keeps_hints else ():
-            if kept.get(owner) != hints:
-                return Reason(f"the hints of {owner} would be lost; clear them first")
+        if self.keeps_hints and (changed := _other_hints(owned_hints(program), owned_hints(after))) is not None:
+            return changed
         known = {problem.text for problem in program.placement}
         new = (problem for problem in after.placement if problem.text not in known)
         return next((Reason(problem.text, problem.witness) for problem in new), None)
@@ -196,6 +194,16 @@ class Transformation(RewritePattern, Generic[SiteT]):
             if self.refusal(program, cast(SiteT, site)) is None:
                 self.rewrite(program, cast(SiteT, site), rewriter)
                 return
+
+
+def _other_hints(before: dict[str, Attribute], after: dict[str, Attribute]) -> Reason | None:
+    """Hints that a move would lose, or copy, so that taking it back would lose the copies."""
+    for owner, hints in before.items():
+        if after.get(owner) != hints:
+            return Reason(f"the hints of {owner} would be lost; clear them first")
+    if after.keys() - before.keys():
+        return Reason(f"the hints of {min(before, default='a scope')} would be there twice; clear them first")
+    return None
 
 
 EFFECT = {
