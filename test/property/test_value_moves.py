@@ -1,0 +1,58 @@
+"""Values computed once more, read elsewhere, dead ops deleted: every legal move keeps the meaning and comes back."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from pdojo_tools.random_kernels import random_kernels
+from pdojo_tools.shrink import lit_test, shrunk
+from pdojo_tools.sizes import with_random_sizes
+from pdojo_tools.walks import FailedWalk, Referee, play
+
+from pdojo.dialect.machine import machine
+from pdojo.dialect.notation import parse_notation
+from pdojo.kernels import kernel_path
+from pdojo.transforms.game import Game
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import transformation
+
+MOVES = ("inline_op", "outline_op", "delete_op")
+
+
+def legal(game: Game) -> list[Move]:
+    return [
+        choice.at(game.program, site)
+        for name in MOVES
+        for site, choice in transformation(name).candidates(game.program)
+        if choice.refusal(game.program, site) is None
+    ]
+
+
+def walk(game: Game, seed: int, length: int) -> int:
+    """Make random moves of these kinds, each judged; returns how many there were."""
+    random = Random(seed)
+    referee = Referee(game.program, seed)
+    kernel = game.kernel
+    for number in range(length):
+        moves = legal(game)
+        if not moves:
+            return number
+        failure = play(game, random.choice(moves), referee, number)
+        if failure is not None:
+            failed = FailedWalk(kernel, game.machine, seed, list(game.trace.steps), failure)
+            pytest.fail(lit_test(shrunk(failed)))
+    return length
+
+
+@pytest.mark.parametrize("name", ["softmax", "layernorm"])
+def test_library_kernels(name: str) -> None:
+    plain = parse_notation(kernel_path(name).read_text(encoding="utf-8"))[0]
+    game = Game(with_random_sizes(plain, Random(3)), machine("toy"))
+    assert walk(game, 5, 6)
+
+
+def test_random_kernels() -> None:
+    kernels = random_kernels(17)
+    made = sum(walk(Game(next(kernels), machine("toy")), seed, 4) for seed in range(12))
+    assert made >= 12
