@@ -106,12 +106,14 @@ def agree(program: KernelOp, described: Machine) -> bool:
 
 
 @needs("avx512vnni")
-@pytest.mark.parametrize("optimised", [False, True])
-def test_bytes(optimised: bool) -> None:
-    """Exact, to the bit; with accumulators in registers where they are unrolled."""
+@pytest.mark.parametrize(("optimised", "memory"), [(False, "stack"), (True, "stack"), (True, "register")])
+def test_bytes(optimised: bool, memory: str) -> None:
+    """Exact, to the bit; with accumulators in registers where only constants index them."""
     moves = ["tensorize@acc#1:3{intrinsic=vpdpbusd_512_broadcast}"]
     if optimised:
         moves += ["vectorize@acc#0:2", "vectorize@c:2", "reuse_dims@acc:0", "reuse_dims@acc:1", "unroll@acc#0:1"]
+    if memory == "register":
+        moves.append("set_location@acc{location=register}")
     program = played(BYTES, machine("host"), *moves)
     assert "16:m(vpdpbusd_512_broadcast)" in print_notation(program)
     assert agree(program, machine("host"))

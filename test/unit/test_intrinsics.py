@@ -154,6 +154,26 @@ def test_lowering_refuses() -> None:
         lower(mapped("nothing"))
 
 
+def test_registers_are_indexed_by_constants() -> None:
+    text = """kernel k(x, z) -> (y)
+x f32 [2, 4] heap
+z f32 [2, 4] heap
+y f32 [2, 4] heap
+r f32 [2, 4] register
+
+2
+| 4:m(toy_add) r[{0},{1}] = x[{0},{1}] + z[{0},{1}]
+| 4:v y[{0},{1}] = r[{0},{1}]
+"""
+    with pytest.raises(LoweringError, match="works on 'r', which is in registers"):
+        compile_kernel(parse_notation(text)[0], machine("toy"))
+    assert compile_kernel(parse_notation(text.replace("\n2\n", "\n2:u\n"))[0], machine("toy"))
+    in_slots = text.replace("[2, 4] register", "[2:N, 4] register")
+    game = Game(parse_notation(in_slots)[0], machine("toy"))
+    refused = {str(r.move): r.reason for r in game.refused()}
+    assert refused["unmap@r:1"] == "'r' is in registers, which only constants index"
+
+
 def test_game_begins_only_where_the_instruction_fits() -> None:
     with pytest.raises(InvalidKernel, match="toy has no intrinsic 'f' for scope"):
         Game(mapped(), machine("toy"))

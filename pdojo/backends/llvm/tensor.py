@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp, i64
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from pdojo.backends.llvm.code import POINTER, memory_type
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.x86 import Features
 from pdojo.backends.nest_walk import describe
-from pdojo.dialect.analysis.tensor import match
+from pdojo.dialect.analysis.tensor import Operand, match
+from pdojo.dialect.attributes import Memory
 from pdojo.dialect.intrinsic import Intrinsic, pattern_of
 from pdojo.dialect.nest import Nest, Scope
 from pdojo.errors import LoweringError
@@ -49,11 +50,19 @@ class TensorUnit:
             raise LoweringError(f"{describe(scope)} is not what '{intrinsic.name}' computes: {found}")
         self.used[intrinsic.name] = intrinsic
         code = reach.code
-        pointers = [
-            code.pointer(reach.bases[o.array.buffer], o.base, memory_type(o.array.dtype)) for o in found.operands
-        ]
+        pointers = [self._pointer(reach, scope, operand) for operand in found.operands]
         strides = [code.integer(stride) for o in found.operands for stride in o.strides]
         code.do(llvm.CallOp(PREFIX + intrinsic.name, *pointers, *strides))
+
+    def _pointer(self, reach: Reach, scope: Scope, operand: Operand) -> SSAValue:
+        buffer = operand.array.buffer
+        start = reach.code.bind(operand.base)
+        if buffer.memory is Memory.REGISTER and (buffer not in reach.framed or not start.is_constant):
+            raise LoweringError(
+                f"{describe(scope)} works on '{operand.array.name}', which is in registers: they belong to one thread, and "
+                f"only constants index them; unroll the scopes around, or move the buffer to the stack"
+            )
+        return reach.code.pointer(reach.bases[buffer], start, memory_type(operand.array.dtype))
 
     def _intrinsic(self, scope: Scope) -> Intrinsic:
         where = f"{describe(scope)} is mapped to '{scope.intrinsic}'"

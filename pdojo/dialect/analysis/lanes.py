@@ -74,6 +74,11 @@ def physical_bytes(nest: Nest, buffer: Buffer) -> int:
     return prod(physical_shape(nest, buffer)) * byte_width(buffer.dtype)
 
 
+def in_tensor_scope(scope: Scope) -> bool:
+    """Whether the scope is part of what one instruction computes: its variable stands for places in an operand."""
+    return any(s.mapping is Mapping.TENSOR for s in scope.chain)
+
+
 def register_problem(
     nest: Nest, buffer: Buffer, order: tuple[int, ...] = (), reuse: tuple[int, ...] | None = None
 ) -> str | None:
@@ -94,7 +99,7 @@ def register_problem(
         for expression in index:
             for depth in expression.variables():
                 scope = leaf.chain[depth]
-                if scope.mapping not in (Mapping.UNROLL, Mapping.VECTOR):
+                if scope.mapping not in (Mapping.UNROLL, Mapping.VECTOR) and not in_tensor_scope(scope):
                     return f"{describe_access(access)} is indexed by {describe_scope(scope)}; registers need constants"
         lanes = leaf.chain[-1] if leaf.chain and leaf.chain[-1].mapping is Mapping.VECTOR else None
         if lanes is not None and stride_over(index, lanes.depth) in (Stride.STRIDED, Stride.IRREGULAR):

@@ -51,9 +51,11 @@ class Unmap(Transformation[Scope]):
             return Reason("copies inside run on their own, which only blocks of a grid have; sync_copy first")
         for leaf in site.leaves:
             chain = remapped_chain(leaf, {site: Mapping.SEQUENTIAL})
+            # All scopes of a nest that one instruction computes become loops, not only the one that is named.
+            loops = range(site.depth, leaf.depth if site.mapping is Mapping.TENSOR else site.depth + 1)
             for access in leaf.accesses:
                 in_register = access.array.buffer.memory is Memory.REGISTER
-                if in_register and any(e.uses(site.depth) for e in physical_index(access, chain)):
+                if in_register and any(e.uses(d) for e in physical_index(access, chain) for d in loops):
                     return Reason(f"'{access.array.name}' is in registers, which only constants index")
         return storage_reason(program, site, Mapping.SEQUENTIAL)
 
