@@ -1,0 +1,118 @@
+"""Random walks that prefer shifts, pipelines and peeling, over kernels that have room for them, at odd sizes.
+
+And the other way round: forced where its dependence or storage question refuses it, such a move changes the meaning.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from pdojo_tools.shrink import lit_test, shrunk
+from pdojo_tools.walks import Counts, FailedWalk, walk
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.machine import machine
+from pdojo.dialect.nest import Scope
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.oracle import Oracle
+from pdojo.transforms.game import Game
+from pdojo.transforms.ordering import rewritten
+from pdojo.transforms.registry import transformation
+from pdojo.transforms.reversal import Shaped
+
+SHAPED = ("join_scopes", "split_scopes", "pipeline", "unpipeline", "peel_scope", "unpeel_scope")
+
+KERNELS = {
+    "stencil": """kernel stencil(x) -> (y)
+x f32 [9, 5] heap
+y f32 [7, 5] heap
+t f32 [9, 5] heap
+u f32 [9] heap
+
+9
+| 5 t[{0},{1}] = exp(x[{0},{1}])
+| u[{0}] = 0
+| 5 u[{0}] += t[{0},{1}]
+7 5
+| y[{0},{1}] = t[{0},{1}] + t[{0}+1,{1}]
+| y[{0},{1}] += t[{0}+2,{1}]
+| y[{0},{1}] += u[{0}+1]
+""",
+    "pad": """kernel pad(x) -> (y)
+x f32 [5, 7] heap
+y f32 [5, 7] heap
+t f32 [7, 9] heap
+
+7 9
+| t[{0},{1}] = 0
+| 1 where ({0} >= 1, {0} < 6, {1} >= 1, {1} < 8) t[{0},{1}] = x[{0}-1,{1}-1]
+5 7
+| y[{0},{1}] = 0
+| 3 3 y[{0},{1}] += t[{0}+{2},{1}+{3}]
+""",
+    "staged": """kernel staged(x, a) -> (y)
+x f32 [5, 12, 4] heap
+a f32 [5, 4] heap
+y f32 [5, 12] heap
+t f32 [12, 4] heap
+s f32 [12] heap
+
+5 12
+| 4 t[{1},{2}] = x[{0},{1},{2}]
+| s[{1}] = 0
+| 4 s[{1}] += t[{1},{2}] * a[{0},{2}]
+| y[{0},{1}] = exp(s[{1}])
+""",
+    "diag": """kernel diag(x) -> (y)
+x f32 [7, 5] heap
+y f32 [7, 5] heap
+t f32 [7, 5] heap
+
+7
+| 5 y[{0},{1}] = 0
+| 5 where ({0}+{1} < 8, {0}*2+{1} >= 3) t[{0},{1}] = x[{0},{1}]
+| 5 where ({0}+{1} < 8, {0}*2+{1} >= 3) y[{0},{1}] += t[{0},{1}]
+7 5 y[{0},({1}+{0})%5] += x[{0},{1}]
+""",
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_walks(name: str) -> None:
+    counts = Counts()
+    (kernel,) = parse_notation(KERNELS[name])
+    for seed in range(2):
+        for step in walk(kernel, machine("toy"), seed, 7, counts, prefer=(*SHAPED, "tile_scope")):
+            if isinstance(step, FailedWalk):
+                pytest.fail(lit_test(shrunk(step)))
+    assert counts.total > 8
+
+
+def forced(program: Program, oracle: Oracle, harmless: Counter[str]) -> int:
+    """Make every refused move whose shape fits; counts those that keep the meaning all the same."""
+    made = 0
+    for name in SHAPED:
+        for site, move in transformation(name).candidates(program):
+            assert isinstance(site, Scope)
+            assert isinstance(move, Shaped)
+            if move.shape(program, site) is None and (reason := move.check(program, site)) is not None:
+                if "would not come back" in reason.text:
+                    continue
+                made += 1
+                if oracle.difference(rewritten(program, move, site).nest, schedules=3) is None:
+                    harmless[f"{name}: {reason.text}"] += 1
+    return made
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_refusals_are_justified(name: str) -> None:
+    game = Game(parse_notation(KERNELS[name])[0], machine("toy"))
+    oracle = Oracle(game.program.nest, 1)
+    harmless: Counter[str] = Counter()
+    forced(game.program, oracle, harmless)
+    for move in [m for m in game.moves() if m.name in (*SHAPED, "reuse_dims", "fold_dim")][:6]:
+        there = Game(game.kernel, game.machine)
+        there.apply(move)
+        forced(there.program, oracle, harmless)
+    assert not harmless
