@@ -7,7 +7,7 @@ or one of its parts is replaced by a wrong one. An oracle that called one of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -22,7 +22,9 @@ from pdojo.dialect.nest import Leaf
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.oracle import check_valid, equivalent, meaning
-from pdojo.transforms import layout, reductions, tiling
+from pdojo.transforms import layout, reductions, staging, tiling
+from pdojo.transforms.copies import Target
+from pdojo.transforms.footprint import Copy
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate
 
@@ -366,6 +368,42 @@ y[] = 1
         "split_reduction@y#1:0{size=2}",
         "the op reads 'y', into which it accumulates",
     ),
+    "a copy of what the scope still writes": Planted(
+        """kernel k(x) -> (y)
+x f32 [4] heap
+y f32 [4] heap
+t f32 [5] heap
+
+5 t[{0}] = 1
+4
+| y[{0}] = t[{0}]
+| t[{0}+1] = x[{0}]
+""",
+        "stage_in@y:0{array=t location=heap}",
+        "the scope writes what it reads of 't'",
+    ),
+    "copied back without having been written": Planted(
+        """kernel k(x) -> (y)
+x f32 [8, 4] heap
+y f32 [8] heap
+
+8 y[{0}] = 0
+8 4 where ({0}+{1} < 6) y[{0}] = x[{0},{1}]
+""",
+        "stage_out@y#1:0{array=y location=heap}",
+        "the scope does not write all of 'y' that would be copied back",
+    ),
+    "an element in two places of a copy": Planted(
+        """kernel k(x) -> (y)
+x f32 [4, 3] heap
+y f32 [6] heap
+
+6 y[{0}] = 0
+4 3 y[{0}+{1}] += x[{0},{1}]
+""",
+        "stage_out@y#1:0{array=y location=heap}",
+        "the copy would hold an element of 'y' twice; use form=box",
+    ),
 }
 
 
@@ -433,6 +471,14 @@ y[] = 1
 2 y[] += p[{0}]
 """
 
+HALVES = """kernel k(x) -> (y)
+x f32 [4, 7] heap
+y f32 [8] heap
+
+8 y[{0}] = 1
+4 2 4 where ({1}*4+{2} < 7) y[{1}*4+{2}] += x[{0},{1}*4+{2}]
+"""
+
 Place = Callable[[Iterable[Expr], Sequence[ScopeOp], Iterable[int], PatternRewriter], None]
 
 
@@ -467,6 +513,14 @@ def only_writes(permute: Callable[..., None]) -> Callable[..., None]:
     return wrong
 
 
+def unguarded_out(nest: Callable[..., object]) -> Callable[..., object]:
+    def made(copy: Copy, site: object, output: Target, *rest: object) -> object:
+        out = output[0] is copy.source
+        return nest(replace(copy, guards=()) if out else copy, site, output, *rest)
+
+    return made
+
+
 def constantly(value: object) -> Callable[[Any], Callable[..., object]]:
     return lambda _: lambda *_: value
 
@@ -495,6 +549,20 @@ SABOTAGED: dict[str, tuple[str, str, object, str, Callable[[Any], object]]] = {
         reductions,
         "_mismatch",
         constantly(None),
+    ),
+    "old values that do not come in": (
+        HALVES,
+        "stage_out@y#1:0{array=y location=heap}",
+        staging.StageOut,
+        "directions",
+        constantly("w"),
+    ),
+    "a copy back beyond what came in": (
+        HALVES,
+        "stage_out@y#1:0{array=y location=heap}",
+        staging,
+        "copy_nest",
+        unguarded_out,
     ),
     "only the writes follow the layout": (TRANSPOSED, "swap_dims@t:0", layout, "_permute", only_writes),
 }
