@@ -194,6 +194,8 @@ def test_equal_kernels_give_equal_text() -> None:
 
 HEAD = "kernel k(x) -> (y)\nx f32 [8, 64] heap\ny f32 [8, 64] heap\nt f32 [64] {memory}\n\n64 t[{{0}}] = 0\n"
 REFUSED = {
+    "streams": ("8:s 64 y[{0},{1}] = x[{0},{1}]", "is mapped to 's', which a CPU does not have"),
+    "hardware loop": ("8 64:f y[{0},{1}] = x[{0},{1}]", "is mapped to 'f', which a CPU does not have"),
     "grid": ("8:g 64 y[{0},{1}] = x[{0},{1}]", "is mapped to 'g', which a CPU does not have"),
     "unaligned stream": ("8 4 16:v y[{0},{1}*16+{2}]!nontemporal = 0", "declare its alignment 64"),
     "strided stream": ("8 4 16:v y[{0},{1}+{2}*4]!nontemporal = 0", "its lanes are not contiguous"),

@@ -8,6 +8,16 @@ pdojo.kernel @grid(in x %x : memref<4xf32>, out y %y : memref<4xf32>) {
 }
 
 // -----
+// CHECK: error: kernel 'block': a scope of extent 4 has mapping 'g', which has no loop form (loops know seq, u, p, v, f, s, m); apply unmap to it first
+pdojo.kernel @block(in x %x : memref<4x2xf32>, out y %y : memref<4x2xf32>) {
+  pdojo.scope %i = 4 : g {
+    pdojo.scope %j = 2 : b {
+      pdojo.op %y[%i, %j] = %x[%i, %j]
+    }
+  }
+}
+
+// -----
 // CHECK: error: kernel 'shared': buffer 't' lives in shared memory, which only graphics processors have; apply set_location to it first
 pdojo.kernel @shared(in x %x : memref<4xf32>, out y %y : memref<4xf32>) {
   %t = pdojo.buffer t : f32[4] shared
