@@ -90,7 +90,13 @@ class DeleteOp(Transformation[Leaf]):
             fragment_text(node)
         except NotationError as error:
             return Reason(f"the op could not be restored: {error}")
-        return aftermath(rewritten(program, self, site), {a.array.name for a in site.accesses})
+        after = rewritten(program, self, site)
+        left = {problem.text for problem in after.placement}
+        for problem in program.placement:
+            if problem.text not in left:
+                # A rule of a mapping that the op breaks already: no move may bring that about.
+                return Reason(f"the op could not be restored: {problem.text}")
+        return aftermath(after, {a.array.name for a in site.accesses})
 
     def _declaration(self, program: Program, site: Leaf) -> Array | None:
         """The array whose declaration goes with the op."""
