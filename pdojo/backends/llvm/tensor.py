@@ -59,8 +59,8 @@ class TensorUnit:
         start = reach.code.bind(operand.base)
         if buffer.memory is Memory.REGISTER and (buffer not in reach.framed or not start.is_constant):
             raise LoweringError(
-                f"{describe(scope)} works on '{operand.array.name}', which is in registers: they belong to one thread, and "
-                f"only constants index them; unroll the scopes around, or move the buffer to the stack"
+                f"{describe(scope)} works on '{operand.array.name}', which is in registers: they are one thread's and "
+                f"are indexed by constants; unroll the scopes around, or move the buffer to the stack"
             )
         return reach.code.pointer(reach.bases[buffer], start, memory_type(operand.array.dtype))
 
