@@ -103,6 +103,13 @@ def impossible(query: Query) -> bool:
     return bool(query.differs) and all(_same(a, b, forced) for a, b in query.differs)
 
 
+def tells_apart(index: tuple[Expr, ...], domain: Domain, shared: int) -> bool:
+    """Whether instances with equal first `shared` iterations surely have different indices (sound, not complete)."""
+    equal = tuple((e, e) for e in index)
+    forced = _forced_equal(Query(domain, domain, equal, (EQUAL,) * shared))
+    return forced is not None and forced >= frozenset(range(len(domain.extents)))
+
+
 def _same(first: Expr, second: Expr, forced: frozenset[int]) -> bool:
     """Whether two expressions have equal values when the variables in `forced` are equal."""
     return first == second and first.variables() <= forced

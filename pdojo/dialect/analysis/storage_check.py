@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.clobber import lost_value
+from pdojo.dialect.analysis.collision import Domain, tells_apart
 from pdojo.dialect.analysis.coverage import common_depth, covers
 from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
 from pdojo.dialect.attributes import Mapping
@@ -218,15 +219,18 @@ def in_turn(uses: Sequence[Use], reuse: Sequence[int], owner: int | None, caller
     """Fast path for what follows one another in an iteration of the scopes common to all uses: each part alone is fine.
 
     A part then gets no values from the others, and they do not come between its writes and reads. Parts are subtrees,
-    or all uses of an array. What the caller reads at the end comes last, and is in memory of its own for each iteration
-    of the common scopes.
+    or all uses of an array; two arrays may meet in a statement whose instances read the cells that they write, each one
+    of its own. What the caller reads at the end comes last, and is in memory of its own for each iteration of the
+    common scopes.
     """
     depth = common_depth([u.leaf for u in uses])
     places = [node_path(u.leaf)[depth] for u in uses]
     if caller is not None:
         own = [place for use, place in zip(uses, places, strict=True) if use.access.array.name == caller.name]
         others = [place for use, place in zip(uses, places, strict=True) if use.access.array.name != caller.name]
-        if caller.writes or not own or max(others, default=-1) >= min(own) or not _apart(uses, depth):
+        if caller.writes or not own or not _apart(uses, depth):
+            return False
+        if others and not _before(max(others), min(own), uses, places):
             return False
     return any(
         all(within_iteration(part, reuse, owner) or in_turn(part, reuse, owner, None) for part in parts)
@@ -248,8 +252,20 @@ def _consecutive(uses: Sequence[Use], places: Sequence[int]) -> list[list[Use]]:
     names = [u.access.array.name for u in uses]
     spans = _parts(list(zip(names, places, strict=True)), names)
     ends = sorted((min(place for _, place in span), max(place for _, place in span)) for span in spans)
-    apart = all(first[1] < second[0] for first, second in pairwise(ends))
+    apart = all(_before(first[1], second[0], uses, places) for first, second in pairwise(ends))
     return _parts(uses, names) if apart else [list(uses)]
+
+
+def _before(last: int, first: int, uses: Sequence[Use], places: Sequence[int]) -> bool:
+    """Whether an array that is used last at one place is not needed where another one is used first."""
+    if last != first:
+        return last < first
+    meeting = [use for use, place in zip(uses, places, strict=True) if place == first]
+    leaf = meeting[0].leaf
+    if any(use.leaf is not leaf or use.cell != meeting[0].cell for use in meeting):
+        return False
+    depth = common_depth([u.leaf for u in uses])
+    return tells_apart(meeting[0].cell, Domain(leaf.extents, leaf.guards), depth)
 
 
 def _apart(uses: Sequence[Use], depth: int) -> bool:
