@@ -8,10 +8,12 @@ _FILE = "transforms/storage.py"
 _SLOTS = "transforms/slots.py"
 _LAYOUT = "transforms/layout.py"
 _HINTS = "transforms/hints.py"
+_RULES = "dialect/analysis/hints.py"
 
 _fold = family(_SLOTS, "FoldDim.check", "fold_dim")
 _loss = family(_SLOTS, "MaterializeDims._loss", "materialize_dims")
 _fits = family(_SLOTS, "MaterializeDims._fits", "materialize_dims")
+_rules = family(_RULES, "access_misfit", "hint")
 _place = family(_FILE, "SetLocation.check", "set_location")
 _room = family(_FILE, "room", "set_location")
 _capacity = family(_FILE, "capacity", "set_location", "tile_dim", "pad_dim")
@@ -144,11 +146,11 @@ MUTANTS = (
         "value.array.buffer is buffer",
         "value.array.name == buffer.names[0]",
     ),
-    family(_HINTS, "Hint.misfit", "hint", "unhint")(
+    _rules(
         "hint: non-temporal accumulation",
         "A store that bypasses the caches, of a value that was just loaded.",
-        "self.access != 0 or site.accumulate is not None or ",
-        "self.access != 0 or ",
+        "number != 0 or leaf.accumulate is not None or value != -1",
+        "number != 0 or value != -1",
     ),
     family(_HINTS, "Hint.check", "hint")(
         "hint: set twice",
@@ -159,7 +161,25 @@ MUTANTS = (
     family(_HINTS, "Unhint._again", "unhint")(
         "unhint: undone without its value",
         "A prefetch comes back without its distance.",
-        "value.value.data if isinstance(value, IntegerAttr) else -1",
-        "-1",
+        ", value_of(self._hints(site).data[self.kind]))",
+        ")",
+    ),
+    family(_RULES, "_cache_misfit", "hint")(
+        "hint: read-only memory that is written",
+        "A grid reads old values through the read-only cache.",
+        "if kind == READONLY and (number == 0 or _is_written(program, access)):",
+        "if False:",
+    ),
+    family(_RULES, "_lane_misfit", "hint")(
+        "hint: two streams in one lane",
+        "Two streams are told to take one register.",
+        "taken is not None and value_of(taken) == value",
+        "taken is not None and False",
+    ),
+    family("transforms/base.py", "Transformation._rehearsed", "collapse_scopes", "tile_scope", "swap_dims", "hint")(
+        "hint: lost by other moves",
+        "A move clears hints of scopes or buffers; undoing does not give them back.",
+        "if self.keeps_hints else ():",
+        "if False else ():",
     ),
 )

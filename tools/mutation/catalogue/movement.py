@@ -1,0 +1,343 @@
+"""Defects of staging, of sharing memory, and of peeling."""
+
+from __future__ import annotations
+
+from pdojo_tools.mutation.mutant import family
+
+_STAGING = "transforms/staging.py"
+_FOOTPRINT = "transforms/footprint.py"
+_SHARING = "transforms/sharing.py"
+_PEELING = "transforms/peeling.py"
+_MATCHING = "transforms/matching.py"
+_CHECK = "dialect/analysis/storage_check.py"
+
+_BOTH = ("stage_in", "stage_out", "unstage")
+
+_stage = family(_STAGING, "Staging", *_BOTH)
+_in = family(_STAGING, "StageIn", "stage_in", "unstage")
+_out = family(_STAGING, "StageOut", "stage_out", "unstage")
+_box = family(_FOOTPRINT, "box_copy", *_BOTH)
+_iteration = family(_FOOTPRINT, "iteration_copy", *_BOTH)
+_order = family(_FOOTPRINT, "_order", *_BOTH)
+_share = family(_SHARING, "ShareBuffer", "share_buffer")
+_unshare = family(_SHARING, "UnshareBuffer", "unshare_buffer")
+_peel = family(_PEELING, "PeelScope", "peel_scope")
+_unpeel = family(_PEELING, "UnpeelScope", "unpeel_scope")
+_matcher = family(_MATCHING, "_Matcher", "unpeel_scope")
+_cut = family(_MATCHING, "Cut", "peel_scope", "unpeel_scope")
+_turns = family(_CHECK, "in_turn", "share_buffer")
+
+MUTANTS = (
+    _in(
+        "stage in: what is written may be copied",
+        "The scope reads a copy that is older than what it wrote.",
+        "if witness is not None:",
+        "if False:",
+    ),
+    _in(
+        "stage in: arrays instead of buffers",
+        "Another array of the buffer is written, over what was copied.",
+        "if write.access.array.buffer is not copy.source.buffer:",
+        "if write.access.array is not copy.source:",
+    ),
+    _in(
+        "stage in: beyond the array",
+        "The copy nest reads elements that the array does not have.",
+        "if low < 0 or high >= extent:",
+        "if low < 0:",
+    ),
+    _out(
+        "stage out: old values are not needed",
+        "A partial update writes back elements that the copy never got.",
+        'return "w" if needed is None else "rw"',
+        'return "w"',
+    ),
+    _out(
+        "stage out: an element twice in the copy",
+        "Of two places of the copy the wrong one is written back.",
+        "if own and (witness := program.collisions.find(twice)) is not None:",
+        "if False and (witness := program.collisions.find(twice)) is not None:",
+    ),
+    _out(
+        "stage out: more goes back than was written",
+        "Elements that the scope did not write are overwritten.",
+        "if spared is None:",
+        "if True:",
+    ),
+    _out(
+        "stage out: guests of the memory",
+        "Another array of the buffer sees old values.",
+        "if access.array is not copy.source and access.array.buffer is copy.source.buffer:",
+        "if False:",
+    ),
+    _stage(
+        "stage: any room",
+        "Stack or shared memory overflows.",
+        "return capacity(program, prod(copy.extents) * byte_width(copy.source.dtype), None, memory)",
+        "return None",
+    ),
+    _stage(
+        "stage: registers with changing indices",
+        "A loop indexes registers.",
+        "if memory is Memory.REGISTER and copy.extents:",
+        "if False:",
+    ),
+    _stage(
+        "stage: shared memory of threads",
+        "Each thread takes the memory of the block for itself.",
+        "if memory is Memory.SHARED and (Mapping.GRID not in mappings or {Mapping.BLOCK, Mapping.WARP} & {*mappings}):",
+        "if False:",
+    ),
+    _stage(
+        "stage: hints are lost",
+        "Undoing does not give the hints back.",
+        "if access.hints.data:",
+        "if False:",
+    ),
+    _stage(
+        "stage: inside of streams",
+        "An access to a stream goes to a copy.",
+        "if scope.mapping in _PATTERNS:",
+        "if False:",
+    ),
+    _stage(
+        "stage: races of copy nests",
+        "Threads copy over what others copied.",
+        "            or _race_reason(after, copy, source)\n",
+        "",
+    ),
+    _stage(
+        "stage: elements that nothing wrote",
+        "A copy reads elements of a temporary before they are written.",
+        "            or _source_reason(after, source)\n",
+        "",
+    ),
+    family(_STAGING, "_lanes_reason", *_BOTH)(
+        "stage: strided vectors",
+        "Vectors stride over the copy where the machine cannot.",
+        "if stride_over(access.index, lanes.depth) is Stride.STRIDED:",
+        "if False:",
+    ),
+    family(_STAGING, "Unstage._staging", "unstage")(
+        "unstage: whatever staging would give",
+        "A copy that holds something else is taken for what it was copied from.",
+        "and _fingerprint(move.applied(without, scope)) == wanted:",
+        "and wanted:",
+    ),
+    family(_STAGING, "_shortest", "unstage")(
+        "unstage: undone with other identifiers",
+        "Later moves of a trace do not find the copy nest again.",
+        "if move.natural_ids(program, scope, copy) == list(ids):",
+        "if True:",
+    ),
+    _box(
+        "box: no guards",
+        "The copy nest reads elements that the array does not have.",
+        "if g.bounds(around)[0] < 0]",
+        "if g.bounds(around)[0] < -1000]",
+    ),
+    _box(
+        "box: places from the start of the array",
+        "The scope accesses the copy at the index of the array.",
+        "a.index[d] - bases[d] for d in wide",
+        "a.index[d] for d in wide",
+    ),
+    family(_FOOTPRINT, "_interval", *_BOTH)(
+        "box: the last element is left out",
+        "The box is shorter than what is accessed.",
+        "extent = high - low + 1",
+        "extent = max(1, high - low)",
+    ),
+    _iteration(
+        "copy: guards of any access",
+        "Elements that one access needs and another does not are not copied.",
+        "found if guards is None else guards & found",
+        "found if guards is None else guards | found",
+    ),
+    _order(
+        "copy: other orders",
+        "An access in another order reads the copy in this one.",
+        "if fits and _renamed(access.index, order, depth, (*outside, *extents)) == pattern:",
+        "if fits:",
+    ),
+    family(_FOOTPRINT, "_guards", *_BOTH)(
+        "copy: guards that others decide",
+        "Elements are not copied, because of a variable that the copy nest does not have.",
+        "if all(v < depth or v in order for v in g.variables())]",
+        "if any(v < depth or v in order for v in g.variables())]",
+    ),
+    _share(
+        "share: lost values do not matter",
+        "An array overwrites values of the other that are still needed.",
+        "if violation is not None:",
+        "if False:",
+    ),
+    _share(
+        "share: threads may race",
+        "A thread overwrites another array's value of another thread.",
+        "if race is None:",
+        "if True:",
+    ),
+    _share(
+        "share: inputs as memory",
+        "The caller's input is overwritten.",
+        "if host.intent is Intent.IN:",
+        "if False:",
+    ),
+    _share(
+        "share: arrays that share already",
+        "An array leaves its own companions behind.",
+        "if len(site.buffer.names) > 1:",
+        "if False:",
+    ),
+    family(_SHARING, "_difference", "share_buffer")(
+        "share: other locations",
+        "A buffer of registers in the heap.",
+        "if mine != other), None)",
+        'if mine != other and what != "location"), None)',
+    ),
+    family(_SHARING, "_difference", "share_buffer")(
+        "share: other slots",
+        "The array has more slots than the memory.",
+        "if mine != other), None)",
+        'if mine != other and what != "slots"), None)',
+    ),
+    family(_SHARING, "_fixed", "share_buffer", "unshare_buffer")(
+        "share: hints stay",
+        "Hints for one memory sit on another.",
+        "if access.array is array and access.hints.data:",
+        "if False:",
+    ),
+    family(_SHARING, "_several_threads", "share_buffer", "unshare_buffer")(
+        "share: registers of several threads",
+        "Threads are given one register.",
+        "if len(owners) > 1 else None",
+        "if False else None",
+    ),
+    _share(
+        "share: undone to the end",
+        "Undoing declares the array elsewhere.",
+        "-1 if position == len(declared) - 1 else position",
+        "-1",
+    ),
+    _unshare(
+        "unshare: any room",
+        "Stack or registers overflow.",
+        "return capacity(after, physical_bytes(after.nest, own), own, own.memory)",
+        "return None",
+    ),
+    _unshare(
+        "unshare: undone to the end",
+        "Undoing lists the arrays in another order.",
+        "-1 if at == len(names) - 1 else at",
+        "-1",
+    ),
+    _turns(
+        "turns: overlapping ones",
+        "Two arrays use one memory at the same time.",
+        "if any(max(spans[a]) >= min(spans[b]) for a, b in pairwise(order)):",
+        "if False:",
+    ),
+    _turns(
+        "turns: what the caller gave",
+        "The caller's values are overwritten before they are read.",
+        "caller.writes or order[-1] != caller.name",
+        "order[-1] != caller.name",
+    ),
+    _turns(
+        "turns: what the caller gets",
+        "The caller gets the values of the guest.",
+        "caller.writes or order[-1] != caller.name or not",
+        "caller.writes or not",
+    ),
+    _turns(
+        "turns: one cell for all iterations",
+        "The guest of a later iteration overwrites what the caller gets from an earlier one.",
+        " or not _apart(uses, depth)",
+        "",
+    ),
+    _peel(
+        "peel: a mapped scope",
+        "Threads of one scope become those of two.",
+        "if site.mapping not in PEELED:",
+        "if False:",
+    ),
+    _peel(
+        "peel: storage is not asked",
+        "In two scopes, buffers lose values.",
+        "return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, site.leaves)",
+        "return irreversible(program, self, site, site.leaves)",
+    ),
+    _peel(
+        "peel: registers of threads inside",
+        "Registers of one thread are used in two scopes.",
+        "if (register := _thread_register(site)) is not None:",
+        "if (register := None) is not None:",
+    ),
+    _peel(
+        "peel: the second part starts at zero",
+        "The last iterations are those at the beginning.",
+        "var(site.depth) + self.after))",
+        "var(site.depth)))",
+    ),
+    _peel(
+        "peel: parts that never run",
+        "A scope without anything that runs.",
+        "if site.id in dead:",
+        "if False:",
+    ),
+    _unpeel(
+        "unpeel: storage is not asked",
+        "In one scope, buffers lose values.",
+        "return irreversible(program, self, site, leaves) or storage_after(program, self, site, leaves)",
+        "return irreversible(program, self, site, leaves)",
+    ),
+    _unpeel(
+        "unpeel: other mappings",
+        "A sequential scope is unrolled, or an unrolled one is not.",
+        "if site.mapping not in PEELED or site.mapping is not second.mapping:",
+        "if site.mapping not in PEELED:",
+    ),
+    _cut(
+        "match: indices of the first part only",
+        "The second part accesses other elements than it did.",
+        "if self.restrict(guess, whole) == (first, second):",
+        "if self.restrict(guess, whole)[0] == first:",
+    ),
+    _cut(
+        "match: guards of the first part only",
+        "The second part runs other iterations than it did.",
+        "if self.restrict_guard(plain, whole) == ([*first], [*second]):",
+        "if self.restrict_guard(plain, whole)[0] == [*first]:",
+    ),
+    _matcher(
+        "match: other functions",
+        "The second part computes what the first does.",
+        "if _facts(first.op, _LEAF) != _facts(second.op, _LEAF) or",
+        "if",
+    ),
+    _matcher(
+        "match: other arrays",
+        "The second part accesses the array of the first.",
+        "if first.array is not second.array:",
+        "if False:",
+    ),
+    _matcher(
+        "match: other constants",
+        "The second part has the constant of the first.",
+        "return first if repr(first) == repr(second) else None",
+        "return first",
+    ),
+    _matcher(
+        "match: other extents inside",
+        "The second part runs as far as the first.",
+        "same = mine.extent == other.extent and ",
+        "same = ",
+    ),
+    _matcher(
+        "match: nothing in common",
+        "Two scopes that have nothing to do with each other become one.",
+        "return found if common and in_second == len(second) else None",
+        "return found if in_second == len(second) else None",
+    ),
+)
