@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import lit.formats
+import lit.TestRunner
 
 config.name = "pdojo"
 config.test_format = lit.formats.ShTest(execute_external=False)
@@ -20,3 +21,9 @@ config.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.envi
 if "PYTHONPATH" in os.environ:
     # Tests of a copy of the project (tools/mutants.py) run the copy, not what is installed.
     config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
+
+sys.path.append(str(Path(__file__).parents[1]))
+from forked_tools import ForkingSubprocess, preload  # noqa: E402
+
+preload()
+lit.TestRunner.subprocess = ForkingSubprocess()

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pdojo_tools.walks import fingerprint
 
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.errors import IllegalMove
 from pdojo.transforms.game import Game
 
 RESTORED = {
+    "the stack as the place of a buffer": (
+        """kernel k(x) -> (y)
+x f32 [] heap
+y f32 [] heap
+t f32 [] stack
+
+t[] = x[]
+y[] = t[]
+""",
+        ["set_location@t{location=heap}"],
+    ),
     "identifiers that a tiling was given": (
         """kernel k(x) -> (y)
 x f32 [8] heap
@@ -40,7 +54,179 @@ y f32 [12] heap
 """,
         ["collapse_scopes@y#1:0"],
     ),
+    "guards of loops in a pipeline": (
+        """kernel k(x) -> (y)
+x f32 [8, 4] heap
+y f32 [8, 4] heap
+t f32 [8, 4] heap
+
+8 4 y[{0},{1}] = 0
+8
+| 4 where ({0}+{1} < 9) t[{0},{1}] = x[{0},{1}]
+| 4 where ({0}+{1} < 9) y[{0},{1}] = t[{0},{1}]
+""",
+        ["pipeline@t:0{stages=2}"],
+    ),
+    "the guard of a scope that becomes a pipeline of loops": (
+        """kernel k(x) -> (y)
+x f32 [3, 8, 2] heap
+y f32 [3, 8, 2] heap
+t f32 [3, 8, 2] heap
+
+3 8 2 y[{0},{1},{2}] = 0
+3 8 where ({0}+{1} < 9)
+| 2 t[{0},{1},{2}] = x[{0},{1},{2}]
+| 2 y[{0},{1},{2}] = t[{0},{1},{2}]
+""",
+        ["pipeline@t:1{stages=2}"],
+    ),
 }
+
+REFUSED: dict[str, tuple[str, ...]] = {
+    "fusion against a dependence of a later statement": (
+        """kernel k(x) -> (y, z)
+x f32 [8] heap
+y f32 [8] heap
+z f32 [8] heap
+t f32 [8] heap
+
+8 t[{0}] = x[{0}]
+8
+| y[{0}] = x[{0}]
+| z[{0}] = t[7-{0}]
+""",
+        "join_scopes@t:0",
+        "the second scope needs iterations of the first that would come later",
+    ),
+    "threads that write one cell, each in its turn": (
+        """kernel k(x) -> (y)
+x f32 [4, 4] heap
+y f32 [7] heap
+
+4 4:p y[{1}-{0}+3] = x[{0},{1}]
+""",
+        "swap_scopes@y:0",
+        "a dependence would be turned round",
+    ),
+    "threads that add to one cell, each in its turn": (
+        """kernel k(x) -> (y)
+x f32 [4, 4] heap
+y f32 [7] heap
+
+7 y[{0}] = 0
+4 4:p y[{1}-{0}+3] += x[{0},{1}]
+""",
+        "swap_scopes@y#1:0",
+        "a dependence would be turned round",
+    ),
+    "two arrays in one memory, which threads use in another order": (
+        """kernel k(x) -> (y, z)
+x f32 [4] heap
+y f32 [4] heap
+z f32 [4] heap
+buffer f32 [4] heap -> t, u
+
+4:p
+| t[{0}] = x[{0}]
+| y[{0}] = t[{0}]
+4:p
+| u[({0}+1)%4] = x[{0}]
+| z[{0}] = u[({0}+1)%4]
+""",
+        "join_scopes@t:0",
+        "iterations of scope {0} of extent 4:p would share a slot",
+    ),
+    "a pipeline ahead of what it needs": (
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [9] heap
+t f32 [8] heap
+
+y[0] = 0
+8
+| t[{0}] = y[{0}] + x[{0}]
+| y[{0}+1] = t[{0}]
+""",
+        "pipeline@t:0{stages=2}",
+        "the first part would come before earlier iterations of the second that it depends on",
+    ),
+    "copies of threads in memory of their block": (
+        """kernel k(x) -> (y)
+x f32 [2, 4] heap
+y f32 [2, 4] heap
+t f32 [2:N, 4:N] stack
+
+2:g 4:b
+| t[{0},{1}] = x[{0},{1}]
+| y[{0},{1}] = t[{0},{1}]
+""",
+        "set_location@t{location=shared}",
+        "each thread has its own copy of 't', which shared memory does not hold",
+        "toy-gpu",
+    ),
+    "a block with an element for each block": (
+        """kernel k(x) -> (y)
+x f32 [2, 4] heap
+y f32 [2, 4] heap
+t f32 [2, 4:N] heap
+
+2:g 4
+| t[{0},{1}] = x[{0},{1}]
+| y[{0},{1}] = t[{0},{1}]
+""",
+        "set_location@t{location=stack}",
+        "reuse the dimension",
+        "toy-gpu",
+    ),
+    "too much shared memory": (
+        """kernel k(x) -> (y)
+x f32 [2, 999] heap
+y f32 [2, 999] heap
+t f32 [2:N, 999] heap
+
+2:g
+| 999 t[{0},{1}] = x[{0},{1}]
+| 999 y[{0},{1}] = t[{0},{1}]
+""",
+        "set_location@t{location=shared}",
+        "shared buffers would take 3996 bytes; toy-gpu allows",
+        "toy-gpu",
+    ),
+    "a hardware loop without its streams": (
+        """kernel k(x) -> (y)
+x f64 [8] heap
+y f64 [8] heap
+
+1:s 8:f y[{1}] = x[{1}]
+""",
+        "unmap@y:0",
+        "is in memory; stream a scope around",
+        "toy-snitch",
+    ),
+}
+
+
+def test_a_machine_without_gathers_keeps_rows() -> None:
+    text = """kernel k(x) -> (y)
+x f32 [4, 4] heap
+y f32 [4, 4] heap
+t f32 [4, 4] heap
+
+4 4:v t[{0},{1}] = x[{0},{1}]
+4 4:v y[{0},{1}] = t[{0},{1}]
+"""
+    game = Game(parse_notation(text)[0], replace(machine("toy"), gather=False))
+    with pytest.raises(IllegalMove, match="is strided, which toy cannot do"):
+        game.apply("swap_dims@t:0")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    text, move, reason, *others = REFUSED[name]
+    game = Game(parse_notation(text)[0], machine(others[0] if others else "toy"))
+    with pytest.raises(IllegalMove) as refused:
+        game.apply(move)
+    assert reason in str(refused.value)
 
 
 @pytest.mark.parametrize("name", RESTORED)

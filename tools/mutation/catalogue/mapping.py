@@ -175,12 +175,6 @@ MUTANTS = (
         "False",
     ),
     _memory(
-        "threads: shared memory outside of a grid",
-        "Memory of a block where there is no block.",
-        "if _is_shared(buffer) else None\n",
-        "if False else None\n",
-    ),
-    _memory(
         "threads: memory outlives its block",
         "A value in registers, on a stack or in shared memory is read after its block has ended.",
         "if len(launches) > 1:",
@@ -238,12 +232,6 @@ MUTANTS = (
         "threads: the grid indexes registers",
         "Each block takes another element of a buffer that it has for itself.",
         "if scope.mapping is Mapping.GRID:",
-        "if False:",
-    ),
-    _index(
-        "threads: changing indices of registers",
-        "A loop indexes registers.",
-        "if buffer.memory is Memory.REGISTER and scope.mapping not in allowed:",
         "if False:",
     ),
     _gpu(
@@ -342,12 +330,6 @@ MUTANTS = (
         "if function is not None and function not in FPU_FUNCTIONS:",
         "if False:",
     ),
-    _operand(
-        "hardware loops: changing indices of registers",
-        "A loop indexes registers.",
-        "if memory is Memory.REGISTER and not _only_constants(access, leaf):",
-        "if False:",
-    ),
     family(_RULES, "placement_problems", "map_grid", "stream", "frep")(
         "rules: the machine is not asked",
         "What the machine does not have is used.",
@@ -360,22 +342,10 @@ MUTANTS = (
         "yield from visibility_problems(program)",
         "yield from ()",
     ),
-    family(_RULES, "_unsafe", "reuse_dims", "swap_scopes", "join_scopes")(
-        "rules: races of threads are not asked",
-        "A move races with a mapping that it does not know.",
-        "if race is not None:",
-        "if False:",
-    ),
     family("transforms/base.py", "Transformation.refusal", "set_location", "tile_scope", "map_grid")(
         "rules: only those who bring them are asked",
         "Any other move may break the rules of the mappings around it.",
         "if reason is None and (self.introduces_rules or is_special(program)):",
         "if reason is None and self.introduces_rules:",
-    ),
-    family(_RULES, "is_special", "set_location", "stream", "frep")(
-        "rules: shared memory is nothing special",
-        "Shared memory is used without a grid.",
-        " or any(b.memory is Memory.SHARED for b in nest.buffers)",
-        "",
     ),
 )

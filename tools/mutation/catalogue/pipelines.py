@@ -35,12 +35,6 @@ MUTANTS = (
         "return None if lost is None else self._slots(site) or lost",
         "return None",
     ),
-    _pipeline(
-        "pipeline: guards that do not come back",
-        "Undoing gives another text.",
-        "if (reason := irreversible(program, self, site, site.leaves)) is not None:",
-        "if (reason := None) is not None:",
-    ),
     family(_FILE, "Pipeline.shape", "pipeline")(
         "pipeline: a mapped scope",
         "The mapping of the scope is lost, or threads run ahead of each other.",
@@ -108,8 +102,8 @@ MUTANTS = (
         "guards += []",
     ),
     _release(
-        "parts: guards inside are lost",
-        "Iterations of inner scopes run that their guard left out.",
+        "parts: guards stay where they were",
+        "Undoing a pipeline leaves guards of the scope on its loops as well.",
         "if carrier is not None and not self.wrapper:",
         "if False:",
     ),
