@@ -13,6 +13,67 @@ from pdojo.errors import IllegalMove
 from pdojo.transforms.game import Game
 
 RESTORED = {
+    "a dimension of which the last tile is not whole": (
+        """kernel k(x) -> (y)
+x f32 [7] heap
+y f32 [7] heap
+t f32 [7] heap
+
+7 t[{0}] = x[{0}]
+7 y[{0}] = t[{0}]
+""",
+        ["tile_dim@t:0{size=4}"],
+    ),
+    "the inner one of two dimensions": (
+        """kernel k(x) -> (y)
+x f32 [2, 4] heap
+y f32 [2, 4] heap
+t f32 [2, 4] heap
+
+2 4 t[{0},{1}] = x[{0},{1}]
+2 4 y[{0},{1}] = t[{0},{1}]
+""",
+        ["collapse_dims@t:0"],
+    ),
+    "the place among arrays of one memory": (
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+p f32 [8] heap
+t f32 [8] heap
+u f32 [8] heap
+
+8 t[{0}] = exp(x[{0}])
+8 p[{0}] = t[{0}] + 1
+8 u[{0}] = p[{0}]
+8 y[{0}] = u[{0}]
+""",
+        ["share_buffer@t{with=p}", "share_buffer@u{with=p}", "unshare_buffer@t"],
+    ),
+    "identifiers that a copy was given": (
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [4, 8] heap
+
+4 8 y[{0},{1}] = x[{1}]
+""",
+        ['stage_in@y:0{array=x location=stack into=t ids="a b"}', "unstage@t"],
+    ),
+    "the place of a declaration": (
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+p f32 [8] heap
+t f32 [8] heap
+u f32 [8] heap
+
+8 t[{0}] = exp(x[{0}])
+8 p[{0}] = t[{0}] + 1
+8 u[{0}] = p[{0}]
+8 y[{0}] = u[{0}]
+""",
+        ["share_buffer@t{with=p}"],
+    ),
     "the stack as the place of a buffer": (
         """kernel k(x) -> (y)
 x f32 [] heap
@@ -150,6 +211,123 @@ y[0] = 0
         "pipeline@t:0{stages=2}",
         "the first part would come before earlier iterations of the second that it depends on",
     ),
+    "memory with other slots": (
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+p f32 [8] heap
+t f32 [8:N] heap
+
+8
+| t[{0}] = exp(x[{0}])
+| p[{0}] = t[{0}] + 1
+8 y[{0}] = p[{0}]
+""",
+        "share_buffer@t{with=p}",
+        "'t' and 'p' differ in slots",
+    ),
+    "memory of the caller that is not all written": (
+        """kernel k(x, y) -> (y, z)
+x f32 [8] heap
+y f32 [8] heap
+z f32 [8] heap
+t f32 [8] heap
+
+8 t[{0}] = exp(x[{0}])
+8 z[{0}] = t[{0}]
+4 y[{0}] = x[{0}]
+""",
+        "share_buffer@t{with=y}",
+        "'t' would be overwritten before its last read",
+    ),
+    "memory of the caller that a later iteration takes": (
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+t f32 [8] heap
+s f32 [] heap
+
+8
+| 8 t[{1}] = exp(x[{1}])
+| s[] = t[3]
+| y[{0}] = s[]
+""",
+        "share_buffer@t{with=y}",
+        "would be overwritten before its last read",
+    ),
+    "parts with other functions": (
+        """kernel k(x, w) -> (y)
+x f32 [8, 3] heap
+w f32 [8, 3] heap
+y f32 [8, 3] heap
+
+2 3 y[{0},{1}] = -x[{0},{1}]
+6 3 y[{0}+2,{1}] = exp(x[{0}+2,{1}])
+""",
+        "unpeel_scope@y#0:0",
+        "the two scopes are not the first and the last iterations of one",
+    ),
+    "parts with other arrays": (
+        """kernel k(x, w) -> (y)
+x f32 [8, 3] heap
+w f32 [8, 3] heap
+y f32 [8, 3] heap
+
+2 3 y[{0},{1}] = x[{0},{1}]
+6 3 y[{0}+2,{1}] = w[{0}+2,{1}]
+""",
+        "unpeel_scope@y#0:0",
+        "the two scopes are not the first and the last iterations of one",
+    ),
+    "parts with other constants": (
+        """kernel k(x, w) -> (y)
+x f32 [8, 3] heap
+w f32 [8, 3] heap
+y f32 [8, 3] heap
+
+2 3 y[{0},{1}] = x[{0},{1}] + 4
+6 3 y[{0}+2,{1}] = x[{0}+2,{1}] + 3
+""",
+        "unpeel_scope@y#0:0",
+        "the two scopes are not the first and the last iterations of one",
+    ),
+    "parts with other extents inside": (
+        """kernel k(x, w) -> (y)
+x f32 [8, 3] heap
+w f32 [8, 3] heap
+y f32 [8, 3] heap
+
+2 3 y[{0},{1}] = 0
+2 2 y[{0},{1}] = x[{0},{1}]
+6 3 y[{0}+2,{1}] = x[{0}+2,{1}]
+""",
+        "unpeel_scope@y#1:0",
+        "the two scopes are not the first and the last iterations of one",
+    ),
+    "padding that is accessed": (
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+t f32 [2, 4] heap
+
+2 4 t[{0},{1}] = x[{0}*4+{1}]
+2 4 y[{0}*4+{1}] = t[{0},{1}]
+""",
+        "collapse_dims@t:0{extent=7}",
+        "goes beyond the extent 7",
+    ),
+    "padding of fewer elements": (
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+t f32 [8] heap
+
+8 t[{0}] = x[{0}]
+8 y[{0}] = t[{0}]
+""",
+        "pad_dim@t:0{to=7}",
+        "'to' must be more than 8, the extent",
+    ),
     "copies of threads in memory of their block": (
         """kernel k(x) -> (y)
 x f32 [2, 4] heap
@@ -233,7 +411,10 @@ def test_refused(name: str) -> None:
 def test_undoing_restores_text_and_identifiers(name: str) -> None:
     text, moves = RESTORED[name]
     game = Game(parse_notation(text)[0], machine("toy"))
-    before = fingerprint(game.kernel)
-    game.apply_all(moves)
-    game.apply_all(reversed(game.inverses))
-    assert fingerprint(game.kernel) == before
+    states: list[object] = []
+    for move in moves:
+        states.append(fingerprint(game.kernel))
+        game.apply(move)
+    for inverse in reversed(game.inverses[:]):
+        game.apply(inverse)
+        assert fingerprint(game.kernel) == states.pop()

@@ -35,12 +35,6 @@ MUTANTS = (
         "if False:",
     ),
     _in(
-        "stage in: arrays instead of buffers",
-        "Another array of the buffer is written, over what was copied.",
-        "if write.access.array.buffer is not copy.source.buffer:",
-        "if write.access.array is not copy.source:",
-    ),
-    _in(
         "stage in: beyond the array",
         "The copy nest reads elements that the array does not have.",
         "if low < 0 or high >= extent:",
@@ -153,12 +147,6 @@ MUTANTS = (
         "Elements that one access needs and another does not are not copied.",
         "found if guards is None else guards & found",
         "found if guards is None else guards | found",
-    ),
-    _order(
-        "copy: other orders",
-        "An access in another order reads the copy in this one.",
-        "if fits and _renamed(access.index, order, depth, (*outside, *extents)) == pattern:",
-        "if fits:",
     ),
     family(_FOOTPRINT, "_guards", *_BOTH)(
         "copy: guards that others decide",

@@ -176,7 +176,7 @@ MUTANTS = (
         "taken is not None and value_of(taken) == value",
         "taken is not None and False",
     ),
-    family("transforms/base.py", "Transformation._rehearsed", "collapse_scopes", "tile_scope", "swap_dims", "hint")(
+    family("transforms/base.py", "Transformation._rehearsed", "hint_buffer", "hint", "swap_dims")(
         "hint: lost by other moves",
         "A move clears hints of scopes or buffers; undoing does not give them back.",
         "if self.keeps_hints else ():",
