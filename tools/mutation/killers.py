@@ -28,6 +28,9 @@ FIRST = (
 )
 """Tests of pytest that most defects fail, in a few seconds."""
 
+ANALYSIS = "test/property/test_fast_paths.py"
+"""The fast paths of the analysis against integer sets, on random questions."""
+
 RUNS_LIT = "test/unit/test_filecheck.py"
 """The test that runs all lit tests; they are run by themselves here."""
 
@@ -55,9 +58,11 @@ def stages(copy: Path, mutant: Mutant) -> list[Stage]:
     ]
     unrelated = (f"test/unit/test_{name}.py" for name in UNRELATED)
     skipped = [f"--ignore={path}" for path in (*FIRST, RUNS_LIT, *unrelated) if "::" not in path]
+    analysis = [pytest("analysis against integer sets", (ANALYSIS,))] if mutant.file.startswith("dialect/") else []
     return [
         lit("lit of the move", folders),
         pytest("first tests", FIRST),
+        *analysis,
         lit("lit of moves", [f for f in others if f not in folders]),
         pytest("properties", ("test/property",)),
         pytest("unit tests", ("test/unit", *skipped)),

@@ -323,7 +323,7 @@ MUTANTS = (
     _registers(
         "registers: changing indices",
         "A loop indexes registers.",
-        "if scope.mapping not in (Mapping.UNROLL, Mapping.VECTOR):",
+        "if scope.mapping not in (Mapping.UNROLL, Mapping.VECTOR) and not in_tensor_scope(scope):",
         "if False:",
     ),
     family(_LANES, "known_alignment", "hint")(
@@ -350,7 +350,7 @@ MUTANTS = (
         "flags = {buffer: buffer.reuse for buffer in self.nest.buffers} | dict(reuse or {})",
         "flags = {buffer: buffer.reuse for buffer in self.nest.buffers}",
     ),
-    family(_LANES, "folded_lanes", "fold_dim", "vectorize")(
+    family("dialect/verify.py", "folded_lanes", "fold_dim", "vectorize")(
         "lanes: round the end of a circular buffer",
         "A vector access whose lanes are not a stride apart.",
         "if any(count > 1 and e.uses(scope.depth)",

@@ -73,8 +73,8 @@ MUTANTS = (
     _merge(
         "merge: other readers",
         "Others read partial results that are gone.",
-        " or len(uses) != 3:",
-        ":",
+        " or len(uses) != 3 or not plain:",
+        " or not plain:",
     ),
     _merge(
         "merge: different operations",

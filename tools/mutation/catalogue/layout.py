@@ -72,8 +72,8 @@ MUTANTS = (
     family(_FILE, "hints_reason", "collapse_dims", "pad_dim", "unpad_dim", "tile_dim")(
         "layout: hints stay",
         "A hint for aligned rows sits on rows that are not.",
-        "if access.hints.data:",
-        "if False:",
+        "return swizzled(buffer) or hinted(program, buffer)",
+        "return swizzled(buffer)",
     ),
     family(_FILE, "room_reason", "pad_dim", "tile_dim")(
         "layout: padding takes no room",

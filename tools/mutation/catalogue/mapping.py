@@ -324,11 +324,11 @@ MUTANTS = (
         "if memory is Memory.HEAP and not streamed:",
         "if False:",
     ),
-    _operand(
+    family(_STREAMS, "_function_problem", "frep")(
         "hardware loops: functions",
         "A loop that calls the exponential function.",
         "if function is not None and function not in FPU_FUNCTIONS:",
-        "if False:",
+        "if function is not None and not function:",
     ),
     family(_RULES, "placement_problems", "map_grid", "stream", "frep")(
         "rules: the machine is not asked",
@@ -345,7 +345,7 @@ MUTANTS = (
     family("transforms/base.py", "Transformation.refusal", "set_location", "tile_scope", "map_grid")(
         "rules: only those who bring them are asked",
         "Any other move may break the rules of the mappings around it.",
-        "if reason is None and (self.introduces_rules or is_special(program)):",
+        "if reason is None and (self.introduces_rules or program.is_special):",
         "if reason is None and self.introduces_rules:",
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pdojo_tools.mutation.mutant import family
 
 _STAGING = "transforms/staging.py"
+_UNSTAGING = "transforms/unstaging.py"
 _FOOTPRINT = "transforms/footprint.py"
 _SHARING = "transforms/sharing.py"
 _PEELING = "transforms/peeling.py"
@@ -112,13 +113,13 @@ MUTANTS = (
         "if stride_over(access.index, lanes.depth) is Stride.STRIDED:",
         "if False:",
     ),
-    family(_STAGING, "Unstage._staging", "unstage")(
+    family(_UNSTAGING, "Unstage._staging", "unstage")(
         "unstage: whatever staging would give",
         "A copy that holds something else is taken for what it was copied from.",
         "and _fingerprint(move.applied(without, scope)) == wanted:",
         "and wanted:",
     ),
-    family(_STAGING, "_shortest", "unstage")(
+    family(_UNSTAGING, "_shortest", "unstage")(
         "unstage: undone with other identifiers",
         "Later moves of a trace do not find the copy nest again.",
         "if move.natural_ids(program, scope, copy) == list(ids):",
@@ -145,8 +146,8 @@ MUTANTS = (
     _iteration(
         "copy: guards of any access",
         "Elements that one access needs and another does not are not copied.",
-        "found if guards is None else guards & found",
-        "found if guards is None else guards | found",
+        "set[Expr].intersection(*guarded.values())",
+        "set[Expr].union(*guarded.values())",
     ),
     family(_FOOTPRINT, "_guards", *_BOTH)(
         "copy: guards that others decide",
@@ -220,23 +221,23 @@ MUTANTS = (
         "-1 if at == len(names) - 1 else at",
         "-1",
     ),
-    _turns(
+    family(_CHECK, "_consecutive", "share_buffer")(
         "turns: overlapping ones",
         "Two arrays use one memory at the same time.",
-        "if any(max(spans[a]) >= min(spans[b]) for a, b in pairwise(order)):",
-        "if False:",
+        "return _parts(uses, names) if apart else [list(uses)]",
+        "return _parts(uses, names)",
     ),
     _turns(
         "turns: what the caller gave",
         "The caller's values are overwritten before they are read.",
-        "caller.writes or order[-1] != caller.name",
-        "order[-1] != caller.name",
+        "if caller.writes or not own",
+        "if not own",
     ),
     _turns(
         "turns: what the caller gets",
         "The caller gets the values of the guest.",
-        "caller.writes or order[-1] != caller.name or not",
-        "caller.writes or not",
+        "max(others, default=-1) >= min(own) or ",
+        "",
     ),
     _turns(
         "turns: one cell for all iterations",
@@ -253,7 +254,7 @@ MUTANTS = (
     _peel(
         "peel: storage is not asked",
         "In two scopes, buffers lose values.",
-        "return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, site.leaves)",
+        "return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, displaced)",
         "return irreversible(program, self, site, site.leaves)",
     ),
     _peel(
@@ -277,7 +278,7 @@ MUTANTS = (
     _unpeel(
         "unpeel: storage is not asked",
         "In one scope, buffers lose values.",
-        "return irreversible(program, self, site, leaves) or storage_after(program, self, site, leaves)",
+        "return irreversible(program, self, site, leaves) or storage_after(program, self, site, displaced)",
         "return irreversible(program, self, site, leaves)",
     ),
     _unpeel(

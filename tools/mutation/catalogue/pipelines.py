@@ -56,7 +56,7 @@ MUTANTS = (
     _back(
         "unpipeline: storage is not asked",
         "In fewer iterations values share a slot.",
-        " or storage_after(program, self, site, site.leaves)",
+        " or storage_after(program, self, site, changed)",
         "",
     ),
     family(_FILE, "Unpipeline._parts", "unpipeline")(
@@ -116,7 +116,7 @@ MUTANTS = (
     family(_FUSION, "JoinScopes._shifted", "join_scopes")(
         "shift: storage is not asked",
         "In the order with a shift, values share a slot.",
-        "return irreversible(program, self, site, leaves) or storage_after(program, self, site, leaves)",
+        "return irreversible(program, self, site, leaves) or storage_after(program, self, site, changed)",
         "return irreversible(program, self, site, leaves)",
     ),
     family(_FUSION, "SplitScopes._shifted", "split_scopes")(

@@ -46,7 +46,7 @@ MUTANTS = (
     family(_FILE, "rebuilt", "tile_scope", "swap_dims")(
         "rebuild: hints are lost",
         "A move clears hints; undoing does not give them back.",
-        "hints=leaf.op.access_hints,",
+        "hints=[leaf.output.hints, *reads],",
         "hints=None,",
     ),
     family(_FILE, "rebuilt", "tile_scope", "split_scopes")(

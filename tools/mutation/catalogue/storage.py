@@ -122,12 +122,6 @@ MUTANTS = (
         "problem = lane_problem(access, leaf, lanes, program.machine, order)",
         "problem = lane_problem(access, leaf, lanes, program.machine)",
     ),
-    _dims(
-        "swap dims: hints stay",
-        "A hint for aligned rows sits on columns.",
-        "if access.hints.data:",
-        "if False:",
-    ),
     family(_LAYOUT, "SwapDims.rewrite", "swap_dims")(
         "swap dims: reuse stays in its place",
         "Another dimension than before takes one slot.",
@@ -179,7 +173,7 @@ MUTANTS = (
     family("transforms/base.py", "Transformation._rehearsed", "hint_buffer", "hint", "swap_dims")(
         "hint: lost by other moves",
         "A move clears hints of scopes or buffers; undoing does not give them back.",
-        "if self.keeps_hints else ():",
-        "if False else ():",
+        "if self.keeps_hints and (changed",
+        "if False and (changed",
     ),
 )

@@ -270,7 +270,7 @@ MUTANTS = (
     _reordered(
         "order: elements instead of cells for all buffers",
         "Conflicts are asked about elements, and nobody asks about the storage after.",
-        "return storage_after(program, move, site, leaves) if conflict is None else conflict",
+        "return storage_after(program, move, site, folded) if conflict is None else conflict",
         "return conflict",
     ),
     family(_ORDERING, "folded_buffers", "join_scopes", "split_scopes", "swap_scopes", "swap_nodes")(
