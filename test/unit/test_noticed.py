@@ -105,16 +105,6 @@ t f32 [8] heap
 """,
         ["join_scopes@t:0"],
     ),
-    "rows that a guard leaves out": (
-        """kernel k(x) -> (y)
-x f32 [12] heap
-y f32 [12] heap
-
-12 y[{0}] = x[{0}]
-3 4 where ({0}*4+{1} < 5) y[{0}*4+{1}] += x[{0}*4+{1}]
-""",
-        ["collapse_scopes@y#1:0"],
-    ),
     "guards of loops in a pipeline": (
         """kernel k(x) -> (y)
 x f32 [8, 4] heap

@@ -183,12 +183,6 @@ MUTANTS = (
         "misplaced_guard(inner) or ",
         "",
     ),
-    family(_DIGITS, "collapsed_extent", "collapse_scopes")(
-        "collapse: any guard shortens",
-        "A whole row is cut off, and undoing gives fewer rows.",
-        "return cut if -(-cut // inner.extent) == site.extent and cut >= inner.extent else total",
-        "return cut",
-    ),
     family(_DIGITS, "collapsed_guards", "collapse_scopes")(
         "collapse: the inner guard is lost",
         "Iterations run that the guard of the inner scope left out.",
