@@ -107,6 +107,8 @@ class InlineOp(Transformation[Leaf]):
         value = site.inputs[self.input]
         if not isinstance(value, Access):
             return Reason("the input is no element of an array")
+        if _needs_scope(program, site, value):
+            return _CROWDED
         found = recomputation(program, site, value)
         if isinstance(found, Reason):
             return found
@@ -128,7 +130,7 @@ class InlineOp(Transformation[Leaf]):
                 return Reason("a copy needs no temporary: leave out 'into', 'index', 'position' and 'id'")
             return None
         if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
-            return Reason("a vector scope wraps exactly one op; only a copy can be inlined there")
+            return _CROWDED
         if self._name(program, site) in program.nest.arrays:
             return Reason(f"an array '{self._name(program, site)}' exists already")
         if not -1 <= self.position <= len(list(program.kernel.buffers())):
@@ -192,6 +194,15 @@ class InlineOp(Transformation[Leaf]):
         value = site.inputs[self.input]
         assert isinstance(value, Access)
         return OutlineOp(self.input, value.array.name, _index_text(value.index)).as_move(f"%{site.id}")
+
+
+_CROWDED = Reason("a vector scope wraps exactly one op; only a copy can be inlined there")
+
+
+def _needs_scope(program: Program, site: Leaf, value: Access) -> bool:
+    """Whether the value, whichever op it comes from, has to be computed by an op of its own where there is no place."""
+    crowded = site.parent is not None and site.parent.mapping is Mapping.VECTOR
+    return crowded and all(w.function is not None for w in program.nest.writers[value.array.name])
 
 
 def _position(depth: int, extent: int) -> Expr:

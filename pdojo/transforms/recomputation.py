@@ -86,6 +86,11 @@ def _unchanged(
     for before, now in zip(producer.inputs, values, strict=True):
         if not isinstance(before, Access) or not isinstance(now, Access):
             continue
+        if before.key == producer.output.key:
+            return Reason(
+                f"'{now.array.name}' is overwritten after '{locate(program, producer)}' read it",
+                f"the op writes {describe_access(before)}, which it reads",
+            )
         uses = element_uses(program.nest, now.array, [(site, now)])
         first = number_of(uses, producer, before)
         changed = program.origins.change(uses, first, len(uses) - 1, at)

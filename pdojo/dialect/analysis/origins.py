@@ -31,6 +31,7 @@ class Origins:
 
     def __init__(self) -> None:
         self._answers: dict[tuple[object, ...], object] = {}
+        self._flows: dict[tuple[object, ...], isl.UnionMap] = {}
         self.exact_queries = 0
         """How many questions needed integer relations."""
 
@@ -38,36 +39,43 @@ class Origins:
         """The uses whose writes reach the read, and whether every instance of it gets a written value."""
         if not any(u.writes for u in uses):
             return (), False
-        return self._ask(("writers", read), uses, lambda: _writers(uses, read))
+        return self._ask(("writers", read), uses, lambda flow: _writers(flow, uses, read))
 
     def stray(self, uses: Sequence[Use], read: int, write: int, at: Sequence[Expr]) -> Iteration | None:
         """An iteration of the read that gets something else than what `write` writes in iteration `at`.
 
         `at` gives the iteration of the write in terms of that of the read.
         """
-        return self._ask(("stray", read, write, tuple(at)), uses, lambda: _stray(uses, read, write, at))
+        return self._ask(("stray", read, write, tuple(at)), uses, lambda flow: _stray(flow, uses, read, write, at))
 
     def change(self, uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> Iteration | None:
         """An iteration of the read `second` whose value has another origin than that of `first` in iteration `at`."""
         if not any(u.writes for u in uses):
             return None
-        return self._ask(("change", first, second, tuple(at)), uses, lambda: _change(uses, first, second, at))
+        return self._ask(
+            ("change", first, second, tuple(at)), uses, lambda flow: _change(flow, uses, first, second, at)
+        )
 
     def reader(self, uses: Sequence[Use], write: int) -> int | None:
         """A use, of another statement, that reads what `write` writes; None if there is none."""
         if not any(u.reads and u.leaf is not uses[write].leaf for u in uses):
             return None
-        return self._ask(("reader", write), uses, lambda: _reader(uses, write))
+        return self._ask(("reader", write), uses, lambda flow: _reader(flow, uses, write))
 
     def remains(self, uses: Sequence[Use], write: int) -> bool:
         """Whether some element is written by `write` last."""
-        return self._ask(("remains", write), uses, lambda: _remains(uses, write))
+        return self._ask(("remains", write), uses, lambda _: _remains(uses, write))
 
-    def _ask(self, question: tuple[object, ...], uses: Sequence[Use], answer: Callable[[], AnswerT]) -> AnswerT:
-        key = (*question, *content_of(uses))
+    def _ask(
+        self, question: tuple[object, ...], uses: Sequence[Use], answer: Callable[[isl.UnionMap], AnswerT]
+    ) -> AnswerT:
+        content = content_of(uses)
+        key = (*question, *content)
         if key not in self._answers:
             self.exact_queries += 1
-            self._answers[key] = answer()
+            if content not in self._flows:
+                self._flows[content] = flow(uses, [u.access.index for u in uses])
+            self._answers[key] = answer(self._flows[content])
         return self._answers[key]  # pyright: ignore[reportReturnType]  # what was stored under the key
 
 
@@ -82,10 +90,6 @@ def number_of(uses: Sequence[Use], leaf: Leaf, access: Access) -> int:
     return next(k for k, u in enumerate(uses) if u.leaf is leaf and u.access is access)
 
 
-def _flow(uses: Sequence[Use]) -> isl.UnionMap:
-    return flow(uses, [u.access.index for u in uses])
-
-
 def _instances(kind: str, number: int, use: Use) -> isl.UnionSet:
     import islpy as isl
 
@@ -94,9 +98,9 @@ def _instances(kind: str, number: int, use: Use) -> isl.UnionSet:
     return isl.UnionSet.read_from_str(context(), f"{{ {kind}{number}[{', '.join(names)}] : {domain} }}")
 
 
-def _origin(uses: Sequence[Use], read: int) -> isl.UnionMap:
+def _origin(values: isl.UnionMap, uses: Sequence[Use], read: int) -> isl.UnionMap:
     """From the instances of a read to those of the writes that they get their values from."""
-    return _flow(uses).intersect_range(_instances("R", read, uses[read])).reverse()
+    return values.intersect_range(_instances("R", read, uses[read])).reverse()
 
 
 def _related(uses: Sequence[Use], read: int, target: str, at: Sequence[Expr]) -> isl.UnionMap:
@@ -110,21 +114,21 @@ def _related(uses: Sequence[Use], read: int, target: str, at: Sequence[Expr]) ->
     return isl.UnionMap.read_from_str(context(), f"{{ R{read}[{', '.join(names)}] -> {target}[{there}] : {domain} }}")
 
 
-def _writers(uses: Sequence[Use], read: int) -> tuple[tuple[int, ...], bool]:
-    origin = _origin(uses, read)
+def _writers(values: isl.UnionMap, uses: Sequence[Use], read: int) -> tuple[tuple[int, ...], bool]:
+    origin = _origin(values, uses, read)
     found: list[int] = []
     origin.range().foreach_set(lambda piece: found.append(int(piece.get_tuple_name()[1:])))
     complete = _instances("R", read, uses[read]).subtract(origin.domain()).is_empty()
     return tuple(sorted(set(found))), complete
 
 
-def _stray(uses: Sequence[Use], read: int, write: int, at: Sequence[Expr]) -> Iteration | None:
-    return _first_difference(_origin(uses, read), _related(uses, read, f"W{write}", at), uses[read])
+def _stray(values: isl.UnionMap, uses: Sequence[Use], read: int, write: int, at: Sequence[Expr]) -> Iteration | None:
+    return _first_difference(_origin(values, uses, read), _related(uses, read, f"W{write}", at), uses[read])
 
 
-def _change(uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> Iteration | None:
-    expected = _related(uses, second, f"R{first}", at).apply_range(_origin(uses, first))
-    return _first_difference(_origin(uses, second), expected, uses[second])
+def _change(values: isl.UnionMap, uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> Iteration | None:
+    expected = _related(uses, second, f"R{first}", at).apply_range(_origin(values, uses, first))
+    return _first_difference(_origin(values, uses, second), expected, uses[second])
 
 
 def _first_difference(one: isl.UnionMap, other: isl.UnionMap, read: Use) -> Iteration | None:
@@ -138,9 +142,9 @@ def _first_difference(one: isl.UnionMap, other: isl.UnionMap, read: Use) -> Iter
     return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(read.leaf.depth))
 
 
-def _reader(uses: Sequence[Use], write: int) -> int | None:
+def _reader(values: isl.UnionMap, uses: Sequence[Use], write: int) -> int | None:
     found: list[int] = []
-    reached = _flow(uses).intersect_domain(_instances("W", write, uses[write])).range()
+    reached = values.intersect_domain(_instances("W", write, uses[write])).range()
     reached.foreach_set(lambda piece: found.append(int(piece.get_tuple_name()[1:])))
     others = [k for k in sorted(found) if uses[k].leaf is not uses[write].leaf]
     return others[0] if others else None

@@ -280,7 +280,7 @@ def content_of(uses: Sequence[Use]) -> UseKey:
     """All that answers about these uses depend on, as a comparable value."""
     return tuple(
         (
-            node_path(u.leaf),
+            path,
             tuple((s.extent, s.guard, s.mapping) for s in u.chain),
             u.access.array.name,
             u.access.index,
@@ -288,8 +288,17 @@ def content_of(uses: Sequence[Use]) -> UseKey:
             u.writes,
             u.reads,
         )
-        for u in uses
+        for u, path in zip(uses, _relative_paths(uses), strict=True)
     )
+
+
+def _relative_paths(uses: Sequence[Use]) -> list[tuple[int, ...]]:
+    """The places in the tree, siblings counted without those that have no part in the question."""
+    paths = [node_path(u.leaf) for u in uses]
+    siblings: dict[tuple[int, ...], list[int]] = {}
+    for prefix, position in sorted({(path[:k], path[k]) for path in paths for k in range(len(path))}):
+        siblings.setdefault(prefix, []).append(position)
+    return [tuple(siblings[path[:k]].index(path[k]) for k in range(len(path))) for path in paths]
 
 
 def compare_flows(uses: Sequence[Use], owner: int | None, caller: Caller | None = None) -> Violation | None:
