@@ -22,6 +22,9 @@ from pdojo.transforms.apply import refused_moves
 from pdojo.transforms.game import Game
 from property.walks import random_texts
 
+JUDGED = 200
+"""Answers of a fast path that integer sets judge: each takes some 20 ms."""
+
 
 def kernels() -> list[KernelOp]:
     texts = [kernel_path(name).read_text(encoding="utf-8") for name in kernel_names()]
@@ -63,7 +66,8 @@ def test_storage(monkeypatch: pytest.MonkeyPatch) -> None:
     def checked(uses: Sequence[Use], reuse: Sequence[bool], owner: int | None) -> bool:
         found = within(uses, reuse, owner)
         asked[found] += 1
-        violation: Violation | None = storage_check.compare_flows(uses, owner) if found else None
+        judged = found and asked[True] <= JUDGED
+        violation: Violation | None = storage_check.compare_flows(uses, owner) if judged else None
         assert violation is None, violation
         return found
 
@@ -80,7 +84,8 @@ def test_lost_values(monkeypatch: pytest.MonkeyPatch) -> None:
     def checked(uses: Sequence[Use]) -> tuple[Instance, Instance] | None:
         found = lost(uses)
         asked[found is not None] += 1
-        assert found is None or storage_check.compare_flows(uses, None) is not None, found
+        judged = found is not None and asked[True] <= JUDGED
+        assert not judged or storage_check.compare_flows(uses, None) is not None, found
         return found
 
     monkeypatch.setattr(storage_check, "lost_value", checked)
@@ -95,8 +100,9 @@ def test_arrays_that_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def checked(uses: Sequence[Use], reuse: Sequence[int], owner: int | None, caller: Caller | None) -> bool:
         found = in_turn(uses, reuse, owner, caller)
-        violation = storage_check.compare_flows(uses, owner, caller) if found else None
         asked[found] += 1
+        judged = found and asked[True] <= JUDGED
+        violation = storage_check.compare_flows(uses, owner, caller) if judged else None
         assert violation is None, violation
         return found
 
