@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from differential.compiled import kernel, random_inputs, run, same
+from pdojo.backends.arrays import empty_for, parameters_of
 from pdojo.backends.executable import compile
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
@@ -18,6 +19,7 @@ from pdojo.dialect.nest import nest_of
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.oracle import check_valid
 from pdojo.dialect.oracle.integer_sets import valid_by_sets
+from unit.test_loops import execute, lowered
 
 FOLDED = {
     "stencil of rows": """
@@ -251,6 +253,21 @@ def test_every_execution_agrees(name: str) -> None:
         for how, found in others.items():
             for array, values in wanted.items():
                 assert same(found[array], values, dtypes[array]), (how, array)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_loops(name: str) -> None:
+    """The loop form too, run by xDSL's interpreter."""
+    text = FORMS[name]
+    program = kernel(text)
+    parameters = parameters_of(nest_of(program))
+    inputs = random_inputs(parameters, 1)
+    arrays = [inputs[p.name] if p.name in inputs else empty_for(p) for p in parameters]
+    results = execute(lowered(text, sequential=False), "k", *arrays)
+    wanted = interpret_stepwise(program, inputs)
+    for parameter, found in zip(parameters, results, strict=True):
+        if parameter.written:
+            assert same(found, wanted[parameter.name], parameter.dtype)
 
 
 @pytest.mark.parametrize("name", BROKEN)
