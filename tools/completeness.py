@@ -16,8 +16,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice
 from random import Random
 from typing import Any
 
@@ -62,7 +63,9 @@ RULES = re.compile(
             "have hints|has hints",
             "run on their own|runs on its own",
             "does not divide",
-            "streams|frep|hardware loop",
+            "streams|frep|hardware loop|is in memory; stream",
+            "needs a divider|has no intrinsic|computes another function than|scope has a guard",
+            "hints of|^hint |read-only cache",
         )
     )
 )
@@ -189,13 +192,11 @@ def _run(args: Sequence[str] | None) -> None:
     console = Console(stderr=True)
     survey, began = Survey(), time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("states", total=given.states)
-        for program in states(given.seed, given.length, given.machine or MACHINES):
+    drawn = states(given.seed, given.length, given.machine or MACHINES)
+    with Progress(*columns, console=console, transient=True) as progress, suppress(KeyboardInterrupt):
+        # Ctrl-C ends the survey; what it found so far is shown.
+        for program in progress.track(islice(drawn, given.states), total=given.states, description="states"):
             survey.add(program, given.seed + survey.states, given.move)
-            progress.update(task, completed=survey.states)
-            if survey.states == given.states:
-                break
     if given.json:
         print(json.dumps(as_data(survey), indent=1))
     else:

@@ -318,6 +318,35 @@ t f32 [8] heap
         "pad_dim@t:0{to=7}",
         "'to' must be more than 8, the extent",
     ),
+    "partial results that are not combined": (
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [] heap
+p f32 [3] heap
+
+y[] = 0
+3 p[{0}] = 0
+4 2 p[{1}] += x[{0}*2+{1}]
+2 y[] += p[{0}]
+""",
+        "merge_reduction@p#1:0",
+        "the scopes over the partial results differ",
+    ),
+    "a product that is an output": (
+        """kernel k(x, w) -> (y, z)
+x f32 [4] heap
+w f32 [4] heap
+y f32 [] heap
+z f32 [4] heap
+
+y[] = 0
+4
+| z[{0}] = x[{0}] * w[{0}]
+| y[] += z[{0}]
+""",
+        "contract@y#1",
+        "'z' is used elsewhere; the product needs a single reader",
+    ),
     "copies of threads in memory of their block": (
         """kernel k(x) -> (y)
 x f32 [2, 4] heap
@@ -372,6 +401,34 @@ y f64 [8] heap
         "toy-snitch",
     ),
 }
+
+
+def test_a_machine_without_gathers_has_no_diagonals() -> None:
+    text = """kernel k(x) -> (y)
+x f32 [4, 4] heap
+y f32 [4] heap
+
+4 y[{0}] = x[{0},{0}]
+"""
+    game = Game(parse_notation(text)[0], replace(machine("toy"), gather=False))
+    with pytest.raises(IllegalMove, match="is strided, which toy cannot do"):
+        game.apply("vectorize@y:0")
+
+
+def test_stores_beside_whole_vectors_do_not_bypass_caches() -> None:
+    text = """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [9] heap
+t f32 [9] heap
+
+t[0] = 0
+2 4:v t[{0}*4+{1}+1] = x[{0}*4+{1}]
+9 y[{0}] = x[0]
+8 y[{0}] += t[{0}]
+"""
+    for offset, wanted in (("+1", False), ("", True)):
+        game = Game(parse_notation(text.replace("{1}+1]", "{1}" + offset + "]"))[0], machine("toy"))
+        assert any("nontemporal" in str(move) for move in game.moves()) is wanted
 
 
 def test_a_machine_without_gathers_keeps_rows() -> None:

@@ -14,6 +14,7 @@ from pdojo_tools.mutation.catalogue import (
     rewriting,
     storage,
     structure,
+    values,
 )
 from pdojo_tools.mutation.mutant import Mutant
 
@@ -28,6 +29,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *layout.MUTANTS,
     *arithmetic.MUTANTS,
     *analysis.MUTANTS,
+    *values.MUTANTS,
     *rewriting.MUTANTS,
 )
 

@@ -137,12 +137,6 @@ MUTANTS = (
         "if len(accesses_of(program.nest, term.array.buffer)) != 2:",
     ),
     _contract(
-        "contract: accumulated products",
-        "Earlier products are lost.",
-        " or product.accumulate is not None:",
-        ":",
-    ),
-    _contract(
         "contract: functions of the product",
         "What the sum did to the product is lost.",
         "if site.function is not None or not site.reads:",

@@ -236,8 +236,8 @@ MUTANTS = (
     _turns(
         "turns: what the caller gets",
         "The caller gets the values of the guest.",
-        "max(others, default=-1) >= min(own) or ",
-        "",
+        "if others and not _before(max(others), min(own), uses, places):",
+        "if False:",
     ),
     _turns(
         "turns: one cell for all iterations",
