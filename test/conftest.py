@@ -8,9 +8,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Whether something fails, not the smallest case of it: for planted defects.
+settings.register_profile("first", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate], database=None)
 settings.register_profile("explore", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 
 # Tests start the tools of the environment that runs the tests.

@@ -78,7 +78,10 @@ def lit(name: str, folders: Sequence[str]) -> Stage:
 
 def pytest(name: str, paths: Sequence[str]) -> Stage:
     """Tests of pytest, up to the first failure."""
-    return Stage(name, (sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *paths))
+    return Stage(
+        name,
+        (sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=first", *paths),
+    )
 
 
 def walks(mutant: Mutant, minutes: float) -> list[Stage]:
