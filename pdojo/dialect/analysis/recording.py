@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from pdojo.dialect.analysis.collision import Collisions, Order, Query, Relation, Witness, impossible
 from pdojo.dialect.analysis.origins import Origins
@@ -15,6 +15,9 @@ from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Nest, Scope
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verify import describe_access
+
+if TYPE_CHECKING:
+    import islpy as isl
 
 AnswerT = TypeVar("AnswerT")
 
@@ -132,7 +135,9 @@ class _Origins(Origins):
         super().__init__()
         self.record = record
 
-    def _ask(self, question: tuple[object, ...], uses: Sequence[Use], answer: Callable[[], AnswerT]) -> AnswerT:
+    def _ask(
+        self, question: tuple[object, ...], uses: Sequence[Use], answer: Callable[[isl.UnionMap], AnswerT]
+    ) -> AnswerT:
         result = super()._ask(question, uses, answer)
         kind, number = str(question[0]), cast(int, question[1])
         text, said = _VALUES[kind](uses, number, question, result)
