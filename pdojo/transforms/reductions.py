@@ -381,6 +381,8 @@ def _partials(program: Program, site: Scope) -> _Partials | str:
         return "the scopes of the partial results are mapped; unmap them first"
     if zero.guard or final.guard or not zero.extent == inner.extent == final.extent:
         return "the scopes over the partial results differ"
+    if parts.step.output.array.shape != (*parts.combine.output.array.shape, inner.extent):
+        return "the partial results have more room than split_reduction gives them; unpad their dimensions first"
     return _mismatch(program, parts) or parts
 
 

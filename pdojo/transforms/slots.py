@@ -80,6 +80,11 @@ def _passes(uses: Sequence[tuple[Leaf, Access]], dimension: int) -> bool:
     )
 
 
+def _takes_part(site: Dimension) -> bool:
+    """Whether the place in the dimension depends on another one, or the other way round."""
+    return any(site.index in (dimension, swizzle.by) for dimension, swizzle in site.array.buffer.swizzles.items())
+
+
 @dataclass(frozen=True)
 class ReuseDims(Transformation[Dimension]):
     """Let a dimension of a buffer take one slot only (paper Figure 6).
@@ -108,7 +113,7 @@ class ReuseDims(Transformation[Dimension]):
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer = site.array.buffer
-        if (fixed := swizzled(buffer)) is not None:
+        if _takes_part(site) and (fixed := swizzled(buffer)) is not None:
             return fixed
         if buffer.reuse[site.index] == 1:
             return Reason(f"dimension {site.index} of '{site.array.name}' is reused already")
@@ -165,7 +170,7 @@ class FoldDim(Transformation[Dimension]):
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer, extent = site.array.buffer, site.array.shape[site.index]
-        if (fixed := swizzled(buffer)) is not None:
+        if _takes_part(site) and (fixed := swizzled(buffer)) is not None:
             return fixed
         if not 2 <= self.slots < extent:
             return Reason(f"'slots' must be at least 2 and less than {extent}, the extent")
