@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.analysis.hints import owned_hints
+from pdojo.dialect.analysis.hints import hint_problems, owned_hints
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.locations import find_array, find_dimension, find_node, location_of
@@ -144,9 +144,14 @@ class Transformation(RewritePattern, Generic[SiteT]):
             return Reason(str(error))
         if self.keeps_hints and (changed := _other_hints(owned_hints(program), owned_hints(after))) is not None:
             return changed
-        known = {problem.text for problem in program.placement}
-        new = (problem for problem in after.placement if problem.text not in known)
-        return next((Reason(problem.text, problem.witness) for problem in new), None)
+        known, present = ({p.text: p for p in state.placement} for state in (program, after))
+        new = next((p for text, p in present.items() if text not in known), None)
+        if new is not None:
+            return Reason(new.text, new.witness)
+        useless = next((p.text for p in hint_problems(program) if p.text not in present), None)
+        if self.keeps_hints and useless is not None:
+            return Reason(f"a hint that is of no use would become of use: {useless}; clear it first")
+        return None
 
     def at(self, program: Program, site: SiteT) -> Move:
         """This transformation at the site, as a move."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pdojo.dialect.affine import Expr, floordiv, modulo, var
 from pdojo.dialect.nest import Index, Leaf, Scope
@@ -68,6 +68,8 @@ def irreversible_collapse(site: Scope, inner: Scope) -> Reason | None:
     guards = collapsed_guards(site, inner, (*(s.extent for s in site.chain[:-1]), total))
     if any(g.terms == ((depth, -1),) and g.constant + 1 < total for g in guards):
         return _CUT
+    if any(_vanishes(guard, scope, depth, size, total) for scope in _scopes_inside(inner) for guard in scope.guard):
+        return _VANISHING
     if only_linear(inner.leaves):
         return None
     for leaf in inner.leaves:
@@ -80,6 +82,22 @@ def irreversible_collapse(site: Scope, inner: Scope) -> Reason | None:
     return None
 
 
+def _scopes_inside(scope: Scope) -> Iterator[Scope]:
+    for child in scope.children:
+        if isinstance(child, Scope):
+            yield child
+            yield from _scopes_inside(child)
+
+
+def _vanishes(guard: Expr, scope: Scope, depth: int, size: int, total: int) -> bool:
+    """Whether a guard of a scope inside always holds in the collapsed one, so that tiling would not restore it."""
+    before = [s.extent for s in scope.chain]
+    after = (*before[:depth], total, *before[depth + 2 :])
+    there = {**digits_of(depth, size, after), **{k: var(k - 1) for k in range(depth + 2, len(before))}}
+    return guard.substitute(there, after).bounds(after)[0] >= 0
+
+
+_VANISHING = Reason("a guard inside always holds in the collapsed scope; undoing the move would not restore it")
 _CUT = Reason("a guard of the scope only cuts off its last iterations; undoing the move would make the scope shorter")
 """The canonical form has no such guards, peeling an outer scope can leave one."""
 

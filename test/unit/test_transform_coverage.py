@@ -33,6 +33,7 @@ SHARED = Program, StorageChecks
 ELSEWHERE = {
     ("*", "is strided, which"): "no machine description lacks gathers; test_moves.py makes one",
     ("merge_reduction", "only cuts off its last"): "peeling leaves such guards, and two scopes where one is asked for",
+    ("merge_reduction", "always holds in the collapsed scope"): "the inner scope holds an op and no other scope",
     ("async_copy", "only blocks of a grid"): "shared memory outside of a grid is refused where the game starts",
     ("*", "would be read before it is written"): "only programs that read what nothing wrote, where no game starts",
     ("*", "runs through"): "what vectors ask of folds and swizzles: vectorize, fold_dim and swizzle_dim show it",
