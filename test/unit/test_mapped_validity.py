@@ -79,6 +79,9 @@ RIGHT = {
         ARRAYS + "t f32 [8:N, 4] register\n8:g\n| 4:b t[{0},{1}] = 0\n| 3 4:b t[{0},{2}] += x[{0},{2}]\n"
         "| 4:b y[{0},{1}] = t[{0},{1}]"
     ),
+    "a block of one thread": (
+        "x f32 [4] heap\ny f32 [4] heap\nt f32 [4:N] stack\n4:g 1:w\n| t[{0}] = x[{0}]\n| y[{0}] = t[{0}]"
+    ),
     "exchange through shared memory": (
         ARRAYS + "t f32 [8:N, 4] shared\n8:g\n| 4:b t[{0},{1}] = x[{0},{1}]\n| 4:b y[{0},{1}] = t[{0},3-{1}]"
     ),

@@ -106,7 +106,9 @@ class _Level:
     def problem(self) -> Problem | None:
         """Why the buffer is neither distributed nor replicated."""
         touches = [t for leaf in self.program.nest.leaves for t in self.program.touches[leaf] if self._is_mine(t)]
-        if not any(self._threads(t.leaf) for t in touches):
+        threads = [self._threads(t.leaf) for t in touches]
+        # Outside of all threads, or in the first one always.
+        if not any(threads) or all(around and all(s.extent == 1 for s in around) for around in threads):
             return None
         indexed = [t for t in touches if any(e.uses(s.depth) for s in self._threads(t.leaf) for e in t.cell)]
         return self._not_distributed(touches, indexed) if indexed else self._not_replicated(touches)
