@@ -218,7 +218,8 @@ def identity_value(accumulation: str, dtype: str) -> float | int:
         case str():
             raise AssertionError(identity)
         case _:
-            return identity
+            # The only one of a single bit is all ones.
+            return -identity if dtype == "i1" else identity
 
 
 def accumulation_function(spelling: str, dtype: str) -> str | None:

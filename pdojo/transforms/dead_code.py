@@ -86,6 +86,8 @@ class DeleteOp(Transformation[Leaf]):
         node = topmost(site)
         if len(program.nest.siblings(node)) == 1:
             return Reason("the kernel would have no op left")
+        if any(_shorter(scope) is not None for scope in site.chain[node.depth :]):
+            return Reason("the op could not be restored: a guard only cuts off the last iterations of a scope")
         try:
             fragment_text(node)
         except NotationError as error:
@@ -127,6 +129,12 @@ class DeleteOp(Transformation[Leaf]):
         return InsertOp(
             fragment_text(node), "before" if following else "after", declaration, position, " ".join(ids)
         ).as_move(f"%{neighbour.id}")
+
+
+def _shorter(scope: Scope) -> int | None:
+    """How many iterations a scope has of which a guard only cuts off the last; None for others."""
+    cuts = [g.constant + 1 for g in scope.guard if g.terms == ((scope.depth, -1),)]
+    return min(cuts) if cuts and 1 <= min(cuts) < scope.extent else None
 
 
 def topmost(leaf: Leaf) -> Node:
@@ -193,8 +201,7 @@ class InsertOp(Transformation[Scope | Leaf]):
         if malformed is not None:
             return malformed
         for scope in leaf.chain:
-            short = next((g.constant + 1 for g in scope.guard if g.terms == ((scope.depth, -1),)), scope.extent)
-            if scope.id not in program.nest.by_id and 1 <= short < scope.extent:
+            if scope.id not in program.nest.by_id and (short := _shorter(scope)) is not None:
                 return Reason(f"{describe_scope(scope)} has {short} iterations: write {short}")
         reads = leaf.accesses if leaf.accumulate is not None else leaf.reads
         for access in reads:
