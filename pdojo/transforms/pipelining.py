@@ -115,8 +115,12 @@ class Pipeline(Shaped[Scope]):
 
     def _slots(self, site: Scope) -> Reason | None:
         """A circular buffer between the parts with fewer slots than stages, if there is one."""
-        for leaf in _halves(site, self.after)[0]:
+        first, second = _halves(site, self.after)
+        needed = {access.array.name for leaf in second for access in leaf.reads}
+        for leaf in first:
             buffer = leaf.output.array.buffer
+            if leaf.output.array.name not in needed:
+                continue
             for dimension, (index, slots) in enumerate(zip(leaf.output.index, buffer.reuse, strict=True)):
                 if index.uses(site.depth) and 0 < slots < self.stages:
                     return Reason(
