@@ -12,9 +12,11 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.storage_check import owner_depth, uses_of, within_iteration
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.nest import Leaf, Nest, Node, Scope, nest_of
+from pdojo.dialect.nest import Buffer, Leaf, Nest, Node, Scope, nest_of
 from pdojo.dialect.notation.index import parse_index
 from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, rebuilt, reindex, set_guard, set_id
@@ -66,7 +68,7 @@ class PeelScope(Shaped[Scope]):
             return reason
         if (register := _thread_register(site)) is not None:
             return Reason(f"'{register}' is in registers of the threads inside, which would use it in two scopes")
-        displaced = displaced_buffers(site.leaves, site.depth)
+        displaced = [b for b in displaced_buffers(site.leaves, site.depth) if not _lives_inside(program, b, site)]
         return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, displaced)
 
     def shape(self, program: Program, site: Scope) -> Reason | None:
@@ -294,6 +296,18 @@ def _thread_register(site: Scope) -> str | None:
                 if access.array.buffer.memory is Memory.REGISTER:
                     return access.array.name
     return None
+
+
+def _lives_inside(program: Program, buffer: Buffer, site: Scope) -> bool:
+    """Whether all values of a buffer surely live within one iteration of the scope: then each part may have its own.
+
+    Copies that belong to threads inside are another matter: one scope owns them, and there would be two.
+    """
+    uses = uses_of(program.nest, buffer.names[0], buffer.reuse)
+    owner = owner_depth(uses, buffer.reuse)
+    if common_depth([u.leaf for u in uses]) <= site.depth or (owner is not None and owner > site.depth):
+        return False
+    return within_iteration(uses, buffer.reuse, owner)
 
 
 def _nodes_in(op: ScopeOp) -> list[ScopeOp | OpOp]:
