@@ -9,13 +9,15 @@ from typing import ClassVar, Self
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.nest import Array, Scope
+from pdojo.dialect.nest import Array, Leaf, Scope
 from pdojo.dialect.notation.equality import plain_mlir
 from pdojo.dialect.ops import KernelOp, OpOp, ScopeOp
+from pdojo.transforms.aftermath import vector_problem
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.copies import Staged, redirect, staged
 from pdojo.transforms.footprint import Copy
 from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import rewritten
 from pdojo.transforms.staging import FORMS, StageIn, StageOut, Staging
 
 
@@ -29,7 +31,7 @@ class Unstage(Transformation[Array]):
     4 8 y[{0},{1}] = exp(t[{1}])  -->  4 8 y[{0},{1}] = exp(x[{1}*2])
 
     Legal iff staging again gives this very program, to the letter: the two programs mean the same because that move is
-    legal.
+    legal. Refused where lanes could not access the array itself.
     """
 
     name: ClassVar[str] = "unstage"
@@ -49,14 +51,15 @@ class Unstage(Transformation[Array]):
             return Reason(found)
         if self._staging(program, found) is None:
             return Reason(f"staging '{found.source.name}' again would not give this program")
-        return None
+        after = rewritten(program, self, site)
+        # In the order of the copy an access may have been one of lanes, and not be one in the order of the source.
+        changed = (after.nest.by_id[leaf.id] for leaf in found.site.leaves)
+        problem = next((p for leaf in changed if isinstance(leaf, Leaf) and (p := vector_problem(after, leaf))), None)
+        return None if problem is None else Reason(problem)
 
     def _staging(self, program: Program, found: Staged) -> Staging | None:
         """The move that gives this program from the one without the copy, if there is one."""
-        kernel = program.kernel.clone()
-        without = program.successor(kernel)
-        self.rewrite(without, without.nest.arrays[found.copy.name], PatternRewriter(next(iter(kernel.body.block.ops))))
-        without = program.successor(kernel)
+        without = rewritten(program, self, found.copy)
         scope = without.nest.by_id[found.site.id]
         assert isinstance(scope, Scope)
         kind = StageIn if found.behind is None else StageOut
