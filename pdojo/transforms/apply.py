@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.pattern_rewriter import PatternRewriter
-
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.verify import verify_nest
 from pdojo.errors import IllegalMove
@@ -41,11 +39,7 @@ def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
         raise IllegalMove(str(refusal))
     resolved, surface = wanted.as_move(identify(site)), wanted.at(program, site)
     inverse = wanted.inverse(program, site)
-    kernel = program.kernel.clone()
-    copied = program.successor(kernel, program.nest.of_clone(kernel))
-    anchor = next(iter(kernel.body.block.ops))
-    wanted.rewrite(copied, wanted.resolve(copied, resolved.at), PatternRewriter(anchor))
-    after = program.successor(kernel)
+    after = wanted.rehearse(program, site)
     if verify:
         verify_nest(after.nest)
     return Applied(after, surface, resolved, inverse)

@@ -133,11 +133,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         These rules are about all that is inside a mapped scope, so that any move may break them. A program that
         already breaks some (it was written for another machine) must not break others.
         """
-        kernel = program.kernel.clone()
-        copied = program.successor(kernel, program.nest.of_clone(kernel))
-        place = cast(SiteT, _resolve(copied, type(self).site, identify(site)))
-        self.rewrite(copied, place, PatternRewriter(next(iter(kernel.body.block.ops))))
-        after = program.successor(kernel)
+        after = self.rehearse(program, site)
         try:
             verify_nest(after.nest)
         except VerifyException as error:
@@ -152,6 +148,14 @@ class Transformation(RewritePattern, Generic[SiteT]):
         if self.keeps_hints and useless is not None:
             return Reason(f"a hint that is of no use would become of use: {useless}; clear it first")
         return None
+
+    def rehearse(self, program: Program, site: SiteT) -> Program:
+        """The program after the rewrite, made on a copy; legality is not asked."""
+        kernel = program.kernel.clone()
+        copied = program.successor(kernel, program.nest.of_clone(kernel))
+        anchor = next(iter(kernel.body.block.ops))
+        self.rewrite(copied, self.resolve(copied, identify(site)), PatternRewriter(anchor))
+        return program.successor(kernel)
 
     def at(self, program: Program, site: SiteT) -> Move:
         """This transformation at the site, as a move."""

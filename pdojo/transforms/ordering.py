@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as MappingABC
 from typing import Any, TypeAlias
 
-from xdsl.pattern_rewriter import PatternRewriter
-
 from pdojo.dialect.analysis.collision import EQUAL, Relation
 from pdojo.dialect.analysis.program import Conflict, Program, Touch
 from pdojo.dialect.analysis.races import find_race
@@ -21,7 +19,7 @@ from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.nest import Buffer, Leaf, Node, Scope
 from pdojo.dialect.storage import private_scope
 from pdojo.dialect.verify import describe_scope
-from pdojo.transforms.base import Reason, Site, Transformation, identify
+from pdojo.transforms.base import Reason, Site, Transformation
 
 Touches: TypeAlias = MappingABC[Leaf, tuple[Touch, ...]] | None
 """Accesses to look at; None for those of the program, to cells."""
@@ -53,11 +51,7 @@ def carried(text: str, conflict: Conflict) -> Reason:
 
 def rewritten(program: Program, move: Move, site: Site) -> Program:
     """The program after a transformation at a site, which is not asked whether it is legal."""
-    kernel = program.kernel.clone()
-    copied = program.successor(kernel, program.nest.of_clone(kernel))
-    anchor = next(iter(kernel.body.block.ops))
-    move.rewrite(copied, move.resolve(copied, identify(site)), PatternRewriter(anchor))
-    return program.successor(kernel)
+    return move.rehearse(program, site)
 
 
 def folded_buffers(leaves: Iterable[Leaf]) -> list[Buffer]:
