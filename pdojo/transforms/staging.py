@@ -22,7 +22,6 @@ from pdojo.dialect.analysis.storage_check import describe_use, uninitialised, us
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Array, Leaf, Scope
-from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rewriting import fresh_id
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access, describe_scope, index_bounds
@@ -182,7 +181,7 @@ class Staging(Transformation[Scope]):
 
     def _after_reason(self, program: Program, site: Scope) -> Reason | None:
         """Why the program with the copy is not well: bounds, vectors, storage, values that are not there, races."""
-        after = program.successor(self.applied(program, site))
+        after = self.rehearse(program, site)
         name = next(iter(after.nest.arrays.keys() - program.nest.arrays.keys()))
         copy, source = after.nest.arrays[name], after.nest.arrays[self.array]
         return (
@@ -195,15 +194,6 @@ class Staging(Transformation[Scope]):
     def beyond(self, after: Program, site: Scope, copy: Array) -> Reason | None:  # for subclasses
         """Why the copy nests would go beyond the array, in the program with the copy."""
         return None
-
-    def applied(self, program: Program, site: Scope) -> KernelOp:
-        """A copy of the kernel with the array staged."""
-        kernel = program.kernel.clone()
-        copied = program.successor(kernel)
-        there = copied.nest.by_id[site.id]
-        assert isinstance(there, Scope)
-        self.rewrite(copied, there, PatternRewriter(next(iter(kernel.body.block.ops))))
-        return kernel
 
     # Names
 

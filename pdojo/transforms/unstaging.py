@@ -17,7 +17,6 @@ from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.copies import Staged, redirect, staged
 from pdojo.transforms.footprint import Copy
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import rewritten
 from pdojo.transforms.staging import FORMS, StageIn, StageOut, Staging
 
 
@@ -49,17 +48,16 @@ class Unstage(Transformation[Array]):
         found = staged(program, site)
         if isinstance(found, str):
             return Reason(found)
-        if self._staging(program, found) is None:
+        after = self.rehearse(program, site)
+        if self._staging(program, after, found) is None:
             return Reason(f"staging '{found.source.name}' again would not give this program")
-        after = rewritten(program, self, site)
         # In the order of the copy an access may have been one of lanes, and not be one in the order of the source.
         changed = (after.nest.by_id[leaf.id] for leaf in found.site.leaves)
         problem = next((p for leaf in changed if isinstance(leaf, Leaf) and (p := vector_problem(after, leaf))), None)
         return None if problem is None else Reason(problem)
 
-    def _staging(self, program: Program, found: Staged) -> Staging | None:
+    def _staging(self, program: Program, without: Program, found: Staged) -> Staging | None:
         """The move that gives this program from the one without the copy, if there is one."""
-        without = rewritten(program, self, found.copy)
         scope = without.nest.by_id[found.site.id]
         assert isinstance(scope, Scope)
         kind = StageIn if found.behind is None else StageOut
@@ -70,7 +68,7 @@ class Unstage(Transformation[Array]):
         wanted = _fingerprint(program.kernel)
         for form in FORMS:
             move = kind(found.source.name, buffer.memory.value, form, found.copy.name, position, " ".join(ids))
-            if move.check(without, scope) is None and _fingerprint(move.applied(without, scope)) == wanted:
+            if move.check(without, scope) is None and _fingerprint(move.rehearse(without, scope).kernel) == wanted:
                 return _shortest(move, without, scope, ids)
         return None
 
@@ -89,7 +87,7 @@ class Unstage(Transformation[Array]):
         """Stage again, with the same name, place and identifiers."""
         found = staged(program, site)
         assert isinstance(found, Staged)
-        staging = self._staging(program, found)
+        staging = self._staging(program, self.rehearse(program, site), found)
         assert staging is not None
         return staging.as_move(f"%{found.site.id}")
 

@@ -116,7 +116,7 @@ MUTANTS = (
     family(_UNSTAGING, "Unstage._staging", "unstage")(
         "unstage: whatever staging would give",
         "A copy that holds something else is taken for what it was copied from.",
-        "and _fingerprint(move.applied(without, scope)) == wanted:",
+        "and _fingerprint(move.rehearse(without, scope).kernel) == wanted:",
         "and wanted:",
     ),
     family(_UNSTAGING, "_shortest", "unstage")(
