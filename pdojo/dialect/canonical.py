@@ -46,8 +46,14 @@ def _shorten(kernel: KernelOp) -> bool:
     """`N where i <= k` has k + 1 iterations; returns whether there was such a scope."""
     found = False
     for scope in nest_of(kernel).scopes:
-        cuts = [g.constant + 1 for g in scope.guard if g.terms == ((scope.depth, -1),)]
-        if cuts and 1 <= min(cuts) < scope.extent:
-            scope.op.properties["extent"] = IntegerAttr(min(cuts), IndexType())
+        extent = shorter_extent(scope)
+        if extent is not None:
+            scope.op.properties["extent"] = IntegerAttr(extent, IndexType())
             found = True
     return found
+
+
+def shorter_extent(scope: Scope) -> int | None:
+    """How many iterations a scope has of which a guard only cuts off the last; None for others."""
+    cuts = [g.constant + 1 for g in scope.guard if g.terms == ((scope.depth, -1),)]
+    return min(cuts) if cuts and 1 <= min(cuts) < scope.extent else None

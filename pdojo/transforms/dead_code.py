@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint
 from pdojo.dialect.analysis.origins import element_uses, number_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent, Mapping
+from pdojo.dialect.canonical import shorter_extent
 from pdojo.dialect.nest import Array, Leaf, Node, Scope, leaves_of, nest_of
 from pdojo.dialect.notation.fragments import declared, fragment_text, parse_fragment, statement_of
 from pdojo.dialect.notation.printer import declaration_line
@@ -86,7 +87,7 @@ class DeleteOp(Transformation[Leaf]):
         node = topmost(site)
         if len(program.nest.siblings(node)) == 1:
             return Reason("the kernel would have no op left")
-        if any(_shorter(scope) is not None for scope in site.chain[node.depth :]):
+        if any(shorter_extent(scope) is not None for scope in site.chain[node.depth :]):
             return Reason("the op could not be restored: a guard only cuts off the last iterations of a scope")
         try:
             fragment_text(node)
@@ -129,12 +130,6 @@ class DeleteOp(Transformation[Leaf]):
         return InsertOp(
             fragment_text(node), "before" if following else "after", declaration, position, " ".join(ids)
         ).as_move(f"%{neighbour.id}")
-
-
-def _shorter(scope: Scope) -> int | None:
-    """How many iterations a scope has of which a guard only cuts off the last; None for others."""
-    cuts = [g.constant + 1 for g in scope.guard if g.terms == ((scope.depth, -1),)]
-    return min(cuts) if cuts and 1 <= min(cuts) < scope.extent else None
 
 
 def topmost(leaf: Leaf) -> Node:
@@ -201,7 +196,7 @@ class InsertOp(Transformation[Scope | Leaf]):
         if malformed is not None:
             return malformed
         for scope in leaf.chain:
-            if scope.id not in program.nest.by_id and (short := _shorter(scope)) is not None:
+            if scope.id not in program.nest.by_id and (short := shorter_extent(scope)) is not None:
                 return Reason(f"{describe_scope(scope)} has {short} iterations: write {short}")
         reads = leaf.accesses if leaf.accumulate is not None else leaf.reads
         for access in reads:
