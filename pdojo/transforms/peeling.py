@@ -307,7 +307,7 @@ def _lives_inside(program: Program, buffer: Buffer, site: Scope) -> bool:
     owner = owner_depth(uses, buffer.reuse)
     if common_depth([u.leaf for u in uses]) <= site.depth or (owner is not None and owner > site.depth):
         return False
-    return within_iteration(uses, buffer.reuse, owner)
+    return within_iteration(uses, buffer.reuse)
 
 
 def _nodes_in(op: ScopeOp) -> list[ScopeOp | OpOp]:

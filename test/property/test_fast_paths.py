@@ -13,6 +13,7 @@ from pdojo_tools.walks import Counts, draw
 from pdojo.dialect.analysis import collision, storage_check
 from pdojo.dialect.analysis.clobber import Instance
 from pdojo.dialect.analysis.collision import Collisions, Query, Witness
+from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.storage_check import Caller, Use, Violation
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
@@ -59,15 +60,20 @@ def test_collisions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(asked["collision"], asked["none"]) > 30
 
 
+def innermost(uses: Sequence[Use]) -> int | None:
+    """The innermost scope that all uses share: no value may cross its iterations."""
+    return common_depth([u.leaf for u in uses]) - 1 if common_depth([u.leaf for u in uses]) else None
+
+
 def test_storage(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: Counter[bool] = Counter()
     within = storage_check.within_iteration
 
-    def checked(uses: Sequence[Use], reuse: Sequence[bool], owner: int | None) -> bool:
-        found = within(uses, reuse, owner)
+    def checked(uses: Sequence[Use], reuse: Sequence[bool]) -> bool:
+        found = within(uses, reuse)
         asked[found] += 1
         judged = found and asked[True] <= JUDGED
-        violation: Violation | None = storage_check.compare_flows(uses, owner) if judged else None
+        violation: Violation | None = storage_check.compare_flows(uses, innermost(uses)) if judged else None
         assert violation is None, violation
         return found
 
@@ -98,11 +104,11 @@ def test_arrays_that_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: Counter[bool] = Counter()
     in_turn = storage_check.in_turn
 
-    def checked(uses: Sequence[Use], reuse: Sequence[int], owner: int | None, caller: Caller | None) -> bool:
-        found = in_turn(uses, reuse, owner, caller)
+    def checked(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None) -> bool:
+        found = in_turn(uses, reuse, caller)
         asked[found] += 1
         judged = found and asked[True] <= JUDGED
-        violation = storage_check.compare_flows(uses, owner, caller) if judged else None
+        violation = storage_check.compare_flows(uses, innermost(uses), caller) if judged else None
         assert violation is None, violation
         return found
 

@@ -19,9 +19,12 @@ LIT = "test/filecheck"
 MOVES = f"{LIT}/transforms"
 
 FIRST = (
+    "test/unit/test_analysis.py",
+    "test/property/test_enumerated.py",
     "test/unit/test_planted.py",
     "test/unit/test_noticed.py",
     "test/unit/test_mapped_validity.py",
+    "test/unit/test_validate.py",
     "test/unit/test_shifting.py",
     "test/property/test_moves.py::test_regressions",
     "test/property/test_moves.py::test_a_register_stays_in_one_thread",

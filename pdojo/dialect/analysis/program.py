@@ -239,12 +239,14 @@ class Program:
         equal = tuple(zip(one.cell, other.cell, strict=True))
         if racing or one.commutes_with is None or one.commutes_with != other.commutes_with:
             return self.collisions.find(Query(one.domain, other.domain, equal, relation))
-        # Commuting accumulations conflict only where one cell holds two elements.
-        reuse = one.access.array.buffer.reuse
-        if one.whole or not any(reuse):
+        if one.whole:
             return None
+        # Commuting accumulations conflict only where one cell holds two elements: those differ in an index that is not
+        # what it is in the cell.
         elements = zip(one.access.index, other.access.index, strict=True)
-        differs = tuple(pair for pair, reused in zip(elements, reuse, strict=True) if reused)
+        differs = tuple(pair for pair, place in zip(elements, equal, strict=False) if pair != place)
+        if not differs:
+            return None
         return self.collisions.find(Query(one.domain, other.domain, equal, relation, differs))
 
     def storage_violation(

@@ -96,7 +96,7 @@ class StorageChecks:
             return misplaced
         owner = max((d for d in (owner_depth(uses, reuse), within) if d is not None), default=None)
         alone = len(_names(uses, caller)) == 1
-        if (alone and within_iteration(uses, reuse, owner)) or in_turn(uses, reuse, owner, caller):
+        if (alone and within_iteration(uses, reuse)) or in_turn(uses, reuse, caller):
             return None
         key = (tuple(reuse), owner, caller, *content_of(uses))
         if key not in self._answers:
@@ -191,10 +191,10 @@ def _misplaced(uses: Sequence[Use], reuse: Sequence[int]) -> Violation | None:
     )
 
 
-def within_iteration(uses: Sequence[Use], reuse: Sequence[int], owner: int | None) -> bool:
+def within_iteration(uses: Sequence[Use], reuse: Sequence[int]) -> bool:
     """Fast path: values live within one iteration of the scopes that tell the elements of a cell apart.
 
-    And within one iteration of the scope at depth `owner`.
+    So they also live within one iteration of each scope that all uses share, such as the owner of their copies.
 
     With every reused index equal to f + slot, f one expression over the scopes common to all uses, two elements of a
     cell differ in f only, so they belong to different iterations of the common scopes; and if every read is covered
@@ -209,13 +209,11 @@ def within_iteration(uses: Sequence[Use], reuse: Sequence[int], owner: int | Non
         parts = {u.access.index[dimension] - u.cell[dimension] for u in uses}
         if len(parts) != 1 or any(v >= depth for v in next(iter(parts)).variables()):
             return False
-    if owner is not None and owner >= depth:
-        return False
     writes = [u for u in uses if u.writes]
     return all(any(covers(w.leaf, w.access, r.leaf, r.access) for w in writes) for r in uses if r.reads)
 
 
-def in_turn(uses: Sequence[Use], reuse: Sequence[int], owner: int | None, caller: Caller | None) -> bool:
+def in_turn(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None) -> bool:
     """Fast path for what follows one another in an iteration of the scopes common to all uses: each part alone is fine.
 
     A part then gets no values from the others, and they do not come between its writes and reads. Parts are subtrees,
@@ -233,7 +231,7 @@ def in_turn(uses: Sequence[Use], reuse: Sequence[int], owner: int | None, caller
         if others and not _before(max(others), min(own), uses, places):
             return False
     return any(
-        all(within_iteration(part, reuse, owner) or in_turn(part, reuse, owner, None) for part in parts)
+        all(within_iteration(part, reuse) or in_turn(part, reuse, None) for part in parts)
         for parts in (_parts(uses, places), _consecutive(uses, places))
         if len(parts) > 1
     )

@@ -101,7 +101,7 @@ MUTANTS = (
     _collide(
         "conflict: accumulations always commute",
         "Accumulations into different elements of one reused cell are exchanged.",
-        "if one.whole or not any(reuse):",
+        "if not differs:",
         "if True:",
     ),
     _collide(
@@ -157,12 +157,6 @@ MUTANTS = (
         "A slot is overwritten within one iteration.",
         "any(v >= depth for v in next(iter(parts)).variables())",
         "False",
-    ),
-    _within(
-        "flow: copies may cross iterations",
-        "A value leaves the thread that owns its copy.",
-        "if owner is not None and owner >= depth:",
-        "if False:",
     ),
     _flows(
         "flow: lost values",

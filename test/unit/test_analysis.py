@@ -1,0 +1,182 @@
+"""The rules of the analyses, each by itself: the smallest question that tells the rule from one that is a little wrong.
+
+What these rules mean for moves is tested with the moves; where they are wrong in one place only, another question that
+a move asks often hides it.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
+from pdojo.dialect.analysis.collision import BEFORE, EQUAL, Relation
+from pdojo.dialect.analysis.coverage import covers
+from pdojo.dialect.analysis.lanes import lane_problem
+from pdojo.dialect.analysis.program import Program, Touch
+from pdojo.dialect.analysis.storage_check import compare_flows, uses_of
+from pdojo.dialect.machine import machine
+from pdojo.dialect.nest import Leaf
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.storage import accesses_of, copy_depths
+
+
+def program(body: str, target: str = "toy") -> Program:
+    """A kernel from x to y: declarations, an empty line, statements."""
+    return Program(parse_notation(f"kernel k(x) -> (y)\n{body}\n")[0], machine(target))
+
+
+def conflict(state: Program, relation: Relation, touches: dict[Leaf, tuple[Touch, ...]] | None = None) -> bool:
+    """Whether instances of the last statement conflict that are related so."""
+    leaf = state.nest.leaves[-1]
+    return state.conflict([leaf], [leaf], relation, touches=touches) is not None
+
+
+SUMS = "x f32 [4, 4] heap\ny f32 [4, 4] heap\nt f32 [{}] heap\n\n4 4 t[{{0}},{{1}}] += x[{{0}},{{1}}]"
+
+
+def test_accumulations_into_one_element_commute() -> None:
+    same = program("x f32 [4, 4] heap\ny f32 [4] heap\n\n4 4 y[{0}] += x[{0},{1}]")
+    assert not conflict(same, (EQUAL, BEFORE))
+
+
+@pytest.mark.parametrize(
+    ("shape", "relation", "found"),
+    [
+        ("4, 4", (BEFORE,), False),
+        ("4:N, 4", (BEFORE,), True),
+        ("4:N, 4", (EQUAL, BEFORE), False),
+        ("4, 4:N", (BEFORE,), False),
+        ("4, 4:N", (EQUAL, BEFORE), True),
+        ("4:N, 4:N", (EQUAL, BEFORE), True),
+        ("4:N2, 4", (BEFORE,), True),
+        ("4:N, 4:N", (EQUAL, EQUAL), False),
+    ],
+)
+def test_accumulations_into_two_elements_of_one_cell_conflict(shape: str, relation: Relation, found: bool) -> None:
+    assert conflict(program(SUMS.format(shape)), relation) is found
+
+
+def test_accumulations_conflict_in_cells_that_would_be_shared() -> None:
+    plain = program(SUMS.format("4, 4"))
+    reused = plain.touches_if(reuse={plain.nest.arrays["t"].buffer: (1, 0)})
+    assert conflict(plain, (BEFORE,), reused)
+    assert not conflict(plain, (EQUAL, BEFORE), reused)
+
+
+HALVES = "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap\nz f32 [8] heap\n\n"
+
+
+def storage(body: str, *reuse: int) -> str | None:
+    """What goes wrong if the dimensions of t are reused so."""
+    violation = program(body).storage_violation("t", reuse)
+    return None if violation is None else violation.reason
+
+
+def test_every_read_needs_a_write_of_its_own_iteration() -> None:
+    """The last read is covered, the first gets the value of the iteration of {0} before."""
+    body = "8 z[{0}] = 0\n2 8\n| 1 where ({0} >= 1) z[{1}] = t[{1}]\n| t[{1}] = x[{1}]\n| y[{1}] = t[{1}] + z[{1}]"
+    assert storage(HALVES + body, 1) == "'t' would be overwritten before its last read"
+    assert storage(HALVES + body.replace("z[{1}] = t[{1}]", "z[{1}] = x[{1}]"), 1) is None
+
+
+def test_a_statement_reads_before_it_writes() -> None:
+    """Of two arrays in one memory, a statement may read one and write the other in its place."""
+    shared = "x f32 [8] heap\ny f32 [8] heap\nbuffer f32 [8] heap -> t, u\n\n"
+    for index, kept in (("{0}", True), ("7-{0}", False)):
+        state = program(shared + f"8 t[{{0}}] = x[{{0}}]\n8 u[{index}] = t[{{0}}]\n8 y[{{0}}] = u[{{0}}]")
+        violation = compare_flows(uses_of(state.nest, "t", (0,)), None)
+        assert (violation is None) is kept
+
+
+COVERED = {
+    "the element": ("t[{0}] = x[{0}]", "t[{0}]", True),
+    "a later write": ("y[{0}] = t[{0}]\n| t[{0}] = x[{0}]", "", False),
+    "the same scopes": ("8 t[{1}] = x[{1}]", "8 t[{1}]", True),
+    "an accumulation": ("8 t[{1}] += x[{1}]", "8 t[{1}]", False),
+    "all elements": ("8 t[{1}] = x[{1}]", "t[3]", True),
+    "the first elements": ("4 t[{1}] = x[{1}]", "8 t[{1}]", False),
+    "the last elements": ("4 t[{1}+4] = x[{1}]", "8 t[{1}]", False),
+    "elements within": ("8 t[{1}] = x[{1}]", "4 t[{1}+2]", True),
+    "every second element": ("4 t[{1}*2] = x[{1}]", "7 t[{1}]", False),
+    "tiles": ("2 4 t[{1}*4+{2}] = x[{1}]", "8 t[{1}]", True),
+    "tiles with gaps": ("2 3 t[{1}*4+{2}] = x[{1}]", "7 t[{1}]", False),
+    "a guarded write": ("8 where ({1} >= {0}) t[{1}] = x[{1}]", "8 t[{1}]", False),
+    "the same guard": ("8 where ({1} >= {0}) t[{1}] = x[{1}]", "8 where ({1} >= {0}) t[{1}]", True),
+    "all of a matrix": ("4 4 m[{1},{2}] = x[{1}]", "m[2,1]", True),
+    "a matrix in another order": ("4 4 m[{2},{1}] = x[{1}]", "4 2 m[{1},{2}]", True),
+    "the diagonal of a matrix": ("4 m[{1},{1}] = x[{1}]", "4 4 m[{1},{2}]", False),
+}
+
+
+def all_are_covered(writer: Leaf, reader: Leaf) -> bool:
+    """Whether what the reader reads in an iteration of the first scope is written in it, by enumeration."""
+
+    def touched(leaf: Leaf, index: tuple[Expr, ...], outer: int) -> set[tuple[int, ...]]:
+        iterations = product(range(outer, outer + 1), *map(range, leaf.extents[1:]))
+        running = (i for i in iterations if all(g.evaluate(i) >= 0 for g in leaf.guards))
+        return {tuple(e.evaluate(i) for e in index) for i in running}
+
+    (read,) = (i for i in reader.accesses if i is not reader.output)
+    return writer.order < reader.order and all(
+        touched(reader, read.index, k) <= touched(writer, writer.output.index, k) for k in range(writer.extents[0])
+    )
+
+
+@pytest.mark.parametrize("name", COVERED)
+def test_what_a_write_covers(name: str) -> None:
+    write, read, expected = COVERED[name]
+    text = f"8\n| {write}" + (f"\n| {_assigned(read)}" if read else "")
+    state = program("x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap\nm f32 [4, 4] heap\n\n" + text)
+    writer, reader = (next(f for f in state.nest.leaves if (f.output.array.name == "y") is r) for r in (False, True))
+    (access,) = (i for i in reader.accesses if i is not reader.output)
+    assert covers(writer, writer.output, reader, access) is expected
+    assert not expected or all_are_covered(writer, reader)
+
+
+def _assigned(read: str) -> str:
+    """`8 t[{1}]` as `8 y[{0}] = t[{1}]`."""
+    scopes, space, access = read.rpartition(" ")
+    return f"{scopes}{space}y[{{0}}] = {access}"
+
+
+@pytest.mark.parametrize(
+    ("body", "copies"),
+    [
+        ("2:g 4:b t[{0},{1}] = x[{0},{1}]", (0, 1)),
+        ("2:g 4:b t[0,{1}] = x[{0},{1}]", (0, 1)),
+        ("2:g 4:b t[{0},0] = x[{0},{1}]", (0,)),
+        ("2:g 2 2:w t[{0},{1}] = x[{0},{2}]", (0,)),
+        ("2:g 2 2:w t[{0},{1}*2+{2}] = x[{0},{1}*2+{2}]", (0, 2)),
+        ("2 4 t[{0},{1}] = x[{0},{1}]", ()),
+    ],
+)
+def test_threads_around_the_owner_of_a_copy_have_copies_too(body: str, copies: tuple[int, ...]) -> None:
+    state = program(f"x f32 [2, 4] heap\ny f32 [2, 4] heap\nt f32 [2:N, 4:N] stack\n\n{body}", "toy-gpu")
+    buffer = state.nest.arrays["t"].buffer
+    accesses = [(access, leaf.chain) for leaf, access in accesses_of(state.nest, buffer)]
+    assert copy_depths(accesses, buffer.reuse) == copies
+
+
+def test_lanes_of_permuted_dimensions() -> None:
+    state = program("x f32 [4, 4] heap\ny f32 [4, 4] heap\nt f32 [4, 4] register\n\n4 4:v t[{0},{1}] = x[{0},{1}]")
+    (leaf,) = state.nest.leaves
+    lanes = leaf.chain[-1]
+    assert lane_problem(leaf.output, leaf, lanes, state.machine) is None
+    assert lane_problem(leaf.output, leaf, lanes, state.machine, (0, 1)) is None
+    problem = lane_problem(leaf.output, leaf, lanes, state.machine, (1, 0))
+    assert problem is not None
+    assert "is strided" in problem
+
+
+@pytest.mark.parametrize("extents", [(3, 4), (3, 5), (3, 7)])
+@pytest.mark.parametrize("divisor", [2, 3, 8, 12])
+def test_divisions_are_simplified_only_where_the_rest_has_room(extents: tuple[int, int], divisor: int) -> None:
+    """4 * i + j is divided by 8 as i is by 2 only where j stays below 4."""
+    for offset in (0, 1, 3, -1):
+        numerator = var(0) * 4 + var(1) + const(offset)
+        quotient, rest = floordiv(numerator, divisor, extents), modulo(numerator, divisor, extents)
+        for values in product(*map(range, extents)):
+            assert quotient.evaluate(values) == numerator.evaluate(values) // divisor
+            assert rest.evaluate(values) == numerator.evaluate(values) % divisor
