@@ -18,7 +18,7 @@ from pathlib import Path
 from pdojo_tools.command import Arguments, positive, run_tool
 from pdojo_tools.mutation.catalogue import MUTANTS, stale
 from pdojo_tools.mutation.copies import checkout, digest, private_copy
-from pdojo_tools.mutation.killers import FIRST, MOVES, Runner, lit, pytest, stages, walks
+from pdojo_tools.mutation.killers import FIRST, MOVES, Runner, asked_before, lit, pytest, stages, walks
 from pdojo_tools.mutation.mutant import Mutant
 from pdojo_tools.mutation.results import Outcome, Result, Results
 from rich.console import Console
@@ -115,9 +115,13 @@ class Run:
 
     def _healthy(self, copy: Path, mutants: Sequence[Mutant]) -> None:
         """Where tests fail anyway, no failure says anything."""
+        known = sorted({stage.only for m in mutants for stage in asked_before(copy, self.results.earlier(m))})
+        tests = [pytest("as before", some) for some in (tuple(t for t in known if "::" in t),) if some]
         moves = sorted({f"{MOVES}/{move}" for m in mutants for move in m.moves if (copy / MOVES / move).is_dir()})
         with self.console.status("the tests without any defect"):
-            failed = Runner().first_failure(copy, [lit("lit of the moves", moves), pytest("first tests", FIRST)])
+            failed = Runner().first_failure(
+                copy, [lit("lit of the moves", moves), pytest("first tests", FIRST), *tests]
+            )
         if failed is not None:
             raise UsageError(f"without any defect {failed[1]} fails already; repair it first")
 
@@ -143,17 +147,17 @@ class Run:
         return found
 
     def _one(self, snapshot: Path, runner: Runner, mutant: Mutant) -> Result:
-        result = judge(snapshot, runner, mutant, self.walk_minutes)
+        result = judge(snapshot, runner, mutant, self.walk_minutes, self.results.earlier(mutant))
         self.results.add(mutant, result)
         return result
 
 
-def judge(root: Path, runner: Runner, mutant: Mutant, walk_minutes: float = 0.5) -> Result:
-    """Plant one defect and see what notices it."""
+def judge(root: Path, runner: Runner, mutant: Mutant, walk_minutes: float = 0.5, killer: str = "") -> Result:
+    """Plant one defect and see what notices it; the test that did so before is asked first."""
     began = time.monotonic()
     with private_copy(root, mutant) as copy:
         outcome: Outcome = "suite"
-        noticed = runner.first_failure(copy, stages(copy, mutant))
+        noticed = runner.first_failure(copy, [*asked_before(copy, killer), *stages(copy, mutant)])
         if noticed is None:
             outcome = "walks"
             noticed = runner.first_failure(copy, walks(mutant, walk_minutes))

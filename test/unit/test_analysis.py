@@ -180,3 +180,20 @@ def test_divisions_are_simplified_only_where_the_rest_has_room(extents: tuple[in
         for values in product(*map(range, extents)):
             assert quotient.evaluate(values) == numerator.evaluate(values) // divisor
             assert rest.evaluate(values) == numerator.evaluate(values) % divisor
+
+
+RULES = "x f32 [4] heap\ny f32 [4] heap\nt f32 [4:N] heap\n\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "broken"),
+    [
+        ("4:g y[{0}] = x[{0}]", ()),
+        ("4 y[{0}] = 0\n4:g y[0] += x[{0}]", ("iterations of scope {0} of extent 4:g would race",)),
+        ("4 y[{0}] = 0\n4:g 1:b y[{0}] += x[0]\n4:g y[0] = 1", ("iterations of scope {0} of extent 4:g would race",)),
+        ("4 t[{0}] = x[{0}]\n4:g y[{0}] = t[0]", ("'t' would be overwritten before its last read",)),
+    ],
+)
+def test_what_is_around_special_mappings_is_asked_for_races_and_lost_values(body: str, broken: tuple[str, ...]) -> None:
+    """Whatever move made the program: what it is asked after every move on a machine with such mappings."""
+    assert tuple(problem.text for problem in program(RULES + body, "toy-gpu").placement) == broken

@@ -9,7 +9,7 @@ import pytest
 from pdojo_tools.mutants import judge, main
 from pdojo_tools.mutation.catalogue import MUTANTS, stale
 from pdojo_tools.mutation.copies import checkout
-from pdojo_tools.mutation.killers import Runner, Stage, lit, what_failed
+from pdojo_tools.mutation.killers import Runner, Stage, asked_before, lit, what_failed
 from pdojo_tools.mutation.mutant import Mutant, family
 from pdojo_tools.mutation.results import Result, Results
 
@@ -69,6 +69,23 @@ def test_some_are_planted_and_noticed(name: str) -> None:
     assert by_name(name).path(ROOT).read_bytes() == before
 
 
+def test_the_test_that_noticed_a_defect_before_is_asked_first() -> None:
+    killer = "transforms/tile_scope/rewrite.pdojo"
+    (stage,) = asked_before(ROOT, killer)
+    assert stage.only == killer
+    assert judge(ROOT, Runner(), by_name("tile: one iteration too many"), killer=killer).stage == "as before"
+    (stage,) = asked_before(ROOT, "test/unit/test_analysis.py::test_what_a_write_covers[every")
+    assert stage.command[-1] == "test/unit/test_analysis.py::test_what_a_write_covers"
+    for gone in ("test/unit/nothing.py::test_it", "transforms/nothing.pdojo", "no end after 600 s", ""):
+        assert asked_before(ROOT, gone) == []
+
+
+def test_a_test_that_is_gone_notices_nothing(tmp_path: Path) -> None:
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test" / "test_it.py").write_text("def test_other() -> None: ...\n")
+    assert Runner().first_failure(tmp_path, asked_before(tmp_path, "test/test_it.py::test_it")) is None
+
+
 def test_a_healthy_copy_notices_nothing(tmp_path: Path) -> None:
     assert Runner().first_failure(ROOT, [Stage("nothing", ("true",))]) is None
     failed = Runner().first_failure(tmp_path, [Stage("it", ("sh", "-c", "echo FAILED here::test_it; false"))])
@@ -103,6 +120,10 @@ def test_results_of_other_sources_are_forgotten(tmp_path: Path) -> None:
     assert Results(path, "one").of(MUTANTS[0]) == result
     assert Results(path, "one").of(MUTANTS[1]) is None
     assert Results(path, "two").of(MUTANTS[0]) is None
+    assert Results(path, "two").earlier(MUTANTS[0]) == "a test"
+    other = Results(path, "two")
+    other.add(MUTANTS[1], Result(MUTANTS[1].name, "suite", "a stage", "another test", 1.0))
+    assert [Results(path, "three").earlier(m) for m in MUTANTS[:3]] == ["a test", "another test", ""]
     path.write_text("no JSON")
     assert Results(path, "one").of(MUTANTS[0]) is None
 

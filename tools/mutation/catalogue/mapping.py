@@ -342,6 +342,12 @@ MUTANTS = (
         "yield from visibility_problems(program)",
         "yield from ()",
     ),
+    family(_RULES, "_unsafe", "reuse_dims", "swap_scopes", "join_scopes")(
+        "rules: races of threads are not asked",
+        "A move races with a mapping that it does not know.",
+        "if race is not None:",
+        "if False:",
+    ),
     family("transforms/base.py", "Transformation.refusal", "set_location", "tile_scope", "map_grid")(
         "rules: only those who bring them are asked",
         "Any other move may break the rules of the mappings around it.",

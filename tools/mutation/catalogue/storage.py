@@ -170,4 +170,10 @@ MUTANTS = (
         "taken is not None and value_of(taken) == value",
         "taken is not None and False",
     ),
+    family("transforms/base.py", "Transformation._rehearsed", "hint_buffer", "peel_scope", "swap_dims")(
+        "hint: lost by other moves",
+        "A move clears hints of scopes or buffers; undoing does not give them back.",
+        "if self.keeps_hints and (changed",
+        "if False and (changed",
+    ),
 )
