@@ -65,7 +65,7 @@ def test_accumulations_conflict_in_cells_that_would_be_shared() -> None:
     assert not conflict(plain, (EQUAL, BEFORE), reused)
 
 
-HALVES = "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap\nz f32 [8] heap\n\n"
+FOUR = "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap\nz f32 [8] heap\n\n"
 
 
 def storage(body: str, *reuse: int) -> str | None:
@@ -77,8 +77,8 @@ def storage(body: str, *reuse: int) -> str | None:
 def test_every_read_needs_a_write_of_its_own_iteration() -> None:
     """The last read is covered, the first gets the value of the iteration of {0} before."""
     body = "8 z[{0}] = 0\n2 8\n| 1 where ({0} >= 1) z[{1}] = t[{1}]\n| t[{1}] = x[{1}]\n| y[{1}] = t[{1}] + z[{1}]"
-    assert storage(HALVES + body, 1) == "'t' would be overwritten before its last read"
-    assert storage(HALVES + body.replace("z[{1}] = t[{1}]", "z[{1}] = x[{1}]"), 1) is None
+    assert storage(FOUR + body, 1) == "'t' would be overwritten before its last read"
+    assert storage(FOUR + body.replace("z[{1}] = t[{1}]", "z[{1}] = x[{1}]"), 1) is None
 
 
 def test_a_statement_reads_before_it_writes() -> None:
@@ -88,6 +88,21 @@ def test_a_statement_reads_before_it_writes() -> None:
         state = program(shared + f"8 t[{{0}}] = x[{{0}}]\n8 u[{index}] = t[{{0}}]\n8 y[{{0}}] = u[{{0}}]")
         violation = compare_flows(uses_of(state.nest, "t", (0,)), None)
         assert (violation is None) is kept
+
+
+@pytest.mark.parametrize(
+    ("iterations", "read", "kept"),
+    [
+        (5, 0, True),  # the last iteration writes it again
+        (6, 0, False),
+        (6, 1, True),
+        (8, 3, True),  # no early iteration writes it
+        (8, 2, False),
+    ],
+)
+def test_a_value_is_not_lost_that_is_written_again(iterations: int, read: int, kept: bool) -> None:
+    body = f"{iterations} t[{{0}}%4] = x[{{0}}]\n8 y[{{0}}] = t[{read}]"
+    assert (storage(FOUR + body, 1) is None) is kept
 
 
 COVERED = {

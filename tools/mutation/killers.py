@@ -21,6 +21,16 @@ MOVES = f"{LIT}/transforms"
 RULES = ("test/unit/test_analysis.py", "test/property/test_enumerated.py", "test/unit/test_validate.py")
 """Tests of the rules of the analyses, each by itself: what most defects of these fail, in a few seconds."""
 
+_ANALYSIS = "dialect/analysis"
+
+RULED = (
+    *(f"{_ANALYSIS}/{name}.py" for name in ("clobber", "collision", "coverage", "lanes", "placement", "program")),
+    *(f"{_ANALYSIS}/{name}.py" for name in ("races", "storage_check")),
+    "dialect/affine.py",
+    "dialect/storage.py",
+)
+"""Files in which these rules are."""
+
 FIRST = (
     *RULES,
     "test/unit/test_planted.py",
@@ -75,7 +85,7 @@ def stages(copy: Path, mutant: Mutant) -> list[Stage]:
     ]
     unrelated = (f"test/unit/test_{name}.py" for name in UNRELATED)
     skipped = [f"--ignore={path}" for path in (*FIRST, RUNS_LIT, *unrelated) if "::" not in path]
-    rules = [pytest("rules of the analyses", RULES)] if mutant.file.startswith("dialect/") else []
+    rules = [pytest("rules of the analyses", RULES)] if mutant.file in RULED else []
     return [
         *rules,
         lit("lit of the move", folders),
