@@ -59,6 +59,18 @@ y f32 [4, 8] heap
 """,
         ['stage_in@y:0{array=x location=stack into=t ids="a b"}', "unstage@t"],
     ),
+    "how many slots a dimension had": (
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [7] heap
+t f32 [8:N3] stack
+
+8
+| t[{0}] = x[{0}]
+| 1 where ({0} >= 1) y[{0}-1] = t[{0}] + t[{0}-1]
+""",
+        ["fold_dim@t:0{slots=2}", "materialize_dims@t:0"],
+    ),
     "the place of a declaration": (
         """kernel k(x) -> (y)
 x f32 [8] heap
