@@ -9,7 +9,7 @@ text to the letter. Simplification uses the extents of the scopes: with `j < 16`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import gcd
 from typing import TypeAlias
 
@@ -54,14 +54,14 @@ class Expr:
 
     constant: int
     terms: tuple[tuple[Atom, int], ...]
-    key: SortKey = field(init=False, compare=False, repr=False, default=())
-    """A total order of expressions, used to sort terms."""
 
-    def __post_init__(self) -> None:
+    @property
+    def key(self) -> SortKey:
+        """A total order of expressions, used to sort terms."""
         flat = [self.constant, len(self.terms)]
         for atom, coefficient in self.terms:
             flat.extend((*_atom_key(atom), coefficient))
-        object.__setattr__(self, "key", tuple(flat))
+        return tuple(flat)
 
     def __add__(self, other: Expr | int) -> Expr:
         if isinstance(other, int):

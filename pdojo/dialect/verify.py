@@ -326,3 +326,12 @@ def _verify_bounds(leaf: Leaf, access: Access, dimension: int, expression: Expr)
 def node_path(node: Node) -> tuple[int, ...]:
     """Positions from the root to the node: its place in the tree."""
     return (*(node_path(node.parent) if node.parent else ()), node.position)
+
+
+def relative_paths(leaves: Sequence[Leaf]) -> list[tuple[int, ...]]:
+    """The places in the tree, siblings counted without those that none of the statements is or is in."""
+    paths = [node_path(leaf) for leaf in leaves]
+    siblings: dict[tuple[int, ...], list[int]] = {}
+    for prefix, position in sorted({(path[:k], path[k]) for path in paths for k in range(len(path))}):
+        siblings.setdefault(prefix, []).append(position)
+    return [tuple(siblings[path[:k]].index(path[k]) for k in range(len(path))) for path in paths]

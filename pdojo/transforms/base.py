@@ -109,6 +109,13 @@ class Transformation(RewritePattern, Generic[SiteT]):
         """Whether the move gives a mapping or a memory that has rules of its own (`dialect.analysis.placement`)."""
         return False
 
+    def is_local(self, site: SiteT) -> bool:  # for subclasses
+        """Whether the check looks at the nest around the site only, or at the buffer (`analysis.excerpts`).
+
+        Names and identifiers that are taken do not count: proposed moves choose others.
+        """
+        return False
+
     @abstractmethod
     def inverse(self, program: Program, site: SiteT) -> Move:
         """The move that takes this one back, located by identifiers as they will be after it."""
@@ -117,7 +124,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def refusal(self, program: Program, site: SiteT) -> Refusal | None:
         """Why the move is refused at the site, or None if it is legal."""
-        reason = self.check(program, site)
+        reason = self._checked(program, site)
         if reason is None and (self.introduces_rules or program.is_special):
             reason = self._rehearsed(program, site)
         if reason is None:
@@ -126,6 +133,22 @@ class Transformation(RewritePattern, Generic[SiteT]):
                 return None
             reason = Reason(f"it would {EFFECT[numerics]}, which the kernel does not permit")
         return Refusal(self.at(program, site), reason.text, reason.witness)
+
+    def _checked(self, program: Program, site: SiteT) -> Reason | None:
+        """The answer of `check`; where it looks at a part of the program only, it is asked once of each such part."""
+        proposed = all(getattr(self, f.name) == f.default for f in fields(self) if f.name in self.restoring)
+        if not proposed or not self.is_local(site):
+            return self.check(program, site)
+        if isinstance(site, Array | Dimension):
+            array = site if isinstance(site, Array) else site.array
+            question = self, identify(site), program.content_of(array.buffer)
+            return program.known.excerpts.verdict(question, lambda: self.check(program, site))
+        if not site.id:
+            return self.check(program, site)
+        excerpt = program.excerpt(site)
+        if (self, site.id) not in excerpt.verdicts:
+            excerpt.verdicts[self, site.id] = self.check(excerpt, self.resolve(excerpt, identify(site)))
+        return cast(Reason | None, excerpt.verdicts[self, site.id])
 
     def _rehearsed(self, program: Program, site: SiteT) -> Reason | None:
         """Why the program after the move would break a rule of the special mappings; asked of a copy.

@@ -156,6 +156,10 @@ class TileDim(Transformation[Dimension]):
 
         return digits
 
+    def is_local(self, site: Dimension) -> bool:  # everywhere
+        """The buffer decides."""
+        return True
+
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Each index e becomes e floordiv size, e mod size."""
         buffer, at = site.array.buffer, site.index
@@ -239,6 +243,10 @@ class CollapseDims(Transformation[Dimension]):
 
         return joined
 
+    def is_local(self, site: Dimension) -> bool:  # everywhere
+        """The buffer decides."""
+        return True
+
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Each pair of indices a, b becomes a * size + b."""
         buffer, at = site.array.buffer, site.index
@@ -290,6 +298,10 @@ class PadDim(Transformation[Dimension]):
             return Reason(f"'to' must be more than {extent}, the extent")
         return room_reason(program, buffer, extent, self.to) or hints_reason(program, buffer)
 
+    def is_local(self, site: Dimension) -> bool:  # everywhere
+        """The buffer decides."""
+        return True
+
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Another extent, the same accesses."""
         _resize(program, site, self.to, rewriter)
@@ -340,6 +352,10 @@ class UnpadDim(Transformation[Dimension]):
             if greatest >= self.to:
                 return Reason(f"{describe_access(access)} goes up to index {greatest}")
         return hints_reason(program, buffer)
+
+    def is_local(self, site: Dimension) -> bool:  # everywhere
+        """The buffer decides."""
+        return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Another extent, the same accesses."""

@@ -14,6 +14,7 @@ from itertools import permutations
 from typing import TypeAlias
 
 from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.analysis.coverage import interval
 from pdojo.dialect.nest import Access, Array, Leaf, Scope
 from pdojo.dialect.verify import describe_access
 from pdojo.transforms.base import Reason
@@ -147,7 +148,23 @@ def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy:
     wide = [d for d, (e, base) in enumerate(zip(index, bases, strict=True)) if e != base]
     uses = {a: (*leading(outside), *(a.index[d] - bases[d] for d in wide)) for _, a in accesses}
     kept = tuple(sorted(guards, key=lambda g: g.key)) if extents else ()
-    return Copy(array, outside, tuple(extents), kept, tuple(index), uses)
+    filling = () if kept else (a for leaf, a in accesses if _fills(leaf, uses[a], extents, depth))
+    return Copy(array, outside, tuple(extents), kept, tuple(index), uses, frozenset(filling))
+
+
+def _fills(leaf: Leaf, place: Sequence[Expr], extents: Sequence[int], depth: int) -> bool:
+    """Whether an access, at `place` of the copy, surely takes all places: an interval of own variables in each."""
+    if any(s.guard for s in leaf.chain[depth:]):
+        return False
+    used: set[int] = set()
+    for expression, extent in zip(place[depth:], extents, strict=True):
+        own = expression.variables()
+        if not expression.is_linear or own & used or any(v < depth for v in own):
+            return False
+        if interval(expression, leaf.extents) != (0, extent - 1):
+            return False
+        used |= own
+    return True
 
 
 def _interval(accesses: Sequence[Placed], dimension: int, whole: int, depth: int) -> tuple[Expr, int]:

@@ -140,6 +140,10 @@ class JoinScopes(Shaped[Scope]):
             Part(tuple(second.children), site.depth, second.extent, second.guard, self.shift, wrapper=second_id),
         )
 
+    def is_local(self, site: Scope) -> bool:
+        """The nest decides, where the scope that follows is in it."""
+        return site.depth > 0
+
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Move the children of the second scope behind those of the first."""
         second = program.nest.next_sibling(site)
@@ -287,6 +291,10 @@ class SplitScopes(Shaped[Scope]):
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """Two accumulations into one element may change order."""
         return reassociates(program.reorders(*self._parts(site), (*same_iteration(site), AFTER)))
+
+    def is_local(self, site: Scope) -> bool:  # everywhere
+        """The nest decides."""
+        return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Move the children behind the cut into a new scope."""

@@ -95,6 +95,10 @@ class SwapScopes(Transformation[Scope]):
         relation = (*same_iteration(site), BEFORE, AFTER)
         return reassociates(program.reorders(site.leaves, site.leaves, relation))
 
+    def is_local(self, site: Scope) -> bool:  # everywhere
+        """The nest decides."""
+        return True
+
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """The scopes change places, their variables stay."""
         inner = only_scope(site)

@@ -63,6 +63,10 @@ class SwapDims(Transformation[Dimension]):
                     return Reason(problem)
         return swizzled(buffer) or hinted(program, buffer)
 
+    def is_local(self, site: Dimension) -> bool:  # everywhere
+        """The buffer decides."""
+        return True
+
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Declare the buffer anew and permute every access to it."""
         buffer = site.array.buffer

@@ -23,6 +23,7 @@ from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, rebuilt, rei
 from pdojo.dialect.verify import describe_scope
 from pdojo.errors import NotationError
 from pdojo.transforms.base import Reason
+from pdojo.transforms.digits import expressions_of
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.matching import Cut, Guards, Match, match_scopes
 from pdojo.transforms.move import Move
@@ -69,7 +70,14 @@ class PeelScope(Shaped[Scope]):
         if (register := _thread_register(site)) is not None:
             return Reason(f"'{register}' is in registers of the threads inside, which would use it in two scopes")
         displaced = [b for b in displaced_buffers(site.leaves, site.depth) if not _lives_inside(program, b, site)]
-        return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, displaced)
+        unclear = None if self.is_plain(program, site) else irreversible(program, self, site, site.leaves)
+        return unclear or storage_after(program, self, site, displaced)
+
+    def is_plain(self, program: Program, site: Scope) -> bool:
+        """Whether the move surely comes back: both parts keep all guards, none of which looks at the scope."""
+        linear = all(e.is_linear for leaf in site.leaves for e in expressions_of(leaf))
+        guards = (g for leaf in site.leaves for g in leaf.guards)
+        return linear and not any(g.uses(site.depth) for g in guards) and self._dead(site) == (set(), set())
 
     def shape(self, program: Program, site: Scope) -> Reason | None:
         """A scope that runs in order, and statements on both sides."""
@@ -110,6 +118,10 @@ class PeelScope(Shaped[Scope]):
                 names[node.id] = next(wanted, "") or fresh_id(taken, f"{node.id}.r")
                 taken[names[node.id]] = node
         return names
+
+    def is_local(self, site: Scope) -> bool:  # everywhere
+        """The nest decides."""
+        return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Copy the scope; restrict one copy to the first iterations, the other to the rest."""
@@ -208,6 +220,10 @@ class UnpeelScope(Shaped[Scope]):
         found = match_scopes(site, second, read_guards(self.guards, site, second) or {})
         assert found is not None
         return found
+
+    def is_local(self, site: Scope) -> bool:
+        """The nest decides, where the scope that follows is in it."""
+        return site.depth > 0
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Give the first scope all iterations, and what only the second has."""

@@ -65,7 +65,7 @@ class Pipeline(Shaped[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Sequential scopes whose first children only fill temporaries."""
+        """Sequential scopes whose first children only fill temporaries, with slots for the stages."""
         for scope in program.nest.scopes:
             if scope.mapping is not Mapping.SEQUENTIAL:
                 continue
@@ -73,7 +73,9 @@ class Pipeline(Shaped[Scope]):
                 if not _fills_temporaries(scope.children[after - 1]):
                     break
                 for stages in range(2, min(MOST_STAGES, scope.extent) + 1):
-                    yield scope, cls(stages, after)
+                    choice = cls(stages, after)
+                    if choice._slots(scope) is None:
+                        yield scope, choice
 
     def check(self, program: Program, site: Scope) -> Reason | None:
         """The shape, and room for what is computed ahead."""
@@ -144,6 +146,10 @@ class Pipeline(Shaped[Scope]):
             Part(tuple(first), site.depth, site.extent, site.guard, wrapper=identifiers[0]),
             Part(tuple(second), site.depth, site.extent, site.guard, self.stages - 1, wrapper=identifiers[1]),
         )
+
+    def is_local(self, site: Scope) -> bool:  # everywhere
+        """The nest decides."""
+        return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """More iterations, of which each part runs in its own."""
@@ -233,6 +239,10 @@ class Unpipeline(Shaped[Scope]):
         relation = (*same_iteration(site), EQUAL)
         sooner = (delayed(program, second, site.depth, -earlier) for earlier in range(self.stages - 1))
         return reassociates(any(program.reorders(first, second, relation, d) for d in sooner))
+
+    def is_local(self, site: Scope) -> bool:  # everywhere
+        """The nest decides."""
+        return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """One scope with the iterations of the parts."""

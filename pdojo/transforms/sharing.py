@@ -159,8 +159,7 @@ class ShareBuffer(Transformation[Array]):
             return Reason(violation.reason, violation.detail)
         if not any(s.mapping.is_concurrent for s in program.nest.scopes):
             return None
-        after = rewritten(program, self, site)
-        race = find_race(after, only={after.nest.arrays[site.name].buffer})
+        race = find_race(program, program.touches_together(site.buffer, host.buffer), {host.buffer})
         if race is None:
             return None
         return Reason(f"iterations of {describe_scope(race.scope)} would share memory", str(race.conflict))

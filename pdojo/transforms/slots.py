@@ -55,7 +55,7 @@ def _lost(program: Program, site: Dimension, slots: tuple[int, ...]) -> Reason |
 
 def _shared_slot(program: Program, buffer: Buffer, slots: tuple[int, ...]) -> Reason | None:
     """Whether concurrent iterations would get one slot where they had several."""
-    race = find_race(program, program.touches_if(reuse={buffer: slots}), {buffer})
+    race = find_race(program, program.touches_if(reuse={buffer: slots}, only={buffer}), {buffer})
     if race is None:
         return None
     return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))
@@ -120,6 +120,10 @@ class ReuseDims(Transformation[Dimension]):
         slots = _with(buffer.reuse, site.index, 1)
         return _lost(program, site, slots) or _shared_slot(program, buffer, slots)
 
+    def is_local(self, site: Dimension) -> bool:  # everywhere
+        """The buffer decides."""
+        return True
+
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """One slot."""
         _set_slots(site, 1, rewriter)
@@ -183,6 +187,10 @@ class FoldDim(Transformation[Dimension]):
         lost = _lost(program, site, slots) or _shared_slot(program, buffer, slots)
         return lost or room(program, replace(buffer, reuse=slots), buffer, buffer.memory)
 
+    def is_local(self, site: Dimension) -> bool:  # everywhere
+        """The buffer decides."""
+        return True
+
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """So many slots."""
         _set_slots(site, self.slots, rewriter)
@@ -231,7 +239,7 @@ class MaterializeDims(Transformation[Dimension]):
         if (lost := _lost(program, site, slots)) is not None:
             return lost
         buffer = site.array.buffer
-        race = find_race(program, program.touches_if(reuse={buffer: slots}), {buffer})
+        race = find_race(program, program.touches_if(reuse={buffer: slots}, only={buffer}), {buffer})
         if race is None:
             return None
         return Reason(
@@ -247,6 +255,10 @@ class MaterializeDims(Transformation[Dimension]):
             if problem is not None:
                 return Reason(problem)
         return room(program, wanted, buffer, buffer.memory)
+
+    def is_local(self, site: Dimension) -> bool:  # everywhere
+        """The buffer decides."""
+        return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """A slot for every index."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from pdojo.dialect.affine import var
+from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.collision import EQUAL, Domain, Query
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.integer_sets import Reach, unreached
@@ -116,7 +116,7 @@ class Staging(Transformation[Scope]):
             self._memory_reason(program, site, copy)
             or self.legality(program, site, copy)
             or self._ids_reason(program, site, copy)
-            or self._after_reason(program, site)
+            or self._after_reason(program, site, copy)
         )
 
     def _names_reason(self, program: Program) -> Reason | None:
@@ -179,8 +179,12 @@ class Staging(Transformation[Scope]):
             return Reason(f"'ids' must be {wanted} identifiers with a blank between them")
         return identifiers_reason(program, self.ids.split(" ")) if self.ids else None
 
-    def _after_reason(self, program: Program, site: Scope) -> Reason | None:
-        """Why the program with the copy is not well: bounds, vectors, storage, values that are not there, races."""
+    def _after_reason(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
+        """Why the program with the copy is not well; asked of it only where that is not plain to see."""
+        return None if self.is_exact(program, site, copy) else self.tried(program, site)
+
+    def tried(self, program: Program, site: Scope) -> Reason | None:
+        """What is wrong with the program with the copy: bounds, vectors, storage, values that are not there, races."""
         after = self.rehearse(program, site)
         name = next(iter(after.nest.arrays.keys() - program.nest.arrays.keys()))
         copy, source = after.nest.arrays[name], after.nest.arrays[self.array]
@@ -190,6 +194,36 @@ class Staging(Transformation[Scope]):
             or _source_reason(after, source)
             or _race_reason(after, copy, source)
         )
+
+    def is_exact(self, program: Program, site: Scope, copy: Copy) -> bool:
+        """Whether the copy nests surely access the source just as the scope does, so that nothing new can go wrong.
+
+        One access goes through the whole copy, so the copy nests stay within the array, and whom they race with, that
+        access races with now. One place of the copy is one element of the source: iterations inside that race for the
+        copy race for the source now. And what comes in has a value, for the scope reads it now before it writes it.
+        """
+        buffer = copy.source.buffer
+        alone = len(buffer.names) == 1 and not any(buffer.reuse) and not program.is_special
+        known = bool(copy.whole) and self.reads_first(site, copy)
+        return alone and (known or self.only_reads(copy)) and not self._strides(program, site, copy)
+
+    def only_reads(self, copy: Copy) -> bool:  # for subclasses
+        """Whether the copy nests only read an input of the kernel, and surely within its extents."""
+        return False
+
+    def _strides(self, program: Program, site: Scope, copy: Copy) -> bool:
+        """Whether a vector would access the copy with a stride that the machine cannot do."""
+        lanes = ((a, leaf.parent) for leaf, a in self.accesses(site, copy.source) if not program.machine.gather)
+        return any(
+            scope is not None
+            and scope.mapping is Mapping.VECTOR
+            and stride_over(copy.uses[access], scope.depth) is Stride.STRIDED
+            for access, scope in lanes
+        )
+
+    @abstractmethod
+    def reads_first(self, site: Scope, copy: Copy) -> bool:
+        """Whether every element that comes in is surely read by the scope before the scope writes it."""
 
     def beyond(self, after: Program, site: Scope, copy: Array) -> Reason | None:  # for subclasses
         """Why the copy nests would go beyond the array, in the program with the copy."""
@@ -258,9 +292,14 @@ def written_before(read: Placed, accesses: Sequence[Placed], copy: Copy) -> bool
             continue
         common = common_depth((writer, leaf))
         places = zip(copy.uses[write], copy.uses[access], strict=True)
-        if all(mine == other or min(mine.variables(), default=0) >= common for mine, other in places):
+        if all(min(p.variables(), default=0) >= common or _follows(p, other, writer, leaf) for p, other in places):
             return True
     return False
+
+
+def _follows(mine: Expr, other: Expr, writer: Leaf, reader: Leaf) -> bool:
+    """Whether the write takes a place of the read in the iterations with the same variables, and there are these."""
+    return mine == other and all(reader.extents[v] <= writer.extents[v] for v in mine.variables())
 
 
 def _reuses(site: Scope, leaf: Leaf, access: Access) -> bool:
@@ -351,6 +390,16 @@ class StageIn(Staging):
                     return Reason(f"the scope writes what it reads of '{copy.source.name}'", str(conflict))
         return None
 
+    def reads_first(self, site: Scope, copy: Copy) -> bool:
+        """The scope writes nothing that it reads in an iteration."""
+        return True
+
+    def only_reads(self, copy: Copy) -> bool:
+        """An input, which nothing races with."""
+        ranges = (e.bounds(copy.around) for e in copy.index)
+        within = all(low >= 0 and high < n for (low, high), n in zip(ranges, copy.source.shape, strict=True))
+        return copy.source.intent is Intent.IN and within
+
     def beyond(self, after: Program, site: Scope, copy: Array) -> Reason | None:
         """Guards that the copy nest lacks may have kept the scope within the array."""
         leaf = next(leaf for leaf in after.nest.writers[copy.name] if after.nest.by_id[site.id] not in leaf.chain)
@@ -400,6 +449,11 @@ class StageOut(Staging):
         uses = [u for u in uses_of(program.nest, copy.source.name, copy.source.buffer.reuse) if u.leaf in inside]
         needed = uninitialised([u for u in uses if u.access.array is copy.source], site.depth)
         return "w" if needed is None else "rw"
+
+    def reads_first(self, site: Scope, copy: Copy) -> bool:
+        """The scope only accumulates: the first access to an element reads it."""
+        accesses = self.accesses(site, copy.source)
+        return all(leaf.accumulate is not None for leaf, access in accesses if access is leaf.output)
 
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
         """The memory is the array's alone, an element has one place in the copy, exactly what is written goes back."""

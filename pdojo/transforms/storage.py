@@ -105,6 +105,10 @@ class SetLocation(Transformation[Array]):
             return fixed
         return room(program, site.buffer, site.buffer, memory)
 
+    def is_local(self, site: Array) -> bool:  # everywhere
+        """The buffer decides."""
+        return True
+
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """Set the attribute."""
         assert site.buffer.op is not None

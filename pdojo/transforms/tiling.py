@@ -111,6 +111,10 @@ class TileScope(Transformation[Scope]):
         taken = program.nest.by_id
         return self.outer or fresh_id(taken, f"{site.id}.o"), self.inner or fresh_id(taken, f"{site.id}.i")
 
+    def is_local(self, site: Scope) -> bool:  # everywhere
+        """The nest decides."""
+        return True
+
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """i becomes outer * size + inner."""
         if self.tail == PEEL:
@@ -209,6 +213,10 @@ class CollapseScopes(Transformation[Scope]):
         """The program with full tiles collapsed, and their scope."""
         collapsed = rewritten(program, CollapseScopes(id=self.id), site)
         return collapsed, scope_named(collapsed, self._identifier(program, site, inner))
+
+    def is_local(self, site: Scope) -> bool:
+        """The nest decides, where the scope that follows is in it."""
+        return site.depth > 0
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """outer becomes i floordiv size, inner becomes i mod size."""

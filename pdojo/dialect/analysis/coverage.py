@@ -25,6 +25,11 @@ def covers(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
     """
     if writer.order >= reader.order or writer.accumulate is not None:
         return False
+    return reaches(writer, write, reader, read)
+
+
+def reaches(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
+    """Whether a write touches every element that a read does, in each iteration of the common scopes; as `covers`."""
     depth = common_depth((writer, reader))
     if _same_inner_scopes(writer.chain[depth:], reader.chain[depth:]) and write.index == read.index:
         return True
@@ -48,11 +53,11 @@ def _dimension_covers(mine: Expr, other: Expr, writer: Leaf, reader: Leaf, depth
     outer_other, inner_other = _split(other, depth)
     if outer_mine is None or outer_mine != outer_other:
         return False
-    interval = _interval(inner_mine, writer.extents)
-    if interval is None:
+    reached = interval(inner_mine, writer.extents)
+    if reached is None:
         return False
     low, high = inner_other.bounds(reader.extents)
-    return interval[0] <= low and high <= interval[1]
+    return reached[0] <= low and high <= reached[1]
 
 
 def _split(expression: Expr, depth: int) -> tuple[Expr | None, Expr]:
@@ -70,7 +75,7 @@ def _split(expression: Expr, depth: int) -> tuple[Expr | None, Expr]:
     return Expr(0, tuple(outer)), Expr(expression.constant, tuple(inner))
 
 
-def _interval(expression: Expr, extents: Sequence[int]) -> tuple[int, int] | None:
+def interval(expression: Expr, extents: Sequence[int]) -> tuple[int, int] | None:
     """The interval of all values, if the expression takes every integer in it."""
     reach = 1
     for atom, coefficient in sorted(expression.terms, key=lambda term: term[1]):
@@ -90,7 +95,7 @@ def fills(writer: Leaf, write: Access) -> bool:
         own = expression.variables()
         if own & used or not expression.is_linear:
             return False
-        if _interval(expression, writer.extents) != (0, extent - 1):
+        if interval(expression, writer.extents) != (0, extent - 1):
             return False
         used |= own
     return True

@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.coverage import common_depth, reaches
 from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
 from pdojo.dialect.analysis.storage_check import Use, content_of, flow, last_writes
 from pdojo.dialect.nest import Access, Array, Leaf, Nest
+from pdojo.dialect.verify import node_path
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -39,7 +41,9 @@ class Origins:
         """The uses whose writes reach the read, and whether every instance of it gets a written value."""
         if not any(u.writes for u in uses):
             return (), False
-        return self._ask(("writers", read), uses, lambda flow: _writers(flow, uses, read))
+        only = latest_write(uses, read)
+        quick = None if only is None else ((only,), True)
+        return self._ask(("writers", read), uses, lambda flow: _writers(flow, uses, read), quick)
 
     def stray(self, uses: Sequence[Use], read: int, write: int, at: Sequence[Expr]) -> Iteration | None:
         """An iteration of the read that gets something else than what `write` writes in iteration `at`.
@@ -60,15 +64,23 @@ class Origins:
         """A use, of another statement, that reads what `write` writes; None if there is none."""
         if not any(u.reads and u.leaf is not uses[write].leaf for u in uses):
             return None
-        return self._ask(("reader", write), uses, lambda flow: _reader(flow, uses, write))
+        others = (k for k, u in enumerate(uses) if u.reads and u.leaf is not uses[write].leaf and _runs(u.leaf))
+        quick = next((k for k in others if latest_write(uses, k) == write), None)
+        return self._ask(("reader", write), uses, lambda flow: _reader(flow, uses, write), quick)
 
     def remains(self, uses: Sequence[Use], write: int) -> bool:
         """Whether some element is written by `write` last."""
         return self._ask(("remains", write), uses, lambda _: _remains(uses, write))
 
     def _ask(
-        self, question: tuple[object, ...], uses: Sequence[Use], answer: Callable[[isl.UnionMap], AnswerT]
+        self,
+        question: tuple[object, ...],
+        uses: Sequence[Use],
+        answer: Callable[[isl.UnionMap], AnswerT],
+        quick: AnswerT | None = None,
     ) -> AnswerT:
+        if quick is not None:
+            return quick
         content = content_of(uses)
         key = (*question, *content)
         if key not in self._answers:
@@ -88,6 +100,34 @@ def element_uses(nest: Nest, array: Array, extra: Sequence[tuple[Leaf, Access]] 
 def number_of(uses: Sequence[Use], leaf: Leaf, access: Access) -> int:
     """The number of the use that this access of this statement is."""
     return next(k for k, u in enumerate(uses) if u.leaf is leaf and u.access is access)
+
+
+def _runs(leaf: Leaf) -> bool:
+    """Whether the first iteration of a statement surely runs, where its scopes have guards."""
+    return all(g.evaluate((0,) * leaf.depth) >= 0 for g in leaf.guards)
+
+
+def latest_write(uses: Sequence[Use], read: int) -> int | None:
+    """The use that surely writes last what a read gets, in all its instances; None where that is not plain to see.
+
+    It stands before the read and touches all of its elements in each iteration of their common scopes; there, no other
+    write stands in the part with either of them, or between.
+    """
+    reader = uses[read]
+    before = [k for k, u in enumerate(uses) if u.writes and u.leaf.order < reader.leaf.order]
+    found = max(before, key=lambda k: uses[k].leaf.order, default=None)
+    if found is None or not reaches(uses[found].leaf, uses[found].access, reader.leaf, reader.access):
+        return None
+    writer = uses[found].leaf
+    depth = common_depth((writer, reader.leaf))
+    first, last = node_path(writer)[depth], node_path(reader.leaf)[depth]
+    for other in uses:
+        # A statement writes after it has read.
+        itself = other.leaf is writer or (other.leaf is reader.leaf and reader.leaf.depth == depth)
+        beside = common_depth((other.leaf, writer, reader.leaf)) == depth
+        if other.writes and not itself and beside and first <= node_path(other.leaf)[depth] <= last:
+            return None
+    return found
 
 
 def _instances(kind: str, number: int, use: Use) -> isl.UnionSet:

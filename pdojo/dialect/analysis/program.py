@@ -7,13 +7,14 @@ is legal exactly if the pairs of instances that it puts in another order do not 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingABC
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation, Witness
+from pdojo.dialect.analysis.excerpts import Excerpts, content_of_buffer, memory_use
 from pdojo.dialect.analysis.liveness import LiveRange, live_ranges
 from pdojo.dialect.analysis.origins import Origins
 from pdojo.dialect.analysis.storage_check import (
@@ -24,10 +25,11 @@ from pdojo.dialect.analysis.storage_check import (
     uses_of,
     uses_together,
 )
+from pdojo.dialect.analysis.turns import done_before
 from pdojo.dialect.attributes import Intent, Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Nest, Scope, nest_of
+from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Nest, Node, Scope, nest_of
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.storage import accesses_of, cell_of, copy_depths
 from pdojo.dialect.verify import describe_access
@@ -91,28 +93,49 @@ class Touch:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was found out about the states of a game, by the content of the questions."""
+
+    collisions: Collisions = field(default_factory=Collisions)
+    storage: StorageChecks = field(default_factory=StorageChecks)
+    origins: Origins = field(default_factory=Origins)
+    excerpts: Excerpts = field(default_factory=Excerpts)
+
+
 class Program:
     """A kernel and everything computed about it; built once per state.
 
-    `collisions`, `storage` and `origins` are shared between the states of a game: only what a move touched is asked
-    again. The view of the kernel may be given where it is known.
+    `known` is shared between the states of a game: only what a move touched is asked again. The view of the kernel may
+    be given where it is known.
     """
 
     def __init__(
-        self,
-        kernel: KernelOp,
-        machine: Machine,
-        collisions: Collisions | None = None,
-        storage: StorageChecks | None = None,
-        nest: Nest | None = None,
-        origins: Origins | None = None,
+        self, kernel: KernelOp, machine: Machine, known: Known | None = None, nest: Nest | None = None
     ) -> None:
         self.kernel = kernel
         self.machine = machine
-        self.collisions = collisions or Collisions()
-        self.storage = storage or StorageChecks()
+        self.known = known or Known()
         self._nest = nest
-        self.origins = origins or Origins()
+        self._excerpts: dict[int, Program] = {}
+        self._contents: dict[Buffer, Hashable] = {}
+        self.verdicts: dict[Hashable, object] = {}
+        """What was decided about this program, for whoever asks again; the keys are up to those who decide."""
+
+    @property
+    def collisions(self) -> Collisions:
+        """Answers to whether accesses meet."""
+        return self.known.collisions
+
+    @property
+    def storage(self) -> StorageChecks:
+        """Answers to whether memory keeps values."""
+        return self.known.storage
+
+    @property
+    def origins(self) -> Origins:
+        """Answers to where values come from."""
+        return self.known.origins
 
     @cached_property
     def nest(self) -> Nest:
@@ -143,14 +166,18 @@ class Program:
         self,
         mappings: MappingABC[Scope, Mapping] | None = None,
         reuse: MappingABC[Buffer, Sequence[int]] | None = None,
+        only: Container[Buffer] | None = None,
     ) -> dict[Leaf, tuple[Touch, ...]]:
-        """The accesses as they would be if some scopes had other mappings, or some buffers other reuse flags."""
+        """The accesses as they would be if some scopes had other mappings, or some buffers other reuse flags.
+
+        `only` names the buffers that matter.
+        """
         chains = {leaf: remapped_chain(leaf, mappings) for leaf in self.nest.leaves}
         flags = {buffer: buffer.reuse for buffer in self.nest.buffers} | dict(reuse or {})
         copies = {
             buffer: copy_depths([(a, chains[leaf]) for leaf, a in accesses_of(self.nest, buffer)], reused)
             for buffer, reused in flags.items()
-            if any(reused)
+            if any(reused) and (only is None or buffer in only)
         }
 
         def touch(leaf: Leaf, access: Access, domain: Domain) -> Touch:
@@ -160,10 +187,20 @@ class Program:
             return Touch(leaf, access, not writes or leaf.accumulate is not None, writes, domain, cell)
 
         return {
-            leaf: tuple(touch(leaf, a, domain) for a in leaf.accesses)
+            leaf: tuple(touch(leaf, a, domain) for a in leaf.accesses if only is None or a.array.buffer in only)
             for leaf in self.nest.leaves
             for domain in (Domain(leaf.extents, leaf.guards),)
         }
+
+    def touches_together(self, guest: Buffer, host: Buffer) -> dict[Leaf, tuple[Touch, ...]]:
+        """The accesses to two buffers as they would be if the arrays of both lived in `host`."""
+        found: dict[Leaf, list[Touch]] = {leaf: [] for leaf in self.nest.leaves}
+        for use in uses_together(self.nest, [guest, host], host.reuse):
+            array = Array(use.access.array.name, host, use.access.array.value)
+            access = Access(array, use.access.index, use.access.hints)
+            domain = Domain(use.leaf.extents, use.leaf.guards)
+            found[use.leaf].append(Touch(use.leaf, access, use.reads, use.writes, domain, use.cell))
+        return {leaf: tuple(touches) for leaf, touches in found.items()}
 
     @cached_property
     def live_ranges(self) -> dict[Buffer, LiveRange]:
@@ -266,11 +303,36 @@ class Program:
     def sharing_violation(self, guest: Buffer, host: Buffer) -> Violation | None:
         """What goes wrong if the arrays of two buffers lived in the memory of `host`."""
         uses = uses_together(self.nest, [guest, host], host.reuse)
+        if not any(host.reuse) and host.intent is not Intent.INOUT:
+            guests, hosts = ([u for u in uses if u.access.array.buffer is b] for b in (guest, host))
+            # What the caller gets is the last to be written; all of it is, and no read is without a value (`validate`).
+            if done_before(guests, hosts, self.collisions):
+                return None
+            if host.intent is None and done_before(hosts, guests, self.collisions):
+                return None
         return self.storage.violation(uses, host.reuse, None, caller_of(host))
 
     def successor(self, kernel: KernelOp, nest: Nest | None = None) -> Program:
         """The program for the kernel that a move made of this one; what is known is kept."""
-        return Program(kernel, self.machine, self.collisions, self.storage, nest, self.origins)
+        return Program(kernel, self.machine, self.known, nest)
+
+    @cached_property
+    def memory_use(self) -> Hashable:
+        """What takes room in memories of limited size."""
+        return memory_use(self)
+
+    def content_of(self, buffer: Buffer) -> Hashable:
+        """All that may be asked about one buffer, as a comparable value (`excerpts`)."""
+        if buffer not in self._contents:
+            self._contents[buffer] = content_of_buffer(self, buffer)
+        return self._contents[buffer]
+
+    def excerpt(self, node: Node) -> Program:
+        """The top-level nest around a node as a program, with those that share its slots or registers (`excerpts`)."""
+        root = node.chain[0] if node.chain else node
+        if root.position not in self._excerpts:
+            self._excerpts[root.position] = self.known.excerpts.of(self, root)
+        return self._excerpts[root.position]
 
 
 def caller_of(buffer: Buffer) -> Caller | None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from pdojo.dialect.analysis.collision import Collisions, Order, Query, Relation, Witness, impossible
 from pdojo.dialect.analysis.origins import Origins
-from pdojo.dialect.analysis.program import Conflict, Program, Touch
+from pdojo.dialect.analysis.program import Conflict, Known, Program, Touch
 from pdojo.dialect.analysis.storage_check import StorageChecks, Use, Violation
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Nest, Scope
+from pdojo.dialect.nest import Buffer, Nest, Node, Scope
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verify import describe_access
 
@@ -58,20 +58,23 @@ class RecordingProgram(Program):
         kernel: KernelOp,
         machine: Machine,
         record: Record,
-        shared: tuple[_Collisions, _Origins] | None = None,
+        known: Known | None = None,
         nest: Nest | None = None,
     ) -> None:
-        collisions, origins = shared or (_Collisions(), _Origins(record))
-        super().__init__(kernel, _watched(machine, record), collisions, StorageChecks(), nest, origins)
+        known = known or Known(_Collisions(), StorageChecks(), _Origins(record))
+        super().__init__(kernel, _watched(machine, record), known, nest)
         self.record = record
-        self._shared = collisions, origins
 
     def successor(self, kernel: KernelOp, nest: Nest | None = None) -> Program:
         """The program for another kernel, with the same record."""
-        return RecordingProgram(kernel, self.machine, self.record, self._shared, nest)
+        return RecordingProgram(kernel, self.machine, self.record, self.known, nest)
+
+    def excerpt(self, node: Node) -> Program:
+        """All of it: what is asked is written down with the names of this program."""
+        return self
 
     def _collide(self, one: Touch, other: Touch, relation: Relation, *, racing: bool) -> Witness | None:
-        collisions = self._shared[0]
+        collisions = cast(_Collisions, self.collisions)
         collisions.last = None
         witness = super()._collide(one, other, relation, racing=racing)
         how = "commute" if collisions.last is None else collisions.how[collisions.last]
@@ -95,10 +98,20 @@ class RecordingProgram(Program):
         before = self.storage.exact_queries
         violation = super().storage_violation(array, reuse, mappings, within)
         slots = ", ".join(str(k) if k else "all" for k in reuse)
+        self._add_storage(f"'{array}' with slots [{slots}]", violation, before)
+        return violation
+
+    def sharing_violation(self, guest: Buffer, host: Buffer) -> Violation | None:
+        """The answer of the program, written down."""
+        before = self.storage.exact_queries
+        violation = super().sharing_violation(guest, host)
+        self._add_storage(f"'{guest.names[0]}' in the memory of '{host.names[0]}'", violation, before)
+        return violation
+
+    def _add_storage(self, about: str, violation: Violation | None, before: int) -> None:
         answer = "every value is kept" if violation is None else f"{violation.reason}: {violation.detail}"
         how = "integer sets" if self.storage.exact_queries > before else "digits"
-        self.record.add(Question("storage", f"'{array}' with slots [{slots}]", "", answer, how))
-        return violation
+        self.record.add(Question("storage", about, "", answer, how))
 
 
 _ORDERS = {Order.EQUAL: "=", Order.BEFORE: "<", Order.AFTER: ">", Order.ANY: "any"}
@@ -136,12 +149,16 @@ class _Origins(Origins):
         self.record = record
 
     def _ask(
-        self, question: tuple[object, ...], uses: Sequence[Use], answer: Callable[[isl.UnionMap], AnswerT]
+        self,
+        question: tuple[object, ...],
+        uses: Sequence[Use],
+        answer: Callable[[isl.UnionMap], AnswerT],
+        quick: AnswerT | None = None,
     ) -> AnswerT:
-        result = super()._ask(question, uses, answer)
+        result = super()._ask(question, uses, answer, quick)
         kind, number = str(question[0]), cast(int, question[1])
         text, said = _VALUES[kind](uses, number, question, result)
-        self.record.add(Question("value", text, "", said, "integer sets"))
+        self.record.add(Question("value", text, "", said, "integer sets" if quick is None else "digits"))
         return result
 
 

@@ -22,7 +22,7 @@ from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spe
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.storage import cell_of, copy_depths
-from pdojo.dialect.verify import describe_access, node_path
+from pdojo.dialect.verify import describe_access, node_path, relative_paths
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -286,17 +286,8 @@ def content_of(uses: Sequence[Use]) -> UseKey:
             u.writes,
             u.reads,
         )
-        for u, path in zip(uses, _relative_paths(uses), strict=True)
+        for u, path in zip(uses, relative_paths([u.leaf for u in uses]), strict=True)
     )
-
-
-def _relative_paths(uses: Sequence[Use]) -> list[tuple[int, ...]]:
-    """The places in the tree, siblings counted without those that have no part in the question."""
-    paths = [node_path(u.leaf) for u in uses]
-    siblings: dict[tuple[int, ...], list[int]] = {}
-    for prefix, position in sorted({(path[:k], path[k]) for path in paths for k in range(len(path))}):
-        siblings.setdefault(prefix, []).append(position)
-    return [tuple(siblings[path[:k]].index(path[k]) for k in range(len(path))) for path in paths]
 
 
 def compare_flows(uses: Sequence[Use], owner: int | None, caller: Caller | None = None) -> Violation | None:
@@ -357,6 +348,13 @@ def uninitialised(uses: Sequence[Use], outside: int = 0) -> tuple[Use, tuple[int
     """
     if all(any(w.writes and covers(w.leaf, w.access, r.leaf, r.access) for w in uses) for r in uses if r.reads):
         return None
+    first = min(uses, key=lambda u: u.leaf.order).leaf
+    start = (0,) * first.depth
+    if all(g.evaluate(start) >= 0 for g in first.guards):
+        # Nothing comes before this instance; whatever it reads, nobody wrote.
+        for use in uses:
+            if use.leaf is first and use.reads:
+                return use, start
     import islpy as isl
 
     places = [(*(var(d) for d in range(outside)), *u.access.index) for u in uses]

@@ -84,7 +84,7 @@ def tree_lines(nodes: list[Node], bars: str = "") -> Iterator[str]:
                 break
             node = node.children[0]
         if isinstance(node, Leaf):
-            line.append(_statement(node))
+            line.append(statement_text(node))
         yield bars + " ".join(line)
         if isinstance(node, Scope):
             yield from tree_lines(node.children, bars + "| ")
@@ -128,7 +128,8 @@ def _access(access: Access) -> str:
     return text + spell_hints(access.hints)
 
 
-def _statement(leaf: Leaf) -> str:
+def statement_text(leaf: Leaf) -> str:
+    """The statement alone."""
     accumulation = "" if leaf.accumulate is None else ACCUMULATIONS[leaf.accumulate].spelling
     if leaf.contracted:
         accumulation = "fma"

@@ -41,6 +41,10 @@ class Unroll(MapScope):
             if scope.mapping is Mapping.SEQUENTIAL and expansion(scope) <= program.machine.unroll_limit:
                 yield scope, cls()
 
+    def is_local(self, site: Scope) -> bool:  # everywhere
+        """The nest decides."""
+        return True
+
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:  # as in the base
         """No parallel scope inside."""
         outermost = (Mapping.PARALLEL, Mapping.GRID)
@@ -71,6 +75,10 @@ class Parallelize(MapScope):
 
     name: ClassVar[str] = "parallelize"
     mapping: ClassVar = Mapping.PARALLEL
+
+    def is_local(self, site: Scope) -> bool:  # everywhere
+        """The nest decides."""
+        return True
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
         """Not nested in or around mapped scopes, and no race."""
@@ -119,6 +127,10 @@ class Vectorize(MapScope):
 
     name: ClassVar[str] = "vectorize"
     mapping: ClassVar = Mapping.VECTOR
+
+    def is_local(self, site: Scope) -> bool:  # everywhere
+        """The nest decides."""
+        return True
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
         """The shape, the lane count, the strides, and lanes that do not depend on each other."""

@@ -59,7 +59,7 @@ def storage_reason(program: Program, site: Scope, mapping: Mapping) -> Reason | 
             violation = program.storage_violation(buffer.names[0], buffer.reuse, {site: mapping})
             if violation is not None:
                 return Reason(violation.reason, violation.detail)
-            race = find_race(program, program.touches_if({site: mapping}), {buffer}, site.chain[:-1])
+            race = find_race(program, program.touches_if({site: mapping}, only={buffer}), {buffer}, site.chain[:-1])
             if race is not None:
                 return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))
     return None

@@ -64,6 +64,10 @@ class Unmap(Transformation[Scope]):
         relation = (*same_iteration(site), BEFORE)
         return reassociates(site.mapping.is_concurrent and program.reorders(site.leaves, site.leaves, relation))
 
+    def is_local(self, site: Scope) -> bool:  # everywhere
+        """The nest decides."""
+        return True
+
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Set the attribute."""
         site.op.properties["mapping"] = MappingAttr(Mapping.SEQUENTIAL)

@@ -9,6 +9,8 @@ _STORAGE = ("reuse_dims", "materialize_dims", "parallelize", "vectorize", "unmap
 
 _COLLISION = "dialect/analysis/collision.py"
 _CHECK = "dialect/analysis/storage_check.py"
+_EXCERPTS = "dialect/analysis/excerpts.py"
+_ORIGINS = "dialect/analysis/origins.py"
 _COVERAGE = "dialect/analysis/coverage.py"
 _RACES = "dialect/analysis/races.py"
 _LANES = "dialect/analysis/lanes.py"
@@ -21,6 +23,7 @@ _exact = family(_COLLISION, "exact", *_SCHEDULE)
 _within = family(_CHECK, "within_iteration", *_STORAGE)
 _flows = family(_CHECK, "compare_flows", *_STORAGE)
 _covers = family(_COVERAGE, "covers", *_STORAGE)
+_reaches = family(_COVERAGE, "reaches", *_STORAGE)
 _collide = family(_PROGRAM, "Program._collide", *_SCHEDULE)
 _registers = family(_LANES, "register_problem", "set_location", "swap_dims")
 _lane = family(_LANES, "lane_problem", "vectorize", "swap_dims")
@@ -200,13 +203,13 @@ MUTANTS = (
         " or writer.accumulate is not None",
         "",
     ),
-    _covers(
+    _reaches(
         "coverage: guarded writes",
         "A write that does not always happen is taken to.",
         "if any(s.guard for s in writer.chain[depth:]):",
         "if False:",
     ),
-    _covers(
+    _reaches(
         "coverage: diagonals",
         "A write of the diagonal is taken to fill the matrix.",
         "if inner & used or not",
@@ -215,14 +218,56 @@ MUTANTS = (
     family(_COVERAGE, "_dimension_covers", *_STORAGE)(
         "coverage: intervals that begin early enough",
         "Elements behind the last written one are taken to be written.",
-        "interval[0] <= low and high <= interval[1]",
-        "interval[0] <= low",
+        "reached[0] <= low and high <= reached[1]",
+        "reached[0] <= low",
     ),
-    family(_COVERAGE, "_interval", *_STORAGE)(
+    family(_COVERAGE, "interval", *_STORAGE)(
         "coverage: gaps",
         "A write of every second element is taken to fill the array.",
         "if not 0 < coefficient <= reach:",
         "if not 0 < coefficient:",
+    ),
+    family(_ORIGINS, "latest_write", "inline_op", "outline_op", "delete_op")(
+        "origins: writes in between",
+        "A value is taken to come from a write that another one follows.",
+        "if other.writes and not itself and beside and first <= node_path(other.leaf)[depth] <= last:",
+        "if False:",
+    ),
+    family(_ORIGINS, "latest_write", "inline_op", "outline_op", "delete_op")(
+        "origins: writes in other iterations",
+        "A value is taken to come from the last write in the text, whatever elements it writes.",
+        "if found is None or not reaches(uses[found].leaf, uses[found].access, reader.leaf, reader.access):",
+        "if found is None:",
+    ),
+    family(_EXCERPTS, "_together", *_SCHEDULE)(
+        "excerpts: nests that share slots",
+        "Values in slots that another nest needs are lost.",
+        "while joined := [g for g in groups if g & wanted and not g <= wanted]:",
+        "while joined := []:",
+    ),
+    family(_EXCERPTS, "_content", *_SCHEDULE)(
+        "excerpts: other declarations",
+        "What was decided for other slots or extents is taken for decided.",
+        "*(declaration_line(b) for b in nest.buffers if b in used),",
+        "*(),",
+    ),
+    family(_EXCERPTS, "content_of_buffer", *_STORAGE)(
+        "excerpts: scopes around uses",
+        "What was decided about a buffer in other scopes is taken for decided.",
+        "*(tuple(scope_text(s) for s in leaf.chain) for leaf in users),",
+        "*(),",
+    ),
+    family(_EXCERPTS, "content_of_buffer", *_STORAGE)(
+        "excerpts: places of uses",
+        "What was decided about a buffer in another order is taken for decided.",
+        "*relative_paths(users),",
+        "*(),",
+    ),
+    family(_EXCERPTS, "content_of_buffer", *_STORAGE)(
+        "excerpts: room in memory",
+        "Buffers fit that did before others were there.",
+        "        program.memory_use,",
+        "        (),",
     ),
     family(_RACES, "find_race", *_STORAGE)(
         "race: threads",

@@ -11,6 +11,8 @@ _SHARING = "transforms/sharing.py"
 _PEELING = "transforms/peeling.py"
 _MATCHING = "transforms/matching.py"
 _CHECK = "dialect/analysis/storage_check.py"
+_TURNS = "dialect/analysis/turns.py"
+_PROGRAM = "dialect/analysis/program.py"
 
 _BOTH = ("stage_in", "stage_out", "unstage")
 
@@ -254,8 +256,74 @@ MUTANTS = (
     _peel(
         "peel: storage is not asked",
         "In two scopes, buffers lose values.",
-        "return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, displaced)",
-        "return irreversible(program, self, site, site.leaves)",
+        "return unclear or storage_after(program, self, site, displaced)",
+        "return unclear",
+    ),
+    _peel(
+        "peel: guards that look at the scope are kept by both parts",
+        "Taking the move back does not restore a guard.",
+        "not any(g.uses(site.depth) for g in guards)",
+        "True",
+    ),
+    _stage(
+        "stage: any copy is what the scope accesses",
+        "Bounds, races and values of what else is copied are not asked.",
+        "known = bool(copy.whole) and self.reads_first(site, copy)",
+        "known = self.reads_first(site, copy)",
+    ),
+    _stage(
+        "stage: copies of shared memory are plain",
+        "Slots of the source are not asked to keep their values.",
+        "alone = len(buffer.names) == 1 and not any(buffer.reuse) and not program.is_special",
+        "alone = not program.is_special",
+    ),
+    _out(
+        "stage out: what is written first needs no value before",
+        "The copy nest reads elements that nothing wrote.",
+        "return all(leaf.accumulate is not None for leaf, access in accesses if access is leaf.output)",
+        "return True",
+    ),
+    _in(
+        "stage in: inputs end nowhere",
+        "The copy nest reads beyond an input.",
+        "within = all(low >= 0 and high < n for (low, high), n in zip(ranges, copy.source.shape, strict=True))",
+        "within = True",
+    ),
+    family(_STAGING, "_follows", *_BOTH)(
+        "stage: a place that is written in other iterations",
+        "A read is taken to follow a write that has fewer iterations.",
+        "mine == other and all(reader.extents[v] <= writer.extents[v] for v in mine.variables())",
+        "mine == other",
+    ),
+    family(_FOOTPRINT, "_fills", *_BOTH)(
+        "stage: a part of the box is the whole",
+        "What is copied back was not all written.",
+        "if interval(expression, leaf.extents) != (0, extent - 1):",
+        "if False:",
+    ),
+    family(_TURNS, "_comes_after", "share_buffer")(
+        "share: only statements in order count",
+        "An array comes back to memory in a later iteration.",
+        "relations: list[Relation] = [(*(EQUAL,) * k, BEFORE) for k in range(depth)]",
+        "relations: list[Relation] = []",
+    ),
+    family(_TURNS, "_comes_after", "share_buffer")(
+        "share: the order of statements is ignored",
+        "An array comes back to memory in a later statement.",
+        "if follows:",
+        "if False:",
+    ),
+    family(_PROGRAM, "Program.sharing_violation", "share_buffer")(
+        "share: what the caller gave may go",
+        "An array takes the memory of values of the caller.",
+        "if not any(host.reuse) and host.intent is not Intent.INOUT:",
+        "if not any(host.reuse):",
+    ),
+    family(_PROGRAM, "Program.sharing_violation", "share_buffer")(
+        "share: what the caller gets may be overwritten",
+        "An array takes the memory of an output that is done with.",
+        "if host.intent is None and done_before(hosts, guests, self.collisions):",
+        "if done_before(hosts, guests, self.collisions):",
     ),
     _peel(
         "peel: registers of threads inside",

@@ -1,0 +1,136 @@
+"""Excerpts: the part of a program that matters for a question about one nest, or about one buffer.
+
+Most schedule moves ask only what happens inside the nest of their site. Asked of an excerpt they cannot look further,
+and states that differ elsewhere have the excerpt, and its answers, in common. What moves of layout ask is about the
+accesses to one buffer, and the room in memory.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+
+from pdojo.dialect.analysis.lanes import physical_bytes
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.nest import Buffer, Nest, Node, leaves_of
+from pdojo.dialect.ops import OpOp, ScopeOp
+from pdojo.dialect.storage import accesses_of
+from pdojo.dialect.verify import relative_paths
+
+if TYPE_CHECKING:
+    from pdojo.dialect.analysis.program import Program
+
+MOST_EXCERPTS = 256
+"""Excerpts that are remembered; they hold their operations."""
+
+MOST_VERDICTS = 1 << 16
+"""Answers about buffers that are remembered."""
+
+Content: TypeAlias = tuple[object, ...]
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Excerpts:
+    """Remembers excerpts by content; one object is shared by all states of a game."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Content, Program] = OrderedDict()
+        self._verdicts: OrderedDict[Hashable, object] = OrderedDict()
+
+    def verdict(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
+        """The answer to a question that holds all it depends on."""
+        if question not in self._verdicts:
+            self._verdicts[question] = decide()
+            if len(self._verdicts) > MOST_VERDICTS:
+                self._verdicts.popitem(last=False)
+        return cast(AnswerT, self._verdicts[question])
+
+    def of(self, program: Program, node: Node) -> Program:
+        """The nest of a node, and those that it shares slots, registers or buffers of several arrays with."""
+        roots = _together(program.nest, _root(node))
+        content = _content(program.nest, roots)
+        found = self._known.get(content)
+        if found is None:
+            found = program if len(roots) == len(program.nest.children) else _cut_out(program, roots)
+            self._known[content] = found
+        self._known.move_to_end(content)
+        if len(self._known) > MOST_EXCERPTS:
+            self._known.popitem(last=False)
+        return found
+
+
+def _root(node: Node) -> Node:
+    return node.chain[0] if node.chain else node
+
+
+def _together(nest: Nest, root: Node) -> list[Node]:
+    """The top-level nodes that the question is about, in order."""
+    users: dict[Buffer, set[int]] = {}
+    for position, child in enumerate(nest.children):
+        for leaf in leaves_of(child):
+            for access in leaf.accesses:
+                if _binds(access.array.buffer):
+                    users.setdefault(access.array.buffer, set()).add(position)
+    wanted = {root.position}
+    groups = list(users.values())
+    while joined := [g for g in groups if g & wanted and not g <= wanted]:
+        wanted.update(*joined)
+    return [nest.children[k] for k in sorted(wanted)]
+
+
+def _binds(buffer: Buffer) -> bool:
+    """Whether uses of a buffer in one nest bear on what may be done in another one."""
+    return any(buffer.reuse) or len(buffer.names) > 1 or buffer.memory in (Memory.REGISTER, Memory.SHARED)
+
+
+def _content(nest: Nest, roots: list[Node]) -> Content:
+    """All that the excerpt is: the declarations that it uses, its text, its identifiers."""
+    from pdojo.dialect.notation.printer import declaration_line, tree_lines
+
+    used = {a.array.buffer for root in roots for leaf in leaves_of(root) for a in leaf.accesses}
+    return (
+        *(declaration_line(b) for b in nest.buffers if b in used),
+        *tree_lines(roots),
+        *(n.id for n in (*nest.scopes, *nest.leaves) if _root(n) in roots),
+    )
+
+
+def _cut_out(program: Program, roots: list[Node]) -> Program:
+    kernel = program.kernel.clone()
+    present = [op for op in kernel.body.block.ops if isinstance(op, ScopeOp | OpOp)]
+    kept = {root.position for root in roots}
+    for position, op in enumerate(present):
+        if position not in kept:
+            op.detach()
+            op.erase()
+    return program.successor(kernel)
+
+
+def content_of_buffer(program: Program, buffer: Buffer) -> Content:
+    """All that may be asked about one buffer: its declaration, who uses it where, and what else takes memory."""
+    from pdojo.dialect.notation.printer import declaration_line, scope_text, statement_text
+
+    users = list(dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer)))
+    return (
+        declaration_line(buffer),
+        *relative_paths(users),
+        *(statement_text(leaf) for leaf in users),
+        *(tuple(scope_text(s) for s in leaf.chain) for leaf in users),
+        program.memory_use,
+    )
+
+
+def memory_use(program: Program) -> Content:
+    """The buffers that take room in a memory of limited size, and how much."""
+    nest = program.nest
+    return tuple(
+        (b.names[0], b.memory, physical_bytes(nest, b), _in_grid(nest, b))
+        for b in program.live_ranges
+        if b.memory is not Memory.HEAP
+    )
+
+
+def _in_grid(nest: Nest, buffer: Buffer) -> bool:
+    return any(s.mapping is Mapping.GRID for leaf, _ in accesses_of(nest, buffer) for s in leaf.chain)

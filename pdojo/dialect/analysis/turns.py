@@ -1,0 +1,35 @@
+"""Fast path for two groups of arrays in one memory: every element is done with by the one before the other begins.
+
+Then no value of either is ever written over. Asked pair by pair of accesses, so that what a move did not touch is not
+asked again; integer sets are needed only where the digits of the indices do not settle a pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pdojo.dialect.analysis.collision import BEFORE, EQUAL, Collisions, Domain, Query, Relation
+from pdojo.dialect.analysis.coverage import common_depth
+from pdojo.dialect.analysis.storage_check import Use
+
+
+def done_before(first: Sequence[Use], second: Sequence[Use], collisions: Collisions) -> bool:
+    """Whether in every cell, no access of `first` comes after one of `second`, except reads after reads.
+
+    In one instance of a statement the reads come before the write.
+    """
+    return not any(
+        _comes_after(one, other, collisions) for one in first for other in second if one.writes or other.writes
+    )
+
+
+def _comes_after(one: Use, other: Use, collisions: Collisions) -> bool:
+    """Whether some instance of `one` accesses a cell that an instance of `other` accessed before it."""
+    depth = common_depth((one.leaf, other.leaf))
+    relations: list[Relation] = [(*(EQUAL,) * k, BEFORE) for k in range(depth)]
+    follows = other.leaf.order < one.leaf.order or (other.leaf is one.leaf and one.writes)
+    if follows:
+        relations.append((EQUAL,) * depth)
+    mine, others = (Domain(u.leaf.extents, u.leaf.guards) for u in (one, other))
+    equal = tuple(zip(other.cell, one.cell, strict=True))
+    return any(collisions.find(Query(others, mine, equal, relation)) is not None for relation in relations)
