@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pdojo.dialect.affine import Expr, floordiv, modulo, var
+from pdojo.dialect.affine import Div, Expr, floordiv, modulo, var
 from pdojo.dialect.nest import Index, Leaf, Scope
 from pdojo.transforms.base import Reason
 
@@ -45,11 +45,21 @@ def only_linear(leaves: Iterable[Leaf]) -> bool:
     return all(e.is_linear for leaf in leaves for e in expressions_of(leaf))
 
 
+def undivided(leaves: Iterable[Leaf], depth: int) -> bool:
+    """Whether the variable of the scope at `depth` is in no division of an index expression of the statements."""
+    return not any(
+        isinstance(atom, Div) and atom.numerator.uses(depth)
+        for leaf in leaves
+        for e in expressions_of(leaf)
+        for atom, _ in e.terms
+    )
+
+
 def irreversible_tiling(site: Scope, leaves: Sequence[Leaf], size: int) -> Reason | None:
     """Refuse a tiling that collapsing would not take back to the letter: for a guard or divisions."""
     if any(g.terms == ((site.depth, -1),) for g in site.guard):
         return _CUT
-    if only_linear(leaves):
+    if undivided(leaves, site.depth):
         return None
     depth = site.depth
     for leaf in leaves:

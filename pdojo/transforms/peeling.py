@@ -23,7 +23,7 @@ from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, rebuilt, rei
 from pdojo.dialect.verify import describe_scope
 from pdojo.errors import NotationError
 from pdojo.transforms.base import Reason
-from pdojo.transforms.digits import expressions_of
+from pdojo.transforms.digits import undivided
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.matching import Cut, Guards, Match, match_scopes
 from pdojo.transforms.move import Move
@@ -74,10 +74,10 @@ class PeelScope(Shaped[Scope]):
         return unclear or storage_after(program, self, site, displaced)
 
     def is_plain(self, program: Program, site: Scope) -> bool:
-        """Whether the move surely comes back: both parts keep all guards, none of which looks at the scope."""
-        linear = all(e.is_linear for leaf in site.leaves for e in expressions_of(leaf))
+        """Whether the move surely comes back: no guard and no division sees the scope."""
         guards = (g for leaf in site.leaves for g in leaf.guards)
-        return linear and not any(g.uses(site.depth) for g in guards) and self._dead(site) == (set(), set())
+        unseen = undivided(site.leaves, site.depth) and not any(g.uses(site.depth) for g in guards)
+        return unseen and self._dead(site) == (set(), set())
 
     def shape(self, program: Program, site: Scope) -> Reason | None:
         """A scope that runs in order, and statements on both sides."""

@@ -54,6 +54,12 @@ def recomputation(program: Program, site: Leaf, access: Access) -> Recomputation
     at = producing_iteration(producer, site, tuple(zip(producer.output.index, access.index, strict=True)))
     if at is None:
         return Reason(f"the element does not tell which iteration of '{locate(program, producer)}' computed it")
+    for before in producer.inputs:
+        if isinstance(before, Access) and before.key == producer.output.key:
+            return Reason(
+                f"'{before.array.name}' is overwritten after '{locate(program, producer)}' read it",
+                f"the op writes {describe_access(before)}, which it reads",
+            )
     stray = program.origins.stray(uses, read, writers[0], at)
     if stray is not None:
         return Reason(
@@ -86,11 +92,6 @@ def _unchanged(
     for before, now in zip(producer.inputs, values, strict=True):
         if not isinstance(before, Access) or not isinstance(now, Access):
             continue
-        if before.key == producer.output.key:
-            return Reason(
-                f"'{now.array.name}' is overwritten after '{locate(program, producer)}' read it",
-                f"the op writes {describe_access(before)}, which it reads",
-            )
         uses = element_uses(program.nest, now.array, [(site, now)])
         first = number_of(uses, producer, before)
         changed = program.origins.change(uses, first, len(uses) - 1, at)

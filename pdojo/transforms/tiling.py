@@ -24,8 +24,8 @@ from pdojo.transforms.digits import (
     irreversible_collapse,
     irreversible_tiling,
     misplaced_guard,
-    only_linear,
     only_scope,
+    undivided,
 )
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
@@ -99,7 +99,7 @@ class TileScope(Transformation[Scope]):
         outer, inner = self._ids(program, site)
         unusable = identifiers_reason(program, [outer, inner, *self.ids.split()], [site.id])
         refused = unusable or self._peel(site).check(program, site)
-        if refused is not None or only_linear(site.leaves):
+        if refused is not None or undivided(site.leaves, site.depth):
             return refused
         peeled = rewritten(program, self._peel(site), site)
         return TileScope(self.size).check(peeled, scope_named(peeled, site.id))

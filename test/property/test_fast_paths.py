@@ -188,6 +188,23 @@ def judge_latest_writes(monkeypatch: pytest.MonkeyPatch) -> Answers:
     return asked
 
 
+def judge_values_that_are_read(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    asked: Answers = Counter()
+    feeds = origins.feeds
+
+    def checked(uses: Sequence[Use], write: int, read: int) -> bool:
+        found = feeds(uses, write, read)
+        asked[found] += 1
+        if found and asked[True] <= JUDGED:
+            values = storage_check.flow(uses, [u.access.index for u in uses])
+            writers, _ = origins._writers(values, uses, read)  # pyright: ignore[reportPrivateUsage]
+            assert write in writers, (uses[write], uses[read], writers)
+        return found
+
+    monkeypatch.setattr(origins, "feeds", checked)
+    return asked
+
+
 def judge_copies_of_what_is_accessed(monkeypatch: pytest.MonkeyPatch) -> Answers:
     asked: Answers = Counter()
     is_exact = Staging.is_exact

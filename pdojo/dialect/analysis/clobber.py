@@ -29,7 +29,7 @@ GUARDED = 5
 MOST_SLOTS = 8
 """Circular buffers up to this size are run once around, and one step more."""
 
-INSTANCES = 2048
+INSTANCES = 512
 """Most statement instances that are run; beyond that the outermost scopes run one iteration only."""
 
 ROUNDS = 2

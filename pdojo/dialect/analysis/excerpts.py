@@ -110,13 +110,14 @@ def _cut_out(program: Program, roots: list[Node]) -> Program:
 
 def content_of_buffer(program: Program, buffer: Buffer) -> Content:
     """All that may be asked about one buffer: its declaration, who uses it where, and what else takes memory."""
-    from pdojo.dialect.notation.printer import declaration_line, scope_text, statement_text
+    from pdojo.dialect.notation.printer import access_text, declaration_line, scope_text
 
     users = list(dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer)))
     return (
         declaration_line(buffer),
         *relative_paths(users),
-        *(statement_text(leaf) for leaf in users),
+        *((leaf.accumulate, leaf.asynchronous, leaf.output.array.buffer is buffer) for leaf in users),
+        *(tuple(access_text(a) for a in leaf.accesses if a.array.buffer is buffer) for leaf in users),
         *(tuple(scope_text(s) for s in leaf.chain) for leaf in users),
         program.memory_use,
     )

@@ -64,8 +64,7 @@ class Origins:
         """A use, of another statement, that reads what `write` writes; None if there is none."""
         if not any(u.reads and u.leaf is not uses[write].leaf for u in uses):
             return None
-        others = (k for k, u in enumerate(uses) if u.reads and u.leaf is not uses[write].leaf and _runs(u.leaf))
-        quick = next((k for k in others if latest_write(uses, k) == write), None)
+        quick = next((k for k in range(len(uses)) if feeds(uses, write, k)), None)
         return self._ask(("reader", write), uses, lambda flow: _reader(flow, uses, write), quick)
 
     def remains(self, uses: Sequence[Use], write: int) -> bool:
@@ -102,32 +101,64 @@ def number_of(uses: Sequence[Use], leaf: Leaf, access: Access) -> int:
     return next(k for k, u in enumerate(uses) if u.leaf is leaf and u.access is access)
 
 
-def _runs(leaf: Leaf) -> bool:
-    """Whether the first iteration of a statement surely runs, where its scopes have guards."""
-    return all(g.evaluate((0,) * leaf.depth) >= 0 for g in leaf.guards)
-
-
 def latest_write(uses: Sequence[Use], read: int) -> int | None:
     """The use that surely writes last what a read gets, in all its instances; None where that is not plain to see.
 
-    It stands before the read and touches all of its elements in each iteration of their common scopes; there, no other
-    write stands in the part with either of them, or between.
+    It is the last write before the read in the text, and no other write stands with the read or between the two.
     """
-    reader = uses[read]
-    before = [k for k, u in enumerate(uses) if u.writes and u.leaf.order < reader.leaf.order]
+    reader = uses[read].leaf
+    before = [k for k, u in enumerate(uses) if u.writes and u.leaf.order < reader.order]
     found = max(before, key=lambda k: uses[k].leaf.order, default=None)
-    if found is None or not reaches(uses[found].leaf, uses[found].access, reader.leaf, reader.access):
+    if found is None or not _stays_until(uses, found, read):
         return None
-    writer = uses[found].leaf
-    depth = common_depth((writer, reader.leaf))
-    first, last = node_path(writer)[depth], node_path(reader.leaf)[depth]
+    depth = common_depth((uses[found].leaf, reader))
+    # A statement writes after it has read.
+    others = (u.leaf for u in uses if u.writes and (u.leaf is not reader or reader.depth > depth))
+    return None if any(_place(leaf, reader, depth) == 0 for leaf in others) else found
+
+
+def feeds(uses: Sequence[Use], write: int, read: int) -> bool:
+    """Whether the first instance of a read, of another statement, surely gets a value of a write (sound only).
+
+    What is with the read and behind it in the text has not run then.
+    """
+    writer, reader = uses[write].leaf, uses[read].leaf
+    if not uses[read].reads or reader.order <= writer.order or not _stays_until(uses, write, read):
+        return False
+    depth = common_depth((writer, reader))
+    runs = all(g.evaluate((0,) * reader.depth) >= 0 for g in reader.guards)
+    others = (u.leaf for u in uses if u.writes and u.leaf.order < reader.order)
+    return runs and not any(_place(leaf, reader, depth) == 0 for leaf in others)
+
+
+def _stays_until(uses: Sequence[Use], write: int, read: int) -> bool:
+    """Whether a write leaves all elements that a read behind it reads, in each iteration of their common scopes.
+
+    Other writes may stand with it if it writes the same elements again behind them; none may stand between the two.
+    """
+    use, reader = uses[write], uses[read].leaf
+    if not reaches(use.leaf, use.access, reader, uses[read].access):
+        return False
+    depth = common_depth((use.leaf, reader))
     for other in uses:
-        # A statement writes after it has read.
-        itself = other.leaf is writer or (other.leaf is reader.leaf and reader.leaf.depth == depth)
-        beside = common_depth((other.leaf, writer, reader.leaf)) == depth
-        if other.writes and not itself and beside and first <= node_path(other.leaf)[depth] <= last:
-            return None
-    return found
+        if not other.writes or other.leaf is use.leaf:
+            continue
+        if _place(other.leaf, use.leaf, depth) == 0:
+            if other.leaf.order > use.leaf.order or not reaches(use.leaf, use.access, other.leaf, other.access):
+                return False
+        elif (_place(other.leaf, use.leaf, depth) or 0) > 0 > (_place(other.leaf, reader, depth) or 0):
+            return False
+    return True
+
+
+def _place(leaf: Leaf, other: Leaf, depth: int) -> int | None:
+    """Before, with or behind the part with another statement among the children of their scope at `depth` - 1.
+
+    Negative, 0 or positive; None where the statement is not in that scope.
+    """
+    if common_depth((leaf, other)) < depth:
+        return None
+    return node_path(leaf)[depth] - node_path(other)[depth]
 
 
 def _instances(kind: str, number: int, use: Use) -> isl.UnionSet:

@@ -84,7 +84,7 @@ def tree_lines(nodes: list[Node], bars: str = "") -> Iterator[str]:
                 break
             node = node.children[0]
         if isinstance(node, Leaf):
-            line.append(statement_text(node))
+            line.append(_statement(node))
         yield bars + " ".join(line)
         if isinstance(node, Scope):
             yield from tree_lines(node.children, bars + "| ")
@@ -123,19 +123,19 @@ def _index(expression: Expr) -> str:
     return expression.render(_iteration)
 
 
-def _access(access: Access) -> str:
+def access_text(access: Access) -> str:
+    """An access with its hints."""
     text = f"{access.array.name}[{','.join(map(_index, access.index))}]"
     return text + spell_hints(access.hints)
 
 
-def statement_text(leaf: Leaf) -> str:
-    """The statement alone."""
+def _statement(leaf: Leaf) -> str:
     accumulation = "" if leaf.accumulate is None else ACCUMULATIONS[leaf.accumulate].spelling
     if leaf.contracted:
         accumulation = "fma"
     if leaf.asynchronous:
         accumulation = "async"
-    return f"{_access(leaf.output)} {accumulation}= {_value(leaf)}"
+    return f"{access_text(leaf.output)} {accumulation}= {_value(leaf)}"
 
 
 def _value(leaf: Leaf) -> str:
@@ -159,7 +159,7 @@ def _input(value: Input, *, typed: bool, compound: bool) -> str:
     """An input; index expressions of several terms get parentheses beside a sign or a type."""
     match value:
         case Access():
-            return _access(value)
+            return access_text(value)
         case Constant():
             text = format_constant(value.value, value.dtype)
             return f"{text}:{value.dtype}" if typed and value.dtype != "i1" else text

@@ -22,6 +22,8 @@ _digits = family(_COLLISION, "_digits", *_SCHEDULE)
 _exact = family(_COLLISION, "exact", *_SCHEDULE)
 _within = family(_CHECK, "within_iteration", *_STORAGE)
 _flows = family(_CHECK, "compare_flows", *_STORAGE)
+_VALUES = ("inline_op", "outline_op", "delete_op")
+_stays = family(_ORIGINS, "_stays_until", *_VALUES)
 _covers = family(_COVERAGE, "covers", *_STORAGE)
 _reaches = family(_COVERAGE, "reaches", *_STORAGE)
 _collide = family(_PROGRAM, "Program._collide", *_SCHEDULE)
@@ -227,17 +229,35 @@ MUTANTS = (
         "if not 0 < coefficient <= reach:",
         "if not 0 < coefficient:",
     ),
-    family(_ORIGINS, "latest_write", "inline_op", "outline_op", "delete_op")(
+    _stays(
         "origins: writes in between",
         "A value is taken to come from a write that another one follows.",
-        "if other.writes and not itself and beside and first <= node_path(other.leaf)[depth] <= last:",
-        "if False:",
+        "elif (_place(other.leaf, use.leaf, depth) or 0) > 0 > (_place(other.leaf, reader, depth) or 0):",
+        "elif False:",
     ),
-    family(_ORIGINS, "latest_write", "inline_op", "outline_op", "delete_op")(
+    _stays(
         "origins: writes in other iterations",
         "A value is taken to come from the last write in the text, whatever elements it writes.",
-        "if found is None or not reaches(uses[found].leaf, uses[found].access, reader.leaf, reader.access):",
-        "if found is None:",
+        "if not reaches(use.leaf, use.access, reader, uses[read].access):",
+        "if False:",
+    ),
+    _stays(
+        "origins: other writes of the same part",
+        "A value is taken to come from a write that another one follows in a later iteration.",
+        "if other.leaf.order > use.leaf.order or not reaches(use.leaf, use.access, other.leaf, other.access):",
+        "if other.leaf.order > use.leaf.order:",
+    ),
+    family(_ORIGINS, "latest_write", *_VALUES)(
+        "origins: writes of earlier iterations",
+        "A value is taken to come from a write that one with the read follows.",
+        "return None if any(_place(leaf, reader, depth) == 0 for leaf in others) else found",
+        "return found",
+    ),
+    family(_ORIGINS, "feeds", *_VALUES)(
+        "origins: reads that never run",
+        "An op is kept because of a read that guards exclude.",
+        "return runs and not any(",
+        "return not any(",
     ),
     family(_EXCERPTS, "_together", *_SCHEDULE)(
         "excerpts: nests that share slots",
