@@ -105,7 +105,8 @@ class Program:
         span = self.spans.get(operation) if operation is not None else None
         if span is None:
             return InvalidKernel(f"the program does not verify: {error}")
-        return InvalidKernel(str(Source(self.chunk.padded, self.chunk.name).error(span, str(error))))
+        hint = error.hint if isinstance(error, KernelVerifyException) else ""
+        return InvalidKernel(str(Source(self.chunk.padded, self.chunk.name).error(span, str(error), hint)))
 
 
 def _broken(module: ModuleOp) -> Operation | None:

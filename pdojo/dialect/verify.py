@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingABC
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from xdsl.dialects.builtin import AffineMapAttr, IndexType
 from xdsl.ir import Block, Operation, SSAValue
@@ -24,13 +24,18 @@ from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verify_mappings import describe_scope as describe_scope
 from pdojo.dialect.verify_mappings import misplaced_mapping
 
+if TYPE_CHECKING:
+    from pdojo.dialect.analysis.dependent import Dependence
+
 
 class KernelVerifyException(VerifyException):
-    """A verification error that knows the operation it concerns."""
+    """A verification error that knows the operation it concerns, perhaps which of its accesses, and what helps."""
 
-    def __init__(self, message: str, operation: Operation) -> None:
+    def __init__(self, message: str, operation: Operation, access: int | None = None, hint: str = "") -> None:
         super().__init__(message)
         self.operation = operation
+        self.access = access
+        self.hint = hint
 
 
 def verify_kernel(kernel: KernelOp) -> None:
@@ -259,6 +264,31 @@ def _verify_leaf(leaf: Leaf) -> None:
         for dimension, expression in enumerate(access.index):
             _verify_bounds(leaf, access, dimension, expression)
         _verify_lanes(leaf, access)
+    _verify_independent(leaf)
+
+
+def _verify_independent(leaf: Leaf) -> None:
+    """No statement depends on another iteration of itself; asked of those only that read the array they write."""
+    if all(access.array is not leaf.output.array for access in leaf.reads):
+        return
+    from pdojo.dialect.analysis.dependent import dependent_iteration
+
+    found = dependent_iteration(leaf)
+    if found is not None:
+        raise KernelVerifyException(
+            f"dependent iteration is not supported: the statement reads '{leaf.output.array.name}' where another "
+            f"iteration writes it ({describe_dependence(leaf, found)})",
+            leaf.op,
+            found.access,
+            "accumulate with += *= max= ..., or write the result to another array",
+        )
+
+
+def describe_dependence(leaf: Leaf, found: Dependence) -> str:
+    """`write of z[{0}+1] at iteration (0) and read of z[{0}] at iteration (1)` for messages."""
+    written, read = (f"({', '.join(map(str, values))})" for values in (found.written, found.read))
+    access = describe_access(leaf.accesses[found.access])
+    return f"write of {describe_access(leaf.output)} at iteration {written} and read of {access} at iteration {read}"
 
 
 def _verify_lanes(leaf: Leaf, access: Access) -> None:

@@ -10,13 +10,14 @@ from collections.abc import Collection
 
 from xdsl.utils.exceptions import VerifyException
 
+from pdojo.dialect.analysis.dependent import dependent_iteration
 from pdojo.dialect.analysis.lanes import lane_problem, register_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Leaf
-from pdojo.dialect.verify import describe_scope
+from pdojo.dialect.verify import describe_access, describe_dependence, describe_scope
 from pdojo.transforms.base import Reason
 from pdojo.transforms.storage import capacity
 
@@ -45,6 +46,19 @@ def aftermath(after: Program, arrays: Collection[str], changed: str = "") -> Rea
         if leaf.id == changed and (problem := vector_problem(after, leaf)) is not None:
             return Reason(problem)
     return capacity(after, 0, None, Memory.STACK) or capacity(after, 0, None, Memory.REGISTER)
+
+
+def dependent_after(after: Program) -> Reason | None:
+    """What depends on another iteration of itself in a program in which statements have other accesses, or iterations.
+
+    For moves that do not ask for the `aftermath`; what every program must keep is told there.
+    """
+    for leaf in after.nest.leaves:
+        found = dependent_iteration(leaf)
+        if found is not None:
+            text = f"{describe_access(leaf.output)} would depend on other iterations of the op that writes it"
+            return Reason(text, describe_dependence(leaf, found))
+    return None
 
 
 def vector_problem(program: Program, leaf: Leaf) -> str | None:

@@ -19,6 +19,7 @@ from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
 from pdojo.dialect.storage import accesses_of, slot_index
 from pdojo.dialect.verify import describe_scope, index_bounds
+from pdojo.transforms.aftermath import dependent_after
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
@@ -34,7 +35,7 @@ class Contract(Transformation[Leaf]):
     z[0] += t[0]        -->  z[0] fma= x[0] * y[0]
 
     Also `z += x * y` to `z fma= x * y`. Legal where the sum directly follows, is the product's only reader and has its
-    type; nothing is cast in between.
+    type; nothing is cast in between, and the op does not depend on other iterations of itself.
     """
 
     name: ClassVar[str] = "contract"
@@ -65,6 +66,8 @@ class Contract(Transformation[Leaf]):
             return Reason(f"'{term.array.name}' is used elsewhere; the product needs a single reader")
         if term.hints.data or product.output.hints.data:
             return Reason(f"accesses to '{term.array.name}' have hints, which would be lost; clear them first")
+        if any(access.array is site.output.array for access in product.reads):
+            return dependent_after(self.rehearse(program, site))
         return None
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere

@@ -22,6 +22,7 @@ from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, rebuilt, reindex, set_guard, set_id
 from pdojo.dialect.verify import describe_scope
 from pdojo.errors import NotationError
+from pdojo.transforms.aftermath import dependent_after
 from pdojo.transforms.base import Reason
 from pdojo.transforms.digits import undivided
 from pdojo.transforms.identifiers import identifiers_reason
@@ -173,8 +174,8 @@ class UnpeelScope(Shaped[Scope]):
     2 y[{0}] = x[{0}]      -->  8 y[{0}] = x[{0}]
     6 y[{0}+2] = x[{0}+2]
 
-    Legal iff the scope, restricted to the first iterations and to the others, is the first and the second. `guards`
-    gives guards that cannot be found from what is left of them.
+    Legal iff the scope, restricted to the first iterations and to the others, is the first and the second, and no op
+    depends on other iterations of itself. `guards` gives guards that cannot be found from what is left of them.
     """
 
     name: ClassVar[str] = "unpeel_scope"
@@ -198,7 +199,11 @@ class UnpeelScope(Shaped[Scope]):
         assert isinstance(second, Scope)
         leaves = [*site.leaves, *second.leaves]
         displaced = displaced_buffers(leaves, site.depth)
-        return irreversible(program, self, site, leaves) or storage_after(program, self, site, displaced)
+        if (reason := irreversible(program, self, site, leaves)) is not None:
+            return reason
+        own = any(a.array is leaf.output.array for leaf in leaves for a in leaf.reads)
+        lost = dependent_after(self.rehearse(program, site)) if own else None
+        return lost or storage_after(program, self, site, displaced)
 
     def shape(self, program: Program, site: Scope) -> Reason | None:
         """Two parts of one scope."""

@@ -11,16 +11,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from pdojo_tools.walks import parse_mlir
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin
+from xdsl.parser import Parser
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import Leaf
+from pdojo.dialect.nest import Leaf, assign_ids
 from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.ops import ScopeOp
+from pdojo.dialect.ops import PDOJO, KernelOp, ScopeOp
 from pdojo.dialect.oracle import check_valid, equivalent, meaning
 from pdojo.transforms import layout, reductions, staging, tiling
 from pdojo.transforms.copies import Target
@@ -30,9 +32,20 @@ from pdojo.transforms.registry import instantiate
 
 
 def program_of(text: str) -> Program:
-    kernel = parse_notation(text)[0] if text.startswith("kernel") else parse_mlir(text)
+    """The program of a notation, or of MLIR that is not verified: no statement depends on itself in what is."""
+    kernel = parse_notation(text)[0] if text.startswith("kernel") else unverified(text)
     canonicalize(kernel)
     return Program(kernel, machine("toy"))
+
+
+def unverified(text: str) -> KernelOp:
+    context = Context()
+    context.load_dialect(Builtin)
+    context.load_dialect(PDOJO)
+    kernel = Parser(context, text).parse_module().body.block.first_op
+    assert isinstance(kernel, KernelOp)
+    assign_ids(kernel)
+    return kernel
 
 
 def forced(program: Program, move: str) -> Program:
@@ -221,18 +234,15 @@ t f32 [8:N] stack
         "each iteration has its own copy of 't', used on both sides of the cut",
     ),
     "interchange against (<, >)": Planted(
-        """pdojo.kernel @k(in x %x: memref<4x4xf32>, out y %y: memref<4x4xf32>) {
-  pdojo.scope %i = 4 {
-    pdojo.scope %j = 4 {
-      pdojo.op %y[%i, %j] = %x[%i, %j]
-    }
-  }
-  pdojo.scope %i = 3 {
-    pdojo.scope %j = 3 {
-      pdojo.op %y[%i + 1, %j] = %y[%i, %j + 1]
-    }
-  }
-}
+        """kernel k(x) -> (y)
+x f32 [4, 4] heap
+y f32 [4, 4] heap
+t f32 [3, 3] heap
+
+4 4 y[{0},{1}] = x[{0},{1}]
+3 3
+| t[{0},{1}] = y[{0},{1}+1]
+| y[{0}+1,{1}] = t[{0},{1}]
 """,
         "swap_scopes@y#1:0",
         "a dependence would be turned round",

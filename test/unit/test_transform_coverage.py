@@ -32,6 +32,7 @@ SHARED = Program, StorageChecks
 
 ELSEWHERE = {
     ("*", "is strided, which"): "no machine description lacks gathers; test_moves.py makes one",
+    ("vectorize", "what an earlier lane writes"): "no statement depends on itself; test_planted.py has one that does",
     ("merge_reduction", "only cuts off its last"): "peeling leaves such guards, and two scopes where one is asked for",
     ("merge_reduction", "always holds in the collapsed scope"): "the inner scope holds an op and no other scope",
     ("unstage", "is no vector of"): "the copy has the type of the array",

@@ -31,7 +31,7 @@ def program(body: str, declarations: str = "") -> Program:
 
 
 def lanes(*statements: str) -> Program:
-    """Statements over the lanes %i of 4, in the MLIR form, which says also what the notation calls dependent."""
+    """Statements over the lanes %i of 4, in MLIR that is not verified: no statement depends on itself in what is."""
     body = "\n".join(f"pdojo.scope %i = 4 : v {{ pdojo.op {s} }}" for s in statements)
     text = (
         "pdojo.kernel @k(in x %x : memref<8xf32>, out y %y : memref<8xf32>) {\n"

@@ -1,16 +1,13 @@
-"""What the notation leaves out on purpose (the paper's Table 2, excluded rows), each refused by its name."""
+"""What the notation leaves out on purpose (the paper's Table 2, excluded rows), each refused by its name.
+
+Dependent iteration, which is no matter of syntax, is refused where either form is verified (`analysis/dependent.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import gcd
-
-from pdojo.dialect.affine import Expr
 from pdojo.dialect.notation.lexer import Cursor, Kind
 from pdojo.dialect.notation.source import Span
 from pdojo.errors import NotationError
-
-Index = tuple[Expr, ...]
 
 CONTROL_FLOW = frozenset("while if else for do switch break continue return goto call".split())
 """Words that begin control flow in other languages."""
@@ -43,15 +40,6 @@ def data_dependent_range(cursor: Cursor, span: Span, array: str) -> NotationErro
     )
 
 
-def dependent_iteration(cursor: Cursor, span: Span, array: str) -> NotationError:
-    """A statement that reads what it wrote in another iteration."""
-    return cursor.error(
-        f"dependent iteration is not supported: the statement reads '{array}' where another iteration writes it",
-        "accumulate with += *= max= ..., or write the result to another array",
-        span,
-    )
-
-
 def access_instead_of_extent(cursor: Cursor) -> Span | None:
     """The access at the cursor if it stands where an extent must: no assignment follows it."""
     if cursor.token.kind is not Kind.WORD or not cursor.at("[", 1):
@@ -67,22 +55,3 @@ def access_instead_of_extent(cursor: Cursor) -> Span | None:
     if not extent or cursor.peek(ahead).kind is Kind.END:
         return None
     return cursor.token.span.to(cursor.peek(ahead).span)
-
-
-def may_meet(written: Index, read: Index, extents: Sequence[int]) -> bool:
-    """Whether a statement may read an element that another iteration of it writes.
-
-    Reading the very element that is written is no such dependence. Elements are surely different where in one
-    dimension the ranges are disjoint, or where no integers i, j solve `written(i) = read(j)` (greatest common divisor).
-    """
-    if written == read:
-        return False
-    for left, right in zip(written, read, strict=True):
-        low, high = left.bounds(extents)
-        first, last = right.bounds(extents)
-        if high < first or last < low:
-            return False
-        divisor = gcd(*(c for _, c in (*left.terms, *right.terms)))
-        if divisor and (left.constant - right.constant) % divisor:
-            return False
-    return True

@@ -92,6 +92,8 @@ class _Tree:
         self.arrays: dict[str, ArrayName]
         self.kernel, self.arrays, buffers = build_kernel(cursor, header)
         self.places: dict[Operation, Span] = {self.kernel: header.span, **dict(buffers)}
+        self.accesses: dict[Operation, list[Span]] = {}
+        """Per statement, the output and the reads."""
         self.parents: list[list[ScopeOp] | None] = [[]]
         """`parents[b]` encloses lines with b bars: the scopes, outermost first; None below a statement."""
 
@@ -129,7 +131,7 @@ class _Tree:
 
     def _statement(self, cursor: Cursor, chain: list[ScopeOp]) -> None:
         first = cursor.token.span
-        op = parse_statement(cursor, self.arrays, chain)
+        op, self.accesses[op] = parse_statement(cursor, self.arrays, chain)
         self._block(chain).add_op(op)
         self.places[op] = first.to(cursor.previous.span)
 
@@ -164,5 +166,9 @@ class _Tree:
     def _located(self, error: VerifyException) -> NotationError:
         from pdojo.dialect.verify import KernelVerifyException
 
-        operation: Operation = error.operation if isinstance(error, KernelVerifyException) else self.kernel
-        return self.source.error(self.places.get(operation, self.places[self.kernel]), str(error))
+        if not isinstance(error, KernelVerifyException):
+            return self.source.error(self.places[self.kernel], str(error))
+        span = self.places.get(error.operation, self.places[self.kernel])
+        if error.access is not None:
+            span = self.accesses[error.operation][error.access]
+        return self.source.error(span, str(error), error.hint)

@@ -13,11 +13,11 @@ from pdojo.dialect.affine import Expr, to_affine
 from pdojo.dialect.attributes import IndexValueAttr
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulation_function
-from pdojo.dialect.notation import features
 from pdojo.dialect.notation.expressions import Expressions
 from pdojo.dialect.notation.hints import parse_hints
 from pdojo.dialect.notation.lexer import Cursor, Kind
 from pdojo.dialect.notation.literals import constant_attr
+from pdojo.dialect.notation.source import Span
 from pdojo.dialect.notation.spelling import Resolution, ResolutionError, resolve
 from pdojo.dialect.notation.values import (
     AccessValue,
@@ -106,8 +106,10 @@ def _constraint(cursor: Cursor, reader: Expressions) -> list[Expr]:
             return [left - right, right - left]
 
 
-def parse_statement(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence[ScopeOp]) -> OpOp:
-    """`y[{0}] += exp(x[{0}])` inside `chain`, to the end of the line."""
+def parse_statement(
+    cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence[ScopeOp]
+) -> tuple[OpOp, list[Span]]:
+    """`y[{0}] += exp(x[{0}])` inside `chain`, to the end of the line; and where its accesses stand."""
     extents = [s.count for s in chain]
     reader = Expressions(cursor, arrays, extents)
     output = reader.access()
@@ -116,12 +118,8 @@ def parse_statement(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequ
     cursor.expect_end("after a statement")
     inputs = value.inputs if isinstance(value, Application) else (value,)
     resolution = _resolve(cursor, value, inputs, output)
-    for access in inputs:
-        if not isinstance(access, AccessValue) or access.array.name != output.array.name:
-            continue
-        if features.may_meet(output.index, access.index, extents):
-            raise features.dependent_iteration(cursor, access.span, access.array.name)
-    return _build(cursor, chain, output, inputs, resolution, accumulate, word)
+    op = _build(cursor, chain, output, inputs, resolution, accumulate, word)
+    return op, [output.span, *(i.span for i in inputs if isinstance(i, AccessValue))]
 
 
 def _accumulation(cursor: Cursor, output: AccessValue) -> tuple[str | None, str]:

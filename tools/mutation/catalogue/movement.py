@@ -346,8 +346,14 @@ MUTANTS = (
     _unpeel(
         "unpeel: storage is not asked",
         "In one scope, buffers lose values.",
-        "return irreversible(program, self, site, leaves) or storage_after(program, self, site, displaced)",
-        "return irreversible(program, self, site, leaves)",
+        "return lost or storage_after(program, self, site, displaced)",
+        "return lost",
+    ),
+    _unpeel(
+        "unpeel: ops that depend on other iterations of themselves",
+        "A state that cannot be read again.",
+        "lost = dependent_after(self.rehearse(program, site)) if own else None",
+        "lost = None",
     ),
     _unpeel(
         "unpeel: other mappings",

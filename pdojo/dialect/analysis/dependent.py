@@ -1,0 +1,66 @@
+"""Dependent iteration, which the dialect leaves out (the paper's Table 2): a statement that needs itself.
+
+A statement writes element W(i) in iteration i and reads element R(i) of the same array. It is dependent iff
+
+    exists i, j in its domain: W(i) = R(j) and W(j) != R(j)
+
+An iteration may read the very element that it writes, whoever writes it too (`s[0] = s[0] * x[{0}]`), and elements that
+no iteration writes. The condition is about elements and instances only, so moves that keep both cannot change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import gcd
+from typing import NamedTuple
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.collision import ANY, Collisions, Domain, Query, Witness
+from pdojo.dialect.nest import Leaf
+
+
+class Dependence(NamedTuple):
+    """A read of what another iteration of the statement writes."""
+
+    access: int
+    """The number of the read among the statement's accesses, of which 0 is the output."""
+    written: tuple[int, ...]
+    """The iteration that writes the element."""
+    read: tuple[int, ...]
+    """The one that reads it."""
+
+
+def dependent_iteration(leaf: Leaf) -> Dependence | None:
+    """The first dependence of the statement on itself, None if there is none. Exact."""
+    output = leaf.output
+    for number, access in enumerate(leaf.reads, 1):
+        if access.array is not output.array or access.index == output.index:
+            continue
+        witness = _meet(output.index, access.index, Domain(leaf.extents, leaf.guards))
+        if witness is not None:
+            return Dependence(number, witness.first, witness.second)
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _meet(written: tuple[Expr, ...], read: tuple[Expr, ...], domain: Domain) -> Witness | None:
+    """The iterations i, j of the condition. Remembered by content: a move leaves most statements as they were."""
+    if _surely_apart(written, read, domain.extents):
+        return None
+    itself = tuple(zip(written, written, strict=True))
+    met = tuple(zip(written, read, strict=True))
+    return Collisions().find(Query(domain, domain, met, (ANY,) * len(domain.extents), itself))
+
+
+def _surely_apart(written: Sequence[Expr], read: Sequence[Expr], extents: Sequence[int]) -> bool:
+    """Whether in some dimension the ranges are disjoint, or no integers solve written(i) = read(j)."""
+    for left, right in zip(written, read, strict=True):
+        low, high = left.bounds(extents)
+        first, last = right.bounds(extents)
+        if high < first or last < low:
+            return True
+        divisor = gcd(*(c for _, c in (*left.terms, *right.terms)))
+        if divisor and (left.constant - right.constant) % divisor:
+            return True
+    return False
