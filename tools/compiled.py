@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pdojo_tools.walks import Failure
 
+from pdojo.backends.arrays import aligned_empty
 from pdojo.backends.executable import compile  # the word for it
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent
@@ -26,9 +27,7 @@ def machine_code_differs(program: Program, seed: int) -> Failure | None:
     arrays = [a for a in program.nest.arrays.values() if a.intent is not None]
     inputs = {a.name: _values(a, random) for a in arrays if a.intent is not Intent.OUT}
     wanted = interpret(program.nest, inputs)
-    given = {
-        a.name: inputs[a.name].copy() if a.name in inputs else np.zeros(a.shape, INTERFACE[a.dtype]) for a in arrays
-    }
+    given = {a.name: _memory(a, inputs.get(a.name)) for a in arrays}
     compile(program.kernel, program.machine, threads=2, optimize="search")(**given)
     for array in arrays:
         if array.intent is not Intent.IN and not _close(given[array.name], wanted[array.name], array.dtype):
@@ -36,6 +35,13 @@ def machine_code_differs(program: Program, seed: int) -> Failure | None:
                 "machine code", f"'{array.name}' is\n{given[array.name]}\nand should be\n{wanted[array.name]}"
             )
     return None
+
+
+def _memory(array: Array, values: NDArray[Any] | None) -> NDArray[Any]:
+    """Memory as aligned as the kernel asks for; zeros where there are no values."""
+    memory = aligned_empty(array.shape, np.dtype(INTERFACE[array.dtype]), array.buffer.alignment)
+    memory[...] = 0 if values is None else values
+    return memory
 
 
 def _values(array: Array, random: np.random.Generator) -> NDArray[Any]:

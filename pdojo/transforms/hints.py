@@ -12,10 +12,8 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis import hints as rules
 from pdojo.dialect.analysis.hints import LANE, LAUNCH_BOUNDS, NONTEMPORAL, PREFETCH, READONLY, STREAMING, value_of
-from pdojo.dialect.analysis.lanes import known_alignment
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Array, Leaf, Scope
 from pdojo.dialect.ops import BufferOp, ScopeOp, hints_attr
 from pdojo.dialect.verify import describe_access, describe_scope
@@ -30,21 +28,16 @@ LAUNCH_BLOCKS = (1, 2, 4)
 """Blocks at once that candidates propose."""
 
 
-def stores_whole_vectors(leaf: Leaf, lanes: Scope) -> bool:
-    """Whether the store writes whole vectors at addresses known to be aligned to them, as the instruction needs."""
-    size = lanes.extent * byte_width(leaf.output.array.dtype)
-    return not lanes.guard and known_alignment(leaf.output, leaf, lanes) % size == 0
-
-
 @dataclass(frozen=True)
 class Hint(Transformation[Scope | Leaf]):
     """Set a hint on an access: 0 is the output, 1 the first array that is read, and so on; or on a scope.
 
-    `hint@y{kind=nontemporal}`:
+    `hint@t{kind=nontemporal}`:
 
-    16:v y[{0}] = x[{0}]  -->  16:v y[{0}]!nontemporal = x[{0}]
+    16:v t[{0}] = x[{0}]       16:v t[{0}]!nontemporal = x[{0}]
+    16 y[{0}] = t[{0}]    -->  16 y[{0}] = t[{0}]
 
-    `nontemporal` bypasses the caches on a plain store (backends need an aligned vector for it); `prefetch` with `value`
+    `nontemporal` bypasses the caches on a plain store; lanes must write whole, aligned vectors. `prefetch` with `value`
     bytes fetches ahead of a load. In a grid, `streaming` marks data that is used once and `readonly` loads of what the
     kernel never writes; on an outermost grid scope, `launch_bounds` with `value` is the number of blocks that a
     multiprocessor should hold at once. In a streaming region, `lane` with `value` chooses the stream register.
@@ -77,7 +70,7 @@ class Hint(Transformation[Scope | Leaf]):
         present, mappings = access.hints.data, {s.mapping for s in leaf.chain}
         lanes = leaf.parent
         if lanes is not None and lanes.mapping is Mapping.VECTOR:
-            if number == 0 and NONTEMPORAL not in present and stores_whole_vectors(leaf, lanes):
+            if number == 0 and NONTEMPORAL not in present and rules.streaming_misfit(leaf, lanes) is None:
                 yield cls(NONTEMPORAL)
             elif number and PREFETCH not in present:
                 yield from (cls(PREFETCH, number, distance) for distance in PREFETCH_DISTANCES)
@@ -131,9 +124,10 @@ class Hint(Transformation[Scope | Leaf]):
 class Unhint(Transformation[Scope | Leaf]):
     """Clear a hint of an access or a scope.
 
-    `unhint@y{kind=nontemporal}`:
+    `unhint@t{kind=nontemporal}`:
 
-    16:v y[{0}]!nontemporal = x[{0}]  -->  16:v y[{0}] = x[{0}]
+    16:v t[{0}]!nontemporal = x[{0}]       16:v t[{0}] = x[{0}]
+    16 y[{0}] = t[{0}]                -->  16 y[{0}] = t[{0}]
     """
 
     name: ClassVar[str] = "unhint"

@@ -95,7 +95,7 @@ y f32 [2, 1, 5] heap
     "a hint that no move sets": (
         """kernel k(x) -> (y)
 x f32 [4] heap
-y f32 [4] heap
+y f32 [4] heap align 16
 
 4:v y[{0}]!nontemporal = x[{0}]!prefetch(64)
 """,

@@ -438,8 +438,9 @@ t[0] = 0
 9 y[{0}] = x[0]
 8 y[{0}] += t[{0}]
 """
-    for offset, wanted in (("+1", False), ("", True)):
-        game = Game(parse_notation(text.replace("{1}+1]", "{1}" + offset + "]"))[0], machine("toy"))
+    # An offset of the vector, an aligned one that other lanes follow backwards, no offset.
+    for index, wanted in (("{0}*4+{1}+1", False), ("{0}*4-{1}+4", False), ("{0}*4+{1}", True)):
+        game = Game(parse_notation(text.replace("{0}*4+{1}+1]", index + "]"))[0], machine("toy"))
         assert any("nontemporal" in str(move) for move in game.moves()) is wanted
 
 

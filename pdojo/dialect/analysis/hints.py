@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
 
+from pdojo.dialect.analysis.lanes import Stride, known_alignment, stride_over
 from pdojo.dialect.analysis.program import Problem, Program
 from pdojo.dialect.attributes import Intent, Mapping, Memory
+from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Scope
 from pdojo.dialect.verify import describe_access, describe_scope
 
@@ -62,11 +64,25 @@ def access_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: i
         case "nontemporal":
             if number != 0 or leaf.accumulate is not None or value != -1:
                 return "only plain stores are non-temporal (access=0, no value)"
-            return None
+            lanes = leaf.parent
+            return None if lanes is None or lanes.mapping is not Mapping.VECTOR else streaming_misfit(leaf, lanes)
         case "lane":
             return _lane_misfit(program, leaf, number, value)
         case _:
             return _cache_misfit(program, leaf, number, kind, value)
+
+
+def streaming_misfit(leaf: Leaf, lanes: Scope) -> str | None:
+    """Why a store by these lanes cannot bypass the caches, as instructions do it with whole vectors; None if it can."""
+    output = leaf.output
+    if any(g.uses(lanes.depth) for g in lanes.guard):
+        return f"a guard masks lanes of {describe_access(output)}"
+    if stride_over(output.index, lanes.depth) is not Stride.CONTIGUOUS:
+        return f"the lanes of {describe_access(output)} are not contiguous"
+    size, known = lanes.extent * byte_width(output.array.dtype), known_alignment(output, leaf, lanes)
+    if known % size:
+        return f"vectors of {size} bytes of {describe_access(output)} are only known to be aligned to {known} bytes"
+    return None
 
 
 def _lane_misfit(program: Program, leaf: Leaf, number: int, value: int) -> str | None:

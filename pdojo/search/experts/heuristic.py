@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from pdojo.dialect.analysis.hints import streaming_misfit
 from pdojo.dialect.analysis.lanes import Stride, stride_over
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
@@ -19,7 +20,6 @@ from pdojo.search.experts.contraction import tile_contractions
 from pdojo.search.experts.greedy import parallelize_outermost, place_buffers
 from pdojo.search.experts.player import Note, Player
 from pdojo.transforms.game import Game
-from pdojo.transforms.hints import stores_whole_vectors
 
 ACCUMULATORS = 2
 """Vectors that a loop handles per iteration: independent accumulators hide the latency of additions.
@@ -253,7 +253,7 @@ def _bypass(player: Player, leaf: Leaf, lanes: Scope) -> None:
     array = leaf.output.array
     written_once = len(player.nest.writers[array.name]) == 1 and leaf.accumulate is None
     unread = array.intent is Intent.OUT and not player.nest.readers[array.name]
-    if written_once and unread and stores_whole_vectors(leaf, lanes):
+    if written_once and unread and streaming_misfit(leaf, lanes) is None:
         player.attempt("hint", leaf, "the output exceeds the caches: do not read it first", kind="nontemporal")
 
 

@@ -8,6 +8,7 @@ from math import prod
 from typing import ClassVar, Self
 
 from pdojo.dialect.analysis.collision import BEFORE
+from pdojo.dialect.analysis.hints import NONTEMPORAL, streaming_misfit
 from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
@@ -148,6 +149,8 @@ class Vectorize(MapScope):
             problem = lane_problem(access, leaf, site, program.machine)
             if problem is not None:
                 return Reason(problem)
+        if NONTEMPORAL in leaf.output.hints.data and (misfit := streaming_misfit(leaf, site)) is not None:
+            return Reason(f"{misfit}; the hint 'nontemporal' could not be used any more, clear it first")
         return self._lanes_independent(program, site, leaf)
 
     @staticmethod

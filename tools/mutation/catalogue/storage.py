@@ -9,11 +9,13 @@ _SLOTS = "transforms/slots.py"
 _LAYOUT = "transforms/layout.py"
 _HINTS = "transforms/hints.py"
 _RULES = "dialect/analysis/hints.py"
+_CPU = "transforms/mapping/cpu.py"
 
 _fold = family(_SLOTS, "FoldDim.check", "fold_dim")
 _loss = family(_SLOTS, "MaterializeDims._loss", "materialize_dims")
 _fits = family(_SLOTS, "MaterializeDims._fits", "materialize_dims")
 _rules = family(_RULES, "access_misfit", "hint")
+_streaming = family(_RULES, "streaming_misfit", "hint", "vectorize")
 _place = family(_FILE, "SetLocation.check", "set_location")
 _room = family(_FILE, "room", "set_location")
 _capacity = family(_FILE, "capacity", "set_location", "tile_dim", "pad_dim")
@@ -145,6 +147,24 @@ MUTANTS = (
         "A store that bypasses the caches, of a value that was just loaded.",
         "number != 0 or leaf.accumulate is not None or value != -1",
         "number != 0 or value != -1",
+    ),
+    _streaming(
+        "hint: non-temporal masks",
+        "A store that no backend can make.",
+        "if any(g.uses(lanes.depth) for g in lanes.guard):",
+        "if False:",
+    ),
+    _streaming(
+        "hint: non-temporal lanes that are apart",
+        "A store that no backend can make.",
+        "if stride_over(output.index, lanes.depth) is not Stride.CONTIGUOUS:",
+        "if False:",
+    ),
+    family(_CPU, "Vectorize.check_mapping", "vectorize")(
+        "vectorize: non-temporal stores at any address",
+        "A store that no backend can make.",
+        "if NONTEMPORAL in leaf.output.hints.data and",
+        "if False and",
     ),
     family(_HINTS, "Hint.check", "hint")(
         "hint: set twice",
