@@ -3,47 +3,41 @@
 A walk starts from a random kernel or from one of the library at small sizes, on the machines `toy`, `toy-gpu` and
 `toy-snitch` by turns. Each move is judged by the exact oracle, some by integer sets, some states by compiled code
 against the interpreter. With `--traces N`, whole traces are undone, edited and replayed instead. The same seed gives
-the same run, on any number of processes. A broken promise is shrunk and printed as a lit test; exit code 1.
+the same run, on any number of processes. A broken promise is shrunk and printed as a lit test; exit code 1. A process
+that dies, of compiled code or by a signal, is a failure with the trace that it was at. Ctrl-C ends the run with the
+figures so far; exit code 130, or 1 where a promise was broken.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import wait
 from os import sched_getaffinity
 from pathlib import Path
-from typing import cast
 
 from pdojo_tools.command import Arguments
-from pdojo_tools.fuzz_jobs import Found, Plan, Report, run, work
+from pdojo_tools.fuzz_jobs import Plan, Report
 from pdojo_tools.fuzz_kernels import source
 from pdojo_tools.fuzz_summary import Totals, as_json, tables
+from pdojo_tools.fuzz_workers import Worker
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from pdojo.dialect.machine import machine
-from pdojo.errors import PdojoError, UsageError
+from pdojo.errors import MeasurementError, PdojoError, UsageError
 from pdojo.transforms.registry import transformation
 
 TRACE_LENGTH = 12
 WALK_LENGTH = 30
-
-
-@dataclass
-class Worker:
-    """A process, the number it is at, and the connection on which it reports."""
-
-    process: BaseProcess
-    connection: Connection
-    number: int
-    begun: bool = False
+EVERY = 30
+"""Seconds between two lines of progress where there is no terminal."""
+MOST_STILLBORN = 3
+"""Processes that may end before the first of them has begun."""
 
 
 @dataclass
@@ -55,14 +49,40 @@ class Fuzzer:
     moves: int | None = None
     traces: int | None = None
     seconds: float | None = None
+    number: int | None = None
+    """Only this walk or trace."""
     failures: Path | None = None
     """Where failures are appended; with it the run goes on after the first one."""
     console: Console = field(default_factory=lambda: Console(stderr=True))
     totals: Totals = field(default_factory=Totals)
     started: float = field(default_factory=time.monotonic)
+    shown: float = field(default_factory=time.monotonic)
+    workers: list[Worker] = field(default_factory=list[Worker])
+    heard_number: bool = False
+    """Whether the only walk or trace has ended."""
+
+    def run(self) -> None:
+        """Until a limit is met, the first failure where they are not collected, or Ctrl-C."""
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        try:
+            first, processes = (0, self.processes) if self.number is None else (self.number, 1)
+            self.workers = [Worker.start(self.plan, first + k, processes) for k in range(processes)]
+            with Progress(*columns, console=self.console, transient=True) as progress:
+                task = progress.add_task("starting", total=1.0)
+                while not self._is_over:
+                    ready = wait([w.connection for w in self.workers], timeout=0.25)
+                    for worker in [w for w in self.workers if w.connection in ready]:
+                        self._hear(worker)
+                        if self._is_over:
+                            break
+                    self._show(progress, task)
+        except KeyboardInterrupt:
+            self.totals.interrupted = True
+        finally:
+            self._close()
 
     @property
-    def done(self) -> float:
+    def _done(self) -> float:
         """The part of the run that is done, 1 at the end."""
         elapsed = time.monotonic() - self.started
         parts = [elapsed / self.seconds if self.seconds else 0.0]
@@ -70,77 +90,75 @@ class Fuzzer:
         parts.append(self.totals.traces.traces / self.traces if self.traces else 0.0)
         return min(1.0, max(parts))
 
-    def run(self) -> None:
-        """Until a limit is met, or the first failure where they are not collected."""
-        workers = [self._start(number) for number in range(self.processes)]
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-        try:
-            with Progress(*columns, console=self.console, transient=True) as progress:
-                task = progress.add_task("starting", total=1.0)
-                while self.done < 1 and not (self.totals.failures and self.failures is None):
-                    ready = wait([w.connection for w in workers], timeout=0.25)
-                    for worker in [w for w in workers if w.connection in ready]:
-                        self._hear(worker, workers)
-                        if self.done >= 1:
-                            break
-                    progress.update(task, completed=self.done, description=self.totals.line(self.started))
-        finally:
-            self.totals.seconds = time.monotonic() - self.started
-            for worker in workers:
-                worker.process.terminate()
-            for worker in workers:
-                worker.process.join()
-                worker.connection.close()
+    @property
+    def _is_over(self) -> bool:
+        failed = bool(self.totals.failures) and self.failures is None
+        return failed or self.heard_number or (self.number is None and self._done >= 1)
 
-    def run_one(self, number: int) -> None:
-        """One walk or trace, in this process."""
-        for found in islice(run(self.plan, number, 1), 2):
-            if not found.begins:
-                self.totals.add(found)
-                if found.failure is not None:
-                    self._report(found.failure)
+    def _show(self, progress: Progress, task: TaskID) -> None:
+        """A bar on a terminal, a line now and then elsewhere."""
+        begun = sum(len(w.moves) for w in self.workers)
+        text = self.totals.line(self.started, begun)
+        progress.update(task, completed=self._done, description=text)
+        if not self.console.is_terminal and time.monotonic() - self.shown > EVERY:
+            self.shown = time.monotonic()
+            self.console.print(f"{self.shown - self.started:.0f} s: {text}", highlight=False)
+
+    def _close(self) -> None:
+        """End the processes; what they were at is counted, and what they were shrinking is reported as it is."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         self.totals.seconds = time.monotonic() - self.started
+        for worker in self.workers:
+            worker.end()
+            if worker.failing is not None:
+                self._fail(worker.failing)
+            elif self.totals.interrupted:
+                self.totals.add_unfinished(worker.moves[:-1])
 
-    def _start(self, number: int) -> Worker:
-        spawning = get_context("spawn")
-        mine, its = spawning.Pipe(duplex=False)
-        process = spawning.Process(target=work, args=(self.plan, number, self.processes, its), daemon=True)
-        process.start()
-        its.close()
-        return Worker(process, cast("Connection", mine), number)
-
-    def _hear(self, worker: Worker, workers: list[Worker]) -> None:
+    def _hear(self, worker: Worker) -> None:
+        shrinking = worker.failing
         try:
-            found: Found = worker.connection.recv()
-        except (EOFError, ConnectionResetError):
-            workers.remove(worker)
-            workers.append(self._after_crash(worker))
+            found = worker.hear()
+        except EOFError:
+            self._after_crash(worker)
             return
-        worker.number, worker.begun = found.number, found.begins
-        if not found.begins:
-            self.totals.add(found)
-            if found.failure is not None:
-                self._report(found.failure)
+        if found is None:
+            if worker.failing is not None and shrinking is None:
+                self._note(worker.failing)
+            return
+        self.totals.add(found)
+        self.heard_number = found.number == self.number
+        if found.failure is not None:
+            self._report(found.failure)
 
-    def _after_crash(self, worker: Worker) -> Worker:
+    def _after_crash(self, worker: Worker) -> None:
         """A process that died is a finding; another one goes on with the number after it."""
-        worker.process.join()
-        worker.connection.close()
-        if not worker.begun:
-            raise RuntimeError(f"a process of the run ended with code {worker.process.exitcode} before it began")
-        detail = f"the process ended with code {worker.process.exitcode}; see number {worker.number} of this seed"
-        name = self.plan.machines[worker.number % len(self.plan.machines)]
-        report = Report(self.plan.seed, worker.number, name, "no crash", "an unknown move", detail, f"# {detail}\n")
+        self.workers.remove(worker)
+        self._fail(worker.crash())
+        if worker.begun is None and not self.totals.features.kernels and len(self.totals.failures) > MOST_STILLBORN:
+            raise MeasurementError("the processes of the run end before they begin; the first failure shows how")
+        self.heard_number = worker.number == self.number
+        if not self._is_over:
+            self.workers.append(Worker.start(self.plan, worker.number + self.processes, self.processes))
+
+    def _fail(self, report: Report) -> None:
         self.totals.failures.append(report)
         self._report(report)
-        return self._start(worker.number + self.processes)
+
+    def _note(self, report: Report) -> None:
+        """A failure is known: shrinking takes a while, and may be cut short."""
+        self.console.print(f"number {report.number} of seed {report.seed}: {report.promise} is broken; shrinking it")
+        self._keep(f"# to be shrunk, see below:\n{report}")
 
     def _report(self, report: Report) -> None:
         """Print it, and keep it at once: a long run may be cut short."""
         print(report, flush=True)
+        self._keep(str(report))
+
+    def _keep(self, text: str) -> None:
         if self.failures is not None:
             with self.failures.open("a", encoding="utf-8") as file:
-                file.write(f"{report}\n")
+                file.write(f"{text}\n")
 
 
 def arguments(args: Sequence[str] | None) -> argparse.Namespace:
@@ -203,23 +221,18 @@ def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
         moves=options.moves,
         traces=options.traces,
         seconds=None if minutes is None else minutes * 60,
+        number=options.number,
         failures=options.failures,
     )
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit code: 1 for a broken promise, 2 for a wrong command line, 130 after Ctrl-C."""
+    before = signal.getsignal(signal.SIGINT)
     try:
         options = arguments(args)
         fuzzer = fuzzer_for(options)
-        code = 0
-        try:
-            if options.number is None:
-                fuzzer.run()
-            else:
-                fuzzer.run_one(options.number)
-        except KeyboardInterrupt:
-            code = 130
+        fuzzer.run()
         for table in tables(fuzzer.plan, fuzzer.totals):
             fuzzer.console.print(table)
         if options.json is not None:
@@ -227,7 +240,12 @@ def main(args: Sequence[str] | None = None) -> int:
     except PdojoError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code
-    return 1 if fuzzer.totals.failures else code
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return 1 if fuzzer.totals.failures else 130 if fuzzer.totals.interrupted else 0
 
 
 if __name__ == "__main__":

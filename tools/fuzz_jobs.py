@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from random import Random
+from typing import TypeAlias
 
 from pdojo_tools.fuzz_kernels import source
 from pdojo_tools.random_kernels.coverage import Coverage
@@ -45,10 +46,9 @@ class Plan:
 
 @dataclass
 class Found:
-    """What one walk or trace did, or that it begins."""
+    """What one walk or trace did."""
 
     number: int
-    begins: bool = False
     counts: Counts = field(default_factory=Counts)
     traces: TraceCounts = field(default_factory=TraceCounts)
     features: Coverage = field(default_factory=Coverage)
@@ -72,36 +72,73 @@ class Report:
         return f"{head}\n{self.lit}"
 
 
+@dataclass(frozen=True)
+class Begun:
+    """A walk or trace begins; what follows may be the last that is heard of it."""
+
+    number: int
+    machine: str
+    kernel: str
+
+
+@dataclass(frozen=True)
+class Announced:
+    """The next move of a walk or trace is about to be made and judged."""
+
+    move: str
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A broken promise that is going to be shrunk, which takes a while."""
+
+    report: Report
+
+
+Message: TypeAlias = Begun | Announced | Failing | Found
+Tell: TypeAlias = Callable[[Message], None]
+
+
+def nobody(_: Message) -> None:
+    """Tell nobody."""
+
+
 def work(plan: Plan, first: int, step: int, connection: Connection) -> None:
     """Do numbers `first`, `first + step` ... until told to stop by a closed connection or a signal."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        for found in run(plan, first, step):
+        for found in run(plan, first, step, connection.send):
             connection.send(found)
     except (BrokenPipeError, ConnectionResetError):
         sys.exit(0)
 
 
-def run(plan: Plan, first: int, step: int) -> Iterator[Found]:
-    """Do numbers without end; each tells that it begins, and what it found."""
+def run(plan: Plan, first: int, step: int, tell: Tell = nobody) -> Iterator[Found]:
+    """Do numbers without end: what each found. `tell` hears what it is at, before it is made."""
     kernels = source(plan.kernels, only_random=plan.only_random, stages=2 if plan.traces else 4)
     one = _trace if plan.traces else _walk
     number = first
     known: dict[tuple[str, str], int] = {}
     while True:
-        yield Found(number, begins=True)
         name = plan.machines[number % len(plan.machines)]
         random = Random(f"{plan.seed}:{number}")
         kernel = kernels(number // len(plan.machines), random, name)
+        tell(Begun(number, name, print_notation(kernel)))
         found = Found(number)
         found.features.add(nest_of(kernel))
-        one(plan, found, kernel, name, random, known)
+        one(plan, found, kernel, name, random, known, tell)
         yield found
         number += step
 
 
 def _walk(
-    plan: Plan, found: Found, kernel: KernelOp, name: str, random: Random, known: dict[tuple[str, str], int]
+    plan: Plan,
+    found: Found,
+    kernel: KernelOp,
+    name: str,
+    random: Random,
+    known: dict[tuple[str, str], int],
+    tell: Tell,
 ) -> None:
     check = compiled_against_interpreter(plan.compile_every, found.counts) if plan.compile_every else None
     seed = random.getrandbits(31)
@@ -115,27 +152,33 @@ def _walk(
             check=check,
             sets_every=plan.sets_every,
             prefer=plan.prefer,
+            announce=lambda move: tell(Announced(str(move))),
         ):
             if isinstance(step, FailedWalk):
-                found.failure = _report(plan, found.number, name, step, check, known)
+                found.failure = _report(plan, found.number, step)
+                if _is_new(known, step):
+                    tell(Failing(found.failure))
+                    found.failure = _report(plan, found.number, shrunk(step, check))
     except PdojoError as error:
         found.failure = _unusable(plan, found.number, name, kernel, error)
 
 
-def _report(
-    plan: Plan, number: int, name: str, failed: FailedWalk, check: Check | None, known: dict[tuple[str, str], int]
-) -> Report:
-    kind = failed.failure.promise, failed.steps[-1].move.name
+def _is_new(known: dict[tuple[str, str], int], failed: FailedWalk) -> bool:
+    """Whether few failures of this promise and this last move were shrunk so far."""
+    kind = failed.failure.promise, failed.steps[-1].move.name if failed.steps else ""
     known[kind] = known.get(kind, 0) + 1
-    if known[kind] <= SHRUNK:
-        failed = shrunk(failed, check)
+    return known[kind] <= SHRUNK
+
+
+def _report(plan: Plan, number: int, failed: FailedWalk) -> Report:
     try:
-        text = lit_test(failed)
+        text = (trace_lit_test if plan.traces else lit_test)(failed)
     except PdojoError as error:
         text = f"# cannot be printed as a test: {error}\n{print_notation(failed.kernel)}"
-    return Report(
-        plan.seed, number, name, failed.failure.promise, str(failed.steps[-1].move), failed.failure.detail, text
-    )
+    steps = failed.steps if plan.traces else failed.steps[-1:]
+    moves = ", ".join(str(step.move) for step in steps)
+    name, failure = failed.machine.name, failed.failure
+    return Report(plan.seed, number, name, failure.promise, moves, failure.detail, text)
 
 
 def _unusable(plan: Plan, number: int, name: str, kernel: KernelOp, error: PdojoError) -> Report:
@@ -144,25 +187,29 @@ def _unusable(plan: Plan, number: int, name: str, kernel: KernelOp, error: Pdojo
 
 
 def _trace(
-    plan: Plan, found: Found, kernel: KernelOp, name: str, random: Random, known: dict[tuple[str, str], int]
+    plan: Plan,
+    found: Found,
+    kernel: KernelOp,
+    name: str,
+    random: Random,
+    known: dict[tuple[str, str], int],
+    tell: Tell,
 ) -> None:
     try:
-        drawn = draw_trace(kernel, machine(name), random, plan.length, found.traces)
+        drawn = draw_trace(
+            kernel, machine(name), random, plan.length, found.traces, lambda move: tell(Announced(str(move)))
+        )
     except PdojoError as error:
         found.failure = _unusable(plan, found.number, name, kernel, error)
         return
     failure = check_trace(drawn, random, found.traces)
     if failure is None:
         return
-    kind = failure.promise, drawn.steps[-1].move.name if drawn.steps else ""
-    known[kind] = known.get(kind, 0) + 1
     failed = FailedWalk(kernel, machine(name), found.number, drawn.steps, failure)
-    if known[kind] <= SHRUNK:
-        failed = shrunk_trace(failed)
-    moves = ", ".join(str(step.move) for step in failed.steps)
-    found.failure = Report(
-        plan.seed, found.number, name, failure.promise, moves, failed.failure.detail, trace_lit_test(failed)
-    )
+    found.failure = _report(plan, found.number, failed)
+    if _is_new(known, failed):
+        tell(Failing(found.failure))
+        found.failure = _report(plan, found.number, shrunk_trace(failed))
 
 
 def compiled_against_interpreter(every: int, counts: Counts) -> Check:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pdojo_tools.fuzz_jobs import Found, Plan, Report
@@ -11,6 +12,8 @@ from pdojo_tools.random_kernels.coverage import TABLE_2, Coverage
 from pdojo_tools.traces import TraceCounts
 from pdojo_tools.walks import Counts
 from rich.table import Table
+
+from pdojo.transforms.move import Move
 
 
 @dataclass
@@ -22,6 +25,11 @@ class Totals:
     features: Coverage = field(default_factory=Coverage)
     failures: list[Report] = field(default_factory=list[Report])
     seconds: float = 0.0
+    interrupted: bool = False
+
+    def add_unfinished(self, moves: Iterable[str]) -> None:
+        """Add the moves of a walk that did not end; all were judged."""
+        self.counts.moves.update(Move.parse(move).name for move in moves)
 
     def add(self, found: Found) -> None:
         """Add one walk or trace."""
@@ -32,13 +40,14 @@ class Totals:
         if found.failure is not None:
             self.failures.append(found.failure)
 
-    def line(self, started: float) -> str:
-        """The progress in a line."""
+    def line(self, started: float, begun: int = 0) -> str:
+        """The progress in a line; `begun` moves are of walks that go on."""
         elapsed = max(time.monotonic() - started, 1e-9)
         if self.traces.traces:
             text = f"{self.traces.traces} traces, {self.traces.traces / elapsed:.1f}/s"
         else:
-            text = f"{self.counts.total} moves, {self.counts.total / elapsed:.1f}/s"
+            moves = self.counts.total + begun
+            text = f"{moves} moves, {moves / elapsed:.1f}/s"
         return text + (f", [red]{len(self.failures)} failures[/red]" if self.failures else "")
 
 
@@ -78,7 +87,8 @@ def headlines(plan: Plan, totals: Totals) -> list[str]:
         second = f"all by exact arithmetic; by integer sets: {sets}; {counts.compiled} states compiled"
         if counts.not_lowered:
             second += f", {counts.not_lowered.total()} that the backend cannot express"
-    return [f"seed {plan.seed}, {machines}: {first}, {seconds:.0f} s, {len(totals.failures)} failures", second]
+    end = ", interrupted" if totals.interrupted else ""
+    return [f"seed {plan.seed}, {machines}: {first}, {seconds:.0f} s, {len(totals.failures)} failures{end}", second]
 
 
 def _features(coverage: Coverage) -> Table:
@@ -101,6 +111,7 @@ def as_json(plan: Plan, processes: int, totals: Totals) -> str:
         "machines": plan.machines,
         "processes": processes,
         "seconds": round(totals.seconds, 1),
+        "interrupted": totals.interrupted,
         "walks": counts.walks,
         "moves": dict(counts.moves),
         "refused": dict(counts.refused),

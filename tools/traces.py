@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from pdojo_tools.shrink import Shrinker, command
-from pdojo_tools.walks import Counts, FailedWalk, Failure, draw, fingerprint
+from pdojo_tools.walks import Announce, Counts, FailedWalk, Failure, draw, fingerprint, silently
 from xdsl.utils.exceptions import DiagnosticException
 
 from pdojo.dialect.analysis.validate import validate
@@ -77,13 +77,16 @@ class Drawn:
         return self.game.trace.steps
 
 
-def draw_trace(kernel: KernelOp, machine: Machine, random: Random, longest: int, counts: TraceCounts) -> Drawn:
-    """A trace of 1 to `longest` random legal moves. Raises InvalidKernel."""
+def draw_trace(
+    kernel: KernelOp, machine: Machine, random: Random, longest: int, counts: TraceCounts, announce: Announce = silently
+) -> Drawn:
+    """A trace of 1 to `longest` random legal moves, each announced before it is made. Raises InvalidKernel."""
     game = Game(kernel, machine)
     for _ in range(random.randint(1, longest)):
         move = draw(game.program, random, Counts())
         if move is None:
             break
+        announce(move)
         game.apply(move)
         counts.moves[move.name] += 1
     counts.traces += 1

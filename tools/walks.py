@@ -99,6 +99,14 @@ Check = Callable[[Program, int], Failure | None]
 """A check of a state; the number seeds it."""
 
 
+Announce = Callable[[Move], None]
+"""Hears of a move that is about to be made."""
+
+
+def silently(_: Move) -> None:
+    """Tell nobody."""
+
+
 class Referee:
     """Judges moves on one kernel. `seed` draws the arithmetics, of which `arithmetics` times 24 are used at once.
 
@@ -241,9 +249,11 @@ def walk(
     check: Check | None = None,
     sets_every: int = 0,
     prefer: Sequence[str] = (),
+    announce: Announce = silently,
 ) -> Iterator[Move | FailedWalk]:
     """Walk `length` random moves, yielding each; a FailedWalk is the last that is yielded.
 
+    `announce` hears of each move before it is made and judged, which may be the end of the process.
     Raises InvalidKernel where the kernel is not valid to begin with.
     """
     random = Random(seed)
@@ -255,6 +265,7 @@ def walk(
         move = draw(before, random, counts, prefer)
         if move is None:
             return
+        announce(move)
         failure = play(game, move, referee, number)
         if failure is not None:
             step = game.trace.steps[number] if len(game.trace.steps) > number else Step(move, move)

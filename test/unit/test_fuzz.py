@@ -25,7 +25,7 @@ from pdojo.transforms.registry import transformation
 
 
 def found(plan: Plan, numbers: int) -> list[Found]:
-    return [f for f in islice(run(plan, 0, 1), 2 * numbers) if not f.begins]
+    return list(islice(run(plan, 0, 1), numbers))
 
 
 def test_generated_kernels_are_valid_and_have_every_feature() -> None:
