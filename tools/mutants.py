@@ -147,15 +147,21 @@ class Run:
         return found
 
     def _one(self, snapshot: Path, runner: Runner, mutant: Mutant) -> Result:
-        result = judge(snapshot, runner, mutant, self.walk_minutes, self.results.earlier(mutant))
+        killer = self.results.earlier(mutant)
+        result = judge(snapshot, runner, mutant, self.walk_minutes, killer=killer, linked=True)
         self.results.add(mutant, result)
         return result
 
 
-def judge(root: Path, runner: Runner, mutant: Mutant, walk_minutes: float = 0.5, killer: str = "") -> Result:
-    """Plant one defect and see what notices it; the test that did so before is asked first."""
+def judge(
+    root: Path, runner: Runner, mutant: Mutant, walk_minutes: float = 0.5, *, killer: str = "", linked: bool = False
+) -> Result:
+    """Plant one defect and see what notices it; the test that did so before is asked first.
+
+    The copy may be linked to `root` where that is a private copy itself.
+    """
     began = time.monotonic()
-    with private_copy(root, mutant) as copy:
+    with private_copy(root, mutant, linked=linked) as copy:
         outcome: Outcome = "suite"
         noticed = runner.first_failure(copy, [*asked_before(copy, killer), *stages(copy, mutant)])
         if noticed is None:

@@ -59,6 +59,20 @@ y f32 [4, 8] heap
 """,
         ['stage_in@y:0{array=x location=stack into=t ids="a b"}', "unstage@t"],
     ),
+    "where the first of two fused scopes ended": (
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+t f32 [8] heap
+u f32 [8] heap
+
+8
+| t[{0}] = x[{0}]
+| u[{0}] = t[{0}]
+8 y[{0}] = u[{0}]
+""",
+        ["join_scopes@t:0"],
+    ),
     "how many slots a dimension had": (
         """kernel k(x) -> (y)
 x f32 [8] heap

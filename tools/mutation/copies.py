@@ -41,18 +41,23 @@ def digest(root: Path) -> str:
 
 
 @contextmanager
-def private_copy(root: Path, mutant: Mutant | None) -> Generator[Path]:
-    """A copy of the project, with the defect if one is given, for as long as the context lasts."""
+def private_copy(root: Path, mutant: Mutant | None, *, linked: bool = False) -> Generator[Path]:
+    """A copy of the project, with the defect if one is given, for as long as the context lasts.
+
+    It may be linked to what is a private copy itself, which nobody edits: a quarter of the time.
+    """
+    copied = os.link if linked else shutil.copy2
     with tempfile.TemporaryDirectory(prefix="pdojo-mutant-") as folder:
         copy = Path(folder)
         for part in PARTS:
             if (root / part).is_dir():
-                shutil.copytree(root / part, copy / part, ignore=_SKIPPED)
+                shutil.copytree(root / part, copy / part, ignore=_SKIPPED, copy_function=copied)
             else:
-                shutil.copy2(root / part, copy / part)
+                copied(root / part, copy / part)
         (copy / "pdojo_tools").symlink_to("tools")
         if mutant is not None:
             path = mutant.path(copy)
+            path.unlink()
             path.write_text(mutant.mutated(root), encoding="utf-8")
             # A compiled file is taken for fresh where time and size agree; the text has a later time.
             stamp = path.stat()
