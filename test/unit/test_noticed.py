@@ -271,6 +271,19 @@ s f32 [] heap
         "share_buffer@t{with=y}",
         "would be overwritten before its last read",
     ),
+    "a value in a vector that was a copy before it was computed": (
+        """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+t f32 [8] heap
+
+8 t[{0}] = x[{0}]
+8 t[{0}] = exp(x[{0}])
+2 4:v y[{0}*4+{1}] = t[{0}*4+{1}]
+""",
+        "inline_op@y{input=0}",
+        "a vector scope wraps exactly one op; only a copy can be inlined there",
+    ),
     "parts with other functions": (
         """kernel k(x, w) -> (y)
 x f32 [8, 3] heap
