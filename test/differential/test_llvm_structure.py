@@ -246,6 +246,15 @@ def test_value_between_private_copies() -> None:
         compile(kernel(text))
 
 
+def test_threads_that_never_run() -> None:
+    text = (
+        "kernel k(x) -> (y)\nx f32 [4] heap\ny f32 [4] heap\n\n4 y[{0}] = x[{0}]\n4:p where ({0}*2 == 3) y[{0}] = 0\n"
+    )
+    executable, found = compiled(text)
+    arrays = random_inputs(executable.parameters, 0)
+    assert np.array_equal(found["y"], arrays["x"])
+
+
 def test_inputs_by_name() -> None:
     arrays: Arrays = {"x": np.arange(2, dtype=np.int32)}
     _, found = compiled(PROGRAMS["parallel over fewer than threads"], arrays)

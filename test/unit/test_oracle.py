@@ -232,6 +232,15 @@ def test_a_meaning_is_computed_once_for_several_programs() -> None:
     assert equivalent(before, program(WRONG["parallel maximum"])) is not None
 
 
+@pytest.mark.parametrize("body", ["y[{0}] = x[{0}] * y[{0}]", "y[{0}] += x[{0}]", "y[{0}] = 1"])
+def test_statements_that_never_run(body: str) -> None:
+    text = f"kernel k(x) -> (y)\nx f32 [4] heap\ny f32 [4] heap\n\n4 y[{{0}}] = x[{{0}}]\n4 where ({{0}}*2 == 3) {body}"
+    idle = program(text)
+    assert check_valid(idle) is None
+    assert equivalent(program(text.replace("*2 == 3", " < 4")), idle) is not None
+    assert equivalent(program("\n".join(text.splitlines()[:-1])), idle) is None
+
+
 def test_programs_too_large_to_enumerate_are_refused() -> None:
     with pytest.raises(PdojoError, match=r"9437184 statement instances.*reduce the sizes"):
         meaning(

@@ -90,7 +90,9 @@ def build(source: Source, effort: Effort = "full") -> Native:
     engine = llvm.create_mcjit_compiler(module, machine)
     if source.parallel:
         library = runtime()
-        for name in FUNCTIONS:
+        # What never runs is gone by now, and its calls with it.
+        kept = {function.name for function in module.functions}
+        for name in kept.intersection(FUNCTIONS):
             engine.add_global_mapping(module.get_function(name), library.address(name))
     engine.finalize_object()
     return Native(source, effort, engine.get_function_address(source.name), module, engine)

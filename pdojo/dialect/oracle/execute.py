@@ -26,7 +26,8 @@ def execute(field: Field, instances: Instances, flow: Flow, contents: Residues) 
     reads: list[Ints] = []
     for position, one in enumerate(instances.leaves):
         last = one.first_row + one.rows
-        reads.append(np.array(flow.reads[one.first_row : last], np.int64).reshape(one.rows, -1))
+        # A statement that never runs has no rows to count columns in.
+        reads.append(np.array(flow.reads[one.first_row : last], np.int64).reshape(one.rows, len(one.leaf.reads)))
         own = levels[flow.cells + one.first_row : flow.cells + last]
         tasks += [(level, position, rows) for level, rows in _by_level(own)]
     fold_levels = levels[flow.cells + flow.rows :]
