@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -11,10 +11,25 @@ from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.nest import Leaf, Scope, leaves_of
+from pdojo.dialect.nest import Buffer, Leaf, Scope, leaves_of
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import Touches, carried, reassociates, reordered, same_iteration, shared_buffers
+
+
+def observed(program: Program, exchanged: Iterable[Leaf]) -> set[Buffer]:
+    """The buffers in which it matters which of the exchanged statements stores last.
+
+    That is the caller's memory and what statements read. An accumulation, whose result nobody sees, still needs an
+    element to add to: so it is not exchanged itself, and each element must have memory of its own.
+    """
+    seen = {b for b in program.nest.buffers if b.op is None}
+    for leaf in program.nest.leaves:
+        seen.update(access.array.buffer for access in leaf.reads)
+        buffer = leaf.output.array.buffer
+        if leaf.accumulate is not None and (any(buffer.reuse) or len(buffer.names) > 1):
+            seen.add(buffer)
+    return seen | {leaf.output.array.buffer for leaf in exchanged if leaf.accumulate is not None or leaf.asynchronous}
 
 
 @dataclass(frozen=True)
@@ -26,7 +41,7 @@ class SwapNodes(Transformation[Scope | Leaf]):
     N a[{0}] = x[{0}]       N b[{0}] = x[{0}]
     N b[{0}] = x[{0}]  -->  N a[{0}] = x[{0}]
 
-    Legal iff no instances of the two in one iteration of the scopes around them conflict.
+    Legal iff no instances of the two in one iteration of the scopes around them conflict, in memory that anyone reads.
     """
 
     name: ClassVar[str] = "swap_nodes"
@@ -45,9 +60,10 @@ class SwapNodes(Transformation[Scope | Leaf]):
         if second is None:
             return Reason("nothing follows in the same scope")
         pair, relation = (leaves_of(site), leaves_of(second)), same_iteration(site)
+        seen = observed(program, [*leaves_of(site), *leaves_of(second)])
 
         def exchanged(touches: Touches) -> Conflict | None:
-            return program.conflict(*pair, relation, touches=touches)
+            return program.conflict(*pair, relation, touches=touches, only=seen)
 
         found = reordered(program, self, site, shared_buffers(*pair), exchanged)
         return carried("the second depends on the first", found) if isinstance(found, Conflict) else found

@@ -18,6 +18,7 @@ _collapse = family(_TILING, "CollapseScopes.check", "collapse_scopes")
 _swap = family(_INTERCHANGE, "SwapScopes", "swap_scopes")
 _reordered = family(_ORDERING, "reordered", "join_scopes", "split_scopes", "swap_scopes", "swap_nodes")
 _after = family(_ORDERING, "storage_after", "join_scopes", "split_scopes", "swap_scopes", "swap_nodes")
+_observed = family(_SIBLINGS, "observed", "swap_nodes")
 _nodes = family(_SIBLINGS, "SwapNodes.check", "swap_nodes")
 
 MUTANTS = (
@@ -242,6 +243,24 @@ MUTANTS = (
         "Accumulations change order where the kernel forbids it.",
         "program.reorders(site.leaves, site.leaves, relation)",
         "False",
+    ),
+    _observed(
+        "swap nodes: sums of what nobody stored",
+        "An accumulation comes before what it adds to.",
+        "for leaf in exchanged if leaf.accumulate is not None or leaf.asynchronous}",
+        "for leaf in exchanged if leaf.asynchronous}",
+    ),
+    _observed(
+        "swap nodes: sums in slots that nobody reads",
+        "What is added to was overwritten by another element.",
+        "if leaf.accumulate is not None and (any(buffer.reuse) or len(buffer.names) > 1):",
+        "if False:",
+    ),
+    _observed(
+        "swap nodes: nobody sees outputs",
+        "The value that stays in an output is another one.",
+        "seen = {b for b in program.nest.buffers if b.op is None}",
+        "seen = set[Buffer]()",
     ),
     _nodes(
         "exchange: only the first statements count",
