@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 from pdojo_tools.walks import fingerprint
 
+from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import IllegalMove
 from pdojo.transforms.game import Game
+from pdojo.transforms.peeling import PeelScope
 
 RESTORED = {
     "a dimension of which the last tile is not whole": (
@@ -284,6 +286,21 @@ t f32 [8] heap
         "inline_op@y{input=0}",
         "a vector scope wraps exactly one op; only a copy can be inlined there",
     ),
+    "a copy of all that is accessed, of which the scope writes a part first": (
+        """kernel k(x) -> (y, z)
+x f32 [2, 8] heap
+y f32 [2, 8] heap
+z f32 [2, 8] heap
+
+2 4 y[{0},{1}] = 0
+2
+| 4 y[{0},{1}] += x[{0},{1}]
+| 4 y[{0},{1}+4] = x[{0},{1}]
+| 8 z[{0},{1}] = y[{0},{1}]
+""",
+        "stage_out@y#1:0{array=y location=heap form=box}",
+        "the copy would read elements of 'y' that nothing wrote",
+    ),
     "parts with other functions": (
         """kernel k(x, w) -> (y)
 x f32 [8, 3] heap
@@ -505,3 +522,17 @@ def test_undoing_restores_text_and_identifiers(name: str) -> None:
     for inverse in reversed(game.inverses[:]):
         game.apply(inverse)
         assert fingerprint(game.kernel) == states.pop()
+
+
+def test_a_guard_that_always_holds_would_not_come_back() -> None:
+    """Games drop such guards from the start; passes take programs as they are."""
+    text = """kernel k(x) -> (y)
+x f32 [4, 2] heap
+y f32 [4, 2] heap
+
+4 2 where ({0} < 9) y[{0},{1}] = x[{0},{1}]
+"""
+    program = Program(parse_notation(text)[0], machine("toy"))
+    refusal = PeelScope(1).refusal(program, program.nest.scopes[0])
+    assert refusal is not None
+    assert "would not come back in normal form" in refusal.reason

@@ -48,7 +48,7 @@ ANALYSIS = "test/property/test_fast_paths.py"
 RUNS_LIT = "test/unit/test_filecheck.py"
 """The test that runs all lit tests; they are run by themselves here."""
 
-UNRELATED = ("mutants", "docs", "measurement", "executable", "tools_run_tune", "start")
+UNRELATED = ("mutants", "docs", "measurement", "executable", "fuzz_ends", "tools_run_tune", "start")
 """Files of unit tests that say nothing about moves: about the checkout, about time, about processes."""
 
 SECONDS = 600
