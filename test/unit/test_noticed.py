@@ -536,3 +536,20 @@ y f32 [4, 2] heap
     refusal = PeelScope(1).refusal(program, program.nest.scopes[0])
     assert refusal is not None
     assert "would not come back in normal form" in refusal.reason
+
+
+def test_a_write_with_other_iterations_does_not_spare_old_values() -> None:
+    """It goes through the same elements in the end, but not in the iteration in which they are read."""
+    text = """kernel k(x) -> (y, z)
+x f32 [4] heap
+y f32 [11] heap
+z f32 [4, 3, 2] heap
+
+11 y[{0}] = 0
+4
+| 2 3 y[{0}+{1}+{2}*3] = x[{0}]
+| 3 2 z[{0},{1},{2}] = y[{0}+{1}+{2}*3]
+"""
+    game = Game(parse_notation(text)[0], machine("toy"))
+    game.apply("stage_out@y#1:0{array=y location=heap form=box}")
+    assert "11 y_out[{0}] = y[{0}]\n4\n" in game.program.text
