@@ -76,7 +76,13 @@ def test_the_test_that_noticed_a_defect_before_is_asked_first() -> None:
     assert judge(ROOT, Runner(), by_name("tile: one iteration too many"), killer=killer).stage == "as before"
     (stage,) = asked_before(ROOT, "test/unit/test_analysis.py::test_what_a_write_covers[every")
     assert stage.command[-1] == "test/unit/test_analysis.py::test_what_a_write_covers"
-    for gone in ("test/unit/nothing.py::test_it", "transforms/nothing.pdojo", "no end after 600 s", ""):
+    for gone in (
+        "test/unit/nothing.py::test_it",
+        "test/unit/test_start.py::test_it",
+        "transforms/nothing.pdojo",
+        "no end after 600 s",
+        "",
+    ):
         assert asked_before(ROOT, gone) == []
 
 

@@ -66,10 +66,11 @@ class Stage:
 
 
 def asked_before(copy: Path, killer: str) -> list[Stage]:
-    """The test that noticed the defect at another time, if it is still there."""
+    """The test that noticed the defect at another time, if it is still there and about moves."""
     test = killer.partition("[")[0]
     path = test.partition("::")[0]
-    if "::" in test and (copy / path).is_file():
+    unrelated = Path(path).stem.removeprefix("test_") in UNRELATED
+    if "::" in test and (copy / path).is_file() and not unrelated:
         return [replace(pytest("as before", (test,)), only=test)]
     if path.endswith((".pdojo", ".mlir", ".test")) and (copy / LIT / path).is_file():
         return [replace(lit("as before", [f"{LIT}/{path}"]), only=test)]
