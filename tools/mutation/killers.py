@@ -18,14 +18,20 @@ from pdojo_tools.mutation.mutant import Mutant
 LIT = "test/filecheck"
 MOVES = f"{LIT}/transforms"
 
-RULES = ("test/unit/test_analysis.py", "test/property/test_enumerated.py", "test/unit/test_validate.py")
+RULES = (
+    "test/unit/test_analysis.py",
+    "test/unit/test_origins.py",
+    "test/unit/test_excerpts.py",
+    "test/property/test_enumerated.py",
+    "test/unit/test_validate.py",
+)
 """Tests of the rules of the analyses, each by itself: what most defects of these fail, in a few seconds."""
 
 _ANALYSIS = "dialect/analysis"
 
 RULED = (
-    *(f"{_ANALYSIS}/{name}.py" for name in ("clobber", "collision", "coverage", "lanes", "placement", "program")),
-    *(f"{_ANALYSIS}/{name}.py" for name in ("races", "storage_check")),
+    *(f"{_ANALYSIS}/{name}.py" for name in ("clobber", "collision", "coverage", "excerpts", "lanes")),
+    *(f"{_ANALYSIS}/{name}.py" for name in ("origins", "placement", "program", "races", "storage_check", "turns")),
     "dialect/affine.py",
     "dialect/storage.py",
 )
@@ -162,7 +168,8 @@ class Runner:
         finally:
             with self._lock:
                 self._running.discard(process)
-        if self.stopped:
+        if self.stopped or -process.returncode in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            # Ended by `stop`, or from outside: neither is a failed test.
             _end(process)
             raise KeyboardInterrupt
         failed = None if process.returncode == 0 else what_failed(output)
