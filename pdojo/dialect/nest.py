@@ -290,6 +290,9 @@ def nest_of(kernel: KernelOp) -> Nest:
     return _Builder(kernel).build()
 
 
+_NO_HINTS = DictionaryAttr({})
+
+
 class _Builder:
     def __init__(self, kernel: KernelOp) -> None:
         self.kernel = kernel
@@ -360,15 +363,16 @@ class _Builder:
         depths: MappingABC[SSAValue, int],
         extents: tuple[int, ...],
     ) -> Scope:
-        depth = len(extents)
-        inner = {**depths, op.iv: depth}
-        inner_extents = (*extents, op.count)
-        dims = [var(inner[iv]) for iv in (*op.guard_ivs, op.iv)]
-        guard = tuple(from_affine(e, dims, inner_extents) for e in op.guard_exprs)
-        scope = Scope(op, parent, position, depth, op.count, op.mapping.data, guard)
+        depth, count, block = len(extents), op.count, op.body.block
+        inner = {**depths, block.args[0]: depth}
+        inner_extents = (*extents, count)
+        exprs = op.guard_exprs
+        dims = [var(inner[iv]) for iv in (*op.guard_ivs, block.args[0])] if exprs else []
+        guard = tuple(from_affine(e, dims, inner_extents) for e in exprs)
+        scope = Scope(op, parent, position, depth, count, op.mapping.data, guard)
         self.scopes.append(scope)
         first = len(self.leaves)
-        scope.children = self._children(op.body.block.ops, scope, inner, inner_extents)
+        scope.children = self._children(block.ops, scope, inner, inner_extents)
         scope.leaves = self.leaves[first:]
         return scope
 
@@ -380,15 +384,16 @@ class _Builder:
         depths: MappingABC[SSAValue, int],
         extents: tuple[int, ...],
     ) -> Leaf:
-        dims = [var(depths[iv]) for iv in op.ivs]
-        hints = iter(op.access_hints)
-        arrays = iter(op.arrays)
+        written, read, ivs = op.operand_groups
+        dims = [var(depths[iv]) for iv in ivs]
+        hints = iter((_NO_HINTS,) * (1 + len(read)) if op.hints is None else op.hints.data)
+        arrays = iter(read)
 
         def access(value: SSAValue, index: AffineMapAttr) -> Access:
             expressions = tuple(from_affine(e, dims, extents) for e in index.data.results)
             return Access(self.arrays[value], expressions, next(hints))
 
-        output = access(op.output, op.output_map)
+        output = access(written, op.output_map)
         inputs: list[Input] = []
         for value in op.inputs.data:
             match value:

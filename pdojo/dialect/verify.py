@@ -183,19 +183,19 @@ def _verify_structure(operation: Operation) -> None:
     """Only scopes and ops, scopes not empty, maps over the variables in scope."""
     match operation:
         case ScopeOp():
-            if operation.count < 1:
-                _fail(operation, f"a scope needs at least one iteration, not {operation.count}")
-            if operation.body.block.is_empty:
-                _fail(operation, f"scope of extent {operation.count} is empty")
-            if [a.type for a in operation.body.block.args] != [IndexType()]:
+            count, block, guard, variables = operation.count, operation.body.block, operation.guard, operation.guard_ivs
+            if count < 1:
+                _fail(operation, f"a scope needs at least one iteration, not {count}")
+            if block.is_empty:
+                _fail(operation, f"scope of extent {count} is empty")
+            if [a.type for a in block.args] != [IndexType()]:
                 _fail(operation, "a scope has one induction variable of type index")
-            if operation.guard is not None and operation.guard.data.num_dims != len(operation.guard_ivs) + 1:
+            if guard is not None and guard.data.num_dims != len(variables) + 1:
                 _fail(operation, "the guard's dimensions must be its operands and the own variable")
-            _verify_variables(operation, operation.guard_ivs)
-            for child in operation.body.block.ops:
+            _verify_variables(operation, variables)
+            for child in block.ops:
                 _verify_structure(child)
         case OpOp():
-            _verify_variables(operation, operation.ivs)
             _verify_maps(operation)
         case _:
             _fail(operation, f"'{operation.name}' cannot be part of a pdojo.kernel")
@@ -209,19 +209,22 @@ def _verify_variables(operation: Operation, variables: Iterable[SSAValue]) -> No
 
 
 def _verify_maps(op: OpOp) -> None:
-    maps = [op.output_map, *(m for m in op.inputs.data if isinstance(m, AffineMapAttr))]
-    arrays = [op.output, *op.arrays]
+    inputs, hints = op.inputs.data, op.hints
+    output, read, ivs = op.operand_groups
+    _verify_variables(op, ivs)
+    maps = [op.output_map, *(m for m in inputs if isinstance(m, AffineMapAttr))]
+    arrays = [output, *read]
     if len(maps) != len(arrays):
         _fail(op, f"op has {len(maps) - 1} accesses among its inputs but {len(arrays) - 1} arrays")
-    if op.hints is not None and len(op.hints.data) != len(arrays):
-        _fail(op, f"op has hints for {len(op.hints.data)} of its {len(arrays)} accesses")
-    values = [i.map for i in op.inputs.data if isinstance(i, IndexValueAttr)]
+    if hints is not None and len(hints.data) != len(arrays):
+        _fail(op, f"op has hints for {len(hints.data)} of its {len(arrays)} accesses")
+    values = [i.map for i in inputs if isinstance(i, IndexValueAttr)]
     for index_map in (*maps, *values):
-        if index_map.data.num_dims != len(op.ivs) or index_map.data.num_symbols:
+        if index_map.data.num_dims != len(ivs) or index_map.data.num_symbols:
             _fail(op, f"{index_map} must have one dimension per induction variable of the op and no symbols")
     for array, index_map in zip(arrays, maps, strict=True):
         assert is_memref(array.type)
-        rank = len(array.type.get_shape())
+        rank = array.type.get_num_dims()
         if len(index_map.data.results) != rank:
             _fail(op, f"access has {len(index_map.data.results)} indices for an array of {rank} dimensions")
 

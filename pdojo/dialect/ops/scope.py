@@ -106,7 +106,8 @@ class ScopeOp(IRDLOperation):
     @property
     def guard_exprs(self) -> tuple[AffineExpr, ...]:
         """The left sides of `e >= 0`, over `(*guard_ivs, iv)`."""
-        return () if self.guard is None else tuple(c.lhs for c in self.guard.data.constraints)
+        guard = self.guard
+        return () if guard is None else tuple(c.lhs for c in guard.data.constraints)
 
     @classmethod
     def parse(cls, parser: Parser) -> ScopeOp:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
+    DenseArrayBase,
     DictionaryAttr,
     FixedBitwidthType,
     IndexType,
@@ -123,11 +124,19 @@ class OpOp(IRDLOperation):
         )
 
     @property
+    def operand_groups(self) -> tuple[SSAValue, Sequence[SSAValue], Sequence[SSAValue]]:
+        """`output`, `arrays` and `ivs`, found at once: each by itself takes several times as long."""
+        operands = self.operands
+        sizes = self.properties["operandSegmentSizes"]
+        assert isinstance(sizes, DenseArrayBase)
+        end = 1 + int(sizes.get_values()[1])
+        return operands[0], operands[1:end], operands[end:]
+
+    @property
     def access_hints(self) -> tuple[DictionaryAttr, ...]:
         """Hints per access, output first."""
-        if self.hints is not None:
-            return self.hints.data
-        return (DictionaryAttr({}),) * (1 + len(self.arrays))
+        hints = self.hints
+        return (DictionaryAttr({}),) * (1 + len(self.arrays)) if hints is None else hints.data
 
     @classmethod
     def parse(cls, parser: Parser) -> OpOp:
