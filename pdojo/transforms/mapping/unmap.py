@@ -88,7 +88,7 @@ def _useless_hint(site: Scope) -> Reason | None:
     for leaf in site.leaves if site.mapping is Mapping.VECTOR else ():
         misfit = streaming_misfit(leaf, site) if NONTEMPORAL in leaf.output.hints.data else None
         if misfit is not None:
-            return Reason(f"{misfit}; the hint 'nontemporal' is of no use here, and would become of use")
+            return Reason(f"the hint 'nontemporal' is of no use here, and would become of use: {misfit}")
     return None
 
 
