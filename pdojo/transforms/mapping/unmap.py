@@ -9,7 +9,6 @@ from typing import ClassVar, Self
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.collision import BEFORE
-from pdojo.dialect.analysis.hints import NONTEMPORAL, streaming_misfit
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.storage_check import remapped_chain
 from pdojo.dialect.attributes import Mapping, MappingAttr, Memory, Numerics
@@ -50,8 +49,6 @@ class Unmap(Transformation[Scope]):
             return Reason(f"{describe_scope(site)} is not mapped")
         if site.mapping is Mapping.GRID and any(leaf.asynchronous for leaf in site.leaves):
             return Reason("copies inside run on their own, which only blocks of a grid have; sync_copy first")
-        if (useless := _useless_hint(site)) is not None:
-            return useless
         for leaf in site.leaves:
             chain = remapped_chain(leaf, {site: Mapping.SEQUENTIAL})
             # All scopes of a nest that one instruction computes become loops, not only the one that is named.
@@ -81,15 +78,6 @@ class Unmap(Transformation[Scope]):
         """Map it as it was."""
         parameters = (("intrinsic", site.intrinsic),) if site.intrinsic else ()
         return Move(_MAPPERS[site.mapping], f"%{site.id}", parameters)
-
-
-def _useless_hint(site: Scope) -> Reason | None:
-    """A hint that these lanes cannot use, so that they could not be restored beside it."""
-    for leaf in site.leaves if site.mapping is Mapping.VECTOR else ():
-        misfit = streaming_misfit(leaf, site) if NONTEMPORAL in leaf.output.hints.data else None
-        if misfit is not None:
-            return Reason(f"the hint 'nontemporal' is of no use here, and would become of use: {misfit}")
-    return None
 
 
 _MAPPERS = {

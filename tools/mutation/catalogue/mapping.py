@@ -133,12 +133,6 @@ MUTANTS = (
         "return reassociates(False)",
     ),
     _unmap(
-        "unmap: hints that the lanes cannot use",
-        "The lanes cannot be restored beside the hint.",
-        "if (useless := _useless_hint(site)) is not None:",
-        "if (useless := None) is not None:",
-    ),
-    _unmap(
         "unmap: slots are not asked",
         "One slot is left where each lane had its own.",
         "return storage_reason(program, site, Mapping.SEQUENTIAL)",
