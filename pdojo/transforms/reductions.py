@@ -313,9 +313,9 @@ class MergeReduction(Transformation[Scope]):
         return reassociates(not ACCUMULATIONS[found.step.accumulate].exact)
 
     def _identifier(self, program: Program, parts: _Partials) -> str:
-        base = parts.outer.id.removesuffix(".o")
-        natural = f"{base}.o" == parts.outer.id
-        return self.id or (base if natural else fresh_id(program.nest.by_id, f"{parts.outer.id}*{parts.inner.id}"))
+        taken, base = program.nest.by_id, parts.outer.id.removesuffix(".o")
+        natural = f"{base}.o" == parts.outer.id and base not in taken
+        return self.id or (base if natural else fresh_id(taken, f"{parts.outer.id}*{parts.inner.id}"))
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """One scope, one accumulation; the partial results and their declaration go."""

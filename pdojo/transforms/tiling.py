@@ -240,8 +240,9 @@ class CollapseScopes(Transformation[Scope]):
         rewriter.erase(site.op)
 
     def _identifier(self, program: Program, site: Scope, inner: Scope) -> str:
-        base = self.id or common_id(site.id, inner.id)
-        return base or fresh_id(program.nest.by_id, f"{site.id}*{inner.id}")
+        taken, before = program.nest.by_id, common_id(site.id, inner.id)
+        # Since the tiling, another node may have got the identifier.
+        return self.id or (before if before not in taken else "") or fresh_id(taken, f"{site.id}*{inner.id}")
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Tile by the inner extent."""

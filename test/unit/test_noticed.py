@@ -553,3 +553,45 @@ z f32 [4, 3, 2] heap
     game = Game(parse_notation(text)[0], machine("toy"))
     game.apply("stage_out@y#1:0{array=y location=heap form=box}")
     assert "11 y_out[{0}] = y[{0}]\n4\n" in game.program.text
+
+
+TAKEN = """kernel k(x) -> (y, z)
+x f32 [8] heap
+y f32 [8] heap
+z f32 [8] heap
+
+8 y[{0}] = x[{0}]
+8 z[{0}] = x[{0}]
+"""
+
+
+def test_an_identifier_that_another_node_got_is_not_given_again() -> None:
+    game = Game(parse_notation(TAKEN)[0], machine("toy"))
+    game.apply_all(["tile_scope@y:0{size=2 outer=k.o inner=k.i}", "tile_scope@z:0{size=2 outer=k inner=m}"])
+    before = fingerprint(game.kernel)
+    game.apply("collapse_scopes@y:0")
+    game.apply(game.inverses[-1])
+    assert fingerprint(game.kernel) == before
+
+
+SUMMED = """kernel k(x) -> (y, z)
+numerics reassociate
+x f32 [8] heap
+y f32 [] heap
+z f32 [8] heap
+
+y[] = 0
+8 y[] += x[{0}]
+8 z[{0}] = x[{0}]
+"""
+
+
+def test_a_merged_reduction_gets_no_identifier_that_another_node_got() -> None:
+    game = Game(parse_notation(SUMMED)[0], machine("toy"))
+    game.apply("split_reduction@y#1:0{size=2}")
+    outer = next(s.id for s in game.program.nest.scopes if s.id.endswith(".o"))
+    game.apply(f'tile_scope@z:0{{size=2 outer="{outer.removesuffix(".o")}" inner=m}}')
+    before = fingerprint(game.kernel)
+    game.apply(f"merge_reduction@%{outer}")
+    game.apply(game.inverses[-1])
+    assert fingerprint(game.kernel) == before

@@ -320,3 +320,25 @@ def test_every_state_within_three_moves_is_valid(body: str, declarations: str) -
                         following.append(reached)
         states = following
     assert len(seen) > 15
+
+
+@pytest.mark.parametrize(
+    ("body", "declarations", "message"),
+    [
+        (
+            "8:u t[{0}]!nontemporal = x[{0}]\n8:u y[{0}] = t[{0}]",
+            "t f32 [8] register",
+            "t[{0}] has hints, which registers",
+        ),
+        ("8:u t[{0}] = x[{0}]\n8:u y[{0}] = t[{0}]!prefetch(64)", "t f32 [8] register", "t[{0}] has hints, which"),
+        ("2 4:v y[{0}*4+{1}]!nontemporal = x[{0}*4+{1}]", "", "vectors of 16 bytes of y[{0}*4+{1}] are only known"),
+        ("2 4:v t[{0}+{1}*2]!nontemporal = 0\n8 y[{0}] = t[{0}]", T, "the lanes of t[{0}+{1}*2] are not contiguous"),
+        ("2 4:v where ({0}*4+{1} < 7) t[{0}*4+{1}]!nontemporal = 0\n8 y[{0}] = x[{0}]", T, "a guard masks lanes of"),
+    ],
+)
+def test_hints_that_no_machine_can_use(body: str, declarations: str, message: str) -> None:
+    assert_invalid(program(body, declarations), message)
+
+
+def test_hints_that_some_machine_can_use() -> None:
+    validate(program("2 4:v t[{0}*4+{1}]!nontemporal = x[{0}*4+{1}]!prefetch(64)\n8 y[{0}]!nontemporal = t[{0}]", T))

@@ -159,6 +159,22 @@ def is_hinted(program: Program) -> bool:
     return bool(owned_hints(program)) or next(_mapped_accesses(program), None) is not None
 
 
+def unusable_hints(program: Program) -> Iterator[Problem]:
+    """Hints that no machine can use where they are: on accesses to registers, on stores whose lanes do not fit.
+
+    No move leads to them, and none that leads away could be taken back, so no game starts with them.
+    """
+    for leaf in program.nest.leaves:
+        for access in leaf.accesses:
+            if access.hints.data and access.array.buffer.memory is Memory.REGISTER:
+                yield Problem(f"{describe_access(access)} has hints, which registers cannot honour; take them out")
+        lanes, hinted = leaf.parent, NONTEMPORAL in leaf.output.hints.data
+        if hinted and lanes is not None and lanes.mapping is Mapping.VECTOR:
+            misfit = streaming_misfit(leaf, lanes)
+            if misfit is not None:
+                yield Problem(f"{misfit}, which the hint 'nontemporal' needs; take it out, or declare 'align'")
+
+
 def hint_problems(program: Program) -> Iterator[Problem]:
     """Hints that nothing can use where they are."""
     for leaf, number, kind, value in _mapped_accesses(program):

@@ -1,7 +1,8 @@
 """Validation of a kernel, at entry and in tests: does it mean something?
 
 Every element of every output is written; no element is read before it is written; concurrent iterations do not race;
-reuse flags and shared buffers keep every value. Moves keep these properties, so they are not asked again after one.
+reuse flags and shared buffers keep every value; no hint stands where no machine can use it. Moves keep these
+properties, so they are not asked again after one.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdojo.dialect.analysis.coverage import fills
+from pdojo.dialect.analysis.hints import unusable_hints
 from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
 from pdojo.dialect.analysis.placement import meaning_problems
 from pdojo.dialect.analysis.program import Program
@@ -40,7 +42,7 @@ def _check(program: Program) -> None:
         if violation is not None:
             raise InvalidKernel(f"{violation.reason} ({violation.detail})")
     _check_races(program)
-    for problem in meaning_problems(program):
+    for problem in (*meaning_problems(program), *unusable_hints(program)):
         raise InvalidKernel(f"{problem.text}{problem.witness and f' ({problem.witness})'}")
 
 

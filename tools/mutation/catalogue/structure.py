@@ -22,6 +22,24 @@ _observed = family(_SIBLINGS, "observed", "swap_nodes")
 _nodes = family(_SIBLINGS, "SwapNodes.check", "swap_nodes")
 
 MUTANTS = (
+    family("transforms/tiling.py", "CollapseScopes", "collapse_scopes")(
+        "collapse: identifiers that others got",
+        "Two nodes have one identifier.",
+        'return self.id or (before if before not in taken else "") or',
+        "return self.id or before or",
+    ),
+    family("transforms/reductions.py", "MergeReduction", "merge_reduction")(
+        "merge: identifiers that others got",
+        "Two nodes have one identifier.",
+        'natural = f"{base}.o" == parts.outer.id and base not in taken',
+        'natural = f"{base}.o" == parts.outer.id',
+    ),
+    family("dialect/analysis/validate.py", "_check", "unmap", "delete_op", "hint")(
+        "validity: hints that no machine can use",
+        "Moves lead away from such hints that cannot be taken back.",
+        "for problem in (*meaning_problems(program), *unusable_hints(program)):",
+        "for problem in meaning_problems(program):",
+    ),
     _join(
         "join: only one direction between threads",
         "Threads that waited for each other do not wait any more.",
