@@ -101,8 +101,6 @@ class SetLocation(Transformation[Array]):
             return fixed
         if memory is Memory.SHARED and not program.machine.shared_bytes:
             return Reason(f"{program.machine.name} has no shared memory")
-        if site.buffer.memory is Memory.REGISTER and (fixed := hinted(program, site.buffer)) is not None:
-            return fixed
         return room(program, site.buffer, site.buffer, memory)
 
     def is_local(self, site: Array) -> bool:  # everywhere

@@ -44,6 +44,9 @@ ELSEWHERE = {
     ("unpeel_scope", "would not come back"): "what is in one part only, with divisions that no walk has met",
     ("pipeline", "would not come back"): "no program in canonical form has a guard that could be lost",
     ("swap_dims", "is strided, but registers"): "the question about registers comes first",
+    ("fold_dim", "which registers cannot honour"): "no game starts with such hints",
+    ("materialize_dims", "which registers cannot honour"): "no game starts with such hints",
+    ("swap_dims", "which registers cannot honour"): "no game starts with such hints",
 }
 """Reasons of a transformation, or of all, that no lit test can show, by a part of them."""
 

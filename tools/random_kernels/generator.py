@@ -36,8 +36,10 @@ class Generator(Nests):
     def _elementwise(self, role: str | None = None) -> None:
         result = self._result(role)
         loops = self._loops(result.shape, vector=self.choose.chance(3))
-        value = self._value(result.dtype, list(loops.axes.values()))
-        self._emit(loops.scopes, [f"{self._access(result, loops.index())} = {value}"])
+        axes = list(loops.axes.values())
+        value = self._value(result.dtype, axes)
+        output = self._access(result, loops.index(), lanes=any(a.vector for a in axes))
+        self._emit(loops.scopes, [f"{output} = {value}"])
         self._end_nest(result)
 
     def _reduction(self) -> None:

@@ -144,7 +144,9 @@ class Values:
             ]
         return self.choose.one(options)
 
-    def _access(self, array: Array, index: str) -> str:
-        hints = ("", "!nontemporal", "!prefetch(64)", '!cache("stream")!lane(1)')
-        hint = self.choose.one(hints) if self.features.hints and self.choose.chance(8) else ""
+    def _access(self, array: Array, index: str, *, lanes: bool = False) -> str:
+        """An access, now and then with hints, but none that no machine can use: lanes store whole, aligned vectors."""
+        hints = ["", *(["!nontemporal"] if not lanes else []), "!prefetch(64)", '!cache("stream")!lane(1)']
+        usable = self.features.hints and array.memory != "register"
+        hint = self.choose.one(hints) if usable and self.choose.chance(8) else ""
         return f"{array.name}[{index}]{hint}"
