@@ -11,6 +11,7 @@ from collections.abc import Collection
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.analysis.dependent import dependent_iteration
+from pdojo.dialect.analysis.hints import unusable_hints
 from pdojo.dialect.analysis.lanes import lane_problem, register_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
@@ -42,6 +43,8 @@ def aftermath(after: Program, arrays: Collection[str], changed: str = "") -> Rea
     race = find_race(after, only=buffers)
     if race is not None:
         return Reason(f"iterations of {describe_scope(race.scope)} would race", str(race.conflict))
+    if (unusable := next(unusable_hints(after), None)) is not None:
+        return Reason(unusable.text)
     for leaf in nest.leaves:
         if leaf.id == changed and (problem := vector_problem(after, leaf)) is not None:
             return Reason(problem)

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.coverage import common_depth
+from pdojo.dialect.analysis.hints import NONTEMPORAL
 from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
@@ -16,7 +17,7 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Access, Buffer, Leaf, Scope
 from pdojo.dialect.ops import reuse_attr
 from pdojo.dialect.storage import accesses_of
-from pdojo.dialect.verify import describe_scope, folded_lanes
+from pdojo.dialect.verify import describe_access, describe_scope, folded_lanes
 from pdojo.transforms.base import Dimension, Reason, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory, room, swizzled, temporaries
@@ -66,6 +67,16 @@ def _vector_accesses(program: Program, buffer: Buffer) -> Iterator[tuple[Leaf, A
         lanes = leaf.parent
         if lanes is not None and lanes.mapping is Mapping.VECTOR:
             yield leaf, access, lanes
+
+
+def _streamed(program: Program, buffer: Buffer) -> Reason | None:
+    """Why slots must stay as they are: lanes store past the caches, whose vectors would not be known to be aligned."""
+    for leaf, access, _ in _vector_accesses(program, buffer):
+        if access is leaf.output and NONTEMPORAL in access.hints.data:
+            return Reason(
+                f"{describe_access(access)} has the hint 'nontemporal', which needs whole dimensions; clear it"
+            )
+    return None
 
 
 def _passes(uses: Sequence[tuple[Leaf, Access]], dimension: int) -> bool:
@@ -118,7 +129,7 @@ class ReuseDims(Transformation[Dimension]):
         if buffer.reuse[site.index] == 1:
             return Reason(f"dimension {site.index} of '{site.array.name}' is reused already")
         slots = _with(buffer.reuse, site.index, 1)
-        return _lost(program, site, slots) or _shared_slot(program, buffer, slots)
+        return _streamed(program, buffer) or _lost(program, site, slots) or _shared_slot(program, buffer, slots)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """The buffer decides."""
@@ -184,7 +195,7 @@ class FoldDim(Transformation[Dimension]):
         for _, access, lanes in _vector_accesses(program, buffer):
             if (problem := folded_lanes(access, lanes, slots)) is not None:
                 return Reason(problem)
-        lost = _lost(program, site, slots) or _shared_slot(program, buffer, slots)
+        lost = _streamed(program, buffer) or _lost(program, site, slots) or _shared_slot(program, buffer, slots)
         return lost or room(program, replace(buffer, reuse=slots), buffer, buffer.memory)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere

@@ -22,6 +22,12 @@ _capacity = family(_FILE, "capacity", "set_location", "tile_dim", "pad_dim")
 _dims = family(_LAYOUT, "SwapDims.check", "swap_dims")
 
 MUTANTS = (
+    family("transforms/slots.py", "_streamed", "reuse_dims", "fold_dim")(
+        "slots: stores past the caches",
+        "Vectors that are not known to be aligned bypass the caches.",
+        "if access is leaf.output and NONTEMPORAL in access.hints.data:",
+        "if False:",
+    ),
     family(_FILE, "callers_memory", "reuse_dims", "set_location", "swap_dims")(
         "storage: the caller's memory",
         "The layout of an interface array changes under its owner.",
