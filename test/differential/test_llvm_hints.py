@@ -39,7 +39,7 @@ AFTER = {
         [*COLLAPSED, "peel_scope@t:1{after=3}", "tile_scope@t#1:1{size=16}", "vectorize@t#1:2"],
         "a guard masks lanes",
     ),
-    "another row order": (["join_scopes@t:0", "reuse_dims@t:0"], ""),
+    "one row for all": (["join_scopes@t:0", "reuse_dims@t:0"], "which needs whole dimensions"),
     "peeled rows": (["peel_scope@t:0{after=3}", "parallelize@t#1:1"], ""),
 }
 
