@@ -64,8 +64,9 @@ RULES = re.compile(
             "run on their own|runs on its own",
             "does not divide",
             "streams|frep|hardware loop|is in memory; stream",
-            r"needs a divider|has no intrinsic|computes another function than|is no array$|scope \{\d+\} of extent \S+ has a guard",
-            "hints of|^hint |could not set it again|read-only cache|takes lane|is no outermost grid scope|where alone caches are",
+            r"needs a divider|has no intrinsic|computes another function than|scope \{\d+\} of extent \S+ has a guard",
+            r"is no array$|is no outermost grid scope",
+            "hints of|^hint |could not set it again|read-only cache|takes lane|where alone caches are",
             "no memory that could be padded",
         )
     )
