@@ -12,7 +12,7 @@ from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.storage_check import remapped_chain
 from pdojo.dialect.attributes import Mapping, MappingAttr, Memory, Numerics
-from pdojo.dialect.nest import Scope
+from pdojo.dialect.nest import Leaf, Scope
 from pdojo.dialect.storage import physical_index
 from pdojo.dialect.verify import describe_scope
 from pdojo.transforms.base import Reason, Transformation
@@ -47,7 +47,7 @@ class Unmap(Transformation[Scope]):
         """Registers need constant indices; private cells are merged."""
         if site.mapping is Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is not mapped")
-        if site.mapping is Mapping.GRID and any(leaf.asynchronous for leaf in site.leaves):
+        if site.mapping is Mapping.GRID and any(leaf.asynchronous and _is_alone(site, leaf) for leaf in site.leaves):
             return Reason("copies inside run on their own, which only blocks of a grid have; sync_copy first")
         for leaf in site.leaves:
             chain = remapped_chain(leaf, {site: Mapping.SEQUENTIAL})
@@ -78,6 +78,11 @@ class Unmap(Transformation[Scope]):
         """Map it as it was."""
         parameters = (("intrinsic", site.intrinsic),) if site.intrinsic else ()
         return Move(_MAPPERS[site.mapping], f"%{site.id}", parameters)
+
+
+def _is_alone(site: Scope, leaf: Leaf) -> bool:
+    """Whether no other scope around a statement is a grid."""
+    return all(s is site or s.mapping is not Mapping.GRID for s in leaf.chain)
 
 
 _MAPPERS = {
