@@ -6,7 +6,7 @@ import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import cast
@@ -83,9 +83,19 @@ class Worker:
 
 @contextmanager
 def _deaf_children() -> Generator[None]:
-    """Ctrl-C, which a terminal sends to all processes, is for this one: those started meanwhile do not hear it."""
+    """Ctrl-C, which a terminal sends to all processes, is for this one: those started meanwhile do not hear it.
+
+    Nor does it cut their start short, when another thread takes the signal: it is heard afterwards.
+    """
+    # The first process needs this one, whose start would let the signal through again.
+    resource_tracker.ensure_running()
+    heard: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
+        signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if heard:
+        signal.raise_signal(signal.SIGINT)
