@@ -10,14 +10,12 @@ from typing import TypeAlias
 
 from pdojo_tools.random_kernels import FOR_MACHINES, random_text
 from pdojo_tools.random_kernels.parts import CPU
-from pdojo_tools.sizes import INSTANCES, with_random_sizes
+from pdojo_tools.sizes import small_kernel
 
-from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.oracle.instances import count_instances
 from pdojo.errors import UsageError
-from pdojo.kernels import kernel_names, kernel_path
+from pdojo.kernels import kernel_names
 
 Source: TypeAlias = Callable[[int, Random, str], KernelOp]
 """The kernel of a number, drawn with a generator of its own, for a machine."""
@@ -35,36 +33,14 @@ def generated(stages: int) -> Source:
 
 
 def library(names: Sequence[str]) -> Source:
-    """Kernels of the library, by turns, at random sizes; those whose sizes are part of the program as they are.
-
-    Raises UsageError for a named kernel of fixed sizes that is too large to be executed exactly.
-    """
-    plain = [parse_notation(kernel_path(name).read_text(encoding="utf-8"))[0] for name in names or kernel_names()]
-    usable = [kernel for kernel in plain if names or _is_usable(kernel)]
+    """Kernels of the library, by turns, at random sizes."""
+    chosen = names or kernel_names()
 
     def drawn(number: int, random: Random, machine: str) -> KernelOp:
         del machine
-        kernel = usable[number % len(usable)]
-        try:
-            return with_random_sizes(kernel, random)
-        except UsageError:
-            if not _is_small(kernel):
-                raise
-            return kernel
+        return small_kernel(chosen[number % len(chosen)], random)
 
     return drawn
-
-
-def _is_small(kernel: KernelOp) -> bool:
-    return count_instances(nest_of(kernel)) <= INSTANCES
-
-
-def _is_usable(kernel: KernelOp) -> bool:
-    try:
-        with_random_sizes(kernel, Random(0))
-    except UsageError:
-        return _is_small(kernel)
-    return True
 
 
 def from_files(paths: Sequence[str]) -> Source:

@@ -15,10 +15,13 @@ from xdsl.ir import Operation
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.notation.sizes import KEYWORDS
 from pdojo.dialect.notation.source import Source, Span
 from pdojo.dialect.ops import PDOJO
 from pdojo.dialect.verify import KernelVerifyException
 from pdojo.errors import InvalidKernel, NotationError, PdojoError, UsageError
+from pdojo.kernels import PRESETS, kernel_names, workload
 
 _SEPARATOR = re.compile(r"^(?://|#) -----.*$", re.MULTILINE)
 _COMMENT = ("#", "//")
@@ -43,11 +46,17 @@ class Chunk:
             return wanted
         lines = (line.strip() for line in self.text.splitlines())
         first = next((line for line in lines if line and not line.startswith(_COMMENT)), "")
-        return "notation" if re.match(r"kernel\b", first) or self.name.endswith(".pdojo") else "mlir"
+        begins = re.match(rf"kernel\b|({'|'.join(KEYWORDS)}) +\w+ *=", first)
+        return "notation" if begins or self.name.endswith(".pdojo") else "mlir"
 
 
 def read_input(path: str | None) -> Chunk:
-    """The whole input; None and `-` are standard input. Raises UsageError where there is no text to read."""
+    """The whole input; None and `-` are standard input, and `softmax:64x32` is a kernel of the library.
+
+    Raises UsageError where there is no text to read.
+    """
+    if path is not None and not Path(path).exists() and path.partition(":")[0] in (*kernel_names(), *PRESETS):
+        return Chunk(print_notation(workload(path).instantiate()), path)
     if path is None or path == "-":
         name, data = "<stdin>", sys.stdin.buffer.read()
     else:

@@ -12,22 +12,33 @@ from xdsl.universe import Universe
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machine import Machine, host, machine
+from pdojo.dialect.notation.source import did_you_mean
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
-from pdojo.kernels import kernel_names, kernel_path
+from pdojo.kernels import PRESETS, kernel_names, workload
 
 
-def load_kernel(argument: str, wanted: str | None = None) -> KernelOp:
-    """The kernel of a file (or of standard input, `-`), or the library kernel of that name.
+def load_kernel(
+    argument: str, wanted: str | None = None, *, shape: str | None = None, dtype: str | None = None
+) -> KernelOp:
+    """The kernel of a file (or of standard input, `-`), or a library kernel (`softmax`, `softmax:24576x512`).
 
-    `wanted` chooses where a file has several. Raises PdojoError for anything that is no valid kernel.
+    `wanted` chooses where a file has several; `shape` and `dtype` are for library kernels (`pdojo.kernels.workload`).
+    Raises PdojoError for anything that is no valid kernel.
     """
-    path = argument
-    if argument in kernel_names() and not Path(argument).exists():
-        path = str(kernel_path(argument))
-    elif _is_bare_word(argument) and not Path(argument).exists():
-        raise UsageError(f"there is no file '{argument}' and no library kernel; known: {', '.join(kernel_names())}")
-    chunk = read_input(path)
+    name = argument.partition(":")[0]
+    if not Path(argument).exists():
+        if name in (*kernel_names(), *PRESETS):
+            found = workload(f"{name}:{shape}" if shape else argument, dtype)
+            kernel = _chosen([found.instantiate()], wanted, name)
+            validate(Program(kernel, host()))
+            return kernel
+        if _is_bare_word(name):
+            hint = did_you_mean(name, (*kernel_names(), *PRESETS))
+            raise UsageError(f"there is no file '{argument}' and no library kernel of that name; {hint}")
+    if shape is not None or dtype is not None:
+        raise UsageError(f"a shape and an element type are for library kernels; '{argument}' has its own")
+    chunk = read_input(argument)
     context = Context()
     for name, factory in Universe.get_multiverse().all_dialects.items():
         context.register_dialect(name, factory)

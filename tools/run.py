@@ -35,6 +35,8 @@ def _arguments() -> Arguments:
     add = parser.add_argument
     add("program", metavar="KERNEL", help="a .pdojo or MLIR file, - for standard input, or a library kernel's name")
     add("--kernel", metavar="NAME", help="which kernel, where the file has several")
+    add("--shape", metavar="AxBxC", help="sizes of a library kernel in its file's order, others by name: 8x64x56,S=2")
+    add("--dtype", metavar="TYPE", help="element type of a library kernel: f32, f64, bf16, f16")
     add("--trace", metavar="FILE", help="make the moves of a trace first")
     add("--check", action=argparse.BooleanOptionalAction, default=True, help="compare with the interpreter")
     add("--time", action=argparse.BooleanOptionalAction, default=True, help="time it")
@@ -54,7 +56,7 @@ def _run(args: Sequence[str] | None) -> None:
     given = _arguments().parse_args(args)
     if not (given.check or given.time or given.save):
         raise UsageError("nothing is left to do with --no-check --no-time; see pdojo-run --help")
-    kernel = load_kernel(given.program, given.kernel)
+    kernel = load_kernel(given.program, given.kernel, shape=given.shape, dtype=given.dtype)
     machine = machine_for(kernel, given.machine, given.threads)
     reference = KernelReference(print_notation(kernel))
     if given.trace is not None:

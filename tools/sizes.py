@@ -14,7 +14,9 @@ from xdsl.rewriter import Rewriter
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.nest import Buffer, Nest, Scope, nest_of
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import UsageError
+from pdojo.dialect.oracle.instances import count_instances
+from pdojo.errors import NotationError, UsageError
+from pdojo.kernels import Workload, workload
 
 SIZES = (2, 3, 4, 5, 6, 7, 8, 12)
 """Sizes that divide by the vectors of the machine `toy`, and sizes that do not."""
@@ -78,6 +80,23 @@ def with_random_sizes(kernel: KernelOp, random: Random, sizes: Sequence[int] = S
         if sum(prod(chosen[scope] for scope in leaf.chain) for leaf in nest.leaves) <= INSTANCES:
             return _resized(kernel, nest, chosen)
     raise UsageError(f"kernel '{nest.name}' has too many nested scopes to be executed exactly")
+
+
+def small_kernel(name: str, random: Random) -> KernelOp:
+    """A library kernel at random sizes, strides and paddings, small enough to be executed exactly."""
+    own = workload(name).sizes
+    for attempt in range(1000):
+        # Ever smaller, so that this ends. What is small by default (a stride, a padding) may be as it is.
+        most = max(2, 8 - attempt // 20)
+        given = {n: random.randint(min(default, 1), max(2, min(most, default))) for n, default in own.items()}
+        try:
+            kernel = Workload(name, tuple(given.items())).instantiate()
+        except NotationError:
+            # No program at these sizes: a window larger than its image, half of an odd size.
+            continue
+        if count_instances(nest_of(kernel)) <= INSTANCES:
+            return kernel
+    raise UsageError(f"kernel '{name}' has too many nested scopes to be executed exactly")
 
 
 def _resized(kernel: KernelOp, nest: Nest, chosen: Mapping[Extent, int]) -> KernelOp:

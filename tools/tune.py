@@ -32,6 +32,8 @@ def _arguments() -> Arguments:
     add = parser.add_argument
     add("program", metavar="KERNEL", help="a .pdojo or MLIR file, - for standard input, or a library kernel's name")
     add("--kernel", metavar="NAME", help="which kernel, where the file has several")
+    add("--shape", metavar="AxBxC", help="sizes of a library kernel in its file's order, others by name: 8x64x56,S=2")
+    add("--dtype", metavar="TYPE", help="element type of a library kernel: f32, f64, bf16, f16")
     add("--pass", dest="expert", choices=(*EXPERT_PASSES, "none"), default="heuristic", help="the expert pass")
     add("--trace", metavar="FILE", help="make the moves of a trace before the pass")
     add(
@@ -50,7 +52,7 @@ def _arguments() -> Arguments:
 
 def _run(args: Sequence[str] | None) -> None:
     given = _arguments().parse_args(args)
-    kernel = with_alignment(load_kernel(given.program, given.kernel), given.align)
+    kernel = with_alignment(load_kernel(given.program, given.kernel, shape=given.shape, dtype=given.dtype), given.align)
     machine = machine_for(kernel, given.machine, given.threads)
     trace = None if given.trace is None else Trace.load(given.trace)
     console = Console()

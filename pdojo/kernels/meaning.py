@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from pdojo.errors import UsageError
+from pdojo.kernels.workload import Workload, workload
 
 Array: TypeAlias = NDArray[Any]
 Meaning: TypeAlias = Callable[..., list[Array]]
@@ -17,54 +21,195 @@ Meaning: TypeAlias = Callable[..., list[Array]]
 _EPSILON = 1e-5
 
 
-def _add(x: Array, y: Array) -> list[Array]:
-    return [x + y]
+def _erf(x: Array) -> Array:
+    return np.vectorize(math.erf, otypes=[np.float64])(x)
 
 
-def _relu(x: Array) -> list[Array]:
-    return [np.maximum(x, 0.0)]
+def _gelu(x: Array) -> Array:
+    return x / 2 * (1 + _erf(x / math.sqrt(2)))
 
 
-def _reducemean(x: Array) -> list[Array]:
-    return [x.mean(axis=1)]
+def _sigmoid(x: Array) -> Array:
+    # exp of what is not positive: no overflow.
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1, e) / (1 + e)
 
 
-def _matmul(a: Array, b: Array) -> list[Array]:
-    return [a @ b]
+def _normalised(x: Array, axes: int | tuple[int, ...]) -> Array:
+    """Mean 0 and variance 1 (but for epsilon) along the axes."""
+    centred = x - x.mean(axis=axes, keepdims=True)
+    return centred / np.sqrt(np.square(centred).mean(axis=axes, keepdims=True) + _EPSILON)
 
 
-def _softmax(x: Array) -> list[Array]:
-    e = np.exp(x - x.max(axis=1, keepdims=True))
-    return [e / e.sum(axis=1, keepdims=True)]
+def _layernorm(x: Array, g: Array, b: Array) -> Array:
+    return _normalised(x, 1) * g + b
 
 
-def _layernorm(x: Array, g: Array, b: Array) -> list[Array]:
-    centred = x - x.mean(axis=1, keepdims=True)
-    variance = np.square(centred).mean(axis=1, keepdims=True)
-    return [centred / np.sqrt(variance + _EPSILON) * g + b]
+def _batchnorm(x: Array, g: Array, b: Array) -> Array:
+    return _normalised(x, (0, 2, 3)) * g[:, None, None] + b[:, None, None]
 
 
-def _rmsnorm(x: Array, w: Array) -> list[Array]:
-    return [x / np.sqrt(np.square(x).mean(axis=1, keepdims=True) + _EPSILON) * w]
+def _rmsnorm(x: Array, w: Array) -> Array:
+    return x / np.sqrt(np.square(x).mean(axis=1, keepdims=True) + _EPSILON) * w
 
 
-_MEANINGS: dict[str, Meaning] = {
-    "add": _add,
+def _softmax(x: Array) -> Array:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def _log_softmax(x: Array) -> Array:
+    shifted = x - x.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def _cross_entropy(x: Array, classes: Array) -> Array:
+    logarithms = _log_softmax(x)
+    shifted = x - x.max(axis=-1, keepdims=True)
+    valid = (classes >= 0) & (classes < x.shape[1])
+    rows = np.arange(len(x))
+    picked = np.clip(classes, 0, x.shape[1] - 1)
+    # A class that is none picks nothing, so the logarithm of the sum remains.
+    return np.where(valid, -logarithms[rows, picked], (shifted - logarithms)[:, 0])
+
+
+def _swiglu(x: Array, w: Array, v: Array) -> Array:
+    gate = x @ w
+    return gate * _sigmoid(gate) * (x @ v)
+
+
+def _attention(q: Array, k: Array, v: Array) -> Array:
+    return _softmax(q @ k.transpose(0, 2, 1) / math.sqrt(q.shape[-1])) @ v
+
+
+def _rotary(x: Array, cosines: Array, sines: Array) -> Array:
+    a, b = np.split(x, 2, axis=-1)
+    c, s = cosines[:, None, :], sines[:, None, :]
+    return np.concatenate([a * c - b * s, b * c + a * s], axis=-1)
+
+
+def _windows(x: Array, sizes: Mapping[str, int], fill: float) -> Array:
+    """All windows of a padded array of images: [N, C, rows, columns, K, K]."""
+    padding, step, dilation = sizes["P"], sizes["S"], sizes.get("DIL", 1)
+    reach = dilation * (sizes["K"] - 1) + 1
+    edges = (padding, padding)
+    padded = np.pad(x, ((0, 0), (0, 0), edges, edges), constant_values=fill)
+    windows = sliding_window_view(padded, (reach, reach), axis=(2, 3))
+    return windows[:, :, ::step, ::step, ::dilation, ::dilation]
+
+
+def _conv(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
+    return np.einsum("nchwij,ocij->nohw", _windows(x, sizes, 0), k, optimize=True)
+
+
+def _depthwise_conv(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
+    return np.einsum("nchwij,cij->nchw", _windows(x, sizes, 0), k, optimize=True)
+
+
+def _maxpool(x: Array, sizes: Mapping[str, int]) -> Array:
+    return _windows(x, sizes, -np.inf).max(axis=(4, 5))
+
+
+def _avgpool(x: Array, sizes: Mapping[str, int]) -> Array:
+    return _windows(x, sizes, 0).mean(axis=(4, 5))
+
+
+def _argmax(x: Array) -> Array:
+    return x.argmax(axis=1)
+
+
+def _bias_gelu(x: Array, b: Array) -> Array:
+    return _gelu(x + b)
+
+
+def _dequant_matmul(x: Array, w: Array, s: Array) -> Array:
+    return x @ (w * s)
+
+
+def _matmul_i8(a: Array, b: Array) -> Array:
+    """The bytes of a are unsigned."""
+    return (a % 256) @ b
+
+
+def _reducemean(x: Array) -> Array:
+    return x.mean(axis=1)
+
+
+def _relu(x: Array) -> Array:
+    return np.maximum(x, 0)
+
+
+def _relu_ffn(x: Array, b: Array) -> Array:
+    return _relu(x + b[:, None, None])
+
+
+def _residual_layernorm(x: Array, r: Array, g: Array, b: Array) -> Array:
+    return _layernorm(x + r, g, b)
+
+
+def _silu(x: Array) -> Array:
+    return x * _sigmoid(x)
+
+
+_MEANINGS: dict[str, Callable[..., Array]] = {
+    "add": np.add,
+    "argmax": _argmax,
+    "attention": _attention,
+    "batchnorm": _batchnorm,
+    "bias_gelu": _bias_gelu,
+    "bmm": np.matmul,
+    "cross_entropy": _cross_entropy,
+    "dequant_matmul": _dequant_matmul,
+    "exp": np.exp,
+    "gelu": _gelu,
     "layernorm": _layernorm,
-    "matmul": _matmul,
+    "log": np.log,
+    "log_softmax": _log_softmax,
+    "matmul": np.matmul,
+    "matmul_bf16": np.matmul,
+    "matmul_i8": _matmul_i8,
+    "mul": np.multiply,
     "reducemean": _reducemean,
     "relu": _relu,
+    "relu_ffn": _relu_ffn,
+    "residual_layernorm": _residual_layernorm,
     "rmsnorm": _rmsnorm,
+    "rotary": _rotary,
+    "sigmoid": _sigmoid,
+    "silu": _silu,
     "softmax": _softmax,
+    "swiglu": _swiglu,
+    "tanh": np.tanh,
+    "transpose": np.transpose,
 }
+_WINDOWED: dict[str, Callable[..., Array]] = {
+    "avgpool": _avgpool,
+    "conv": _conv,
+    "depthwise_conv": _depthwise_conv,
+    "maxpool": _maxpool,
+}
+"""Operators whose result is not given by the shapes of the inputs alone."""
 
 
-def meaning(name: str) -> Meaning:
-    """The meaning of a library kernel, on inputs of any floating-point type; the results are float64.
+def meaning(subject: Workload | str) -> Meaning:
+    """The meaning of a workload, on inputs of any type; the results of floating-point operators are float64.
 
-    Raises UsageError for a kernel whose meaning is not known.
+    A string is read as `pdojo.kernels.workload` does. Raises UsageError for a kernel whose meaning is not known.
     """
-    if name not in _MEANINGS:
-        raise UsageError(f"there is no NumPy meaning of '{name}'; known: {', '.join(_MEANINGS)}")
-    plain = _MEANINGS[name]
-    return lambda *inputs: plain(*(np.asarray(array, np.float64) for array in inputs))
+    found = workload(subject) if isinstance(subject, str) else subject
+    if found.kernel in _WINDOWED:
+        plain = partial(_WINDOWED[found.kernel], sizes=found.sizes)
+    elif found.kernel in _MEANINGS:
+        plain = _MEANINGS[found.kernel]
+    else:
+        raise UsageError(f"there is no NumPy meaning of '{found.kernel}'")
+    return lambda *inputs: [plain(*(_wide(array) for array in inputs))]
+
+
+def _wide(array: Array) -> Array:
+    """Exact in the result: integers as int64, all else as float64."""
+    given = np.asarray(array)
+    if given.dtype == np.uint16:
+        # bf16, which NumPy lacks: the upper half of an f32.
+        return (given.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return given.astype(np.int64 if given.dtype.kind in "iub" else np.float64)

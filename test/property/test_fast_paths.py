@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, TypeAlias, cast
 
 import pytest
-from pdojo_tools.sizes import with_random_sizes
+from pdojo_tools.sizes import small_kernel
 from pdojo_tools.walks import Counts, draw
 
 from pdojo.dialect.analysis import collision, origins, storage_check
@@ -26,7 +26,7 @@ from pdojo.dialect.machine import machine
 from pdojo.dialect.nest import Array, Buffer, Scope
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.kernels import kernel_names, kernel_path
+from pdojo.kernels import kernel_names
 from pdojo.transforms.apply import refused_moves
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.footprint import Copy
@@ -51,8 +51,7 @@ Check: TypeAlias = Callable[[Transformation[Any], Program, Any], Reason | None]
 
 
 def kernels() -> list[KernelOp]:
-    texts = [kernel_path(name).read_text(encoding="utf-8") for name in kernel_names()]
-    small = [with_random_sizes(parse_notation(text)[0], Random(k)) for k, text in enumerate(texts)]
+    small = [small_kernel(name, Random(k)) for k, name in enumerate(kernel_names())]
     return small + [parse_notation(text)[0] for text in random_texts(5)]
 
 

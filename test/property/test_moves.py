@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pdojo_tools.shrink import lit_test, shrunk
-from pdojo_tools.sizes import with_random_sizes
+from pdojo_tools.sizes import small_kernel, with_random_sizes
 from pdojo_tools.walks import Counts, FailedWalk, Referee, play, walk
 
 from pdojo.dialect.analysis.validate import validate
@@ -16,7 +16,7 @@ from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove
-from pdojo.kernels import kernel_names, kernel_path
+from pdojo.kernels import kernel_names, workload
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from property.kernels import kernels
@@ -39,10 +39,9 @@ def test_walks_on_random_kernels(kernel: KernelOp, seed: int) -> None:
 
 @pytest.mark.parametrize("name", kernel_names())
 def test_walks_on_library_kernels(name: str) -> None:
-    (kernel,) = parse_notation(kernel_path(name).read_text(encoding="utf-8"))
     counts = Counts()
     for seed in range(2):
-        assert_walk(with_random_sizes(kernel, Random(seed)), seed, 12, counts)
+        assert_walk(small_kernel(name, Random(seed)), seed, 12, counts)
     assert counts.total > 15
 
 
@@ -51,7 +50,7 @@ def test_random_kernels_are_the_same_for_the_same_number() -> None:
 
 
 def test_sizes_keep_what_belongs_together() -> None:
-    (kernel,) = parse_notation(kernel_path("matmul").read_text(encoding="utf-8"))
+    kernel = workload("matmul").instantiate()
     drawn = {tuple(Game(small, machine("toy")).program.nest.arrays["t"].shape) for small in _resized(kernel)}
     assert len(drawn) > 5
     assert all(n <= 12 for shape in drawn for n in shape)

@@ -11,8 +11,7 @@ from pdojo_tools.sizes import with_random_sizes
 from pdojo_tools.walks import FailedWalk, Referee, play
 
 from pdojo.dialect.machine import machine
-from pdojo.dialect.notation import parse_notation
-from pdojo.kernels import kernel_path
+from pdojo.kernels import workload
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation
@@ -47,7 +46,7 @@ def walk(game: Game, seed: int, length: int) -> int:
 
 @pytest.mark.parametrize("name", ["softmax", "layernorm"])
 def test_library_kernels(name: str) -> None:
-    plain = parse_notation(kernel_path(name).read_text(encoding="utf-8"))[0]
+    plain = workload(name).instantiate()
     game = Game(with_random_sizes(plain, Random(3)), machine("toy"))
     assert walk(game, 5, 6)
 

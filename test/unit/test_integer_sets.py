@@ -12,7 +12,7 @@ from pdojo.dialect.machine import machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.oracle import IntegerSetOracle, valid_by_sets
-from pdojo.kernels import kernel_names, kernel_path
+from pdojo.kernels import kernel_names, workload
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from property.walks import random_texts
@@ -77,7 +77,7 @@ def test_legal_moves_on_random_kernels_are_accepted() -> None:
 
 @pytest.mark.parametrize("name", kernel_names())
 def test_legal_moves_at_real_sizes_are_accepted(name: str) -> None:
-    (kernel,) = parse_notation(kernel_path(name).read_text(encoding="utf-8"))
+    kernel = workload(name).instantiate()
     assert ALL in walk(Game(kernel, machine("x86-64-avx512")), 3, 5)
 
 
@@ -101,7 +101,7 @@ s f32 [24576:N] stack
 
 
 def test_a_fused_softmax_at_its_real_size() -> None:
-    (before,) = parse_notation(kernel_path("softmax").read_text(encoding="utf-8"))
+    before = workload("softmax").instantiate()
     (after,) = parse_notation(FUSED)
     found = IntegerSetOracle(nest_of(before)).judge(nest_of(after))
     assert (found.fault, found.checked, found.open) == (None, ALL, ())
@@ -163,7 +163,7 @@ t f32 [8] heap
 
 
 def test_work_is_limited_and_what_is_left_open_is_said() -> None:
-    (before,) = parse_notation(kernel_path("softmax").read_text(encoding="utf-8"))
+    before = workload("softmax").instantiate()
     found = IntegerSetOracle(nest_of(before), operations=50).judge(nest_of(before))
     assert found.fault is None
     assert [note.partition(": ")[2] for note in found.open] == ["more than 50 isl operations"]

@@ -10,6 +10,7 @@ from pdojo.dialect.nest import assign_ids
 from pdojo.dialect.notation import features
 from pdojo.dialect.notation.header import FACTS, Header, build_kernel, parse_declaration, parse_fact, parse_kernel_line
 from pdojo.dialect.notation.lexer import Cursor, Kind, tokenize
+from pdojo.dialect.notation.sizes import Given, Names
 from pdojo.dialect.notation.source import Source, Span, did_you_mean
 from pdojo.dialect.notation.statements import parse_scope, parse_statement
 from pdojo.dialect.notation.values import ArrayName
@@ -17,17 +18,19 @@ from pdojo.dialect.ops import KernelOp, ScopeOp
 from pdojo.errors import NotationError
 
 
-def parse_notation(text: str, source: str = "<notation>") -> list[KernelOp]:
+def parse_notation(text: str, source: str = "<notation>", given: Given | None = None) -> list[KernelOp]:
     """The kernels of a text, verified and with fresh ids; `source` names the text in errors.
 
-    Raises NotationError for anything that is no valid program.
+    `given` has other values for the text's named sizes, numbers and types. Raises NotationError for anything that is no
+    valid program, and UsageError for a value that the text has no name for.
     """
-    return _Parser(Source(text, source)).parse()
+    return _Parser(Source(text, source), Names(given or {})).parse()
 
 
 class _Parser:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, names: Names) -> None:
         self.source = source
+        self.names = names
         self.kernels: list[KernelOp] = []
         self.header: Header | None = None
         self.tree: _Tree | None = None
@@ -35,13 +38,21 @@ class _Parser:
     def parse(self) -> list[KernelOp]:
         for line in range(len(self.source.lines)):
             cursor = Cursor(self.source, tokenize(self.source, line))
-            if not cursor.at_end:
-                self._line(cursor)
+            if self.names.is_definition(cursor):
+                self._define(cursor)
+            elif not cursor.at_end:
+                self._line(self.names.put(cursor))
         self._finish()
+        self.names.check_given()
         if not self.kernels:
             hint = "a kernel begins with: kernel name(x) -> (y)"
             raise self.source.error(Span(0, 0, 1), "the text has no kernel", hint)
         return self.kernels
+
+    def _define(self, cursor: Cursor) -> None:
+        if self.header is not None and self.tree is None:
+            raise cursor.error("names are defined above a kernel")
+        self.names.define(cursor)
 
     def _line(self, cursor: Cursor) -> None:
         if cursor.at_word("kernel") and cursor.peek(1).kind in (Kind.WORD, Kind.STRING) and cursor.at("(", 2):

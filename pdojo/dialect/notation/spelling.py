@@ -111,8 +111,11 @@ class ResolutionError(Exception):
 def resolve(spelling: str, candidates: Sequence[str | None], operands: Sequence[str | None], result: str) -> Resolution:
     """Choose the candidate that takes dtypes `operands` (None where open) to `result`.
 
+    A cast to the type that is there already is a copy: texts for several types need it.
     Raises ResolutionError; `spelling` is what the user wrote.
     """
+    if spelling == "cast" and tuple(operands) == (result,):
+        return Resolution(None, (result,))
     if spelling == "cast" and "i1" in (*operands, result):
         candidates = _BOOLEAN_CASTS
     undetermined = False

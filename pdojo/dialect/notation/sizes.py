@@ -1,0 +1,194 @@
+"""Named sizes, numbers and element types of a text: one program for any shape.
+
+    size R = 4096
+    size P = 1
+    size H = R + 2 * P
+    number EPS = 1e-5
+    type T = f32
+    type A = wide(T)
+
+The lines stand above a kernel and hold for all kernels below. A name stands for its value wherever the text continues,
+so what is parsed is a program of plain numbers. Names whose right side is a literal are parameters: whoever parses the
+text may give them other values; the others follow from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.notation.lexer import Cursor, Kind, Token
+from pdojo.dialect.notation.source import did_you_mean
+from pdojo.errors import UsageError
+
+KEYWORDS = ("size", "number", "type")
+"""First words of the lines that define names."""
+
+WIDE = {"f16": "f32", "bf16": "f32", "i8": "i32"}
+"""`wide(T)`: the type in which values of a short type are computed and summed up; other types are wide enough."""
+
+Value: TypeAlias = float | str
+"""An integer, another number, or the name of an element type."""
+Given: TypeAlias = Mapping[str, Value]
+"""Values for parameters: integers for sizes, numbers, names of element types."""
+
+
+@dataclass
+class Names:
+    """What the names of a text stand for."""
+
+    given: Given = field(default_factory=dict[str, Value])
+    values: dict[str, Value] = field(default_factory=dict[str, Value])
+    """In the order of definition."""
+    parameters: list[str] = field(default_factory=list[str])
+    """Names whose value can be given."""
+
+    def is_definition(self, cursor: Cursor) -> bool:
+        """Whether a line defines a name."""
+        named = cursor.peek(1).kind is Kind.WORD and cursor.at("=", 2)
+        return named and cursor.token.kind is Kind.WORD and cursor.token.text in KEYWORDS
+
+    def define(self, cursor: Cursor) -> None:
+        """Read a definition; the line is still as it was written."""
+        keyword, name = cursor.advance().text, cursor.advance()
+        cursor.advance()
+        if name.text in self.values:
+            raise cursor.error(f"'{name.text}' is defined twice", span=name.span)
+        if name.text in DTYPES:
+            raise cursor.error(f"'{name.text}' is an element type", span=name.span)
+        literal = _is_literal(cursor)
+        start = cursor.token
+        value = self._value(cursor, keyword)
+        cursor.expect_end(f"after the {keyword}")
+        if literal:
+            self.parameters.append(name.text)
+            value = self._given(name.text, keyword, value)
+        if keyword == "size" and isinstance(value, int) and value < 0:
+            span = start.span.to(cursor.previous.span)
+            raise cursor.error(f"the size {name.text} is {value}, less than 0{self._stated()}", span=span)
+        self.values[name.text] = value
+
+    def put(self, cursor: Cursor) -> Cursor:
+        """The same line with values for names. After a colon stands a mapping or a reuse flag, no size."""
+        if not self.values:
+            return cursor
+        tokens = list(cursor.tokens)
+        for position, token in enumerate(tokens):
+            if token.kind is Kind.WORD and token.text in self.values:
+                value = self.values[token.text]
+                behind_colon = position > 0 and tokens[position - 1].text == ":"
+                if isinstance(value, str) or not behind_colon:
+                    tokens[position] = _token(token, value)
+        return Cursor(cursor.source, tokens)
+
+    def check_given(self) -> None:
+        """Every value that was given has found its name; raises UsageError."""
+        for name in self.given:
+            if name in self.values and name not in self.parameters:
+                raise UsageError(f"'{name}' follows from other sizes and cannot be given")
+            if name not in self.parameters:
+                raise UsageError(f"there is no size '{name}'; {did_you_mean(name, self.parameters)}")
+
+    def _given(self, name: str, keyword: str, default: Value) -> Value:
+        value = self.given.get(name, default)
+        if keyword == "type" and value not in DTYPES:
+            raise UsageError(f"unknown element type '{value}' for '{name}'; {did_you_mean(str(value), DTYPES)}")
+        if keyword == "size" and (not isinstance(value, int) or value < 0):
+            raise UsageError(f"the size '{name}' is an integer of at least 0, not {value}")
+        if keyword == "number" and isinstance(value, str):
+            raise UsageError(f"'{name}' is a number, not '{value}'")
+        return value
+
+    def _stated(self) -> str:
+        """The parameters so far, for messages."""
+        stated = ", ".join(f"{n} = {self.values[n]}" for n in self.parameters)
+        return f" for {stated}" if stated else ""
+
+    def _value(self, cursor: Cursor, keyword: str) -> Value:
+        if keyword == "type":
+            return self._type(cursor)
+        value = self._sum(cursor)
+        if keyword == "size" and not isinstance(value, int):
+            raise cursor.error("a size is an integer", span=cursor.previous.span)
+        return value
+
+    def _type(self, cursor: Cursor) -> str:
+        """An element type, the name of one, or `wide(T)`."""
+        word = cursor.expect_kind(Kind.WORD, "an element type or wide(...)")
+        if word.text == "wide" and cursor.accept("("):
+            inner = self._type(cursor)
+            cursor.expect(")", "after the type that is widened")
+            return WIDE.get(inner, inner)
+        found = self.values.get(word.text, word.text)
+        if not isinstance(found, str) or found not in DTYPES:
+            raise cursor.error(f"unknown element type '{word.text}'", did_you_mean(word.text, DTYPES), word.span)
+        return found
+
+    def _sum(self, cursor: Cursor) -> float:
+        value = self._product(cursor)
+        while cursor.at("+") or cursor.at("-"):
+            sign = cursor.advance().text
+            other = self._product(cursor)
+            value = value + other if sign == "+" else value - other
+        return value
+
+    def _product(self, cursor: Cursor) -> float:
+        value = self._factor(cursor)
+        while any(cursor.at(sign) for sign in ("*", "/", "//", "%")):
+            sign = cursor.advance()
+            other = self._factor(cursor)
+            if sign.text == "*":
+                value = value * other
+            elif other == 0:
+                raise cursor.error("division by zero", span=sign.span)
+            elif sign.text == "//":
+                value = value // other
+            elif sign.text == "%":
+                value = value % other
+            elif isinstance(value, int) and isinstance(other, int):
+                # Sizes are divided without a rest, or the program would be another one.
+                if value % other:
+                    hint = "// rounds down"
+                    raise cursor.error(f"{value} is no multiple of {other}{self._stated()}", hint, sign.span)
+                value = value // other
+            else:
+                value = value / other
+        return value
+
+    def _factor(self, cursor: Cursor) -> float:
+        if cursor.accept("-"):
+            return -self._factor(cursor)
+        if cursor.accept("("):
+            value = self._sum(cursor)
+            cursor.expect(")", "to close the parenthesis")
+            return value
+        token = cursor.token
+        match token.kind:
+            case Kind.INTEGER:
+                return int(cursor.advance().text)
+            case Kind.FLOAT:
+                return float(cursor.advance().text)
+            case Kind.WORD if isinstance(self.values.get(token.text), int | float):
+                value = self.values[cursor.advance().text]
+                assert not isinstance(value, str)
+                return value
+            case _:
+                numbers = [name for name, value in self.values.items() if not isinstance(value, str)]
+                raise cursor.error("expected a number or the name of one", did_you_mean(token.text, numbers))
+
+
+def _is_literal(cursor: Cursor) -> bool:
+    """Whether one number, with or without a sign, or one element type is all that follows."""
+    behind = 1 if cursor.at("-") else 0
+    token = cursor.peek(behind)
+    plain = token.kind in (Kind.INTEGER, Kind.FLOAT) or (token.kind is Kind.WORD and token.text in DTYPES)
+    return plain and cursor.peek(behind + 1).kind is Kind.END
+
+
+def _token(token: Token, value: Value) -> Token:
+    """A value where its name stood."""
+    if isinstance(value, str):
+        return replace(token, text=value)
+    return replace(token, kind=Kind.INTEGER if isinstance(value, int) else Kind.FLOAT, text=repr(value))

@@ -1,0 +1,87 @@
+"""Library kernels without copies that do nothing.
+
+The texts of the library are written for all element types and paddings. Where the type is wide enough to compute in, or
+there is no padding, some statements copy an array to another one of the same type and shape, element by element. In
+such a program the two arrays are one: the copy goes, with its temporary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdojo.dialect.affine import var
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.nest import Access, Array, Leaf, Nest, Node, Scope, nest_of
+from pdojo.dialect.ops import KernelOp
+
+
+def without_copies(kernel: KernelOp) -> None:
+    """Remove every identity copy between an interface array and a temporary that stands for it.
+
+    A copy `w = x` of a whole input goes, and `w` is called `x`, iff nothing reads `w` before it and nothing writes `w`
+    after it: what was written to `w` before is overwritten, and goes as well. A copy `y = n` to a whole output goes,
+    and `n` is called `y`, iff it is the only access to `y` and nothing accesses `n` after it.
+    """
+    while (copy := _first(nest_of(kernel))) is not None:
+        for node in copy.dead:
+            node.op.detach()
+            node.op.erase()
+        buffer = copy.temporary.buffer.op
+        assert buffer is not None
+        copy.temporary.value.replace_all_uses_with(copy.stays.value)
+        buffer.detach()
+        buffer.erase()
+
+
+@dataclass(frozen=True)
+class _Copy:
+    temporary: Array
+    stays: Array
+    dead: list[Node]
+    """Whole top-level nests that go."""
+
+
+def _first(nest: Nest) -> _Copy | None:
+    for leaf in nest.leaves:
+        found = _copy(nest, leaf)
+        if found is not None:
+            return found
+    return None
+
+
+def _copy(nest: Nest, leaf: Leaf) -> _Copy | None:
+    if not _is_identity(leaf):
+        return None
+    target, source = leaf.output.array, leaf.reads[0].array
+    if source.intent is Intent.IN and _is_temporary(target):
+        writers = nest.writers[target.name]
+        readers = nest.readers[target.name]
+        last = all(w.order <= leaf.order for w in writers) and all(r.order > leaf.order for r in readers)
+        dead = [w.chain[0] if w.chain else w for w in writers]
+        if last and all(len(node.leaves) == 1 for node in dead if isinstance(node, Scope)):
+            return _Copy(target, source, list(dead))
+    if target.intent is Intent.OUT and _is_temporary(source):
+        alone = nest.writers[target.name] == [leaf] and not nest.readers[target.name]
+        others = [*nest.writers[source.name], *nest.readers[source.name]]
+        if alone and all(other is leaf or other.order < leaf.order for other in others):
+            return _Copy(source, target, [leaf.chain[0] if leaf.chain else leaf])
+    return None
+
+
+def _is_temporary(array: Array) -> bool:
+    """A buffer of one array, each element of which has memory of its own."""
+    return array.buffer.op is not None and len(array.buffer.names) == 1 and not any(array.buffer.reuse)
+
+
+def _is_identity(leaf: Leaf) -> bool:
+    """`y[{0},{1}] = x[{0},{1}]` for all elements, in a nest of its own."""
+    if leaf.function is not None or leaf.accumulate is not None or len(leaf.inputs) != 1:
+        return False
+    (value,) = leaf.inputs
+    index = tuple(var(depth) for depth in range(len(leaf.chain)))
+    shape = tuple(scope.extent for scope in leaf.chain)
+    return (
+        isinstance(value, Access)
+        and all(len(scope.children) == 1 and not scope.guard for scope in leaf.chain)
+        and all(a.index == index and tuple(a.array.shape) == shape for a in leaf.accesses)
+    )

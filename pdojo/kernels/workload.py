@@ -1,0 +1,165 @@
+"""Workloads: a library kernel at given sizes and with a given element type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.notation.lexer import Cursor, tokenize
+from pdojo.dialect.notation.sizes import Names
+from pdojo.dialect.notation.source import Source, did_you_mean
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import UsageError
+from pdojo.kernels.plain import without_copies
+
+_FOLDER = Path(__file__).parent
+
+PRESETS: dict[str, tuple[str, str]] = {
+    "batchnorm_1": ("batchnorm", "8x3x2048x2048"),
+    "batchnorm_2": ("batchnorm", "8x64x300x300"),
+    "conv_1": ("conv", "8x10x3x512x512x5"),
+    "conv_2": ("conv", "8x64x64x56x56x3"),
+    "layernorm_1": ("layernorm", "16384x1024"),
+    "layernorm_2": ("layernorm", "4096x4096"),
+}
+"""Names of kernels at sizes, where the paper's Table 3 has two rows of one kernel."""
+
+TABLE_3 = (
+    "add",
+    "batchnorm_1",
+    "batchnorm_2",
+    "bmm",
+    "conv_1",
+    "conv_2",
+    "layernorm_1",
+    "layernorm_2",
+    "matmul",
+    "mul",
+    "reducemean",
+    "relu",
+    "relu_ffn",
+    "rmsnorm",
+    "softmax",
+    "swiglu",
+)
+"""The rows of the paper's Table 3; kernels of one row have its sizes by default."""
+
+
+def kernel_names() -> tuple[str, ...]:
+    """The names of all library kernels, sorted."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.pdojo")))
+
+
+def kernel_path(name: str) -> Path:
+    """The notation file of a library kernel; raises UsageError for a name that is not known."""
+    if name not in kernel_names():
+        raise UsageError(f"unknown kernel '{name}'; {did_you_mean(name, (*kernel_names(), *PRESETS))}")
+    return _FOLDER / f"{name}.pdojo"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A library kernel at sizes: what is tuned and measured."""
+
+    kernel: str
+    """The name of its file."""
+    given: tuple[tuple[str, int], ...] = ()
+    """The sizes that are not the file's own, in the file's order."""
+    dtype: str | None = None
+    """The element type, where it is not the file's own."""
+    label: str = ""
+    """How tables call it."""
+
+    @cached_property
+    def names(self) -> Names:
+        """All names of the file, with these values. Raises UsageError for sizes that the kernel does not have."""
+        path = kernel_path(self.kernel)
+        values: dict[str, float | str] = dict(self.given)
+        if self.dtype is not None:
+            values["T"] = self.dtype
+        source = Source(path.read_text(encoding="utf-8"), str(path.name))
+        names = Names(values)
+        for line in range(len(source.lines)):
+            cursor = Cursor(source, tokenize(source, line))
+            if names.is_definition(cursor):
+                names.define(cursor)
+        if self.dtype is not None and "T" not in names.parameters:
+            raise UsageError(f"kernel '{self.kernel}' has the element types that its name says; leave out the type")
+        names.check_given()
+        return names
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """All parameters that are sizes, in the file's order."""
+        found = {name: self.names.values[name] for name in self.names.parameters}
+        return {name: value for name, value in found.items() if isinstance(value, int)}
+
+    @property
+    def element_type(self) -> str | None:
+        """The element type of the interface arrays; None where the kernel's text fixes several."""
+        found = self.names.values.get("T")
+        return found if isinstance(found, str) else None
+
+    def instantiate(self) -> KernelOp:
+        """The plain program. Raises UsageError or NotationError for sizes at which there is none."""
+        path = kernel_path(self.kernel)
+        names = self.names
+        text = path.read_text(encoding="utf-8")
+        (kernel,) = parse_notation(text, path.name, {name: names.values[name] for name in names.parameters})
+        without_copies(kernel)
+        return kernel
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"kernel": self.kernel, "given": dict(self.given), "dtype": self.dtype, "label": self.label}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Workload:
+        """The inverse of `to_json`."""
+        return cls(data["kernel"], tuple(data["given"].items()), data["dtype"], data["label"])
+
+
+def workload(text: str, dtype: str | None = None) -> Workload:
+    """`softmax`, `softmax:24576x512`, `conv:8x10x3x512x512x5,S=2`, or a label such as `batchnorm_1`.
+
+    Sizes stand in the order of the kernel's file; those at the end may be left out. Raises UsageError for all else.
+    """
+    name, _, shape = text.partition(":")
+    if name in PRESETS and not shape:
+        name, shape = PRESETS[name]
+    own = Workload(name)
+    given = _sizes(shape, own) if shape else {}
+    ordered = tuple((size, given[size]) for size in own.sizes if size in given and given[size] != own.sizes[size])
+    found = Workload(name, ordered, dtype, text if dtype is None else f"{text} {dtype}")
+    assert found.names
+    return found
+
+
+def _sizes(shape: str, own: Workload) -> dict[str, int]:
+    """`8x64x56` and `S=2`, separated by commas."""
+    declared = list(own.sizes)
+    found: dict[str, int] = {}
+    for part in shape.split(","):
+        named = re.fullmatch(r"\s*(\w+)\s*=\s*(\d+)\s*", part)
+        if named is not None:
+            found[named[1]] = int(named[2])
+            continue
+        if not re.fullmatch(r"\s*\d+(x\d+)*\s*", part):
+            raise UsageError(f"'{part}' is no shape; write numbers separated by x: {_order(own)}")
+        numbers = [int(number) for number in part.split("x")]
+        if len(numbers) > len(declared):
+            raise UsageError(f"'{part}' has {len(numbers)} sizes; {own.kernel} has {_order(own)}")
+        found |= dict(zip(declared, numbers, strict=False))
+    for name in found:
+        if name not in declared:
+            raise UsageError(f"{own.kernel} has no size '{name}'; it has {_order(own)}")
+    return found
+
+
+def _order(own: Workload) -> str:
+    return "x".join(own.sizes)

@@ -1,0 +1,168 @@
+"""The operator library: any shape, any element type, and what each kernel means."""
+
+from __future__ import annotations
+
+import warnings
+from random import Random
+
+import numpy as np
+import pytest
+from pdojo_tools.sizes import small_kernel
+
+from pdojo.backends.arrays import parameters_of
+from pdojo.backends.measure.arrays import random_inputs
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.interpreter import interpret
+from pdojo.dialect.machine import machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.rounding import from_interface
+from pdojo.errors import NotationError, UsageError
+from pdojo.kernels import PRESETS, TABLE_3, Workload, kernel_names, workload
+from pdojo.kernels.meaning import meaning
+
+SHAPES = {
+    "attention": ("2x5x7x3", "1x3x4x8"),
+    "avgpool": ("2x3x7x6x2,S=2", "1x2x7x8x3,S=2,P=1", "1x1x9x5x3,S=1,P=1"),
+    "batchnorm": ("3x2x5x4", "1x3x7x2"),
+    "bmm": ("3x4x5x6",),
+    "conv": ("2x3x4x7x6x3", "1x2x3x8x9x3,S=2,P=1", "2x1x2x9x9x3,DIL=2,P=2", "1x2x1x7x7x1,S=3"),
+    "depthwise_conv": ("2x3x7x6x3", "1x2x8x9x3,S=2", "2x2x9x9x2,P=0,DIL=3"),
+    "matmul": ("4x5x6", "1x7x3"),
+    "matmul_bf16": ("4x6x5",),
+    "matmul_i8": ("4x6x5",),
+    "dequant_matmul": ("4x5x6",),
+    "maxpool": ("2x3x7x6x2,S=2,P=0", "1x2x7x8x3,S=2,P=1"),
+    "relu_ffn": ("2x3x4x5",),
+    "rotary": ("2x3x2x8", "1x4x1x2"),
+    "swiglu": ("2x3x5x4",),
+}
+"""Kernels of two sizes, R and C, are tried at others."""
+FIXED = {"matmul_bf16", "matmul_i8"}
+TOLERANCE = {"f64": 1e-12, "f32": 2e-5, "f16": 4e-3, "bf16": 3e-2}
+
+
+def evaluate(subject: Workload, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """What the interpreter gets, and what NumPy in float64 gets."""
+    kernel = subject.instantiate()
+    validate(Program(kernel, machine("x86-64-avx512")))
+    nest = nest_of(kernel)
+    parameters = parameters_of(nest)
+    inputs = random_inputs(parameters, seed)
+    with warnings.catch_warnings():
+        # Logarithms of what is negative.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        (expected,) = meaning(subject)(*inputs.values())
+        (got,) = interpret(nest, inputs).values()
+    (output,) = [p for p in parameters if p.name not in inputs]
+    return from_interface(got, output.dtype), expected
+
+
+@pytest.mark.parametrize("name", kernel_names())
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16"])
+def test_the_interpreter_agrees_with_numpy(name: str, dtype: str) -> None:
+    for shape in SHAPES.get(name, ("5x7", "3x16", "1x1")):
+        subject = workload(f"{name}:{shape}", None if name in FIXED else dtype)
+        got, expected = evaluate(subject)
+        assert got.shape == expected.shape
+        tolerance = 2e-2 if name in FIXED else TOLERANCE[dtype]
+        np.testing.assert_allclose(got, expected, rtol=tolerance, atol=4 * tolerance, err_msg=f"{name} {shape}")
+
+
+def test_argmax_finds_the_first_of_equal_ones_and_of_nan() -> None:
+    nest = nest_of(workload("argmax:4x5").instantiate())
+    x = np.array([[1, 3, 3, 0, 2], [0, np.nan, 9, np.nan, 1], [-np.inf] * 5, [2, 2, 2, 2, 2]], np.float32)
+    (found,) = interpret(nest, {"x": x}).values()
+    assert found.tolist() == [1, 1, 0, 0] == x.argmax(axis=1).tolist()
+
+
+def test_a_class_that_is_none_picks_nothing() -> None:
+    subject = workload("cross_entropy:3x4", "f64")
+    inputs = {"x": np.arange(12.0).reshape(3, 4), "t": np.array([0, -1, 4])}
+    (got,) = interpret(nest_of(subject.instantiate()), inputs).values()
+    (expected,) = meaning(subject)(*inputs.values())
+    np.testing.assert_allclose(got, expected)
+    assert expected[1] == pytest.approx(np.log(np.exp(np.arange(-3.0, 1)).sum()))
+
+
+@pytest.mark.parametrize("label", TABLE_3)
+def test_the_rows_of_table_3(label: str) -> None:
+    kernel = workload(label).instantiate()
+    kernel.verify()
+    validate(Program(kernel, machine("x86-64-avx512")))
+    stated = PRESETS.get(label, (label, ""))[1]
+    assert "x".join(map(str, workload(label).sizes.values())).startswith(stated)
+
+
+def test_what_does_nothing_is_left_out() -> None:
+    text = print_notation(workload("conv:1x2x3x8x8x3").instantiate())
+    assert [line.split()[0] for line in text.split("\n\n")[0].splitlines()[1:]] == ["x", "k", "y", "t"]
+    padded = print_notation(workload("conv:1x2x3x8x8x3,P=1").instantiate())
+    assert "u f32 [1, 3, 10, 10] heap" in padded
+    assert "cast" not in padded
+    narrow = print_notation(workload("conv:1x2x3x8x8x3", "bf16").instantiate())
+    assert narrow.count("cast") == 3
+
+
+def test_copies_that_do_something_stay() -> None:
+    from pdojo.kernels.plain import without_copies
+
+    kept = """kernel k(x) -> (y)
+x f32 [4] heap
+y f32 [4] heap
+w f32 [4] heap
+n f32 [4] heap
+
+4 w[{0}] = x[{0}]
+4 w[{0}] += x[-{0}+3]
+4 n[{0}] = w[{0}] * 2
+4 y[{0}] = n[{0}]
+4 y[{0}] += n[{0}]
+"""
+    (kernel,) = parse_notation(kept)
+    without_copies(kernel)
+    assert print_notation(kernel) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "said"),
+    [
+        ("softmx", None, r"unknown kernel 'softmx'; did you mean 'softmax'\?"),
+        ("softmax:4x5x6", None, "'4x5x6' has 3 sizes; softmax has RxC"),
+        ("softmax:4xx5", None, "'4xx5' is no shape; write numbers separated by x: RxC"),
+        ("softmax:S=2", None, "softmax has no size 'S'; it has RxC"),
+        ("softmax:4x4", "f99", "unknown element type 'f99'"),
+        ("matmul_i8", "f32", "has the element types that its name says"),
+    ],
+)
+def test_wrong_workloads(text: str, dtype: str | None, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        workload(text, dtype).instantiate()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("conv:1x1x1x2x2x5", "OH is -2, less than 0 for N = 1, O = 1, C = 1, H = 2, W = 2, K = 5"),
+        ("rotary:1x2x1x7", "7 is no multiple of 2 for B = 1, L = 2, H = 1, D = 7"),
+        ("softmax:0x4", "an extent is at least 1"),
+    ],
+)
+def test_sizes_without_a_program(text: str, said: str) -> None:
+    with pytest.raises(NotationError, match=said):
+        workload(text).instantiate()
+
+
+def test_workloads_travel_as_data() -> None:
+    found = workload("conv:2x3,S=2", "bf16")
+    assert Workload.from_json(found.to_json()) == found
+    assert list(found.sizes.items())[:3] == [("N", 2), ("O", 3), ("C", 64)]
+    assert (found.sizes["S"], found.element_type, found.label) == (2, "bf16", "conv:2x3,S=2 bf16")
+    assert workload("batchnorm_1").sizes["H"] == 2048
+
+
+@pytest.mark.parametrize("name", kernel_names())
+def test_small_kernels_are_valid(name: str) -> None:
+    for seed in range(3):
+        validate(Program(small_kernel(name, Random(seed)), machine("toy")))
