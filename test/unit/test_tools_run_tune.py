@@ -90,7 +90,11 @@ def test_run_replays_a_trace(softmax: Path, tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("args", "code", "text"),
     [
-        (["softmux"], 2, "error: there is no file 'softmux' and no library kernel of that name; did you mean 'softmax'"),
+        (
+            ["softmux"],
+            2,
+            "error: there is no file 'softmux' and no library kernel of that name; did you mean 'softmax'",
+        ),
         (["no/such.pdojo"], 2, "error: there is no file 'no/such.pdojo'"),
         (["softmax", "--machine", "cray"], 2, "error: unknown machine 'cray'; known: host"),
         (["softmax", "--threads", "0"], 2, "argument --threads: invalid positive value: '0'; see pdojo-"),
