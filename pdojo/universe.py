@@ -49,6 +49,18 @@ def _asm() -> type[Target]:
     return PdojoAsmTarget
 
 
+def _object() -> type[Target]:
+    from pdojo.backends.llvm.targets import PdojoObjectTarget
+
+    return PdojoObjectTarget
+
+
+def _c_header() -> type[Target]:
+    from pdojo.backends.llvm.targets import PdojoHeaderTarget
+
+    return PdojoHeaderTarget
+
+
 def _dot() -> type[Target]:
     from pdojo.backends.dot import DotTarget
 
@@ -68,7 +80,14 @@ PDOJO_UNIVERSE = Universe(
         "convert-pdojo-to-loops": _convert_to_loops,
         **{f"pdojo-{name.replace('_', '-')}": pass_factory(name) for name in TRANSFORMATION_NAMES},
     },
-    # xDSL has a target `llvm` of its own; pdojo-opt calls ours `llvm` and `asm` for short.
-    all_targets={"dot": _dot, "notation": _notation, "pdojo-asm": _asm, "pdojo-llvm": _llvm},
+    # xDSL has a target `llvm` of its own; pdojo-opt calls ours `llvm`, `asm`, `obj`, ... for short.
+    all_targets={
+        "dot": _dot,
+        "notation": _notation,
+        "pdojo-asm": _asm,
+        "pdojo-c-header": _c_header,
+        "pdojo-llvm": _llvm,
+        "pdojo-obj": _object,
+    },
 )
 """What pdojo adds to `xdsl-opt` and `pdojo-opt`."""

@@ -27,6 +27,8 @@ _ALIASES: dict[str, tuple[str, dict[str, tuple[bool, ...]]]] = {
     "generic": ("mlir", {"print_generic_format": (True,)}),
     "llvm": ("pdojo-llvm", {}),
     "asm": ("pdojo-asm", {}),
+    "obj": ("pdojo-obj", {}),
+    "c-header": ("pdojo-c-header", {}),
 }
 """Short names of targets: the target and its parameters."""
 
@@ -89,6 +91,8 @@ class PdojoOptMain(xDSLOptMain):
         ]
         if self.args.refused and not self.args.list_moves:
             raise UsageError("--refused belongs to --list-moves; give both")
+        if self._is_binary and (self.args.split_input_file or self.args.print_after_each_move):
+            raise UsageError(f"target '{self.target.name}' writes one binary file, so the input must be one program")
 
     def run(self) -> None:
         """Do the work; nothing is written before everything succeeded, save with --verify-diagnostics."""
@@ -96,9 +100,24 @@ class PdojoOptMain(xDSLOptMain):
             write_output(list_machines(), self.args.output_file)
             return
         chunk = read_input(self.args.input_file)
+        if self._is_binary:
+            write_output(self._binary(chunk), self.args.output_file)
+            return
         chunks = list(split(chunk)) if self.args.split_input_file else [chunk]
         separator = "# -----\n" if self.target.name == "notation" else "// -----\n"
         write_output(separator.join(self._run_chunk(chunk) for chunk in chunks), self.args.output_file)
+
+    @property
+    def _is_binary(self) -> bool:
+        return self.target.name == "pdojo-obj"
+
+    def _binary(self, chunk: Chunk) -> str | bytes:
+        """One program as bytes; text where lists or explanations are asked for instead."""
+        output = StringIO()
+        module = self._transformed(chunk, output)
+        if module is None:
+            return output.getvalue()
+        return cast(Any, self.available_targets[self.target.name])().from_spec(self.target).emit_bytes(self.ctx, module)
 
     def _run_chunk(self, chunk: Chunk) -> str:
         try:
@@ -114,12 +133,19 @@ class PdojoOptMain(xDSLOptMain):
             raise
 
     def _process(self, chunk: Chunk) -> str:
+        output = StringIO()
+        module = self._transformed(chunk, output)
+        if module is not None:
+            output.write(self.output_resulting_program(module))
+        return output.getvalue()
+
+    def _transformed(self, chunk: Chunk, output: StringIO) -> ModuleOp | None:
+        """The program after all steps; None where lists or explanations, which `output` gets, were asked for."""
         implicit = not self.args.no_implicit_module
         program = parse(chunk, self.ctx, self.args.frontend, implicit_module=implicit)
         if not self.args.disable_verify:
             program.verify()
         before = program.module.clone() if self.args.verify else None
-        output = StringIO()
         if self._needs_game:
             self._play(program, output)
         else:
@@ -129,9 +155,7 @@ class PdojoOptMain(xDSLOptMain):
             from pdojo_tools.verification import verify_meaning
 
             verify_meaning(before, program.module)
-        if not self.args.list_moves and not self.args.explain:
-            output.write(self.output_resulting_program(program.module))
-        return output.getvalue()
+        return None if self.args.list_moves or self.args.explain else program.module
 
     @property
     def _needs_game(self) -> bool:

@@ -290,10 +290,11 @@ class FunctionCode:
 
 
 def _integer_value(constant: Constant) -> int:
-    """The value of an integer constant; the bits of a bf16 one."""
-    if constant.dtype != "bf16":
+    """The value of an integer constant; the bits of an f16 or bf16 one."""
+    if constant.dtype not in ("f16", "bf16"):
         return int(constant.value)
-    return int(to_interface(round_float64(np.asarray(float(constant.value)), "bf16"), "bf16").reshape(-1)[0])
+    rounded = round_float64(np.asarray(float(constant.value)), constant.dtype)
+    return int(to_interface(rounded, constant.dtype).reshape(-1).view(np.uint16)[0])
 
 
 def _float_splat(element: AnyFloat, count: int, number: float) -> DenseIntOrFPElementsAttr:
@@ -313,8 +314,8 @@ def suffix(kind: Attribute) -> str:
 
 
 def value_type(dtype: str) -> ElementType:
-    """The type of a value of `dtype` in registers; a bf16 is its bits, because LLVM would call libraries for it."""
-    return IntegerType(16) if dtype == "bf16" else DTYPES[dtype]
+    """The type of a value of `dtype` in registers; of f16 and bf16 the bits: LLVM would call libraries for them."""
+    return IntegerType(16) if dtype in ("f16", "bf16") else DTYPES[dtype]
 
 
 def memory_type(dtype: str) -> Attribute:

@@ -2,13 +2,13 @@
 
 LLVM has no code of its own for some of them and would call a library that is not there, and the instructions of some
 processors take denormal bfloat16 numbers to zero: those conversions are made of integer operations here. For the same
-reasons LLVM never sees a bfloat16, only its 16 bits.
+reasons LLVM never sees a bfloat16 or an f16, only the 16 bits. Instructions convert those of f16 where there are some.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import Float32Type, IntegerType
+from xdsl.dialects.builtin import Float16Type, Float32Type, IntegerType
 from xdsl.ir import SSAValue
 
 from pdojo.backends.llvm.code import FunctionCode, value_type
@@ -20,6 +20,8 @@ _HALF = 0x7FFF
 """One less than half of the last place of a bfloat16, in the last places of an f32."""
 _QUIET = 0x40
 """The bit that makes a bfloat16 with full exponent a quiet NaN."""
+_F16_INSTRUCTIONS = frozenset(("f16c", "fp-armv8", "zfh", "zfhmin"))
+"""Features that bring conversions between f16 and f32."""
 
 
 def convert_float(code: FunctionCode, value: SSAValue, source: str, target: str) -> SSAValue:
@@ -28,6 +30,8 @@ def convert_float(code: FunctionCode, value: SSAValue, source: str, target: str)
         return value
     if source == "bf16":
         return convert_float(code, _from_bfloat(code, value), "f32", target)
+    if source == "f16":
+        return convert_float(code, _from_half(code, value), "f32", target)
     if byte_width(source) < byte_width(target):
         return code.emit(llvm.FPExtOp(value, with_lanes(value_type(target), lanes(value))))
     if source == "f64" and target in ("f16", "bf16"):
@@ -35,6 +39,8 @@ def convert_float(code: FunctionCode, value: SSAValue, source: str, target: str)
         return convert_float(code, _round_to_odd(code, value), "f32", target)
     if target == "bf16":
         return _to_bfloat(code, value)
+    if target == "f16":
+        return _to_half(code, value)
     return code.emit(llvm.FPTruncOp(value, with_lanes(value_type(target), lanes(value))))
 
 
@@ -74,3 +80,59 @@ def _to_bfloat(code: FunctionCode, value: SSAValue) -> SSAValue:
     nan = code.emit(llvm.OrOp(upper, splat_constant(code, _QUIET, bits_type)))
     chosen = code.emit(SelectOp(code.emit(FCmpOp("uno", value, value)), nan, rounded))
     return code.emit(llvm.TruncOp(chosen, with_lanes(IntegerType(16), count)))
+
+
+def _converts_half(code: FunctionCode) -> bool:
+    """Whether instructions convert f16; code for all processors leaves that to LLVM."""
+    return not code.features or not code.features.isdisjoint(_F16_INSTRUCTIONS)
+
+
+def _from_half(code: FunctionCode, value: SSAValue) -> SSAValue:
+    """The bits of an f16 as f32."""
+    count = lanes(value)
+    bits_type, single = with_lanes(IntegerType(32), count), with_lanes(Float32Type(), count)
+    if _converts_half(code):
+        return code.emit(llvm.FPExtOp(code.emit(llvm.BitcastOp(value, with_lanes(Float16Type(), count))), single))
+
+    def number(constant: int) -> SSAValue:
+        return splat_constant(code, constant, bits_type)
+
+    bits = code.emit(llvm.ZExtOp(value, bits_type))
+    magnitude = code.emit(llvm.AndOp(bits, number(0x7FFF)))
+    # Exponent and significand in place, the exponent too small by 112; a product with 2**112 is exact, and makes
+    # normal numbers of denormal ones.
+    placed = code.emit(llvm.ShlOp(magnitude, number(13)))
+    scale = code.emit(llvm.BitcastOp(number((127 + 112) << 23), single))
+    scaled = code.emit(llvm.FMulOp(code.emit(llvm.BitcastOp(placed, single)), scale))
+    special = code.emit(llvm.OrOp(placed, number(0xFF << 23)))
+    finite = code.compare("ult", magnitude, number(0x7C00))
+    unsigned = code.emit(SelectOp(finite, code.emit(llvm.BitcastOp(scaled, bits_type)), special))
+    sign = code.emit(llvm.ShlOp(code.emit(llvm.SubOp(bits, magnitude)), number(16)))
+    return code.emit(llvm.BitcastOp(code.emit(llvm.OrOp(unsigned, sign)), single))
+
+
+def _to_half(code: FunctionCode, value: SSAValue) -> SSAValue:
+    """An f32 as bits of an f16."""
+    count = lanes(value)
+    bits_type, narrow = with_lanes(IntegerType(32), count), with_lanes(IntegerType(16), count)
+    if _converts_half(code):
+        return code.emit(llvm.BitcastOp(code.emit(llvm.FPTruncOp(value, with_lanes(Float16Type(), count))), narrow))
+
+    def number(constant: int) -> SSAValue:
+        return splat_constant(code, constant, bits_type)
+
+    bits = code.emit(llvm.BitcastOp(value, bits_type))
+    magnitude = code.emit(llvm.AndOp(bits, number(0x7FFFFFFF)))
+    # Normal results: half of the last place is added, less one if that is even; the exponent is too large by 112.
+    tie = code.emit(llvm.AndOp(code.emit(llvm.LShrOp(magnitude, number(13))), number(1)))
+    half = code.emit(llvm.AddOp(tie, number(0xFFF - (112 << 23))))
+    normal = code.emit(llvm.LShrOp(code.emit(llvm.AddOp(magnitude, half)), number(13)))
+    # Denormal ones: the last place of 0.5 in f32 is 2**-24, the least f16.
+    place = code.emit(llvm.BitcastOp(number(126 << 23), value.type))
+    shifted = code.emit(llvm.FAddOp(code.emit(llvm.BitcastOp(magnitude, value.type)), place))
+    denormal = code.emit(llvm.SubOp(code.emit(llvm.BitcastOp(shifted, bits_type)), number(126 << 23)))
+    rounded = code.emit(SelectOp(code.compare("ult", magnitude, number(113 << 23)), denormal, normal))
+    bounded = code.emit(SelectOp(code.compare("ult", magnitude, number(143 << 23)), rounded, number(0x7C00)))
+    nan = code.emit(SelectOp(code.emit(FCmpOp("uno", value, value)), number(0x7E00), bounded))
+    sign = code.emit(llvm.LShrOp(code.emit(llvm.SubOp(bits, magnitude)), number(16)))
+    return code.emit(llvm.TruncOp(code.emit(llvm.OrOp(nan, sign)), narrow))

@@ -29,6 +29,7 @@ from pdojo.backends.llvm.ops import (
 from pdojo.backends.llvm.vectors import splat_constant
 from pdojo.backends.llvm.x86 import masked_x86
 from pdojo.dialect.functions import DTYPES, is_float
+from pdojo.dialect.nest import Constant
 
 _FLOAT_BINARY: dict[str, Callable[[SSAValue, SSAValue], llvm.AbstractFloatArithOp]] = {
     "addf": llvm.FAddOp,
@@ -93,8 +94,12 @@ def fused(code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue, dtype: str)
 
 
 def from_integer(code: FunctionCode, value: SSAValue, dtype: str, *, signed: bool = True) -> SSAValue:
-    """An integer as a float of `dtype`; bf16 goes through f64, which holds every i32."""
-    between = "f64" if dtype == "bf16" else dtype
+    """An integer as a float of `dtype`.
+
+    bf16 goes through f64, which holds every i32, f16 through f32, which holds every integer that f16 does not overflow
+    from.
+    """
+    between = {"bf16": "f64", "f16": "f32"}.get(dtype, dtype)
     operation = llvm.SIToFPOp if signed else UIToFPOp
     number = code.emit(operation(value, with_lanes(value_type(between), lanes(value))))
     return convert_float(code, number, between, dtype)
@@ -221,10 +226,21 @@ def _float_from(*, signed: bool) -> Cast:
 def _float_to(name: str) -> Cast:
     def cast(code: FunctionCode, value: SSAValue, source: str, target: str) -> SSAValue:
         value = _widen(code, value, source)
+        if target == "i1":
+            return _to_bit(code, value, "f32" if source in ("f16", "bf16") else source, signed="fptosi" in name)
         kind = with_lanes(value_type(target), lanes(value))
         return code.emit(llvm.CallIntrinsicOp(f"{name}.{suffix(kind)}.{suffix(value.type)}", [value], [kind]))
 
     return cast
+
+
+def _to_bit(code: FunctionCode, value: SSAValue, dtype: str, *, signed: bool) -> SSAValue:
+    """A float of `dtype` as one saturated bit, which is -1 or 0 where it is signed; LLVM 22 fails on such vectors for
+    RISC-V."""
+    limit = Constant(-1.0 if signed else 1.0, dtype)
+    count = lanes(value)
+    splat = code.constant(limit) if count is None else code.splat_constant(limit, count)
+    return code.emit(FCmpOp("ole" if signed else "oge", value, splat))
 
 
 def _resize(*, signed: bool) -> Cast:

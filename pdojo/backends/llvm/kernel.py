@@ -18,9 +18,9 @@ from pdojo.backends.llvm.code import POINTER, FunctionCode, memory_type
 from pdojo.backends.llvm.control import Budget, NestCode
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.ops import StoreFenceOp
-from pdojo.backends.llvm.placement import ALIGNMENT, Home, Placement, Plan, plan_memory
 from pdojo.backends.llvm.tensor import TensorUnit
 from pdojo.backends.llvm.x86 import Features
+from pdojo.backends.placement import ALIGNMENT, Home, Placement, Plan, plan_memory
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.nest import Buffer, Index, Nest, Scope

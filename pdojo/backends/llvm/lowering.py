@@ -35,10 +35,10 @@ class ConvertPdojoToLLVMPass(ModulePass):
         features: Features = frozenset()
         described: Machine | None = None
         if self.machine:
-            from pdojo.backends.llvm.optimize import processor
+            from pdojo.backends.llvm.optimize import any_processor
 
             described = machine(self.machine)
-            features = processor(described).enabled
+            features = any_processor(described).enabled
         convert(op, features, described)
 
 

@@ -15,6 +15,13 @@ Effort: TypeAlias = Literal["search", "full"]
 """`search`: promotion to registers, redundancy, loop-invariant motion; `full`: LLVM's O3."""
 
 
+_ABI = {"riscv64": "lp64d"}
+"""Calling conventions that LLVM has to be told; floating-point values travel in floating-point registers."""
+_TRIPLES = {a: f"{a}-unknown-linux-gnu" for a in ("aarch64", "riscv64", "x86_64")}
+"""Architectures of processors that kernels can be compiled for, whatever this process runs on."""
+_GENERIC = {"x86_64": "x86-64", "aarch64": "generic", "riscv64": "generic-rv64"}
+
+
 @dataclass(frozen=True)
 class Processor:
     """A target of code generation."""
@@ -28,12 +35,29 @@ class Processor:
         """The instruction set features that it has."""
         return frozenset(f[1:] for f in self.features.split(",") if f.startswith("+"))
 
-    def target_machine(self, effort: Effort) -> llvm.TargetMachine:
-        """LLVM's description of the processor, for code that is loaded into this process."""
+    @property
+    def architecture(self) -> str:
+        """The instruction set, by the name that machine descriptions use."""
+        return architecture_of(self.triple)
+
+    def target_machine(self, effort: Effort, *, jit: bool = True) -> llvm.TargetMachine:
+        """LLVM's description of the processor, for code in this process, or for object files (position-independent)."""
         target = llvm.Target.from_triple(self.triple)
         return target.create_target_machine(
-            cpu=self.name, features=self.features, opt=3 if effort == "full" else 2, jit=True
+            cpu=self.name,
+            features=self.features,
+            opt=3 if effort == "full" else 2,
+            reloc="default" if jit else "pic",
+            codemodel="jitdefault" if jit else "default",
+            jit=jit,
+            abiname=_ABI.get(self.architecture, ""),
         )
+
+
+def architecture_of(triple: str) -> str:
+    """The instruction set of a triple, by the name that machine descriptions use."""
+    own = triple.split("-")[0]
+    return "aarch64" if own == "arm64" else own
 
 
 @lru_cache(maxsize=1)
@@ -44,30 +68,57 @@ def _initialise() -> dict[str, bool]:
     return dict(llvm.get_host_cpu_features())
 
 
+@lru_cache(maxsize=1)
+def _initialise_others() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
 def processor(machine: Machine | None = None) -> Processor:
-    """The processor to generate code for: the host, restricted to the features that `machine` has.
+    """The processor to generate code for that runs here: the host, restricted to the features that `machine` has.
 
     Raises LoweringError where the machine has another architecture, or features that the host lacks. A machine without
     features (a model for tests) stands for the host.
     """
     present = _initialise()
-    triple = llvm.get_process_triple()
-    own = triple.split("-")[0]
+    own = architecture_of(llvm.get_process_triple())
     if machine is not None and machine.architecture not in ("", own):
         raise LoweringError(
             f"machine '{machine.name}' is of the architecture {machine.architecture}; code for this process is {own}: "
             f"compile for 'host'"
         )
-    if machine is None or not machine.features or machine.features == host().features:
+    if machine is not None:
+        missing = [f for f in machine.features if not present.get(f)]
+        if missing and machine.features != host().features:
+            raise LoweringError(
+                f"machine '{machine.name}' has {', '.join(missing)}, which this processor lacks; "
+                f"compile for 'host', or run on such a machine"
+            )
+    return any_processor(machine)
+
+
+def any_processor(machine: Machine | None = None) -> Processor:
+    """The processor to generate code for that need not run here.
+
+    Raises LoweringError where the machine is none that LLVM's code for CPUs suits.
+    """
+    _initialise()
+    triple = llvm.get_process_triple()
+    own = architecture_of(triple)
+    if machine is None or not machine.architecture or machine.features == host().features:
         return Processor(triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-    missing = [f for f in machine.features if not present.get(f)]
-    if missing:
+    if machine.architecture not in _TRIPLES:
         raise LoweringError(
-            f"machine '{machine.name}' has {', '.join(missing)}, which this processor lacks; "
-            f"compile for 'host', or run on such a machine"
+            f"machine '{machine.name}' is of the architecture {machine.architecture}, which the LLVM backend does not "
+            f"generate code for; it does for {', '.join(sorted(_TRIPLES))}"
         )
-    generic = {"x86_64": "x86-64", "aarch64": "generic", "riscv64": "generic-rv64"}.get(own, "")
-    return Processor(triple, generic, ",".join(f"+{f}" for f in machine.features))
+    if machine.architecture != own:
+        _initialise_others()
+        triple = _TRIPLES[machine.architecture]
+    elif not machine.features:
+        return Processor(triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    name = machine.processor or _GENERIC[machine.architecture]
+    return Processor(triple, name, ",".join(f"+{f}" for f in machine.features))
 
 
 def parse(text: str) -> llvm.ModuleRef:

@@ -1,4 +1,5 @@
-"""What `-t llvm` and `-t asm` print: a module as LLVM IR, and as the assembly of optimised machine code."""
+"""What `-t llvm`, `-t asm`, `-t obj` and `-t c-header` write: a module as LLVM IR, as assembly and object file of
+optimised machine code, and what C has to know to call the object's functions. The machine need not be this one."""
 
 from __future__ import annotations
 
@@ -9,11 +10,15 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.target import Target
 
+from pdojo.backends.binary import BinaryTarget
 from pdojo.backends.llvm.lowering import convert, lower
 from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import nest_of
 from pdojo.dialect.ops import KernelOp
 
 if TYPE_CHECKING:
+    from llvmlite.binding import ModuleRef, TargetMachine
+
     from pdojo.backends.llvm.optimize import Processor
 
 
@@ -45,12 +50,44 @@ class PdojoAsmTarget(Target):
         output.write(asm_text(module, _machine(module, self.machine)))
 
 
+@dataclass(frozen=True)
+class PdojoObjectTarget(BinaryTarget):
+    """An object file of the code that the target `pdojo-asm` shows, position-independent."""
+
+    name = "pdojo-obj"
+
+    machine: str | None = None
+    """Name of the machine description; that of the first kernel, or the host, where absent."""
+
+    def emit_bytes(self, ctx: Context, module: ModuleOp) -> bytes:
+        """The contents of the object file."""
+        return object_bytes(module, _machine(module, self.machine))
+
+
+@dataclass(frozen=True)
+class PdojoHeaderTarget(Target):
+    """A C header for the object files of `pdojo-obj`."""
+
+    name = "pdojo-c-header"
+
+    machine: str | None = None
+    """Name of the machine description; that of the first kernel, or the host, where absent."""
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        """Print the header. Raises LoweringError for a kernel that has no object code."""
+        from pdojo.backends.c.header import header_text
+
+        # Lowered too: what has no object code should have no header either.
+        llvm_text(module, _machine(module, self.machine))
+        output.write(header_text([nest_of(op) for op in module.walk() if isinstance(op, KernelOp)]))
+
+
 def llvm_text(program: KernelOp | ModuleOp, machine: Machine | None = None) -> str:
     """A kernel, or a module of kernels and llvm functions, as LLVM IR; the program stays as it is."""
     from pdojo.backends.llvm.build import module_text
-    from pdojo.backends.llvm.optimize import processor
+    from pdojo.backends.llvm.optimize import any_processor
 
-    target = processor(machine)
+    target = any_processor(machine)
     return module_text(_lowered(program, target, machine), target, machine)
 
 
@@ -58,10 +95,26 @@ def asm_text(program: KernelOp | ModuleOp, machine: Machine | None = None) -> st
     """The same as assembly of the optimised machine code."""
     from pdojo.backends.llvm import optimize
 
-    target = optimize.processor(machine).target_machine("full")
+    processor = optimize.any_processor(machine)
+    # For this architecture it is the code that runs in process.
+    target = processor.target_machine("full", jit=processor.architecture == optimize.any_processor().architecture)
+    return target.emit_assembly(_optimised(program, machine, target))
+
+
+def object_bytes(program: KernelOp | ModuleOp, machine: Machine | None = None) -> bytes:
+    """The same as an object file (ELF), for other programs to link."""
+    from pdojo.backends.llvm import optimize
+
+    target = optimize.any_processor(machine).target_machine("full", jit=False)
+    return target.emit_object(_optimised(program, machine, target))
+
+
+def _optimised(program: KernelOp | ModuleOp, machine: Machine | None, target: TargetMachine) -> ModuleRef:
+    from pdojo.backends.llvm import optimize
+
     module = optimize.parse(llvm_text(program, machine))
     optimize.run_passes(module, target, "full")
-    return target.emit_assembly(module)
+    return module
 
 
 def _lowered(program: KernelOp | ModuleOp, target: Processor, machine: Machine | None) -> ModuleOp:

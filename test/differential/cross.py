@@ -1,0 +1,182 @@
+"""Kernels in C programs of their own: object files and C text, for this processor or for another one under qemu-user.
+
+A program puts guard zones around every array, poisons what is not an input, calls the kernel as the header says, and
+writes everything back; whatever changed that must not is an error here.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from differential.compiled import GUARD, Arrays
+from pdojo.backends.arrays import Parameter, parameters_of
+from pdojo.backends.c.header import header_text
+from pdojo.backends.c.names import Names
+from pdojo.backends.llvm.targets import object_bytes
+from pdojo.dialect.machine import machine
+from pdojo.dialect.nest import Nest, nest_of
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rounding import INTERFACE
+
+_PATTERN = 0xA5
+_PACKAGES = "gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu qemu-user"
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Where programs run: the C compiler, and what starts a program."""
+
+    compiler: str
+    runner: tuple[str, ...] = ()
+
+    def require(self) -> None:
+        """Skip the test, with the reason, where a tool is absent."""
+        for tool in (self.compiler, *self.runner[:1]):
+            if shutil.which(tool) is None:
+                pytest.skip(f"no {tool} here; Debian and Ubuntu have it in one of {_PACKAGES}, gcc")
+
+
+class QemuTooOldError(Exception):
+    """The emulator has a known fault that this program meets."""
+
+
+NATIVE = Platform("gcc")
+PLATFORMS = {
+    "aarch64-neon": Platform("aarch64-linux-gnu-gcc", ("qemu-aarch64", "-cpu", "cortex-a57")),
+    # The only processor model with SVE2 in qemu 7; the length of the vectors is that of the machine.
+    "neoverse-v2": Platform("aarch64-linux-gnu-gcc", ("qemu-aarch64", "-cpu", "max,sve128=on,sve-max-vq=1")),
+    "rv64gcv": Platform("riscv64-linux-gnu-gcc", ("qemu-riscv64", "-cpu", "rv64,v=true,vlen=256,vext_spec=v1.0")),
+}
+"""By machine description."""
+
+_STAND_IN = """
+/* In place of an OpenMP runtime: the threads of a team one after the other, the last one first. */
+static int number, team = 1;
+int omp_get_thread_num(void) { return number; }
+int omp_get_num_threads(void) { return team; }
+void GOMP_parallel(void (*run)(void *), void *data, unsigned threads, unsigned flags) {
+  (void)flags;
+  team = (int)threads;
+  for (number = team - 1; number > 0; number--) run(data);
+  run(data);
+  team = 1;
+}
+"""
+_DRIVER = """\
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "kernel.h"
+
+static unsigned char *space(size_t bytes, size_t alignment) {
+  unsigned char *memory = aligned_alloc(alignment, (bytes + 2 * %(guard)d + alignment - 1) / alignment * alignment);
+  if (!memory) exit(3);
+  memset(memory, %(pattern)d, bytes + 2 * %(guard)d);
+  return memory;
+}
+
+static int intact(const unsigned char *memory, size_t bytes) {
+  for (size_t k = 0; k < %(guard)d; k++)
+    if (memory[k] != %(pattern)d || memory[%(guard)d + bytes + k] != %(pattern)d) return 0;
+  return 1;
+}
+
+int main(void) {
+  size_t scratch = %(name)s_WORKSPACE(%(threads)d);
+  unsigned char *workspace = space(scratch, 64);
+%(body)s
+}
+"""
+
+
+def run_object(
+    kernel: KernelOp, target: str, inputs: Arrays, folder: Path, *, threads: int = 3, stand_in: bool = False
+) -> Arrays:
+    """The arrays that the object code of a kernel for a machine writes."""
+    platform = PLATFORMS.get(target, NATIVE)
+    (folder / "kernel.o").write_bytes(object_bytes(kernel, machine(target)))
+    (folder / "kernel.h").write_text(header_text([nest_of(kernel)]))
+    return run_program(nest_of(kernel), platform, inputs, folder, ("kernel.o",), threads, stand_in=stand_in)
+
+
+def run_program(
+    nest: Nest,
+    platform: Platform,
+    inputs: Arrays,
+    folder: Path,
+    sources: tuple[str, ...],
+    threads: int,
+    *,
+    stand_in: bool = False,
+) -> Arrays:
+    """Link a driver with what `folder` has of a kernel, and run it, with `stand_in` on no OpenMP runtime but ours."""
+    parameters = parameters_of(nest)
+    parallel = has_openmp(platform) and not stand_in
+    driver = _driver(Names().fresh(nest.name), parameters, threads)
+    (folder / "driver.c").write_text(driver if parallel else driver + _STAND_IN)
+    command = [platform.compiler, "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-static", "-o", "program"]
+    linked = ["driver.c", *sources, *(["-fopenmp"] if parallel else []), "-lm"]
+    built = subprocess.run([*command, *linked], cwd=folder, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    given = b"".join(np.ascontiguousarray(inputs[p.name]).tobytes() for p in parameters if p.name in inputs)
+    ran = subprocess.run(
+        [*platform.runner, "./program"], cwd=folder, input=given, capture_output=True, check=False, timeout=300
+    )
+    if b"decode_save_opc: Assertion" in ran.stderr:
+        raise QemuTooOldError("qemu before 8 cannot translate some vector instructions of RISC-V (its issue 1441)")
+    assert ran.returncode == 0, f"exit code {ran.returncode}: {ran.stderr.decode()}"
+    return _results(parameters, inputs, ran.stdout)
+
+
+def _driver(name: str, parameters: tuple[Parameter, ...], threads: int) -> str:
+    lines: list[str] = []
+    pointers = [f"(void *)(m{k} + {GUARD})" for k in range(len(parameters))]
+    for k, parameter in enumerate(parameters):
+        lines.append(f"  unsigned char *m{k} = space({_size(parameter)}, {max(64, parameter.alignment)});")
+    for k, parameter in enumerate(parameters):
+        if parameter.intent.value != "out":
+            size = _size(parameter)
+            lines.append(f"  if (fread(m{k} + {GUARD}, 1, {size}, stdin) != {size}) return 4;")
+    call = ", ".join([*pointers, f"scratch ? (void *)(workspace + {GUARD}) : NULL", str(threads)])
+    lines += [f"  {name}({call});", "  if (!intact(workspace, scratch)) return 5;"]
+    for k, parameter in enumerate(parameters):
+        lines += [
+            f"  if (!intact(m{k}, {_size(parameter)})) return {10 + k};",
+            f"  fwrite(m{k} + {GUARD}, 1, {_size(parameter)}, stdout);",
+        ]
+    lines.append("  return 0;")
+    values = {"guard": GUARD, "pattern": _PATTERN, "name": name, "threads": threads, "body": "\n".join(lines)}
+    return _DRIVER % values
+
+
+def _size(parameter: Parameter) -> int:
+    return int(np.prod(parameter.shape, dtype=np.int64)) * INTERFACE[parameter.dtype].itemsize
+
+
+def _results(parameters: tuple[Parameter, ...], inputs: Arrays, output: bytes) -> Arrays:
+    results: Arrays = {}
+    for parameter in parameters:
+        size = _size(parameter)
+        array = np.frombuffer(output[:size], INTERFACE[parameter.dtype]).reshape(parameter.shape)
+        output = output[size:]
+        if parameter.written:
+            results[parameter.name] = array
+        else:
+            assert array.tobytes() == np.ascontiguousarray(inputs[parameter.name]).tobytes(), parameter.name
+    assert not output
+    return results
+
+
+@cache
+def has_openmp(platform: Platform) -> bool:
+    """Whether the platform's compiler links OpenMP programs statically."""
+    test = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
+    command = [platform.compiler, "-xc", "-", "-static", "-fopenmp", "-o", "/dev/null"]
+    return subprocess.run(command, input=test, text=True, capture_output=True, check=False).returncode == 0
