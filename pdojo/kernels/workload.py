@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.notation.lexer import Cursor, tokenize
 from pdojo.dialect.notation.sizes import Names
 from pdojo.dialect.notation.source import Source, did_you_mean
@@ -112,6 +112,8 @@ class Workload:
         text = path.read_text(encoding="utf-8")
         (kernel,) = parse_notation(text, path.name, {name: names.values[name] for name in names.parameters})
         without_copies(kernel)
+        # Read again: identifiers, which traces store, are those of the program as it is printed.
+        (kernel,) = parse_notation(print_notation(kernel), path.name)
         return kernel
 
     def to_json(self) -> dict[str, Any]:
