@@ -127,8 +127,8 @@ def memory_use(program: Program) -> Content:
     """The buffers that take room in a memory of limited size, and how much."""
     nest = program.nest
     return tuple(
-        (b.names[0], b.memory, physical_bytes(nest, b), _in_grid(nest, b))
-        for b in program.live_ranges
+        (b.names[0], b.memory, physical_bytes(nest, b), _in_grid(nest, b), live.span)
+        for b, live in program.live_ranges.items()
         if b.memory is not Memory.HEAP
     )
 

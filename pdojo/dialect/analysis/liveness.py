@@ -27,6 +27,17 @@ class LiveRange:
         """Whether values live on after the scope: the buffer is an output of the kernel."""
         return self.buffer.intent in (Intent.OUT, Intent.INOUT)
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first and the last statement, in textual order, before which the buffer cannot be given to others.
+
+        That is all of the scope around the uses, because its next iteration may need the values.
+        """
+        if self.scope is None:
+            return self.first.order, self.last.order
+        leaves = self.scope.leaves
+        return leaves[0].order, leaves[-1].order
+
     def overlaps(self, other: LiveRange) -> bool:
         """Whether some statement lies in both ranges; buffers that do not overlap could share memory."""
         return self.first.order <= other.last.order and other.first.order <= self.last.order

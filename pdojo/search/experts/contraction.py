@@ -1,146 +1,282 @@
-"""Register tiles for contractions: sums of products whose operands are each used by many results."""
+"""Register tiles for contractions: sums of products whose operands are each used by many results.
+
+The plan is the one of fast matrix products. A block of rows by vectors of columns stays in registers over the whole sum;
+the operand that the columns index (the *panel*) is packed, so that the sum walks through contiguous memory; what does
+not fill a block is peeled off and gets smaller blocks. Sizes follow from extents, vector length and registers.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 from pdojo.dialect.analysis.lanes import Stride, stride_over
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Leaf, Node, Scope
-from pdojo.search.experts.greedy import widest_lanes
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Access, Leaf, Node, Scope
 from pdojo.search.experts.player import Player
+
+STEPS_PER_CYCLE = 2
+"""Fused multiply-adds, and loads, that a core starts in a cycle: two of each on the processors that we know."""
+LATENCY = 4.0
+"""Cycles until a sum can be added to again."""
+PANEL_CYCLES = 2.0
+"""Cycles for a vector of the panel, which comes from the second cache."""
+BLOCK_OVERHEAD = 6
+"""Cycles to set one vector of a block to zero and to store it, beside the sum."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """The loops of a contraction, by identifier: spatial ones index the result, reductions do not."""
+class Roles:
+    """The loops of a contraction, by identifier."""
 
     outer: tuple[str, ...]
-    """Spatial loops that are not tiled."""
+    """Spatial loops that are not tiled, in their order."""
     rows: str
-    """The spatial loop whose iterations share the vector operand."""
+    """The spatial loop whose iterations share the panel; constant for the other operand's vectors."""
     columns: str
-    """The spatial loop along which the result is contiguous."""
-    reductions: tuple[str, ...]
+    """The spatial loop of the vectors."""
+    panel: int
+    """Which read is the panel."""
+    height: int
+    """Rows of a block."""
+    vectors: int
+    """Vectors in a row of a block."""
+    cost: float
+    """Cycles for the whole contraction, as estimated."""
 
 
 def tile_contractions(player: Player) -> None:
     """Tile every contraction so that a block of results stays in registers over the whole sum."""
     for identifier in [leaf.id for leaf in player.nest.leaves]:
-        leaf = player.leaf(identifier)
-        if leaf.accumulate is not None and _shares_operands(leaf) and _isolate(player, identifier):
-            _tile(player, identifier)
+        if is_contraction(player.leaf(identifier)):
+            player.transact(lambda identifier=identifier: _tile(player, identifier))
 
 
-def _shares_operands(leaf: Leaf) -> bool:
-    """Two operands, each constant along a spatial loop of the other: every value is used several times."""
-    spatial = {s.depth for s in leaf.chain if any(e.uses(s.depth) for e in leaf.output.index)}
-    missing = [spatial - {v for e in a.index for v in e.variables()} for a in leaf.reads]
-    reduced = len(spatial) < len(leaf.chain)
-    return reduced and len(missing) == 2 and all(missing) and not missing[0] & missing[1]
+def is_contraction(leaf: Leaf) -> bool:
+    """A sum of products, each operand constant along some loop that the other one and the result use."""
+    if leaf.accumulate is None or len(leaf.reads) != 2:
+        return False
+    spatial = _spatial(leaf)
+    missing = [{d for d in spatial - _variables(a) if leaf.chain[d].extent > 1} for a in leaf.reads]
+    return len(spatial) < len(leaf.chain) and all(missing) and not missing[0] & missing[1]
 
 
-def _isolate(player: Player, identifier: str) -> bool:
-    """Split every loop around the statement that wraps other statements too."""
-    for scope_id in [s.id for s in reversed(player.leaf(identifier).chain)]:
-        scope = player.leaf(identifier).chain[_depth(player, identifier, scope_id)]
-        position = _branch(scope, identifier)
-        why = "the contraction gets loops of its own"
-        behind = position + 1
-        if behind < len(scope.children) and not player.attempt("split_scopes", scope, why, after=behind):
-            return False
-        scope = player.leaf(identifier).chain[_depth(player, identifier, scope_id)]
-        if position and not player.attempt("split_scopes", scope, why, after=position):
-            return False
-    return True
+def _spatial(leaf: Leaf) -> set[int]:
+    """Depths of the loops that index the result, and of loops of one iteration around them, which index nothing."""
+    used = {s.depth for s in leaf.chain if any(e.uses(s.depth) for e in leaf.output.index)}
+    return used | {s.depth for s in leaf.chain if s.extent == 1 and s.depth < max(used, default=0)}
 
 
-def _depth(player: Player, identifier: str, scope_id: str) -> int:
-    """Depth of the loop around the statement that has, or comes from, that identifier."""
-    chain = player.leaf(identifier).chain
-    return next((s.depth for s in chain if s.id == scope_id or s.id.startswith(f"{scope_id}.s")), len(chain) - 1)
+def _variables(access: Access) -> set[int]:
+    return {v for e in access.index for v in e.variables()}
 
 
-def _branch(scope: Scope, identifier: str) -> int:
-    return next(c.position for c in scope.children if _holds(c, identifier))
+def _uses(access: Access, scope: Scope) -> bool:
+    return any(e.uses(scope.depth) for e in access.index)
 
 
-def _holds(node: Node, identifier: str) -> bool:
-    leaves = [node] if isinstance(node, Leaf) else node.leaves
-    return any(leaf.id == identifier for leaf in leaves)
-
-
-def _shape(leaf: Leaf) -> Shape | None:
-    chain = leaf.chain
-    if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in chain):
+def _roles(player: Player, leaf: Leaf) -> Roles | None:
+    """The cheapest choice of rows, columns and block."""
+    lanes = player.lanes(leaf)
+    if lanes < 2 or any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain):
         return None
-    spatial = [s for s in chain if any(e.uses(s.depth) for e in leaf.output.index)]
-    columns = next((s for s in spatial if stride_over(leaf.output.index, s.depth) is Stride.CONTIGUOUS), None)
-    if columns is None:
-        return None
-    # The operand that the columns index must be contiguous along them, the other one is broadcast.
-    strides = [stride_over(a.index, columns.depth) for a in leaf.reads]
-    if sorted(s.value for s in strides) != [Stride.BROADCAST.value, Stride.CONTIGUOUS.value]:
-        return None
-    vector = leaf.reads[strides.index(Stride.CONTIGUOUS)]
-    shared = [s for s in spatial if s is not columns and not any(e.uses(s.depth) for e in vector.index)]
-    if not shared:
-        return None
-    rows = shared[-1]
-    outer = tuple(s.id for s in spatial if s not in (rows, columns))
-    return Shape(outer, rows.id, columns.id, tuple(s.id for s in chain if s not in spatial))
+    spatial = [s for s in leaf.chain if s.depth in _spatial(leaf)]
+    found: list[Roles] = []
+    for panel, columns in product((0, 1), spatial):
+        vector, scalar = leaf.reads[panel], leaf.reads[1 - panel]
+        if not _uses(vector, columns) or _uses(scalar, columns) or not _is_vector(leaf, vector, columns):
+            continue
+        for rows in spatial:
+            if _uses(scalar, rows) and not _uses(vector, rows):
+                outer = tuple(s.id for s in spatial if s not in (rows, columns))
+                found.append(_sized(player, leaf, Roles(outer, rows.id, columns.id, panel, 1, 1, 0.0), lanes))
+    return min(found, key=lambda roles: roles.cost, default=None)
 
 
-def tile_sizes(rows: int, columns: int, lanes: int, registers: int) -> tuple[int, int]:
-    """Rows and vectors of the block with the most work per load that fits the registers and divides the extents."""
-    best = (0.0, 1, 1)
-    for vectors in range(1, 5):
-        for height in range(1, 15):
-            fits = height * vectors + vectors + 1 <= registers
-            if fits and rows % height == 0 and columns % (lanes * vectors) == 0:
-                best = max(best, (height * vectors / (height + vectors), height, vectors))
-    return best[1], best[2]
+def _is_vector(leaf: Leaf, panel: Access, columns: Scope) -> bool:
+    """Whether lanes may run along the columns: the panel is contiguous, or can be packed."""
+    contiguous = stride_over(panel.index, columns.depth) is Stride.CONTIGUOUS
+    return contiguous or _can_pack(leaf, panel)
 
 
-def _tile(player: Player, identifier: str) -> None:
+def _can_pack(leaf: Leaf, panel: Access) -> bool:
+    """Whether a copy of the panel in the order of the loops is no larger than the array: windows overlap, and are."""
+    return prod(leaf.chain[v].extent for v in _variables(panel)) <= prod(panel.array.shape)
+
+
+def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
+    """The block with the lowest estimate that fits the registers."""
+    rows, columns = (next(s.extent for s in leaf.chain if s.id == i) for i in (roles.rows, roles.columns))
+    steps = prod(s.extent for s in leaf.chain if s.depth not in _spatial(leaf))
+    others = prod(s.extent for s in leaf.chain if s.id in roles.outer)
+    store = stride_over(leaf.output.index, _depth(leaf, roles.columns))
+    overhead = BLOCK_OVERHEAD * (1 if store is Stride.CONTIGUOUS else lanes)
+    best = (float("inf"), 1, 1)
+    for vectors in range(1, min(8, -(-columns // lanes)) + 1):
+        for height in range(1, min(32, rows) + 1):
+            if height * vectors + vectors + 1 > player.game.machine.vector_registers:
+                break
+            blocks = [
+                (h, v, a * b)
+                for h, a in _parts(rows, height)
+                for v, b in _parts(-(-columns // lanes), vectors)
+                if a * b
+            ]
+            cycles = sum(n * (steps * _step(h, v) + overhead * h * v) for h, v, n in blocks)
+            best = min(best, (cycles * others, height, vectors))
+    cost, height, vectors = best
+    return Roles(roles.outer, roles.rows, roles.columns, roles.panel, height, vectors, cost)
+
+
+def _parts(extent: int, size: int) -> list[tuple[int, int]]:
+    """Full tiles and the rest: size and number of each."""
+    return [(size, extent // size), (extent % size, 1 if extent % size else 0)]
+
+
+def _step(height: int, vectors: int) -> float:
+    """Cycles for one term of the sums of a block: bound by arithmetic, loads, the latency of sums, or the cache."""
+    work, loads = height * vectors, height + vectors
+    bound = max(work / STEPS_PER_CYCLE, loads / STEPS_PER_CYCLE, LATENCY, vectors * PANEL_CYCLES)
+    # Loads take slots even where they are not the bound.
+    return bound + loads / 16
+
+
+def _depth(leaf: Leaf, identifier: str) -> int:
+    return next(s.depth for s in leaf.chain if s.id == identifier)
+
+
+def _tile(player: Player, identifier: str) -> bool:
+    """The whole plan for one contraction; whether all of it could be done."""
     leaf = player.leaf(identifier)
-    shape = _shape(leaf)
-    if shape is None:
+    roles = _roles(player, leaf)
+    if roles is None or not _is_alone(player, leaf):
+        return False
+    lanes = player.lanes(leaf)
+    depth = len(roles.outer)
+    if not reorder(player, identifier, [*roles.outer, roles.columns, roles.rows]):
+        return False
+    width = lanes * roles.vectors
+    why = f"blocks of {roles.height} rows of {roles.vectors} vectors of {lanes} stay in registers"
+    pieces = _cut(player, identifier, depth, width, why)
+    return all(_columns(player, piece, depth, roles, lanes, why) for piece in pieces)
+
+
+def _is_alone(player: Player, leaf: Leaf) -> bool:
+    """Whether the nest holds the initialisation and the sum, in the plain form: spatial loops around both."""
+    spatial = _spatial(leaf)
+    if not spatial or spatial != set(range(len(spatial))):
+        return False
+    innermost = leaf.chain[len(spatial) - 1]
+    if len(innermost.children) != 2 or any(len(s.children) != 1 for s in leaf.chain[: len(spatial) - 1]):
+        return False
+    first = innermost.children[0]
+    return isinstance(first, Leaf) and first.accumulate is None and first.output.key == leaf.output.key
+
+
+def _cut(player: Player, identifier: str, depth: int, size: int, why: str) -> list[str]:
+    """Peel off what is left of the scope at `depth` behind whole tiles; the statements of both parts."""
+    scope = player.leaf(identifier).chain[depth]
+    whole = scope.extent // size * size
+    if whole in (0, scope.extent):
+        return [identifier]
+    before = {leaf.id for leaf in player.nest.leaves}
+    if not player.attempt("peel_scope", scope, f"{why}; the rest by itself", after=whole):
+        return [identifier]
+    array = player.leaf(identifier).output.array.name
+    rest = [w for w in player.nest.writers[array] if w.id not in before and w.accumulate is not None]
+    return [identifier, *(leaf.id for leaf in rest)]
+
+
+def _columns(player: Player, identifier: str, depth: int, roles: Roles, lanes: int, why: str) -> bool:
+    """One piece of the columns: [outer, columns, rows] to [outer, panels, rows, vectors, lanes], then its rows."""
+    extent = player.leaf(identifier).chain[depth].extent
+    vectors = min(roles.vectors, -(-extent // lanes))
+    tiled = extent > lanes * vectors
+    if tiled and not player.attempt("tile_scope", _at(player, identifier, depth), why, size=lanes * vectors):
+        return False
+    inner = depth + tiled
+    if not player.attempt("tile_scope", _at(player, identifier, inner), f"vectors of {lanes} lanes", size=lanes):
+        return False
+    for position in (inner + 1, inner):
+        if not player.attempt("swap_scopes", _at(player, identifier, position), "a block is rows of vectors"):
+            return False
+    _pack(player, identifier, inner, roles)
+    pieces = _cut(player, identifier, inner, roles.height, why)
+    return all(_block(player, piece, inner, roles.height, why) for piece in pieces)
+
+
+def _at(player: Player, identifier: str, depth: int) -> Scope:
+    return player.leaf(identifier).chain[depth]
+
+
+def _pack(player: Player, identifier: str, rows: int, roles: Roles) -> None:
+    """Copy the panel in the order in which the sum reads it, where that is worth it."""
+    leaf = player.leaf(identifier)
+    panel = leaf.reads[roles.panel]
+    lanes = rows + 2
+    terms = [s for s in leaf.chain[lanes + 1 :]]
+    if not _can_pack(leaf, panel) or leaf.chain[rows].extent < 2 * roles.height:
         return
-    lanes = widest_lanes(player, leaf)
-    rows, columns = player.scope(shape.rows), player.scope(shape.columns)
-    assert rows is not None
-    assert columns is not None
-    height, vectors = tile_sizes(rows.extent, columns.extent, lanes, player.game.machine.vector_registers)
-    if lanes < 2 or columns.extent % (lanes * vectors):
+    # The first scope of which the panel depends, or that walks along the columns.
+    top = next((s for s in leaf.chain[:rows] if _uses(panel, s)), leaf.chain[rows])
+    name = panel.array.name
+    if not player.attempt("stage_in", top, "the sum reads contiguous memory", array=name, location="heap"):
         return
-    order = _block(player, shape.rows, shape.columns, height, vectors, lanes)
-    wanted = [*shape.outer, *order[:2], *shape.reductions, *order[2:]]
-    if not reorder(player, identifier, wanted):
-        return
-    _map_block(player, order)
-    _tile_initialisation(player, identifier, height, vectors, lanes, len(shape.outer))
+    copied = player.leaf(identifier).reads[roles.panel].array.name
+    _order_copy(player, copied, len(terms))
 
 
-def _block(player: Player, rows: str, columns: str, height: int, vectors: int, lanes: int) -> list[str]:
-    """Tile rows and columns; the loops in order: columns of blocks, rows of blocks, rows, vectors, lanes."""
-    why = f"blocks of {height} rows of {vectors} vectors stay in registers"
-    order = [columns, rows]
-    inner_rows: list[str] = []
-    if height > 1 and _attempt_tile(player, rows, height, why):
-        order[1] = f"{rows}.o"
-        inner_rows = [f"{rows}.i"]
-    within = columns
-    if _attempt_tile(player, columns, lanes * vectors, why):
-        order[0], within = f"{columns}.o", f"{columns}.i"
-    inner = [within]
-    if vectors > 1 and _attempt_tile(player, within, lanes, f"vectors of {lanes} lanes"):
-        inner = [f"{within}.o", f"{within}.i"]
-    return [*order, *inner_rows, *inner]
+def _order_copy(player: Player, name: str, terms: int) -> None:
+    """Bring the dimensions of the sum's terms in front of vectors and lanes, in the buffer and in the copy."""
+    rank = len(player.nest.arrays[name].shape)
+    for term in range(terms):
+        at = rank - terms + term
+        for dimension in range(at, at - 2, -1):
+            player.attempt("swap_dims", f"{name}:{dimension - 1}", "vectors of one term lie together")
+            (writer,) = player.nest.writers[name]
+            chain = writer.chain
+            player.attempt("swap_scopes", chain[dimension - 1 + len(chain) - rank], "written in order")
 
 
-def _attempt_tile(player: Player, identifier: str, size: int, why: str) -> bool:
-    return player.attempt("tile_scope", f"%{identifier}", why, size=size)
+def _block(player: Player, identifier: str, rows: int, height: int, why: str) -> bool:
+    """One piece of the rows: [rows, vectors, lanes] around initialisation and sum becomes blocks in registers."""
+    size = min(height, _at(player, identifier, rows).extent)
+    if not player.attempt("tile_scope", _at(player, identifier, rows), why, size=size):
+        return False
+    array = player.leaf(identifier).output.array.name
+    for depth in (rows + 3, rows + 2, rows + 1):
+        if not player.attempt("split_scopes", _at(player, identifier, depth), "zeros first, then the sum", after=1):
+            return False
+    chain = [s.id for s in player.leaf(identifier).chain]
+    block, terms = chain[rows + 1 : rows + 4], chain[rows + 4 :]
+    if not reorder(player, identifier, [*chain[: rows + 1], *terms, *block]):
+        return False
+    return _to_registers(player, identifier, array, rows)
+
+
+def _to_registers(player: Player, identifier: str, array: str, depth: int) -> bool:
+    """Keep the block in a buffer of its own from its zeros to its last sum; `depth` is that of the scope over blocks."""
+    why = "the block is in registers until it is complete"
+    if not player.attempt("stage_out", _at(player, identifier, depth), why, array=array, location="stack"):
+        return False
+    copied = player.leaf(identifier).output.array.name
+    (back,) = [w for w in player.nest.writers[array] if any(r.array.name == copied for r in w.reads)]
+    if _at(player, identifier, depth).extent == 1:
+        # Copies have no scopes of one iteration.
+        beside = _at(player, back.id, depth)
+        player.attempt("tile_scope", beside, why, size=beside.extent)
+    if not player.attempt("join_scopes", _at(player, identifier, depth), why):
+        return False
+    player.exhaust(lambda: [f"{copied}:{d}" for d in range(len(player.nest.arrays[copied].shape))], "reuse_dims", why)
+    first = next(w for w in player.nest.writers[copied] if w.accumulate is None)
+    for statement in (first.id, identifier, back.id):
+        chain = player.leaf(statement).chain
+        player.attempt("vectorize", chain[-1], "the lanes of a vector")
+        for scope in (chain[-2], chain[-3]):
+            player.attempt("unroll", scope, "the block is straight code")
+    return player.attempt("set_location", copied, why, location="register")
 
 
 def reorder(player: Player, identifier: str, wanted: list[str]) -> bool:
@@ -156,31 +292,3 @@ def reorder(player: Player, identifier: str, wanted: list[str]) -> bool:
             if not player.attempt("swap_scopes", chain[current.depth - 1], "the order of loops that reuses most"):
                 return False
     return True
-
-
-def _map_block(player: Player, order: list[str]) -> None:
-    player.attempt("vectorize", f"%{order[-1]}", "the lanes of a vector")
-    for identifier in reversed(order[2:-1]):
-        player.attempt("unroll", f"%{identifier}", "the block is straight code, its results are registers")
-
-
-def _tile_initialisation(player: Player, identifier: str, height: int, vectors: int, lanes: int, outer: int) -> None:
-    """Give the initialisation of the result the same blocks and fuse it with the contraction."""
-    leaf = player.leaf(identifier)
-    array = leaf.output.array.name
-    first = next((w for w in player.nest.writers[array] if w.accumulate is None and w.order < leaf.order), None)
-    if first is None or not _isolate(player, first.id):
-        return
-    chain = player.leaf(first.id).chain
-    columns = next((s for s in chain if stride_over(first.output.index, s.depth) is Stride.CONTIGUOUS), None)
-    if columns is None or len(chain) != outer + 2:
-        return
-    rows = next(s for s in reversed(chain) if s is not columns)
-    others = [s.id for s in chain if s not in (rows, columns)]
-    order = _block(player, rows.id, columns.id, height, vectors, lanes)
-    if not reorder(player, first.id, [*others, *order]):
-        return
-    _map_block(player, order)
-    for depth in range(outer + 2):
-        target = player.leaf(first.id).chain[depth]
-        player.attempt("join_scopes", target, "the block is initialised where it is summed up")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Leaf, Scope
 from pdojo.search.experts.naive import fuse_and_reuse
@@ -73,5 +73,7 @@ def _unroll_small(player: Player) -> None:
 def place_buffers(player: Player) -> None:
     """Registers where constants index a buffer, else the stack where it fits."""
     for name in list(player.temporaries()):
+        if player.nest.arrays[name].buffer.memory is Memory.REGISTER:
+            continue
         if not player.attempt("set_location", name, "only constants index it: registers", location="register"):
             player.attempt("set_location", name, "small enough for the stack", location="stack")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from pdojo.dialect.nest import Leaf, Nest, Node, Scope
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move, Param
@@ -52,6 +54,21 @@ class Player:
         self.notes.append(Note(self.game.trace.steps[-1].move, why))
         return True
 
+    def transact(self, plan: Callable[[], bool]) -> bool:
+        """Make the moves of a plan, or none of them where it says that it failed; whether it succeeded."""
+        made, noted = len(self.game.trace.steps), len(self.notes)
+        if plan():
+            return True
+        while len(self.game.trace.steps) > made:
+            self.game.undo()
+        del self.notes[noted:]
+        return False
+
+    def lanes(self, leaf: Leaf) -> int:
+        """Lanes of the machine's widest vector for the statement's widest operand; 1 where there is none."""
+        dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in (leaf.output, *leaf.inputs)]
+        return max(self.game.machine.vector_lanes(max(dtypes, key=byte_width)), default=1)
+
     def exhaust(self, places: Callable[[], Iterable[Node | str]], name: str, why: str) -> int:
         """Make one kind of move wherever it is legal until it is nowhere; the number of moves made."""
         made = 0
@@ -70,6 +87,7 @@ class Player:
                 yield buffer.names[0]
 
     def dimensions(self) -> Iterator[str]:
-        """Locations of all dimensions of temporaries."""
+        """Locations of all dimensions of temporaries that are not in registers, where lanes need theirs."""
         for name in self.temporaries():
-            yield from (f"{name}:{d}" for d in range(len(self.nest.arrays[name].shape)))
+            if self.nest.arrays[name].buffer.memory is not Memory.REGISTER:
+                yield from (f"{name}:{d}" for d in range(len(self.nest.arrays[name].shape)))
