@@ -14,7 +14,7 @@ from pdojo.backends.llvm.ops import AddressesOp, ExtractElementOp, SelectOp
 from pdojo.backends.llvm.vectors import index_lanes, reverse, splat
 from pdojo.backends.nest_walk import Lanes, lanes_of
 from pdojo.dialect.affine import Expr, const
-from pdojo.dialect.functions import byte_width
+from pdojo.dialect.functions import byte_width, is_float
 from pdojo.errors import LoweringError
 
 NARROWEST_LOAD = 16
@@ -24,7 +24,7 @@ WIDEST_STORE = 64
 
 
 def load_lanes(reach: Reach, place: Place, depth: int, mask: SSAValue | None) -> SSAValue:
-    """The elements of all lanes, as a vector; lanes outside of the mask are 0."""
+    """The elements of all lanes, as a vector; lanes outside of the mask are 0, or any number in the own frame."""
     code = reach.code
     shape = lanes_of(place.index, depth, code.extents)
     dtype = place.buffer.dtype
@@ -95,7 +95,10 @@ def _load_contiguous(reach: Reach, place: Place, shape: Lanes, mask: SSAValue | 
         if _is_whole(reach, place, start, len(shape.offsets)):
             op = llvm.LoadOp(pointer, kind, alignment)
             annotate(op, place)
-            value = code.emit(SelectOp(mask, code.emit(op), rest))
+            value = code.emit(op)
+            # What idle lanes compute is dropped at the store, and floating-point functions may be given anything.
+            if not is_float(place.buffer.dtype):
+                value = code.emit(SelectOp(mask, value, rest))
         else:
             op = llvm.CallIntrinsicOp(f"llvm.masked.load.{suffix(kind)}.p0", [pointer, mask, rest], [kind])
             annotate(op, place, alignment=alignment)
