@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
 
-from pdojo.dialect.analysis.lanes import Stride, known_alignment, stride_over
+from pdojo.dialect.analysis.lanes import Stride, known_alignment, lane_stride
 from pdojo.dialect.analysis.program import Problem, Program
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width
@@ -77,7 +77,7 @@ def streaming_misfit(leaf: Leaf, lanes: Scope) -> str | None:
     output = leaf.output
     if any(g.uses(lanes.depth) for g in lanes.guard):
         return f"a guard masks lanes of {describe_access(output)}"
-    if stride_over(output.index, lanes.depth) is not Stride.CONTIGUOUS:
+    if lane_stride(output.index, output.array.shape, lanes.depth) is not Stride.CONTIGUOUS:
         return f"the lanes of {describe_access(output)} are not contiguous"
     size, known = lanes.extent * byte_width(output.array.dtype), known_alignment(output, leaf, lanes)
     if known % size:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
 from math import gcd, prod
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machine import Machine
@@ -36,6 +37,34 @@ def stride_over(index: tuple[Expr, ...], depth: int) -> Stride:
     return Stride.STRIDED
 
 
+def lane_stride(index: Sequence[Expr], shape: Sequence[int], depth: int) -> Stride:
+    """The stride of an access over the scope at `depth`, in a row-major array of that shape.
+
+    Dimensions count together: `x[i//30, i%30]` in an array of rows of 30 is contiguous over i.
+    """
+    stride = stride_over(tuple(index), depth)
+    if stride in (Stride.BROADCAST, Stride.CONTIGUOUS):
+        return stride
+    distance = linear_address(index, shape)
+    if not _linear_in(distance, depth):
+        return Stride.IRREGULAR
+    match distance.coefficient(depth):
+        case 0:
+            return Stride.BROADCAST
+        case 1:
+            return Stride.CONTIGUOUS
+        case _:
+            return Stride.STRIDED
+
+
+def linear_address(index: Sequence[Expr], shape: Sequence[int]) -> Expr:
+    """The distance of an element from the first one of a row-major array, in elements."""
+    total, stride = const(0), 1
+    for extent, expression in zip(reversed(shape), reversed(index), strict=True):
+        total, stride = total + expression * stride, stride * extent
+    return total
+
+
 def _linear_in(expression: Expr, depth: int) -> bool:
     return not any(not isinstance(a, int) and a.numerator.uses(depth) for a, _ in expression.terms)
 
@@ -55,7 +84,9 @@ def lane_problem(
     chain = tuple(replace(s, mapping=Mapping.VECTOR) if s is scope else s for s in leaf.chain)
     flags = access.array.buffer.reuse if reuse is None else reuse
     index = tuple(slot_index(e, slots, chain) for e, slots in zip(access.index, flags, strict=True))
-    stride = stride_over(tuple(index[d] for d in order) if order else index, scope.depth)
+    shape = tuple(slots or extent for slots, extent in zip(flags, access.array.shape, strict=True))
+    ordered = order or range(len(shape))
+    stride = lane_stride([index[d] for d in ordered], [shape[d] for d in ordered], scope.depth)
     described = f"{describe_access(access)} over {describe_scope(scope)}"
     problem = folded_lanes(access, scope, flags) or swizzled_lanes(access, scope)
     if problem is not None:
@@ -119,14 +150,8 @@ def known_alignment(access: Access, leaf: Leaf, lanes: Scope) -> int:
     From the alignment of the memory and the strides of all scopes but the lanes; the access is to heap memory.
     """
     buffer = access.array.buffer
-    known = buffer.alignment if buffer.op is None else HEAP_ALIGNMENT
+    known, width = buffer.alignment if buffer.op is None else HEAP_ALIGNMENT, byte_width(buffer.dtype)
     if any(buffer.reuse) or buffer.swizzles:
-        return byte_width(buffer.dtype)
-    stride = byte_width(buffer.dtype)
-    for extent, expression in zip(reversed(buffer.shape), reversed(access.index), strict=True):
-        known = gcd(known, expression.constant * stride)
-        for atom, coefficient in expression.terms:
-            if atom != lanes.depth:
-                known = gcd(known, coefficient * stride)
-        stride *= extent
-    return known
+        return width
+    distance = linear_address(access.index, buffer.shape)
+    return gcd(known, distance.constant * width, *(c * width for a, c in distance.terms if a != lanes.depth))
