@@ -16,11 +16,12 @@ from pdojo.dialect.ops import KernelOp
 
 
 def without_copies(kernel: KernelOp) -> None:
-    """Remove every identity copy between an interface array and a temporary that stands for it.
+    """Remove every identity copy of which one side is a temporary that stands for the other.
 
     A copy `w = x` of a whole input goes, and `w` is called `x`, iff nothing reads `w` before it and nothing writes `w`
     after it: what was written to `w` before is overwritten, and goes as well. A copy `y = n` to a whole output goes,
-    and `n` is called `y`, iff it is the only access to `y` and nothing accesses `n` after it.
+    and `n` is called `y`, iff it is the only access to `y` and nothing accesses `n` after it. A copy `v = u` of whole
+    temporaries goes, and `v` is called `u`, iff nothing else writes `v` and nothing writes `u` after it.
     """
     while (copy := _first(nest_of(kernel))) is not None:
         for node in copy.dead:
@@ -60,6 +61,10 @@ def _copy(nest: Nest, leaf: Leaf) -> _Copy | None:
         dead = [w.chain[0] if w.chain else w for w in writers]
         if last and all(len(node.leaves) == 1 for node in dead if isinstance(node, Scope)):
             return _Copy(target, source, list(dead))
+    if _is_temporary(source) and _is_temporary(target):
+        others = [o for o in nest.writers[source.name] if o.order > leaf.order]
+        if nest.writers[target.name] == [leaf] and not others:
+            return _Copy(target, source, [leaf.chain[0] if leaf.chain else leaf])
     if target.intent is Intent.OUT and _is_temporary(source):
         alone = nest.writers[target.name] == [leaf] and not nest.readers[target.name]
         others = [*nest.writers[source.name], *nest.readers[source.name]]

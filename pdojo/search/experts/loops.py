@@ -1,0 +1,114 @@
+"""Loops in their simplest form: none of one iteration, one where several walk through contiguous memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pdojo.dialect.affine import var
+from pdojo.dialect.attributes import Intent, Mapping
+from pdojo.dialect.nest import Access, Scope
+from pdojo.search.experts.player import Player
+
+
+def drop_unit_loops(player: Player) -> None:
+    """Collapse loops of one iteration with what they wrap, or with what wraps them."""
+
+    def beside_unit() -> Iterator[Scope]:
+        for scope in player.nest.scopes:
+            inner = _only_child(scope)
+            if inner is not None and 1 in (scope.extent, inner.extent):
+                yield scope
+
+    player.exhaust(beside_unit, "collapse_scopes", "a loop of one iteration is none")
+
+
+def flatten(player: Player) -> None:
+    """Make one loop of two wherever that walks through contiguous memory: fewer rests, aligned vectors.
+
+    Two loops are collapsed iff every access in them uses neither, or both as neighbouring dimensions, whole; and iff
+    everything else that accesses what is written there can be collapsed in the same way, so that it can be fused still.
+    """
+    why = "rows that follow each other in memory are one"
+    while pairs := _flat_pairs(player):
+        # From the inside: what is collapsed can be collapsed with the loop around it next.
+        inner = {i: d for i, d in pairs.items() if _only_child_of(player, i).id not in pairs}
+        for scope in inner:
+            if not player.attempt("collapse_scopes", f"%{scope}", why):
+                return
+        for array, dimension in sorted(set().union(*inner.values())):
+            if player.nest.arrays[array].buffer.op is not None:
+                player.attempt("collapse_dims", f"{array}:{dimension}", why)
+
+
+_Pairs = dict[str, set[tuple[str, int]]]
+"""Outer loops that can be collapsed with their only child, and the dimensions of arrays that the two index."""
+
+
+def _flat_pairs(player: Player) -> _Pairs:
+    nest = player.nest
+    found: _Pairs = {}
+    for scope in nest.scopes:
+        dimensions = _dimensions(scope)
+        if dimensions is not None:
+            found[scope.id] = dimensions
+    while True:
+        alone = [i for i, dimensions in found.items() if not all(_everywhere(player, found, *d) for d in dimensions)]
+        if not alone:
+            return found
+        for identifier in alone:
+            del found[identifier]
+
+
+def _only_child(scope: Scope) -> Scope | None:
+    child = scope.children[0]
+    alone = len(scope.children) == 1 and isinstance(child, Scope)
+    plain = scope.mapping is Mapping.SEQUENTIAL and not scope.guard
+    if not alone or not plain or not isinstance(child, Scope):
+        return None
+    return child if child.mapping is Mapping.SEQUENTIAL and not child.guard else None
+
+
+def _only_child_of(player: Player, identifier: str) -> Scope:
+    scope = player.scope(identifier)
+    assert scope is not None
+    child = _only_child(scope)
+    assert child is not None
+    return child
+
+
+def _dimensions(scope: Scope) -> set[tuple[str, int]] | None:
+    """The array dimensions that a loop and its only child index together; None where they index anything apart."""
+    if _only_child(scope) is None:
+        return None
+    found: set[tuple[str, int]] = set()
+    for access in (a for leaf in scope.leaves for a in leaf.accesses):
+        if not any(e.uses(d) for e in access.index for d in (scope.depth, scope.depth + 1)):
+            continue
+        dimension = _joint(access, scope)
+        if dimension is None:
+            return None
+        found.add((access.array.name, dimension))
+    return found or None
+
+
+def _joint(access: Access, scope: Scope) -> int | None:
+    """The dimension that the loop indexes, where its child indexes the whole next one."""
+    child = _only_child(scope)
+    for dimension, (first, second) in enumerate(zip(access.index, access.index[1:], strict=False)):
+        whole = child is not None and access.array.shape[dimension + 1] == child.extent
+        if first == var(scope.depth) and second == var(scope.depth + 1) and whole:
+            reused = access.array.buffer.reuse[dimension : dimension + 2]
+            return None if reused[0] != reused[1] else dimension
+    return None
+
+
+def _everywhere(player: Player, found: _Pairs, array: str, dimension: int) -> bool:
+    """Whether all accesses of an array that is written treat the two dimensions as one."""
+    nest = player.nest
+    if nest.arrays[array].intent is Intent.IN:
+        return True
+    for leaf in dict.fromkeys((*nest.writers[array], *nest.readers[array])):
+        pairs = [found[s.id] for s in leaf.chain if s.id in found]
+        if not any((array, dimension) in pair for pair in pairs):
+            return False
+    return True
