@@ -72,6 +72,11 @@ class Machine:
     intrinsics: tuple[Intrinsic, ...] = ()
     """Instructions that compute whole nests, for `tensorize`; each may need features that the machine lacks."""
 
+    @property
+    def private_cache(self) -> int:
+        """Bytes of the largest cache that a core has for itself: the second one, or the only one."""
+        return self.cache_bytes[min(1, len(self.cache_bytes) - 1)] if self.cache_bytes else 0
+
     def vector_lanes(self, dtype: str) -> tuple[int, ...]:
         """Lane counts at least 2 of the vectors of `dtype`, ascending."""
         if dtype in self.lanes:

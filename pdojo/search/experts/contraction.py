@@ -1,8 +1,8 @@
 """Register tiles for contractions: sums of products whose operands are each used by many results.
 
-The plan is the one of fast matrix products. A block of rows by vectors of columns stays in registers over the whole sum;
-the operand that the columns index (the *panel*) is packed, so that the sum walks through contiguous memory; what does
-not fill a block is peeled off and gets smaller blocks. Sizes follow from extents, vector length and registers.
+The plan is the one of fast matrix products. A block of rows by vectors of columns stays in registers over the whole
+sum; the operand that the columns index (the *panel*) is packed, so that the sum walks through contiguous memory; what
+does not fill a block is peeled off and gets smaller blocks. Sizes follow from extents, vector length and registers.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from math import prod
 from pdojo.dialect.analysis.lanes import Stride, stride_over
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Leaf, Node, Scope
+from pdojo.dialect.nest import Access, Leaf, Scope
 from pdojo.search.experts.player import Player
+from pdojo.search.experts.threads import balance
 
 STEPS_PER_CYCLE = 2
 """Fused multiply-adds, and loads, that a core starts in a cycle: two of each on the processors that we know."""
 LATENCY = 4.0
 """Cycles until a sum can be added to again."""
-PANEL_CYCLES = 2.0
-"""Cycles for a vector of the panel, which comes from the second cache."""
+NEAR, FAR = 2.0, 5.0
+"""Cycles for a vector of the panel, where the panel stays in the caches of the core, and where it does not."""
 BLOCK_OVERHEAD = 6
 """Cycles to set one vector of a block to zero and to store it, beside the sum."""
 
@@ -110,22 +111,26 @@ def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
     """The block with the lowest estimate that fits the registers."""
     rows, columns = (next(s.extent for s in leaf.chain if s.id == i) for i in (roles.rows, roles.columns))
     steps = prod(s.extent for s in leaf.chain if s.depth not in _spatial(leaf))
-    others = prod(s.extent for s in leaf.chain if s.id in roles.outer)
+    others = [s.extent for s in leaf.chain if s.id in roles.outer]
+    machine = player.game.machine
+    line = lanes * byte_width(leaf.output.array.dtype)
     store = stride_over(leaf.output.index, _depth(leaf, roles.columns))
     overhead = BLOCK_OVERHEAD * (1 if store is Stride.CONTIGUOUS else lanes)
     best = (float("inf"), 1, 1)
     for vectors in range(1, min(8, -(-columns // lanes)) + 1):
         for height in range(1, min(32, rows) + 1):
-            if height * vectors + vectors + 1 > player.game.machine.vector_registers:
+            if height * vectors + vectors + 1 > machine.vector_registers:
                 break
+            load = NEAR if steps * vectors * line <= machine.private_cache // 2 else FAR
+            shared = next((n for n in others if n > 1), -(-columns // (lanes * vectors)))
             blocks = [
                 (h, v, a * b)
                 for h, a in _parts(rows, height)
                 for v, b in _parts(-(-columns // lanes), vectors)
                 if a * b
             ]
-            cycles = sum(n * (steps * _step(h, v) + overhead * h * v) for h, v, n in blocks)
-            best = min(best, (cycles * others, height, vectors))
+            cycles = sum(n * (steps * _step(h, v, load) + overhead * h * v) for h, v, n in blocks)
+            best = min(best, (cycles * prod(others) / balance(shared, machine.threads), height, vectors))
     cost, height, vectors = best
     return Roles(roles.outer, roles.rows, roles.columns, roles.panel, height, vectors, cost)
 
@@ -135,10 +140,10 @@ def _parts(extent: int, size: int) -> list[tuple[int, int]]:
     return [(size, extent // size), (extent % size, 1 if extent % size else 0)]
 
 
-def _step(height: int, vectors: int) -> float:
+def _step(height: int, vectors: int, load: float) -> float:
     """Cycles for one term of the sums of a block: bound by arithmetic, loads, the latency of sums, or the cache."""
     work, loads = height * vectors, height + vectors
-    bound = max(work / STEPS_PER_CYCLE, loads / STEPS_PER_CYCLE, LATENCY, vectors * PANEL_CYCLES)
+    bound = max(work / STEPS_PER_CYCLE, loads / STEPS_PER_CYCLE, LATENCY, vectors * load)
     # Loads take slots even where they are not the bound.
     return bound + loads / 16
 
@@ -159,8 +164,20 @@ def _tile(player: Player, identifier: str) -> bool:
         return False
     width = lanes * roles.vectors
     why = f"blocks of {roles.height} rows of {roles.vectors} vectors of {lanes} stay in registers"
+    before = {other.id for other in player.nest.leaves}
     pieces = _cut(player, identifier, depth, width, why)
-    return all(_columns(player, piece, depth, roles, lanes, why) for piece in pieces)
+    if not all(_columns(player, piece, depth, roles, lanes, why) for piece in pieces):
+        return False
+    _seal(player, identifier, before, depth)
+    return True
+
+
+def _seal(player: Player, identifier: str, before: set[str], depth: int) -> None:
+    """Nothing is fused with the loops of the blocks, nor with what was copied for them."""
+    array = player.leaf(identifier).output.array.name
+    for leaf in player.nest.leaves:
+        if leaf.id == identifier or leaf.id not in before or leaf.output.array.name == array:
+            player.sealed.update(scope.id for scope in leaf.chain[depth:])
 
 
 def _is_alone(player: Player, leaf: Leaf) -> bool:
@@ -216,16 +233,19 @@ def _pack(player: Player, identifier: str, rows: int, roles: Roles) -> None:
     leaf = player.leaf(identifier)
     panel = leaf.reads[roles.panel]
     lanes = rows + 2
-    terms = [s for s in leaf.chain[lanes + 1 :]]
+    terms = leaf.chain[lanes + 1 :]
     if not _can_pack(leaf, panel) or leaf.chain[rows].extent < 2 * roles.height:
         return
-    # The first scope of which the panel depends, or that walks along the columns.
-    top = next((s for s in leaf.chain[:rows] if _uses(panel, s)), leaf.chain[rows])
+    # One copy for all blocks of rows, and of all columns where there are several panels.
+    top = next((s for s in leaf.chain[len(roles.outer) : rows] if _uses(panel, s)), leaf.chain[rows])
     name = panel.array.name
     if not player.attempt("stage_in", top, "the sum reads contiguous memory", array=name, location="heap"):
         return
     copied = player.leaf(identifier).reads[roles.panel].array.name
     _order_copy(player, copied, len(terms))
+    (writer,) = player.nest.writers[copied]
+    player.attempt("vectorize", writer.chain[-1], "the lanes of a vector")
+    player.attempt("unroll", writer.chain[-2], "the vectors of one term")
 
 
 def _order_copy(player: Player, name: str, terms: int) -> None:
@@ -257,7 +277,7 @@ def _block(player: Player, identifier: str, rows: int, height: int, why: str) ->
 
 
 def _to_registers(player: Player, identifier: str, array: str, depth: int) -> bool:
-    """Keep the block in a buffer of its own from its zeros to its last sum; `depth` is that of the scope over blocks."""
+    """Keep the block in a buffer of its own from its zeros to its last sum; the scope over blocks is at `depth`."""
     why = "the block is in registers until it is complete"
     if not player.attempt("stage_out", _at(player, identifier, depth), why, array=array, location="stack"):
         return False

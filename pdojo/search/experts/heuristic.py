@@ -1,282 +1,37 @@
 """The heuristic pass for CPUs: a trace from the structure of the program and the machine description.
 
-Contractions get register tiles (`contraction.py`). For everything else: fuse the outer loops; give every statement its
-own innermost loop along contiguous memory, in vectors, reductions with several accumulators; fuse the loops over
-vectors, so that intermediate values stay in registers; reuse memory; threads for the outermost loops; unrolling;
-non-temporal stores for outputs that do not fit into the caches.
+Loops are brought into their simplest form (`loops.py`). Contractions get register tiles (`contraction.py`). For
+everything else: fuse the outer loops (`fusion.py`); give every statement its own innermost loop along contiguous
+memory, in vectors, reductions with several accumulators, and fuse the loops over vectors, so that intermediate values
+stay in registers (`vectors.py`); reuse memory; threads for the loops that share the work most evenly (`threads.py`);
+unrolling; non-temporal stores for outputs that do not fit into the caches (`streams.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import prod
-
-from pdojo.dialect.analysis.hints import streaming_misfit
-from pdojo.dialect.analysis.lanes import Stride, stride_over
-from pdojo.dialect.attributes import Intent, Mapping
-from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Leaf, Node, Scope
 from pdojo.search.experts.contraction import tile_contractions
-from pdojo.search.experts.greedy import parallelize_outermost, place_buffers
+from pdojo.search.experts.fusion import fuse_outer
+from pdojo.search.experts.greedy import place_buffers
+from pdojo.search.experts.loops import drop_unit_loops, flatten
 from pdojo.search.experts.player import Note, Player
+from pdojo.search.experts.streams import stream
+from pdojo.search.experts.threads import share_work
+from pdojo.search.experts.vectors import unroll_groups, vectorize_statements
 from pdojo.transforms.game import Game
-
-ACCUMULATORS = 2
-"""Vectors that a loop handles per iteration: independent accumulators hide the latency of additions.
-
-Two were fastest or equal on the library's row kernels (of 1, 2, 4, 8; AVX-512, two threads): what a loop around them
-does not overlap, the processor overlaps by itself, and more copies only make the code longer."""
 
 
 def heuristic(game: Game) -> list[Note]:
     """Tune for a CPU from general rules; no kernel is treated specially."""
     player = Player(game)
     player.exhaust(lambda: player.nest.leaves, "contract", "a fused multiply-add is one instruction")
+    drop_unit_loops(player)
+    flatten(player)
     tile_contractions(player)
-    _fuse_outer(player)
-    _distribute(player)
-    for identifier in [leaf.id for leaf in player.nest.leaves]:
-        _vectorize(player, identifier)
-    _fuse_vector_loops(player)
+    fuse_outer(player)
+    vectorize_statements(player)
     player.exhaust(player.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
-    parallelize_outermost(player)
-    _unroll(player)
+    share_work(player)
+    unroll_groups(player)
     place_buffers(player)
-    _stream(player)
+    stream(player)
     return player.notes
-
-
-def _is_vector_loop(scope: Scope) -> bool:
-    """A loop around one statement, which vectors can run along."""
-    return len(scope.children) == 1 and isinstance(scope.children[0], Leaf)
-
-
-def _fuse_outer(player: Player) -> None:
-    """Fuse neighbours unless both are loops that become vector loops: these are fused later, tile by tile."""
-
-    def fusible() -> Iterator[Scope]:
-        for scope in player.nest.scopes:
-            second = player.nest.next_sibling(scope)
-            sequential = scope.mapping is Mapping.SEQUENTIAL
-            if sequential and isinstance(second, Scope) and not (_is_vector_loop(scope) and _is_vector_loop(second)):
-                yield scope
-
-    player.exhaust(fusible, "join_scopes", "one pass over the outer iterations keeps values in cache")
-
-
-def _distribute(player: Player) -> None:
-    """Give every statement of an innermost loop its own loop, so that it can be vectorised."""
-
-    def crowded() -> Iterator[Scope]:
-        for scope in player.nest.scopes:
-            statements = all(isinstance(c, Leaf) for c in scope.children)
-            if scope.mapping is Mapping.SEQUENTIAL and statements and len(scope.children) > 1:
-                yield scope
-
-    changed = True
-    while changed:
-        changed = any(
-            player.attempt("split_scopes", scope, "a vector loop wraps one statement", after=after)
-            for scope in crowded()
-            for after in range(1, len(scope.children))
-        )
-
-
-def _own_loops(leaf: Leaf) -> list[Scope]:
-    """The sequential loops around a statement that wrap nothing else, innermost first."""
-    loops: list[Scope] = []
-    scope = leaf.parent
-    while scope is not None and len(scope.children) == 1 and scope.mapping is Mapping.SEQUENTIAL:
-        loops.append(scope)
-        scope = scope.parent
-    return loops
-
-
-_VALUE = {Stride.CONTIGUOUS: 2.0, Stride.BROADCAST: 1.0, Stride.STRIDED: -3.0, Stride.IRREGULAR: -100.0}
-
-
-def _vector_loop(leaf: Leaf) -> Scope | None:
-    """The loop along which most accesses are contiguous; the innermost of equal ones."""
-    best: tuple[float, Scope] | None = None
-    for scope in _own_loops(leaf):
-        value = sum(_VALUE[stride_over(a.index, scope.depth)] for a in leaf.accesses)
-        if best is None or value > best[0]:
-            best = value, scope
-    return best[1] if best is not None and best[0] > 0 else None
-
-
-def _vectorize(player: Player, identifier: str) -> None:
-    """Vectors along the contiguous loop of a statement, several at a time; reductions get as many accumulators."""
-    loop = _vector_loop(player.leaf(identifier))
-    if loop is None:
-        return
-    while (inner := player.leaf(identifier).parent) is not None and inner.id != loop.id:
-        current = player.scope(loop.id)
-        if current is None or not player.attempt("swap_scopes", current, "contiguous memory belongs innermost"):
-            return
-    scope = player.scope(loop.id)
-    assert scope is not None
-    lanes = fitting_lanes(player, player.leaf(identifier), scope.extent)
-    if lanes is None:
-        return
-    group = next((n for n in (ACCUMULATORS, 2, 1) if scope.extent % (lanes * n) == 0 and scope.extent > lanes * n), 1)
-    leaf = player.leaf(identifier)
-    reduces = leaf.accumulate is not None and not any(e.uses(scope.depth) for e in leaf.output.index)
-    if reduces and scope.extent > lanes:
-        why = f"{group} vectors of {lanes} partial results"
-        if player.attempt("split_reduction", scope, why, size=lanes * group):
-            for part in (leaf for leaf in list(player.nest.leaves) if _is_part(leaf, identifier, lanes * group)):
-                _tile_and_vectorize(player, part.id, lanes, 1)
-        return
-    _tile_and_vectorize(player, identifier, lanes, group)
-
-
-def _is_part(leaf: Leaf, identifier: str, size: int) -> bool:
-    """Whether a statement belongs to the split reduction of another and is not vectorised yet."""
-    scope = leaf.parent
-    if scope is None or scope.extent != size or scope.mapping is not Mapping.SEQUENTIAL:
-        return False
-    base = scope.id.rsplit(".", 1)[0]
-    return leaf.id == identifier or (_is_vector_loop(scope) and leaf.id.startswith(base))
-
-
-def fitting_lanes(player: Player, leaf: Leaf, extent: int) -> int | None:
-    """The longest vector that divides the extent, else the longest that is not longer; None below two lanes."""
-    dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in (leaf.output, *leaf.inputs)]
-    lanes = [n for n in player.game.machine.vector_lanes(max(dtypes, key=byte_width)) if n <= extent]
-    return max((n for n in lanes if extent % n == 0), default=max(lanes, default=None))
-
-
-def _tile_and_vectorize(player: Player, identifier: str, lanes: int, group: int) -> None:
-    """N becomes N / (group * lanes), group, lanes, the last a vector."""
-    if group > 1:
-        player.attempt("tile_scope", _parent(player, identifier), f"{group} vectors an iteration", size=lanes * group)
-    scope = _parent(player, identifier)
-    if scope.extent > lanes:
-        player.attempt("tile_scope", scope, f"vectors of {lanes} lanes", size=lanes)
-    player.attempt("vectorize", _parent(player, identifier), f"vectors of {lanes} lanes")
-
-
-def _parent(player: Player, identifier: str) -> Scope:
-    parent = player.leaf(identifier).parent
-    assert parent is not None
-    return parent
-
-
-def _fuse_vector_loops(player: Player) -> None:
-    """Fuse the loops over vectors that follow each other, moving statements out of the way where that is legal."""
-    changed = True
-    while changed:
-        changed = any(_fuse_pair(player, first.id, second.id) for first, second in _pairs(player))
-
-
-def _pairs(player: Player) -> list[tuple[Scope, Scope]]:
-    """Loops of one parent that may be fused, near ones first."""
-    found: list[tuple[Scope, Scope]] = []
-    for scope in player.nest.scopes:
-        if scope.mapping is not Mapping.SEQUENTIAL:
-            continue
-        for later in player.nest.siblings(scope)[scope.position + 1 :]:
-            alike = isinstance(later, Scope) and (later.extent, later.mapping) == (scope.extent, scope.mapping)
-            if alike and isinstance(later, Scope):
-                found.append((scope, later))
-    return found
-
-
-def _fuse_pair(player: Player, first: str, second: str) -> bool:
-    """Bring two siblings together and fuse them; everything is taken back where that fails."""
-    start, noted = len(player.game.trace.steps), len(player.notes)
-    if _bring_together(player, first, second) and player.attempt(
-        "join_scopes", f"%{first}", "values that the next statement needs stay in registers"
-    ):
-        return True
-    while len(player.game.trace.steps) > start:
-        player.game.undo()
-    del player.notes[noted:]
-    return False
-
-
-def _bring_together(player: Player, first: str, second: str) -> bool:
-    """Move `second` up to `first`; what it depends on moves above `first`, where it may."""
-    while True:
-        one, other = player.scope(first), player.scope(second)
-        if one is None or other is None or other.position <= one.position:
-            return False
-        if other.position == one.position + 1:
-            return True
-        between = player.nest.siblings(other)[other.position - 1]
-        if player.attempt("swap_nodes", between, "out of the way of a fusion"):
-            continue
-        if not _move_above(player, between, one.position):
-            return False
-
-
-def _move_above(player: Player, node: Node, position: int) -> bool:
-    identifier = node.id
-    while (current := player.nest.by_id[identifier]).position > position:
-        before = player.nest.siblings(current)[current.position - 1]
-        if not player.attempt("swap_nodes", before, "out of the way of a fusion"):
-            return False
-    return True
-
-
-def _unroll(player: Player) -> None:
-    """Unroll the groups of vectors."""
-    for identifier in [s.id for s in reversed(player.nest.scopes)]:
-        scope = player.scope(identifier)
-        if scope is None or scope.mapping is not Mapping.SEQUENTIAL or scope.extent > 2 * ACCUMULATORS:
-            continue
-        copies = sum(
-            prod(s.extent for s in leaf.chain[scope.depth :] if s.mapping is not Mapping.VECTOR)
-            for leaf in scope.leaves
-        )
-        vectors = all(leaf.chain[-1].mapping is Mapping.VECTOR for leaf in scope.leaves)
-        if vectors and copies <= 16 * ACCUMULATORS:
-            player.attempt("unroll", scope, "a group of vectors without a loop")
-
-
-def _stream(player: Player) -> None:
-    """Where the interface arrays exceed the caches: outputs bypass them, inputs are fetched an iteration ahead."""
-    nest = player.nest
-    footprint = sum(prod(b.shape) * byte_width(b.dtype) for b in nest.buffers if b.op is None)
-    if footprint <= player.game.machine.cache_bytes[-1]:
-        return
-    for identifier in [leaf.id for leaf in nest.leaves]:
-        leaf = player.leaf(identifier)
-        if leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR:
-            _bypass(player, leaf, leaf.parent)
-            _fetch_ahead(player, player.leaf(identifier))
-
-
-def _bypass(player: Player, leaf: Leaf, lanes: Scope) -> None:
-    """A plain store of whole vectors to an output that nobody reads."""
-    array = leaf.output.array
-    written_once = len(player.nest.writers[array.name]) == 1 and leaf.accumulate is None
-    unread = array.intent is Intent.OUT and not player.nest.readers[array.name]
-    if written_once and unread and streaming_misfit(leaf, lanes) is None:
-        player.attempt("hint", leaf, "the output exceeds the caches: do not read it first", kind="nontemporal")
-
-
-def _fetch_ahead(player: Player, leaf: Leaf) -> None:
-    """The first read of a large input in each iteration of the outermost loop, where that loop walks through it."""
-    outermost = leaf.chain[0]
-    for number, access in enumerate(leaf.accesses[1:], 1):
-        array = access.array
-        size = prod(array.shape) * byte_width(array.dtype)
-        if array.intent is not Intent.IN or size <= player.game.machine.cache_bytes[-1]:
-            continue
-        if next(r.id for r in player.nest.readers[array.name] if r.chain[0].id == outermost.id) != leaf.id:
-            continue
-        distance = _bytes_per_iteration(access, outermost.depth)
-        if 0 < distance <= player.game.machine.cache_bytes[0] // 2:
-            why = "the next iteration's data comes while this one is computed"
-            player.attempt("hint", leaf, why, kind="prefetch", access=number, value=distance)
-
-
-def _bytes_per_iteration(access: Access, depth: int) -> int:
-    """How far an access moves in memory when the scope at `depth` takes a step."""
-    step, stride = 0, byte_width(access.array.dtype)
-    for extent, expression in zip(reversed(access.array.shape), reversed(access.index), strict=True):
-        step += expression.coefficient(depth) * stride
-        stride *= extent
-    return step

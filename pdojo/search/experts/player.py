@@ -27,6 +27,8 @@ class Player:
 
     game: Game
     notes: list[Note] = field(default_factory=list[Note])
+    sealed: set[str] = field(default_factory=set[str])
+    """Scopes that are as they should be: nothing is fused with them or moved out of them."""
 
     @property
     def nest(self) -> Nest:
@@ -43,6 +45,10 @@ class Player:
         node = self.nest.by_id[identifier]
         assert isinstance(node, Leaf)
         return node
+
+    def is_sealed(self, leaf: Leaf) -> bool:
+        """Whether the statement's innermost scope is as it should be."""
+        return leaf.parent is not None and leaf.parent.id in self.sealed
 
     def attempt(self, name: str, at: Node | str, why: str, **params: Param) -> bool:
         """Make a move if it is legal; whether it was."""

@@ -1,0 +1,183 @@
+"""Fusion of whole nests: which loops go outermost, what is joined there, what is computed once more instead of kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.attributes import Intent, Mapping
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Access, Leaf, Scope
+from pdojo.dialect.storage import physical_shape
+from pdojo.search.experts.player import Player
+from pdojo.search.experts.vectors import is_vector_loop
+
+CHEAP = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.negf"})
+"""Functions that take less time than to store their result and to load it again."""
+
+
+def fuse_outer(player: Player) -> None:
+    """Fuse neighbours unless both are loops that become vector loops: these are fused later, tile by tile."""
+    _align(player)
+
+    def fusible() -> Iterator[Scope]:
+        for scope in player.nest.scopes:
+            second = player.nest.next_sibling(scope)
+            if scope.mapping is not Mapping.SEQUENTIAL or not isinstance(second, Scope):
+                continue
+            sealed = scope.id in player.sealed or second.id in player.sealed
+            if not sealed and not (is_vector_loop(scope) and is_vector_loop(second)):
+                yield scope
+
+    player.exhaust(fusible, "join_scopes", "one pass over the outer iterations keeps values in cache")
+    _recompute(player)
+
+
+_Dimensions = set[tuple[str, int]]
+
+
+def _align(player: Player) -> None:
+    """Bring the loops of statistics outermost where what is inside fits a cache.
+
+    A statistic is a temporary that is written by a sum and read in a nest with more loops: the loops that index it can
+    be shared by all nests, so that everything else is in a cache between the sum and its use.
+    """
+    outer = _statistics(player)
+    if not outer:
+        return
+    _spread(player, outer)
+    plans = [(leaf.id, _wanted(leaf, outer)) for leaf in player.nest.leaves if _is_perfect(leaf)]
+    moved = [(i, wanted) for i, wanted in plans if wanted != [s.id for s in player.leaf(i).chain]]
+    if not moved or _inside(player, outer) > player.game.machine.cache_bytes[-1] // player.game.machine.threads:
+        return
+    for identifier, wanted in moved:
+        player.transact(lambda i=identifier, w=wanted: _reordered(player, i, w))
+
+
+def _statistics(player: Player) -> _Dimensions:
+    """The dimensions of arrays that are summed up and read in nests with more loops."""
+    found: _Dimensions = set()
+    for name, writers in player.nest.writers.items():
+        array = player.nest.arrays[name]
+        readers = player.nest.readers.get(name, [])
+        summed = any(w.accumulate is not None for w in writers)
+        wide = any(len(r.chain) > len(array.shape) and r not in writers for r in readers)
+        if summed and wide and array.buffer.op is not None and not any(player.is_sealed(w) for w in writers):
+            found |= {(name, d) for d in range(len(array.shape))}
+    return found
+
+
+def _spread(player: Player, outer: _Dimensions) -> None:
+    """Add the dimensions of other arrays that are indexed by the same loops."""
+    size = -1
+    while size != len(outer):
+        size = len(outer)
+        for leaf in player.nest.leaves:
+            loops = _loops(leaf, outer)
+            for access in leaf.accesses:
+                outer |= {(access.array.name, d) for d, e in enumerate(access.index) if _variable(e) in loops}
+
+
+def _loops(leaf: Leaf, outer: _Dimensions) -> set[int]:
+    """The depths of the loops that index outer dimensions."""
+    indices = ((a, d, e) for a in leaf.accesses for d, e in enumerate(a.index) if (a.array.name, d) in outer)
+    return {v for _, _, e in indices if (v := _variable(e)) is not None}
+
+
+def _variable(expression: Expr) -> int | None:
+    """The loop whose variable the index is."""
+    match expression:
+        case Expr(0, ((int() as depth, 1),)):
+            return depth
+        case _:
+            return None
+
+
+def _is_perfect(leaf: Leaf) -> bool:
+    return all(len(s.children) == 1 and s.mapping is Mapping.SEQUENTIAL and not s.guard for s in leaf.chain)
+
+
+def _wanted(leaf: Leaf, outer: _Dimensions) -> list[str]:
+    """The loops with those of the statistics first, in their order otherwise."""
+    loops = _loops(leaf, outer)
+    return [s.id for s in sorted(leaf.chain, key=lambda s: s.depth not in loops)]
+
+
+def _inside(player: Player, outer: _Dimensions) -> int:
+    """Bytes of the interface that one iteration of the outer loops touches."""
+    total = 0
+    for buffer in player.nest.buffers:
+        if buffer.op is None:
+            name = buffer.names[0]
+            extents = (n for d, n in enumerate(buffer.shape) if (name, d) not in outer)
+            total += prod(extents) * byte_width(buffer.dtype)
+    return total
+
+
+def _reordered(player: Player, identifier: str, wanted: list[str]) -> bool:
+    from pdojo.search.experts.contraction import reorder
+
+    return reorder(player, identifier, wanted)
+
+
+def _recompute(player: Player) -> None:
+    """Compute what is cheap once more at each use, where what would be kept in between exceeds the core's caches."""
+    for leaf in list(player.nest.leaves):
+        name = leaf.output.array.name
+        if _is_cheap(player, leaf) and _kept(player, name) > player.game.machine.private_cache // 2:
+            player.transact(lambda leaf=leaf, name=name: _inlined(player, leaf, name))
+
+
+def _is_cheap(player: Player, leaf: Leaf) -> bool:
+    """A temporary of one cheap writer, from an input and values that are there anyway."""
+    name = leaf.output.array.name
+    reads = [i for i in leaf.inputs if isinstance(i, Access)]
+    large = [a for a in reads if len(a.array.shape) >= len(leaf.output.array.shape)]
+    return (
+        leaf.accumulate is None
+        and leaf.function in CHEAP
+        and leaf.output.array.buffer.op is not None
+        and player.nest.writers[name] == [leaf]
+        and len(large) == 1
+        and large[0].array.intent is Intent.IN
+    )
+
+
+def _kept(player: Player, name: str) -> int:
+    """Bytes of an array between its writer and its readers, once what the loops around them share is reused."""
+    nest = player.nest
+    array = nest.arrays[name]
+    users = dict.fromkeys((*nest.writers[name], *nest.readers[name]))
+    shared = 0
+    chains = [leaf.chain for leaf in users]
+    while all(len(c) > shared for c in chains) and len({c[shared].id for c in chains}) == 1:
+        shared += 1
+    writer = nest.writers[name][0]
+    free = [d for d, e in enumerate(writer.output.index) if (v := _variable(e)) is None or v >= shared]
+    shape = physical_shape(nest, array.buffer)
+    return prod(shape[d] for d in free) * byte_width(array.dtype)
+
+
+def _inlined(player: Player, leaf: Leaf, name: str) -> bool:
+    """Inline a statement at all of its uses and delete it."""
+    why = f"computed once more where it is used: '{name}' does not fit the cache in between"
+    for reader in [r.id for r in player.nest.readers[name]]:
+        while (use := _use(player, reader, name)) is not None:
+            before = set(player.nest.arrays)
+            if not player.attempt("inline_op", player.leaf(reader), why, input=use):
+                return False
+            for made in player.nest.arrays.keys() - before:
+                _materialize(player, made)
+    return player.attempt("delete_op", player.leaf(leaf.id), "nobody reads it any more")
+
+
+def _materialize(player: Player, name: str) -> None:
+    """Give every element memory of its own, so that its loop can be distributed; it is reused again afterwards."""
+    for dimension in range(len(player.nest.arrays[name].shape)):
+        player.attempt("materialize_dims", f"{name}:{dimension}", "vectors need an element for each lane")
+
+
+def _use(player: Player, reader: str, name: str) -> int | None:
+    inputs = player.leaf(reader).inputs
+    return next((k for k, i in enumerate(inputs) if isinstance(i, Access) and i.array.name == name), None)

@@ -1,0 +1,58 @@
+"""Hints for arrays that no cache holds: outputs bypass the caches, inputs are fetched ahead."""
+
+from __future__ import annotations
+
+from math import prod
+
+from pdojo.dialect.analysis.hints import streaming_misfit
+from pdojo.dialect.attributes import Intent, Mapping
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Access, Leaf, Scope
+from pdojo.search.experts.player import Player
+
+
+def stream(player: Player) -> None:
+    """Where the interface arrays exceed the caches: outputs bypass them, inputs are fetched an iteration ahead."""
+    nest = player.nest
+    footprint = sum(prod(b.shape) * byte_width(b.dtype) for b in nest.buffers if b.op is None)
+    if footprint <= player.game.machine.cache_bytes[-1]:
+        return
+    for identifier in [leaf.id for leaf in nest.leaves]:
+        leaf = player.leaf(identifier)
+        if leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR:
+            _bypass(player, leaf, leaf.parent)
+            _fetch_ahead(player, player.leaf(identifier))
+
+
+def _bypass(player: Player, leaf: Leaf, lanes: Scope) -> None:
+    """A plain store of whole vectors to an output that nobody reads."""
+    array = leaf.output.array
+    written_once = len(player.nest.writers[array.name]) == 1 and leaf.accumulate is None
+    unread = array.intent is Intent.OUT and not player.nest.readers[array.name]
+    if written_once and unread and streaming_misfit(leaf, lanes) is None:
+        player.attempt("hint", leaf, "the output exceeds the caches: do not read it first", kind="nontemporal")
+
+
+def _fetch_ahead(player: Player, leaf: Leaf) -> None:
+    """The first read of a large input in each iteration of the outermost loop, where that loop walks through it."""
+    outermost = leaf.chain[0]
+    for number, access in enumerate(leaf.accesses[1:], 1):
+        array = access.array
+        size = prod(array.shape) * byte_width(array.dtype)
+        if array.intent is not Intent.IN or size <= player.game.machine.cache_bytes[-1]:
+            continue
+        if next(r.id for r in player.nest.readers[array.name] if r.chain[0].id == outermost.id) != leaf.id:
+            continue
+        distance = _bytes_per_iteration(access, outermost.depth)
+        if 0 < distance <= player.game.machine.cache_bytes[0] // 2:
+            why = "the next iteration's data comes while this one is computed"
+            player.attempt("hint", leaf, why, kind="prefetch", access=number, value=distance)
+
+
+def _bytes_per_iteration(access: Access, depth: int) -> int:
+    """How far an access moves in memory when the scope at `depth` takes a step."""
+    step, stride = 0, byte_width(access.array.dtype)
+    for extent, expression in zip(reversed(access.array.shape), reversed(access.index), strict=True):
+        step += expression.coefficient(depth) * stride
+        stride *= extent
+    return step

@@ -1,0 +1,65 @@
+"""Threads: the loops that share the work most evenly."""
+
+from __future__ import annotations
+
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.nest import Scope
+from pdojo.search.experts.player import Player
+
+EVEN = 0.95
+"""A share of the work that is even enough not to look for a better one."""
+SMALL = 16384
+"""Statement instances below which starting threads takes longer than the work."""
+
+
+def share_work(player: Player) -> None:
+    """Give every nest to the threads, at the outermost of its loops that is shared evenly."""
+    threads = player.game.machine.threads
+    if threads < 2:
+        return
+    for identifier in [node.id for node in player.nest.children]:
+        scope = player.scope(identifier)
+        if scope is not None and _work(scope) >= SMALL:
+            _share(player, scope, threads)
+
+
+def _work(scope: Scope) -> int:
+    total = 0
+    for leaf in scope.leaves:
+        count = 1
+        for loop in leaf.chain[scope.depth :]:
+            count *= loop.extent
+        total += count
+    return total
+
+
+def balance(extent: int, threads: int) -> float:
+    """The part of the time that threads work which share so many iterations."""
+    return extent / (-(-extent // threads) * threads)
+
+
+def _share(player: Player, nest: Scope, threads: int) -> None:
+    """Try the loops that wrap all of the nest, the most even ones first; then those of each part of it."""
+    loops = _perfect(nest)
+    order = sorted(loops, key=lambda s: (-min(balance(s.extent, threads), EVEN), s.depth))
+    for loop in order:
+        if balance(loop.extent, threads) > 1 / threads and player.attempt("parallelize", loop, _why(loop, threads)):
+            return
+    for child in loops[-1].children:
+        if isinstance(child, Scope):
+            _share(player, child, threads)
+
+
+def _why(loop: Scope, threads: int) -> str:
+    return f"{loop.extent} independent iterations for {threads} threads"
+
+
+def _perfect(scope: Scope) -> list[Scope]:
+    """A scope and the sequential ones inside, as long as each is the only child."""
+    found = [scope]
+    while len(found[-1].children) == 1:
+        child = found[-1].children[0]
+        if not isinstance(child, Scope) or child.mapping is not Mapping.SEQUENTIAL:
+            break
+        found.append(child)
+    return found

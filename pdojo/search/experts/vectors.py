@@ -1,0 +1,225 @@
+"""Vectors: every statement along contiguous memory, and the loops over vectors fused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from pdojo.dialect.analysis.lanes import Stride, lane_stride
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Access, Leaf, Node, Scope
+from pdojo.search.experts.player import Player
+
+ACCUMULATORS = 2
+"""Vectors that a loop handles per iteration: independent accumulators hide the latency of additions.
+
+Two were fastest or equal on the library's row kernels (of 1, 2, 4, 8; AVX-512, two threads): what a loop around them
+does not overlap, the processor overlaps by itself, and more copies only make the code longer."""
+
+
+def vectorize_statements(player: Player) -> None:
+    """Distribute innermost loops, give every statement vectors, and fuse the loops over vectors again."""
+    _distribute(player)
+    for identifier in [leaf.id for leaf in player.nest.leaves]:
+        if not player.is_sealed(player.leaf(identifier)):
+            _vectorize(player, identifier)
+    _fuse_vector_loops(player)
+
+
+def is_vector_loop(scope: Scope) -> bool:
+    """A loop around one statement, which vectors can run along."""
+    return len(scope.children) == 1 and isinstance(scope.children[0], Leaf)
+
+
+def _distribute(player: Player) -> None:
+    """Give every statement of an innermost loop its own loop, so that it can be vectorised."""
+
+    def crowded() -> Iterator[Scope]:
+        for scope in player.nest.scopes:
+            statements = all(isinstance(c, Leaf) for c in scope.children) and scope.id not in player.sealed
+            if scope.mapping is Mapping.SEQUENTIAL and statements and len(scope.children) > 1:
+                yield scope
+
+    changed = True
+    while changed:
+        changed = any(
+            player.attempt("split_scopes", scope, "a vector loop wraps one statement", after=after)
+            for scope in crowded()
+            for after in range(1, len(scope.children))
+        )
+
+
+def _own_loops(leaf: Leaf) -> list[Scope]:
+    """The sequential loops around a statement that wrap nothing else, innermost first."""
+    loops: list[Scope] = []
+    scope = leaf.parent
+    while scope is not None and len(scope.children) == 1 and scope.mapping is Mapping.SEQUENTIAL:
+        loops.append(scope)
+        scope = scope.parent
+    return loops
+
+
+_VALUE = {Stride.CONTIGUOUS: 2.0, Stride.BROADCAST: 1.0, Stride.STRIDED: -3.0, Stride.IRREGULAR: -100.0}
+
+
+def _vector_loop(leaf: Leaf) -> Scope | None:
+    """The loop along which most accesses are contiguous; the innermost of equal ones."""
+    best: tuple[float, Scope] | None = None
+    for scope in _own_loops(leaf):
+        value = sum(_VALUE[lane_stride(a.index, a.array.shape, scope.depth)] for a in leaf.accesses)
+        if best is None or value > best[0]:
+            best = value, scope
+    return best[1] if best is not None and best[0] > 0 else None
+
+
+def _vectorize(player: Player, identifier: str) -> None:
+    """Vectors along the contiguous loop of a statement, what is left over by itself."""
+    loop = _vector_loop(player.leaf(identifier))
+    if loop is None:
+        return
+    while (inner := player.leaf(identifier).parent) is not None and inner.id != loop.id:
+        current = player.scope(loop.id)
+        if current is None or not player.attempt("swap_scopes", current, "contiguous memory belongs innermost"):
+            return
+    lanes = fitting_lanes(player, player.leaf(identifier), loop.extent)
+    if lanes is None:
+        return
+    for piece in _cut(player, identifier, lanes):
+        _vectorize_piece(player, piece, lanes)
+
+
+def _cut(player: Player, identifier: str, lanes: int) -> list[str]:
+    """Peel off what is left behind whole groups of vectors; the statements of both parts."""
+    scope = _parent(player, identifier)
+    size = lanes * (ACCUMULATORS if scope.extent >= 4 * lanes * ACCUMULATORS else 1)
+    whole = scope.extent // size * size
+    if whole in (0, scope.extent):
+        return [identifier]
+    before = {leaf.id for leaf in player.nest.leaves}
+    if not player.attempt("peel_scope", scope, "whole vectors without masks; the rest by itself", after=whole):
+        return [identifier]
+    return [identifier, *(leaf.id for leaf in player.nest.leaves if leaf.id not in before)]
+
+
+def _vectorize_piece(player: Player, identifier: str, lanes: int) -> None:
+    """Vectors along the innermost loop, several at a time; reductions get as many accumulators."""
+    scope = _parent(player, identifier)
+    group = next((n for n in (ACCUMULATORS, 1) if scope.extent % (lanes * n) == 0 and scope.extent > lanes * n), 1)
+    leaf = player.leaf(identifier)
+    reduces = leaf.accumulate is not None and not any(e.uses(scope.depth) for e in leaf.output.index)
+    if reduces and scope.extent > lanes:
+        why = f"{group} vectors of {lanes} partial results"
+        if player.attempt("split_reduction", scope, why, size=lanes * group):
+            for part in (leaf for leaf in list(player.nest.leaves) if _is_part(leaf, identifier, lanes * group)):
+                _tile_and_vectorize(player, part.id, lanes, 1)
+        return
+    _tile_and_vectorize(player, identifier, lanes, group)
+
+
+def _is_part(leaf: Leaf, identifier: str, size: int) -> bool:
+    """Whether a statement belongs to the split reduction of another and is not vectorised yet."""
+    scope = leaf.parent
+    if scope is None or scope.extent != size or scope.mapping is not Mapping.SEQUENTIAL:
+        return False
+    base = scope.id.rsplit(".", 1)[0]
+    return leaf.id == identifier or (is_vector_loop(scope) and leaf.id.startswith(base))
+
+
+def fitting_lanes(player: Player, leaf: Leaf, extent: int) -> int | None:
+    """The widest vector for long loops, else the longest that divides the extent, or is not longer; None for none."""
+    widest = player.lanes(leaf)
+    if widest > 1 and extent >= 4 * widest:
+        return widest
+    dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in (leaf.output, *leaf.inputs)]
+    lanes = [n for n in player.game.machine.vector_lanes(max(dtypes, key=byte_width)) if n <= extent]
+    return max((n for n in lanes if extent % n == 0), default=max(lanes, default=None))
+
+
+def _tile_and_vectorize(player: Player, identifier: str, lanes: int, group: int) -> None:
+    """N becomes N / (group * lanes), group, lanes, the last a vector."""
+    if group > 1:
+        player.attempt("tile_scope", _parent(player, identifier), f"{group} vectors an iteration", size=lanes * group)
+    scope = _parent(player, identifier)
+    if scope.extent > lanes:
+        player.attempt("tile_scope", scope, f"vectors of {lanes} lanes", size=lanes)
+    player.attempt("vectorize", _parent(player, identifier), f"vectors of {lanes} lanes")
+
+
+def _parent(player: Player, identifier: str) -> Scope:
+    parent = player.leaf(identifier).parent
+    assert parent is not None
+    return parent
+
+
+def _fuse_vector_loops(player: Player) -> None:
+    """Fuse the loops over vectors that follow each other, moving statements out of the way where that is legal."""
+    changed = True
+    while changed:
+        changed = any(_fuse_pair(player, first.id, second.id) for first, second in _pairs(player))
+
+
+def _pairs(player: Player) -> list[tuple[Scope, Scope]]:
+    """Loops of one parent that may be fused, near ones first."""
+    found: list[tuple[Scope, Scope]] = []
+    for scope in player.nest.scopes:
+        if scope.mapping is not Mapping.SEQUENTIAL or scope.id in player.sealed:
+            continue
+        for later in player.nest.siblings(scope)[scope.position + 1 :]:
+            if not isinstance(later, Scope) or later.id in player.sealed:
+                continue
+            if (later.extent, later.mapping) == (scope.extent, scope.mapping):
+                found.append((scope, later))
+    return found
+
+
+def _fuse_pair(player: Player, first: str, second: str) -> bool:
+    """Bring two siblings together and fuse them; everything is taken back where that fails."""
+    start, noted = len(player.game.trace.steps), len(player.notes)
+    if _bring_together(player, first, second) and player.attempt(
+        "join_scopes", f"%{first}", "values that the next statement needs stay in registers"
+    ):
+        return True
+    while len(player.game.trace.steps) > start:
+        player.game.undo()
+    del player.notes[noted:]
+    return False
+
+
+def _bring_together(player: Player, first: str, second: str) -> bool:
+    """Move `second` up to `first`; what it depends on moves above `first`, where it may."""
+    while True:
+        one, other = player.scope(first), player.scope(second)
+        if one is None or other is None or other.position <= one.position:
+            return False
+        if other.position == one.position + 1:
+            return True
+        between = player.nest.siblings(other)[other.position - 1]
+        if player.attempt("swap_nodes", between, "out of the way of a fusion"):
+            continue
+        if not _move_above(player, between, one.position):
+            return False
+
+
+def _move_above(player: Player, node: Node, position: int) -> bool:
+    identifier = node.id
+    while (current := player.nest.by_id[identifier]).position > position:
+        before = player.nest.siblings(current)[current.position - 1]
+        if not player.attempt("swap_nodes", before, "out of the way of a fusion"):
+            return False
+    return True
+
+
+def unroll_groups(player: Player) -> None:
+    """Unroll the groups of vectors."""
+    for identifier in [s.id for s in reversed(player.nest.scopes)]:
+        scope = player.scope(identifier)
+        if scope is None or scope.mapping is not Mapping.SEQUENTIAL or scope.extent > 2 * ACCUMULATORS:
+            continue
+        copies = sum(
+            prod(s.extent for s in leaf.chain[scope.depth :] if s.mapping is not Mapping.VECTOR)
+            for leaf in scope.leaves
+        )
+        vectors = all(leaf.chain[-1].mapping is Mapping.VECTOR for leaf in scope.leaves)
+        if vectors and copies <= 16 * ACCUMULATORS:
+            player.attempt("unroll", scope, "a group of vectors without a loop")
