@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pdojo.backends.executable import Executable
 from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.measure import Peer
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError
@@ -126,7 +127,18 @@ class Doubler:
         self.arrays[1][...] = self.result
 
 
-def peer(library: str, operator: str, arrays: list[NDArray[Any]], threads: int) -> Doubler:
+@dataclass
+class DoublerBuild:
+    """A peer that is built."""
+
+    factor: int
+
+    def bind(self, arrays: list[NDArray[Any]]) -> Doubler:
+        """A call on arrays."""
+        return Doubler(arrays, self.factor)
+
+
+def peer(peer: Peer, threads: int) -> DoublerBuild:
     """A right peer and a wrong one."""
-    assert (operator, threads) == ("double", 1)
-    return Doubler(arrays, {"right": 2, "wrong": 3}[library])
+    assert (peer.workload, threads) == ("double", 1)
+    return DoublerBuild({"right": 2, "wrong": 3}[peer.library])

@@ -1,9 +1,10 @@
-"""The copy bandwidth of this machine, measured with kernels in the notation: the yardstick of memory-bound kernels."""
+"""The bandwidth of this machine, measured with kernels in the notation: the yardstick of memory-bound kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 from pdojo.backends.measure import Ok, Options, Program, Worker
 from pdojo.dialect.functions import byte_width
@@ -12,41 +13,66 @@ from pdojo.errors import MeasurementError
 
 STREAMS = 4
 """Places of its part of the array that a thread works on at once: one keeps the memory less busy."""
+_CHAINS = 4
+"""Vectors that are read side by side: sums of one vector alone would wait for each other."""
+_AHEAD = 2048
+"""Bytes that are prefetched ahead."""
 
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """What copying an array achieves."""
+    """What walking through memory achieves."""
 
     bytes_per_second: float
     """Bytes read and bytes written, of the fastest variant's fastest sample."""
     footprint: int
-    """Bytes of both arrays."""
+    """Bytes of all arrays."""
     threads: int
     variant: str
-    """The fastest variant: plain or non-temporal stores, and the number of address streams."""
+    """The fastest variant: plain or non-temporal stores (or reading), and the number of address streams."""
 
 
-def copy_bandwidth(footprint: int, threads: int, worker: Worker, machine: Machine | None = None) -> Bandwidth:
+def copy_bandwidth(
+    footprint: int, threads: int, worker: Worker, machine: Machine | None = None, *, cold: bool = False
+) -> Bandwidth:
     """Measure the copy of one array into another, `footprint` bytes both together (rounded down to whole vectors).
 
-    Raises MeasurementError where no variant runs.
+    `cold` finds the arrays in no cache. Raises MeasurementError where no variant runs.
     """
     machine = machine or host()
-    variants = dict(_variants(footprint, threads, machine))
-    options = Options(threads=threads, samples=25, budget=0.5)
+    rows = max(1, footprint // (2 * threads * STREAMS * _vector_bytes(machine)))
+    copied = 2 * threads * STREAMS * rows * _vector_bytes(machine)
+    return _best("copy", copied, dict(_copies(rows, threads, machine)), threads, worker, cold=cold)
+
+
+def read_bandwidth(
+    footprint: int, threads: int, worker: Worker, machine: Machine | None = None, *, cold: bool = False
+) -> Bandwidth:
+    """Measure reading an array of `footprint` bytes (rounded down to whole vectors), into sums of a few vectors.
+
+    `cold` finds the array in no cache. Raises MeasurementError where no variant runs.
+    """
+    machine = machine or host()
+    rows = max(1, footprint // (threads * STREAMS * _CHAINS * _vector_bytes(machine)))
+    read = threads * STREAMS * rows * _CHAINS * _vector_bytes(machine)
+    return _best("read", read, dict(_reads(rows, threads, machine)), threads, worker, cold=cold)
+
+
+def _best(
+    pattern: str, moved: int, variants: dict[str, Program], threads: int, worker: Worker, *, cold: bool
+) -> Bandwidth:
+    options = Options(threads=threads, samples=25, budget=0.5, cold=cold)
     outcomes = dict(zip(variants, worker.compare(list(variants.values()), options), strict=True))
     times = {name: outcome.minimum for name, outcome in outcomes.items() if isinstance(outcome, Ok)}
     if not times:
         reasons = "; ".join(f"{name}: {outcome.summary}" for name, outcome in outcomes.items())
-        raise MeasurementError(f"the copy bandwidth cannot be measured: {reasons}")
+        raise MeasurementError(f"the {pattern} bandwidth cannot be measured: {reasons}")
     best = min(times, key=lambda name: times[name])
-    copied = _footprint(footprint, threads, machine)
-    return Bandwidth(copied / times[best], copied, threads, best)
+    return Bandwidth(moved / times[best], moved, threads, best)
 
 
-def _variants(footprint: int, threads: int, machine: Machine) -> Iterator[tuple[str, Program]]:
-    lanes, rows = _lanes(machine), _rows(footprint, threads, machine)
+def _copies(rows: int, threads: int, machine: Machine) -> Iterator[tuple[str, Program]]:
+    lanes = _lanes(machine)
     for kind, hint in (("plain", ""), ("non-temporal", "!nontemporal")):
         if hint and not machine.vector_lanes("f32"):
             continue
@@ -56,26 +82,54 @@ def _variants(footprint: int, threads: int, machine: Machine) -> Iterator[tuple[
             first, second = ("{2}", "{1}") if streams > 1 else ("{1}", "{2}")
             index = f"[{{0}},{first},{second},{{3}}]"
             scopes = " ".join(f"{extent}{mapping}" for extent, mapping in order)
-            shape = f"f32 [{threads}, {STREAMS}, {rows}, {lanes}] heap align {max(4, 4 * lanes)}"
-            vector = ":v" if lanes > 1 else ""
+            shape = f"f32 [{threads}, {STREAMS}, {rows}, {lanes}] heap align {_alignment(lanes)}"
             text = (
                 f"kernel copy(x) -> (y)\nx {shape}\ny {shape}\n\n"
-                f"{threads}{':p' if threads > 1 else ''} {scopes} {lanes}{vector} y{index}{hint} = x{index}\n"
+                f"{_parallel(threads)} {scopes} {_vector(lanes)} y{index}{hint} = x{index}\n"
             )
-            yield (
-                f"{kind} stores, {streams} stream{'s' * (streams > 1)}",
-                Program(text, replace(machine, threads=threads)),
-            )
+            yield f"{kind} stores, {_count(streams)}", Program(text, replace(machine, threads=threads))
+
+
+def _reads(rows: int, threads: int, machine: Machine) -> Iterator[tuple[str, Program]]:
+    lanes = _lanes(machine)
+    heap = f"heap align {_alignment(lanes)}"
+    vector = _vector(lanes)
+    for streams, hint in product((1, STREAMS), ("", f"!prefetch({_AHEAD})")):
+        order = f"{rows} {STREAMS}:u" if streams > 1 else f"{STREAMS} {rows}"
+        stream, row = ("{2}", "{1}") if streams > 1 else ("{1}", "{2}")
+        text = (
+            f"kernel read(x) -> (y)\n"
+            f"x f32 [{threads}, {STREAMS}, {rows}, {_CHAINS}, {lanes}] {heap}\n"
+            f"y f32 [{threads}, {STREAMS}, {_CHAINS}, {lanes}] {heap}\n"
+            f"s f32 [{threads}:N, {STREAMS}, {_CHAINS}, {lanes}] stack\n\n"
+            f"{_parallel(threads)}\n"
+            f"| {STREAMS}:u {_CHAINS}:u {vector} s[{{0}},{{1}},{{2}},{{3}}] = 0\n"
+            f"| {order} {_CHAINS}:u {vector} s[{{0}},{stream},{{3}},{{4}}] += x[{{0}},{stream},{row},{{3}},{{4}}]{hint}\n"
+            f"| {STREAMS}:u {_CHAINS}:u {vector} y[{{0}},{{1}},{{2}},{{3}}] = s[{{0}},{{1}},{{2}},{{3}}]\n"
+        )
+        ahead = ", prefetched" if hint else ""
+        yield f"reading, {_count(streams)}{ahead}", Program(text, replace(machine, threads=threads))
+
+
+def _parallel(threads: int) -> str:
+    return f"{threads}:p" if threads > 1 else f"{threads}"
+
+
+def _vector(lanes: int) -> str:
+    return f"{lanes}:v" if lanes > 1 else f"{lanes}"
+
+
+def _count(streams: int) -> str:
+    return f"{streams} stream{'s' * (streams > 1)}"
+
+
+def _alignment(lanes: int) -> int:
+    return byte_width("f32") * lanes
 
 
 def _lanes(machine: Machine) -> int:
     return max(machine.vector_lanes("f32"), default=1)
 
 
-def _rows(footprint: int, threads: int, machine: Machine) -> int:
-    """Vectors in a stream of a thread."""
-    return max(1, footprint // (2 * threads * STREAMS * _lanes(machine) * byte_width("f32")))
-
-
-def _footprint(footprint: int, threads: int, machine: Machine) -> int:
-    return 2 * threads * STREAMS * _rows(footprint, threads, machine) * _lanes(machine) * byte_width("f32")
+def _vector_bytes(machine: Machine) -> int:
+    return _lanes(machine) * byte_width("f32")

@@ -36,7 +36,7 @@ from pdojo.backends.measure import (
     fingerprint,
 )
 from pdojo.backends.measure.arrays import ArraySet, data_bytes, random_inputs
-from pdojo.backends.measure.check import accumulated_terms, compare
+from pdojo.backends.measure.check import Error, accumulated_terms, compare, tolerance_factor
 from pdojo.backends.measure.load import LoadMeter
 from pdojo.backends.measure.outcome import Check, outcome_from_json
 from pdojo.backends.measure.request import Comparison
@@ -227,7 +227,7 @@ def test_the_worker_dies_with_its_parent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "outcome",
     [
-        Ok((1e-3, 2e-3), 4, 1, 0.25, 2, 0.5, Check("interpreter", 0.1), {"llvm": "22"}),
+        Ok((1e-3, 2e-3), 4, 1, 0.25, 2, 0.5, Check("interpreter", 0.1, 1e-7, 1e-8), {"llvm": "22"}),
         Ok((1e-3,), 4, 1, None, 1, 0.5, None),
         CompileError("no", "trace"),
         Timeout("run", 2.0),
@@ -249,8 +249,9 @@ def test_other_objects_are_no_outcomes() -> None:
 
 def test_comparisons_travel_as_json() -> None:
     toy = Program(doubling().text, machine("toy"))
-    for reference in (None, KernelReference("text"), NamedReference("name")):
-        comparison = Comparison((toy, Peer("torch", "add")), QUICK, reference)
+    options = replace(QUICK, ranges=(("x", 0.0, 1.0),), largest_error=0.1)
+    for reference in (None, KernelReference("text"), NamedReference("name", "more")):
+        comparison = Comparison((toy, Peer("torch", "add", "eager")), options, reference)
         assert Comparison.from_json(json.loads(json.dumps(comparison.to_json()))) == comparison
 
 
@@ -284,10 +285,35 @@ def test_inputs_of_every_type_repeat(dtype: str) -> None:
     assert data_bytes(parameters) == first["x"].nbytes * 2
 
 
-def _compare(dtype: str, got: object, want: object, terms: int = 0) -> str | None:
+def _compare(dtype: str, got: object, want: object, terms: int = 0, largest: float | None = None) -> str | None:
     results: list[Any] = [np.asarray(a) for a in (got, want)]
     parameter = Parameter("y", dtype, results[0].shape, Intent.OUT, 4)
-    return compare(parameter, results[0], results[1], terms)[1]
+    return compare(parameter, results[0], results[1], terms, largest)[1]
+
+
+def test_errors_are_absolute_and_relative_to_magnitudes() -> None:
+    parameter = Parameter("y", "f64", (4,), Intent.OUT, 8)
+    reference = np.array([1.0, 2.0, 4.0, 5.0])
+    # The mean magnitude is 3.
+    error, wrong = compare(parameter, reference + [0.0, 0.5, -0.7, 0.0], reference, 0)
+    assert wrong is not None
+    assert error.absolute == pytest.approx(0.7)
+    assert error.relative == pytest.approx(0.1)
+    assert error.fraction == pytest.approx(0.1 / tolerance_factor("f64", 0))
+    assert compare(parameter, reference, reference, 0) == (Error(), None)
+    unlike, _ = compare(parameter, np.array([np.nan, 2.0, 4.0, 5.0]), reference, 0)
+    assert unlike.absolute == unlike.relative == np.inf
+
+
+def test_ranges_of_inputs() -> None:
+    parameters = (Parameter("x", "f32", (64,), Intent.IN, 4), Parameter("t", "i64", (64,), Intent.IN, 8))
+    inputs = random_inputs(parameters, 0, [("t", 0, 3), ("x", 2.0, 3.0)])
+    assert inputs["x"].dtype == np.float32
+    assert inputs["x"].min() >= 2
+    assert inputs["x"].max() <= 3
+    assert set(inputs["t"].tolist()) == {0, 1, 2}
+    with pytest.raises(UsageError, match="'z', which is no input"):
+        random_inputs(parameters, 0, [("z", 0, 1)])
 
 
 def test_tolerance() -> None:
@@ -296,6 +322,7 @@ def test_tolerance() -> None:
     assert _compare("f32", one * (1 + 30 * eps), one) is None
     assert _compare("f32", one * (1 + 40 * eps), one) is not None
     assert _compare("f32", one * (1 + 400 * eps), one, terms=200) is None
+    assert _compare("f32", one * (1 + 400 * eps), one, terms=200, largest=1e-6) is not None
     special = np.array([np.nan, np.inf, -np.inf, 0], np.float32)
     assert _compare("f32", special, special) is None
     assert _compare("f32", special, np.array([np.nan, np.inf, np.inf, 0], np.float32)) is not None

@@ -16,6 +16,7 @@ from pdojo.backends.arrays import Parameter
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.rounding import INTERFACE, round_float64, to_interface
+from pdojo.errors import UsageError
 
 Arrays: TypeAlias = list[NDArray[Any]]
 """The interface arrays, in order."""
@@ -27,18 +28,34 @@ _POISON = {"f64": np.nan, "f32": np.nan, "f16": np.nan, "bf16": 0x7FC1, "i1": Tr
 """What outputs hold before a call; other integers hold the guard's pattern."""
 
 
-def random_inputs(parameters: Sequence[Parameter], seed: int) -> dict[str, NDArray[Any]]:
+def random_inputs(
+    parameters: Sequence[Parameter], seed: int, ranges: Sequence[tuple[str, float, float]] = ()
+) -> dict[str, NDArray[Any]]:
     """An array for each `in` and `inout` parameter, by name, the same for the same seed.
 
-    Floating-point elements follow the standard normal distribution, integers lie in [-8, 8), booleans are fair.
+    Floating-point elements follow the standard normal distribution, integers lie in [-8, 8), booleans are fair; the
+    elements of arrays that `ranges` names are uniform in [low, high). Raises UsageError for a name that is no input.
     """
     read = [p for p in parameters if p.intent is not Intent.OUT]
+    between = {name: (low, high) for name, low, high in ranges}
+    unknown = between.keys() - {p.name for p in read}
+    if unknown:
+        raise UsageError(f"a range is given for '{min(unknown)}', which is no input")
     streams = np.random.SeedSequence(seed).spawn(len(read))
-    return {p.name: _random(p, np.random.default_rng(s)) for p, s in zip(read, streams, strict=True)}
+    return {
+        p.name: _random(p, np.random.default_rng(s), between.get(p.name)) for p, s in zip(read, streams, strict=True)
+    }
 
 
-def _random(parameter: Parameter, random: np.random.Generator) -> NDArray[Any]:
+def _random(
+    parameter: Parameter, random: np.random.Generator, between: tuple[float, float] | None = None
+) -> NDArray[Any]:
     dtype, shape = parameter.dtype, parameter.shape
+    if between is not None:
+        low, high = between
+        if is_float(dtype):
+            return np.asarray(to_interface(round_float64(random.uniform(low, high, shape), dtype), dtype))
+        return random.integers(int(low), int(high), shape, np.int64).astype(INTERFACE[dtype])
     match dtype:
         case "f64":
             return random.standard_normal(shape)

@@ -13,6 +13,7 @@ wrong. NaN equals NaN, and infinities equal themselves.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -47,53 +48,86 @@ def tolerance_factor(dtype: str, terms: int) -> float:
     return EPSILON[dtype] * (16 + 2 * terms)
 
 
-def compare(
-    parameter: Parameter, result: NDArray[Any], reference: NDArray[Any], terms: int
-) -> tuple[float, str | None]:
-    """The largest error as a fraction of the tolerance, and what is wrong; None where nothing is.
+@dataclass(frozen=True)
+class Error:
+    """The largest errors of an array, or of several; infinite where one of two values is no number."""
 
-    `result` and `reference` have the shape of the parameter; the reference may be of a wider type.
+    fraction: float = 0.0
+    """Of the tolerance."""
+    absolute: float = 0.0
+    relative: float = 0.0
+    """To the magnitude of the element plus the mean magnitude of its array."""
+
+    def __or__(self, other: Error) -> Error:
+        """The larger ones."""
+        return Error(
+            max(self.fraction, other.fraction),
+            max(self.absolute, other.absolute),
+            max(self.relative, other.relative),
+        )
+
+
+_UNLIKE = Error(np.inf, np.inf, np.inf)
+
+
+def compare(
+    parameter: Parameter,
+    result: NDArray[Any],
+    reference: NDArray[Any],
+    terms: int,
+    largest: float | None = None,
+) -> tuple[Error, str | None]:
+    """The largest errors, and what is wrong; None where nothing is.
+
+    `result` and `reference` have the shape of the parameter; the reference may be of a wider type. `largest` bounds the
+    error relative to magnitudes, where the tolerance is wider.
     """
     if reference.shape != parameter.shape:
-        return np.inf, f"the reference of array '{parameter.name}' has shape {reference.shape}, not {parameter.shape}"
+        return _UNLIKE, (
+            f"the reference of array '{parameter.name}' has shape {reference.shape}, not {parameter.shape}"
+        )
     if not is_float(parameter.dtype):
         wrong = np.flatnonzero(result != reference)
         if not wrong.size:
-            return 0.0, None
-        return np.inf, _describe(parameter, result, reference, int(wrong[0]), wrong.size)
-    return _compare_floats(parameter, result, reference, terms)
+            return Error(), None
+        return _UNLIKE, _describe(parameter, result, reference, int(wrong[0]), wrong.size)
+    factor = tolerance_factor(parameter.dtype, terms)
+    return _compare_floats(parameter, result, reference, factor if largest is None else min(factor, largest))
 
 
 def _compare_floats(
-    parameter: Parameter, result: NDArray[Any], reference: NDArray[Any], terms: int
-) -> tuple[float, str | None]:
-    factor = tolerance_factor(parameter.dtype, terms)
+    parameter: Parameter, result: NDArray[Any], reference: NDArray[Any], factor: float
+) -> tuple[Error, str | None]:
     got, want = result.reshape(-1), reference.reshape(-1)
     scale = _mean_magnitude(want, parameter.dtype)
-    worst, first, count = 0.0, -1, 0
+    worst, first, count = Error(), -1, 0
     for start in range(0, want.size, _CHUNK):
         run = slice(start, start + _CHUNK)
-        errors = _errors(_wide(got[run], parameter.dtype), _wide(want[run], parameter.dtype), factor, scale)
-        wrong = np.flatnonzero(errors > 1)
+        here = (_wide(got[run], parameter.dtype), _wide(want[run], parameter.dtype))
+        absolute, relative = _errors(*here, scale)
+        wrong = np.flatnonzero(relative > factor)
         if wrong.size and first < 0:
             first = start + int(wrong[0])
         count += wrong.size
-        worst = max(worst, float(errors.max()))
+        largest = float(relative.max())
+        worst |= Error(largest / factor, float(absolute.max()), largest)
     if count:
         shown, expected = (_wide(a, parameter.dtype).reshape(parameter.shape) for a in (got, want))
         return worst, _describe(parameter, shown, expected, first, count)
     return worst, None
 
 
-def _errors(got: NDArray[Any], want: NDArray[Any], factor: float, scale: float) -> NDArray[np.float64]:
-    """Per element, the difference over the tolerance; infinite where one is NaN or infinite and the other is not."""
-    finite = np.isfinite(want) & np.isfinite(got)
+def _errors(
+    got: NDArray[Any], want: NDArray[Any], scale: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Per element, the difference, and it relative to magnitudes; infinite where one is no number and the other is."""
     with np.errstate(all="ignore"):
-        tolerance = factor * (np.abs(want) + scale)
         difference = np.abs(got - want)
-        errors = np.where(difference == 0, 0.0, difference / tolerance)
+        relative = np.where(difference == 0, 0.0, difference / (np.abs(want) + scale))
+    finite = np.isfinite(want) & np.isfinite(got)
     same = (got == want) | (np.isnan(got) & np.isnan(want))
-    return np.where(finite, errors, np.where(same, 0.0, np.inf))
+    unlike = np.where(same, 0.0, np.inf)
+    return np.where(finite, difference, unlike), np.where(finite, relative, unlike)
 
 
 def _mean_magnitude(values: NDArray[Any], dtype: str) -> float:
@@ -126,13 +160,15 @@ def compare_all(
     results: Mapping[str, NDArray[Any]],
     references: Mapping[str, NDArray[Any]],
     terms: int,
-) -> tuple[float, str | None]:
+    largest: float | None = None,
+) -> tuple[Error, str | None]:
     """`compare` for every array that the kernel writes."""
-    worst = 0.0
+    worst = Error()
     for parameter in parameters:
         if parameter.written:
-            error, wrong = compare(parameter, results[parameter.name], references[parameter.name], terms)
+            name = parameter.name
+            error, wrong = compare(parameter, results[name], references[name], terms, largest)
             if wrong is not None:
                 return error, wrong
-            worst = max(worst, error)
+            worst |= error
     return worst, None

@@ -19,6 +19,10 @@ class Check:
     """`interpreter`, or the name of the reference."""
     error: float
     """Largest difference, as a fraction of the tolerance of its element; 0 where all elements are equal."""
+    absolute: float = 0.0
+    """Largest difference."""
+    relative: float = 0.0
+    """Largest difference, as a fraction of the magnitude of its element plus the mean magnitude of its array."""
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,12 @@ class Options:
     """Rotate over several sets of arrays, so that no call finds its arrays in a cache."""
     check: bool = True
     """Compare the result with the reference before timing."""
+    largest_error: float | None = None
+    """A result is wrong above this error, relative to magnitudes, also where rounding could explain more."""
     seed: int = 0
     """Seed of the random inputs."""
+    ranges: tuple[tuple[str, float, float], ...] = ()
+    """Arrays whose inputs are uniform in [low, high), by name; the others follow their types."""
     foreign_load: float = 0.1
     """Samples are taken again where others keep more than this many processors busy."""
     attempts: int = 3
@@ -69,7 +73,10 @@ class Peer:
     """Another library's implementation of an operator, on the arrays of the program that it is compared with."""
 
     library: str
-    operator: str
+    workload: str
+    """The operator and its sizes, in words that the worker's `peers` understands."""
+    variant: str = ""
+    """Which of the library's ways to compute it."""
 
 
 Subject: TypeAlias = Program | Peer
@@ -88,6 +95,8 @@ class NamedReference:
     """A function that the worker knows by name (`Worker(references=...)`)."""
 
     name: str
+    workload: str = ""
+    """What the worker's `references` is asked for, where the name does not say it all."""
 
 
 Reference: TypeAlias = KernelReference | NamedReference
@@ -146,16 +155,20 @@ class Comparison:
         match data["reference"]:
             case {"text": text}:
                 reference = KernelReference(text)
-            case {"name": name}:
-                reference = NamedReference(name)
+            case {"name": name, "workload": workload}:
+                reference = NamedReference(name, workload)
             case _:
                 reference = None
-        return Comparison(subjects, Options(**data["options"]), reference)
+        return Comparison(subjects, _options_from_json(data["options"]), reference)
 
     def without(self, indices: Sequence[int]) -> Comparison:
         """The comparison of the other subjects."""
         kept = tuple(s for i, s in enumerate(self.subjects) if i not in indices)
         return Comparison(kept, self.options, self.reference)
+
+
+def _options_from_json(data: JSON) -> Options:
+    return Options(**{**data, "ranges": tuple((str(n), float(low), float(high)) for n, low, high in data["ranges"])})
 
 
 def _subject_to_json(subject: Subject) -> JSON:

@@ -42,10 +42,18 @@ class Compiler(Protocol):
 
 
 class Peers(Protocol):
-    """Builds another library's implementation on given arrays."""
+    """Builds other libraries' implementations."""
 
-    def __call__(self, library: str, operator: str, arrays: Sequence[NDArray[Any]], threads: int) -> PeerRun:
-        """Build it; raises PdojoError where the library or the operator is missing."""
+    def __call__(self, peer: Peer, threads: int) -> PeerBuild:
+        """Build one; raises PdojoError where the library or the operator is missing."""
+        ...
+
+
+class PeerBuild(Protocol):
+    """Another library's implementation, which may be bound to several sets of arrays."""
+
+    def bind(self, arrays: Sequence[NDArray[Any]]) -> PeerRun:
+        """A call on these arrays, in the order of the interface."""
         ...
 
 
@@ -82,6 +90,7 @@ class Candidate:
     index: int
     subject: Subject
     compiled: Compiled | None = None
+    built: PeerBuild | None = None
     compile_seconds: float = 0.0
     check: Check | None = None
     outcome: Outcome | None = None
@@ -159,7 +168,11 @@ class Session:
         subject = candidate.subject
         start = time.perf_counter()
         if isinstance(subject, Peer):
-            self._bind(candidate, arrays.arrays)
+            if self.tools.peers is None:
+                raise MeasurementError("the worker was started without peers (Worker(peers=...))")
+            candidate.built = self.tools.peers(subject, self.options.threads)
+            # Some compile at the first call.
+            self._bind(candidate, arrays.arrays)()
             candidate.compile_seconds = time.perf_counter() - start
             return
         kernel = self.nests[candidate.index].kernel
@@ -170,7 +183,7 @@ class Session:
 
     def _array_sets(self) -> list[ArraySet]:
         """One set, or when measuring cold, so many that together they are twice as large as the largest cache."""
-        inputs = random_inputs(self.parameters, self.options.seed)
+        inputs = random_inputs(self.parameters, self.options.seed, self.options.ranges)
         alignment = max(p.alignment for nest in self.nests.values() for p in parameters_of(nest))
         count = 1
         if self.options.cold:
@@ -188,10 +201,8 @@ class Session:
         if isinstance(candidate.subject, Program):
             assert candidate.compiled is not None
             return candidate.compiled.bind(*arrays)
-        if self.tools.peers is None:
-            raise MeasurementError("the worker was started without peers (Worker(peers=...))")
-        peer = candidate.subject
-        run = self.tools.peers(peer.library, peer.operator, arrays, self.options.threads)
+        assert candidate.built is not None
+        run = candidate.built.bind(arrays)
         candidate.finish = run.finish
         return run
 
@@ -208,12 +219,13 @@ class Session:
             return
         results = {p.name: a for p, a in zip(self.parameters, arrays.arrays, strict=True)}
         terms = max(accumulated_terms(nest) for nest in self.nests.values())
-        error, wrong = compare_all(self.parameters, results, reference, terms)
+        error, wrong = compare_all(self.parameters, results, reference, terms, self.options.largest_error)
         wrong = wrong or (arrays.damage() if isinstance(candidate.subject, Program) else None)
         if wrong is not None:
             candidate.outcome = WrongResult(wrong)
         name = self.comparison.reference
-        candidate.check = Check(name.name if isinstance(name, NamedReference) else "interpreter", error)
+        against = name.name if isinstance(name, NamedReference) else "interpreter"
+        candidate.check = Check(against, error.fraction, error.absolute, error.relative)
 
     def _run_once(self, candidate: Candidate, arrays: ArraySet) -> None:
         arrays.reset()
@@ -227,7 +239,7 @@ class Session:
         own = self.comparison.subjects[min(self.nests)] if isinstance(candidate.subject, Peer) else candidate.subject
         if wanted is None and isinstance(own, Program):
             wanted = KernelReference(own.text)
-        key = (wanted, self.parameters, self.options.seed)
+        key = (wanted, self.parameters, self.options.seed, self.options.ranges)
         if self.cache.key != key:
             self.cache.key = None
             self.cache.value = self._compute(wanted, arrays)
@@ -248,7 +260,7 @@ class Session:
         assert isinstance(wanted, NamedReference)
         if self.tools.references is None:
             raise MeasurementError("the worker was started without references (Worker(references=...))")
-        values = self.tools.references(wanted.name)(*inputs.values())
+        values = self.tools.references(wanted.workload or wanted.name)(*inputs.values())
         return dict(zip(written, values, strict=True))
 
     def _time(self, sets: Sequence[ArraySet]) -> None:

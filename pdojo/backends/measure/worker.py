@@ -14,8 +14,13 @@ from pdojo.errors import MeasurementError
 
 DEFAULT_COMPILER = "pdojo.backends.executable:compile"
 
-_ALLOCATOR = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
-"""glibc keeps freed memory: libraries that allocate their results are not timed for page faults."""
+_ALLOCATOR = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+}
+"""glibc keeps freed memory, so that libraries which allocate their results are not timed for page faults, and asks for
+huge pages, as for our arrays."""
 
 
 @dataclass(frozen=True)
