@@ -16,16 +16,17 @@ $(READY): pyproject.toml setup.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
-# PyTorch and ONNX Runtime, for the demo and the benchmark to compare with.
+# PyTorch, ONNX Runtime and JAX, for the demo and the benchmark to compare with, and matplotlib for plots.
 peers: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[torch,onnx]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[torch,onnx,jax,bench]'
 
 # Compared with PyTorch and ONNX Runtime where they are installed; DEMO='--threads 1' for other runs.
 demo: $(READY)
 	$(BIN)/python -m pdojo_tools.demo $(DEMO)
 
+# The paper's Table 3 beside the libraries that are installed; BENCH='softmax:100x1000 conv --threads 1,2' for others.
 bench: $(READY)
-	$(BIN)/python benchmarks/peers.py $(BENCH)
+	$(BIN)/python -m pdojo_tools.bench $(BENCH)
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -9,25 +9,27 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pdojo_tools.command import Arguments, positive, run_tool
-from pdojo_tools.peers import LIBRARIES, TITLES, missing_packages
+from pdojo_tools.peers import LIBRARIES, as_text, reference_of
 from pdojo_tools.programs import load_kernel, machine_for
 from pdojo_tools.tables import Row, load_note, measurements, print_program, print_trace
 from rich.console import Console
 
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.bandwidth import Bandwidth, copy_bandwidth
-from pdojo.backends.measure import NamedReference, Ok, Options, Outcome, Peer, Program, Worker
+from pdojo.backends.measure import Ok, Options, Outcome, Peer, Program, Worker
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, LocationError, MeasurementError
-from pdojo.kernels import kernel_path
+from pdojo.kernels import kernel_path, workload
 from pdojo.search.experts import EXPERT_PASSES
 from pdojo.search.tuning import Tuning, tune, with_alignment
 from pdojo.transforms.trace import Trace
 
 KERNEL = "softmax"
+PEERS = {"torch": "eager, out", "onnxruntime": "bound"}
+"""Libraries to compare with, and how: into memory of ours."""
 SHOWN = "heuristic"
 """The pass whose program and trace are printed."""
 ALIGNMENT = 64
@@ -56,7 +58,7 @@ def _run(args: Sequence[str] | None) -> None:
     machine = machine_for(kernel, "host", given.threads)
     tunings = dict(_tunings(console, kernel, machine))
     _show(console, tunings)
-    peers = [library for library in LIBRARIES if _is_usable(console, library)] if given.peers else []
+    peers = [library for library in PEERS if _is_usable(console, library)] if given.peers else []
     copy, rows = _measure(console, tunings, peers, machine, given.seed)
     traffic = data_bytes(parameters_of(nest_of(kernel)))
     console.print(measurements(rows, traffic, copy))
@@ -103,10 +105,10 @@ def _show(console: Console, tunings: dict[str, Tuning]) -> None:
 
 
 def _is_usable(console: Console, library: str) -> bool:
-    missing = missing_packages(library)
-    if missing:
-        console.print(f"{TITLES[library]} is left out: it is not installed (make peers)", highlight=False)
-    return not missing
+    known = LIBRARIES[library]
+    if known.missing is not None:
+        console.print(f"{known.title} is left out: it is not installed (make peers)", highlight=False)
+    return known.missing is None
 
 
 def _measure(
@@ -114,12 +116,13 @@ def _measure(
 ) -> tuple[Bandwidth, list[Row]]:
     """Everyone in turns, in one process, on the same arrays, with the same number of threads."""
     programs = [Program.of(tuning.after, machine) for tuning in tunings.values()]
-    subjects = [*programs, *(Peer(library, KERNEL) for library in peers)]
-    titles = [*tunings, *(TITLES[library] for library in peers)]
+    subject = workload(KERNEL)
+    subjects = [*programs, *(Peer(library, as_text(subject), PEERS[library]) for library in peers)]
+    titles = [*tunings, *(LIBRARIES[library].title for library in peers)]
     lengths = [*(len(tuning.game.trace.steps) for tuning in tunings.values()), *([None] * len(peers))]
     footprint = data_bytes(parameters_of(nest_of(tunings["plain"].before)))
     with (
-        Worker(peers="pdojo_tools.peers:build", references="pdojo.kernels.meaning:meaning") as worker,
+        Worker(peers="pdojo_tools.peers:build", references="pdojo_tools.peers:reference") as worker,
         # A display that is redrawn often would be foreign load.
         console.status("copy bandwidth", refresh_per_second=1) as status,
     ):
@@ -132,7 +135,7 @@ def _measure(
         outcomes = worker.compare(
             subjects,
             Options(threads=machine.threads, samples=25, budget=2.0, seed=seed),
-            NamedReference(KERNEL),
+            reference_of(subject),
             lambda event: status.update(f"{titles[event.index]}: {event.phase}"),
         )
     return copy, [Row(title, outcome, n) for title, outcome, n in zip(titles, outcomes, lengths, strict=True)]
@@ -147,7 +150,11 @@ def _conclude(console: Console, rows: Sequence[Row], seconds: float) -> None:
     ours = by_title[SHOWN]
     if not isinstance(ours, Ok):
         raise MeasurementError(f"the {SHOWN} program: {ours.summary}")
-    others = {t: o for t, o in by_title.items() if t in ("plain", *TITLES.values()) and isinstance(o, Ok)}
+    others = {
+        t: o
+        for t, o in by_title.items()
+        if t in ("plain", *(LIBRARIES[library].title for library in PEERS)) and isinstance(o, Ok)
+    }
     for title, outcome in others.items():
         medians, minima = outcome.median / ours.median, outcome.minimum / ours.minimum
         line = f"{SHOWN} pass against {title}: {medians:.2f} times as fast (fastest samples: {minima:.2f})"

@@ -104,7 +104,8 @@ def _reads(rows: int, threads: int, machine: Machine) -> Iterator[tuple[str, Pro
             f"s f32 [{threads}:N, {STREAMS}, {_CHAINS}, {lanes}] stack\n\n"
             f"{_parallel(threads)}\n"
             f"| {STREAMS}:u {_CHAINS}:u {vector} s[{{0}},{{1}},{{2}},{{3}}] = 0\n"
-            f"| {order} {_CHAINS}:u {vector} s[{{0}},{stream},{{3}},{{4}}] += x[{{0}},{stream},{row},{{3}},{{4}}]{hint}\n"
+            f"| {order} {_CHAINS}:u {vector} "
+            f"s[{{0}},{stream},{{3}},{{4}}] += x[{{0}},{stream},{row},{{3}},{{4}}]{hint}\n"
             f"| {STREAMS}:u {_CHAINS}:u {vector} y[{{0}},{{1}},{{2}},{{3}}] = s[{{0}},{{1}},{{2}},{{3}}]\n"
         )
         ahead = ", prefetched" if hint else ""

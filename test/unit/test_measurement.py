@@ -295,7 +295,7 @@ def test_errors_are_absolute_and_relative_to_magnitudes() -> None:
     parameter = Parameter("y", "f64", (4,), Intent.OUT, 8)
     reference = np.array([1.0, 2.0, 4.0, 5.0])
     # The mean magnitude is 3.
-    error, wrong = compare(parameter, reference + [0.0, 0.5, -0.7, 0.0], reference, 0)
+    error, wrong = compare(parameter, reference + np.array([0.0, 0.5, -0.7, 0.0]), reference, 0)
     assert wrong is not None
     assert error.absolute == pytest.approx(0.7)
     assert error.relative == pytest.approx(0.1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,16 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pdojo_tools import demo, run, tune
-from pdojo_tools.peers import LIBRARIES, build, missing_packages
-from pdojo_tools.programs import load_kernel, machine_for
+from pdojo_tools.programs import machine_for
 
 from pdojo.backends.bandwidth import copy_bandwidth
-from pdojo.backends.measure import NamedReference, Ok, Options, Peer, Program, Worker
+from pdojo.backends.measure import Worker
 from pdojo.dialect.machine import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation
-from pdojo.dialect.oracle import reduce_sizes
 from pdojo.errors import IllegalMove, UsageError
-from pdojo.kernels import kernel_names
 from pdojo.kernels.meaning import meaning
 from pdojo.search.tuning import OracleVerdict, check_meaning, with_alignment
 from pdojo.search.tuning import tune as make_moves
@@ -205,30 +200,6 @@ def test_copy_bandwidth() -> None:
     assert found.bytes_per_second > 1e8
 
 
-@pytest.mark.peers
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_peers_compute_the_same(library: str) -> None:
-    if missing_packages(library):
-        pytest.skip(f"{library} is not installed")
-    options = Options(threads=1, samples=1, budget=0.01, attempts=1)
-    with Worker(peers="pdojo_tools.peers:build", references="pdojo.kernels.meaning:meaning") as worker:
-        for name in kernel_names():
-            small = reduce_sizes(load_kernel(name), 100_000)
-            assert small is not None
-            _, peer = worker.compare([Program.of(small), Peer(library, name)], options, NamedReference(name))
-            assert isinstance(peer, Ok), f"{name}: {peer.summary}"
-
-
-def test_unknown_peers() -> None:
-    with pytest.raises(UsageError, match="unknown library 'eigen'"):
-        build("eigen", "add", [], 1)
-
-
-def test_peers_are_found_without_importing_them() -> None:
-    script = "import sys, pdojo_tools.demo; sys.exit('torch' in sys.modules or 'onnxruntime' in sys.modules)"
-    subprocess.run([sys.executable, "-c", script], check=True)
-
-
 def test_the_manual_trace_follows_the_vectors() -> None:
     assert demo.manual_trace(machine("toy")) is None
     for name in ("x86-64-avx512", "x86-64-avx2"):
@@ -261,12 +232,3 @@ def test_ctrl_c_ends_cleanly(softmax: Path, tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
-
-
-def test_the_benchmark_writes_results(tmp_path: Path) -> None:
-    script = Path(__file__).parents[2] / "benchmarks" / "peers.py"
-    target = tmp_path / "r.json"
-    command = [sys.executable, str(script), "reducemean", "--pass", "naive", "--samples", "1", "-o", str(target)]
-    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "COLUMNS": "200"})
-    result = json.loads(target.read_text())["kernels"]["reducemean"]
-    assert result["outcomes"]["pdojo"]["kind"] == "Ok"

@@ -1,49 +1,155 @@
-"""Other libraries' implementations of the library kernels, to be timed beside ours on the same arrays."""
+"""Other libraries' implementations of the library kernels, to be timed beside ours on the same arrays.
+
+A library has variants: ways to compute the same, of which nobody knows in advance which is the fastest. This module and
+`pdojo_tools.peers.variants` import none of the libraries; the worker does, in `build`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
-from typing import Any, Protocol
+from shutil import which
+from typing import Any
 
 from numpy.typing import NDArray
+from pdojo_tools.peers import variants as names
 
+from pdojo.backends.measure import NamedReference, Peer
+from pdojo.backends.measure.session import PeerBuild
 from pdojo.errors import UsageError
+from pdojo.kernels import Workload
+from pdojo.kernels.meaning import meaning
 
-LIBRARIES = {"torch": ("torch",), "onnxruntime": ("onnxruntime", "onnx")}
-"""Libraries that can be compared with, and the packages that each needs."""
-
-TITLES = {"torch": "PyTorch", "onnxruntime": "ONNX Runtime"}
-"""What people call them."""
+REFERENCE = "float64 NumPy"
 
 
-class Peer(Protocol):
-    """An implementation bound to arrays."""
+@dataclass(frozen=True)
+class Library:
+    """A library that can be compared with."""
 
-    def __call__(self) -> None:
-        """Compute."""
-        ...
+    title: str
+    """What people call it."""
+    packages: tuple[str, ...]
+    """What must be installed."""
+    variants: Callable[[str], tuple[str, ...]]
+    """The ways to compute a kernel, by its name; none where the library is not compared on it."""
+    install: str
+    """What pip is told."""
+    program: str | None = None
+    """A command that it needs."""
 
-    def finish(self) -> None:
-        """Put the last result into the output arrays, where the call itself does not."""
-        ...
+    @property
+    def missing(self) -> str | None:
+        """Why it cannot be compared with here; None where it can."""
+        if not all(map(_is_installed, self.packages)):
+            return f"it is not installed (pip install {self.install})"
+        if self.program is not None and which(self.program) is None:
+            return f"it needs a compiler, and there is no {self.program}"
+        return None
 
 
-def missing_packages(library: str) -> tuple[str, ...]:
-    """The packages that are not installed of those that a library needs."""
-    return tuple(package for package in LIBRARIES[library] if find_spec(package) is None)
+@cache
+def _is_installed(package: str) -> bool:
+    return find_spec(package) is not None
 
 
-def build(library: str, operator: str, arrays: Sequence[NDArray[Any]], threads: int) -> Peer:
-    """An implementation on interface arrays in order, of a kernel with one output, the last array.
+LIBRARIES = {
+    "torch": Library("PyTorch", ("torch",), names.torch, "torch"),
+    "torch.compile": Library("torch.compile", ("torch",), names.torch_compile, "torch", "g++"),
+    "onnxruntime": Library("ONNX Runtime", ("onnxruntime", "onnx"), names.onnxruntime, "onnx onnxruntime"),
+    "jax": Library("JAX", ("jax",), names.jax, "jax"),
+    "numpy": Library("NumPy", ("numpy",), names.numpy, "numpy"),
+}
+
+
+def peers_of(library: str, workload: Workload) -> list[Peer]:
+    """Every variant of a library for a workload; none where it is not compared on it."""
+    return [Peer(library, as_text(workload), variant) for variant in LIBRARIES[library].variants(workload.kernel)]
+
+
+def reference_of(workload: Workload) -> NamedReference:
+    """What results are compared with."""
+    return NamedReference(REFERENCE, as_text(workload))
+
+
+def as_text(workload: Workload) -> str:
+    """A workload on its way to the worker."""
+    return json.dumps(workload.to_json())
+
+
+def reference(text: str) -> Callable[..., list[NDArray[Any]]]:
+    """The meaning of a workload, for the worker."""
+    return meaning(Workload.from_json(json.loads(text)))
+
+
+def ranges_of(workload: Workload) -> tuple[tuple[str, float, float], ...]:
+    """Inputs that make sense, where normally distributed ones do not."""
+    match workload.kernel:
+        case "cross_entropy":
+            return (("t", 0, workload.sizes["C"]),)
+        case "log":
+            return (("x", 0.01, 10.0),)
+        case _:
+            return ()
+
+
+def build(peer: Peer, threads: int) -> PeerBuild:
+    """An implementation of a kernel with one output, its last array.
 
     Raises UsageError for an operator that the library is not compared on.
     """
-    match library:
+    workload = Workload.from_json(json.loads(peer.workload))
+    if peer.library not in LIBRARIES:
+        raise UsageError(f"unknown library '{peer.library}'; known: {', '.join(LIBRARIES)}")
+    known = LIBRARIES[peer.library].variants(workload.kernel)
+    if peer.variant not in known:
+        offered = f"its variants: {', '.join(known)}" if known else "it is not compared on it"
+        raise UsageError(f"{LIBRARIES[peer.library].title} has no '{peer.variant}' of '{workload.kernel}'; {offered}")
+    match peer.library:
         case "torch":
-            from pdojo_tools.peers.pytorch import TorchPeer as Implementation
+            from pdojo_tools.peers.pytorch import build_eager as implementation
+        case "torch.compile":
+            from pdojo_tools.peers.pytorch import build_compiled as implementation
         case "onnxruntime":
-            from pdojo_tools.peers.onnx_runtime import OnnxPeer as Implementation
+            from pdojo_tools.peers.onnx_runtime import build as implementation
+        case "jax":
+            from pdojo_tools.peers.jax_xla import build as implementation
         case _:
-            raise UsageError(f"unknown library '{library}'; known: {', '.join(LIBRARIES)}")
-    return Implementation(operator, arrays, threads)
+            from pdojo_tools.peers.plain_numpy import build as implementation
+    return implementation(workload, peer.variant, threads)
+
+
+@dataclass
+class Fresh:
+    """A call whose result is memory of its own."""
+
+    function: Callable[..., Any]
+    inputs: Sequence[Any]
+    output: NDArray[Any]
+    result: Any = None
+
+    def __call__(self) -> None:
+        """Compute."""
+        self.result = self.function(*self.inputs)
+
+    def finish(self) -> None:
+        """Copy the result into the output array."""
+        self.output[...] = self.result
+        self.result = None
+
+
+class Into:
+    """A call that writes into the output array."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+
+    def __call__(self) -> None:
+        """Compute."""
+        self._call()
+
+    def finish(self) -> None:
+        """The result is in the output array."""

@@ -117,9 +117,7 @@ def _compare_floats(
     return worst, None
 
 
-def _errors(
-    got: NDArray[Any], want: NDArray[Any], scale: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _errors(got: NDArray[Any], want: NDArray[Any], scale: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Per element, the difference, and it relative to magnitudes; infinite where one is no number and the other is."""
     with np.errstate(all="ignore"):
         difference = np.abs(got - want)

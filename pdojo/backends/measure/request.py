@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
@@ -26,7 +26,7 @@ class Options:
     effort: Literal["search", "full"] = "full"
     """Which passes LLVM runs; see `pdojo.backends.executable.compile`."""
     samples: int = 15
-    """Samples that are taken where `budget` allows; short kernels get more, so that foreign load can be seen."""
+    """Samples that are taken where `budget` allows."""
     budget: float = 1.0
     """Seconds that the samples of a candidate should take; at least three samples are taken."""
     sample_seconds: float = 2e-4
@@ -168,7 +168,8 @@ class Comparison:
 
 
 def _options_from_json(data: JSON) -> Options:
-    return Options(**{**data, "ranges": tuple((str(n), float(low), float(high)) for n, low, high in data["ranges"])})
+    ranges = tuple((str(name), float(low), float(high)) for name, low, high in data["ranges"])
+    return replace(Options(**{name: value for name, value in data.items() if name != "ranges"}), ranges=ranges)
 
 
 def _subject_to_json(subject: Subject) -> JSON:

@@ -19,8 +19,6 @@ _FEWEST = 3
 """Samples that are taken however long they take."""
 _MOST_CALLS = 1 << 20
 """Calls per sample, at most."""
-_MOST_SAMPLES = 200
-"""Samples of a short kernel, at most."""
 
 _SETTLE = 0.03
 """Seconds before a sample: thread pools spin for a while after a call and would take processors from who comes next."""
@@ -51,7 +49,7 @@ class Timed:
         # A sample is preceded by as many untimed calls.
         lasts = 2 * seconds * self.repeat
         self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
-        self.wanted = max(self.wanted, min(_MOST_SAMPLES, ceil(1.2 * SHORTEST / lasts)))
+        self.wanted = max(self.wanted, ceil(1.2 * SHORTEST / (lasts + _SETTLE)))
 
     def sample(self) -> float:
         """Seconds per call, the mean of `repeat` calls, after as many untimed ones."""

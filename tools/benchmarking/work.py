@@ -1,0 +1,134 @@
+"""What a workload needs at least, and so how fast a machine could be: the roofline.
+
+    least time = max(operations / peak, time to move the least bytes)
+
+The least bytes: every input once, every output once. A byte that is written is paired with one that is read, at the
+bandwidth of copies; what is read beyond that, at the bandwidth of reading (or of copies, where that is higher). Both
+are measured at the kernel's footprint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from pdojo.backends.arrays import Parameter
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.rounding import INTERFACE
+from pdojo.kernels import Workload
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a call cannot do without."""
+
+    operations: int
+    """Additions and multiplications of the definition; comparisons, divisions and functions count one each."""
+    read_bytes: int
+    written_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        """The footprint."""
+        return self.read_bytes + self.written_bytes
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """The least time of a kernel on a machine, in seconds."""
+
+    seconds: float
+    bound: str
+    """`memory` or `arithmetic`."""
+
+
+def roofline(work: Work, peak: float | None, copy: float, read: float) -> Roofline:
+    """The least time, from operations a second (None where nothing is known) and bytes a second."""
+    paired = 2 * min(work.read_bytes, work.written_bytes)
+    only_read = max(0, work.read_bytes - work.written_bytes)
+    only_written = max(0, work.written_bytes - work.read_bytes)
+    memory = (paired + only_written) / copy + only_read / max(copy, read)
+    arithmetic = 0.0 if peak is None else work.operations / peak
+    return Roofline(arithmetic, "arithmetic") if arithmetic > memory else Roofline(memory, "memory")
+
+
+def work_of(workload: Workload, parameters: Sequence[Parameter]) -> Work:
+    """What the workload needs, with these interface arrays."""
+    sizes = {p.name: prod(p.shape) * INTERFACE[p.dtype].itemsize for p in parameters}
+    read = sum(sizes[p.name] for p in parameters if p.intent is not Intent.OUT)
+    written = sum(sizes[p.name] for p in parameters if p.written)
+    return Work(_operations(workload, parameters), read, written)
+
+
+def peak_type(workload: Workload) -> str | None:
+    """The element type in which the kernel computes at best; None where no peak is known that bounds it.
+
+    16-bit kernels compute in f32. Instructions that sum products of narrow types are faster than any measured peak.
+    """
+    match workload.element_type:
+        case "f64":
+            return "f64"
+        case None:
+            return None
+        case _:
+            return "f32"
+
+
+def _taps(sizes: Mapping[str, int], extent: str) -> int:
+    """Pairs of an output and a tap that do not lie in the padding, along one axis."""
+    k, s, p, d = sizes["K"], sizes["S"], sizes["P"], sizes.get("DIL", 1)
+    length = sizes[extent]
+    outputs = (length + 2 * p - d * (k - 1) - 1) // s + 1
+    return sum(0 <= o * s + i * d - p < length for o in range(outputs) for i in range(k))
+
+
+def _window(z: Mapping[str, int]) -> int:
+    return _taps(z, "H") * _taps(z, "W")
+
+
+_PRODUCTS: dict[str, Callable[[Mapping[str, int]], int]] = {
+    "matmul": lambda z: 2 * z["M"] * z["N"] * z["K"],
+    "matmul_bf16": lambda z: 2 * z["M"] * z["N"] * z["K"],
+    "matmul_i8": lambda z: 2 * z["M"] * z["N"] * z["K"],
+    "dequant_matmul": lambda z: 2 * z["M"] * z["N"] * z["K"],
+    "bmm": lambda z: 2 * z["B"] * z["M"] * z["N"] * z["K"],
+    "swiglu": lambda z: 4 * z["B"] * z["M"] * z["N"] * z["K"],
+    "attention": lambda z: 4 * z["B"] * z["L"] * z["S"] * z["D"],
+    "conv": lambda z: 2 * z["N"] * z["O"] * z["C"] * _window(z),
+    "depthwise_conv": lambda z: 2 * z["N"] * z["C"] * _window(z),
+    "maxpool": lambda z: z["N"] * z["C"] * _window(z),
+    "avgpool": lambda z: z["N"] * z["C"] * _window(z),
+}
+"""Kernels of which the definition has more operations than elements: two for each product that is summed up."""
+_PER_ELEMENT = {
+    "add": 1,
+    "argmax": 1,
+    "batchnorm": 7,
+    "bias_gelu": 6,
+    "cross_entropy": 4,
+    "exp": 1,
+    "gelu": 5,
+    "layernorm": 7,
+    "log": 1,
+    "log_softmax": 5,
+    "mul": 1,
+    "reducemean": 1,
+    "relu": 1,
+    "relu_ffn": 2,
+    "residual_layernorm": 8,
+    "rmsnorm": 4,
+    "rotary": 3,
+    "sigmoid": 4,
+    "silu": 4,
+    "softmax": 5,
+    "tanh": 1,
+    "transpose": 0,
+}
+"""Operations for each element of the first input; all of these kernels are bound by memory."""
+
+
+def _operations(workload: Workload, parameters: Sequence[Parameter]) -> int:
+    if workload.kernel in _PRODUCTS:
+        return _PRODUCTS[workload.kernel](workload.sizes)
+    return _PER_ELEMENT.get(workload.kernel, 0) * prod(parameters[0].shape)

@@ -1,0 +1,89 @@
+"""The kernels in the words that NumPy and JAX share; `xp` is either's module of array functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import sqrt
+from typing import Any, TypeAlias
+
+Array: TypeAlias = Any
+Module: TypeAlias = Any
+Sizes: TypeAlias = Mapping[str, int]
+Function: TypeAlias = Callable[..., Array]
+
+EPSILON = 1e-5
+
+
+def _sigmoid(xp: Module, x: Array) -> Array:
+    return 1 / (1 + xp.exp(-x))
+
+
+def _softmax(xp: Module, x: Array) -> Array:
+    e = xp.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def _log_softmax(xp: Module, x: Array) -> Array:
+    d = x - x.max(-1, keepdims=True)
+    return d - xp.log(xp.exp(d).sum(-1, keepdims=True))
+
+
+def _normalised(xp: Module, x: Array, axes: int | tuple[int, ...]) -> Array:
+    d = x - x.mean(axes, keepdims=True)
+    return d / xp.sqrt((d * d).mean(axes, keepdims=True) + EPSILON)
+
+
+def _batchnorm(xp: Module, x: Array, g: Array, b: Array) -> Array:
+    d = x - x.mean((0, 2, 3), keepdims=True)
+    scale = g[:, None, None] / xp.sqrt((d * d).mean((0, 2, 3), keepdims=True) + EPSILON)
+    return d * scale + b[:, None, None]
+
+
+def _attention(xp: Module, q: Array, k: Array, v: Array) -> Array:
+    return _softmax(xp, q @ k.swapaxes(1, 2) * (1 / sqrt(q.shape[2]))) @ v
+
+
+def _rotary(xp: Module, x: Array, c: Array, s: Array) -> Array:
+    half = x.shape[-1] // 2
+    a, b = x[..., :half], x[..., half:]
+    c, s = c[:, None], s[:, None]
+    return xp.concatenate((a * c - b * s, b * c + a * s), -1)
+
+
+def _cross_entropy(xp: Module, x: Array, t: Array) -> Array:
+    return -xp.take_along_axis(_log_softmax(xp, x), t[:, None], 1)[:, 0]
+
+
+def _swiglu(xp: Module, x: Array, w: Array, v: Array) -> Array:
+    gate = x @ w
+    return gate * _sigmoid(xp, gate) * (x @ v)
+
+
+SHARED: dict[str, Callable[[Module, Sizes], Function]] = {
+    "add": lambda xp, _: xp.add,
+    "mul": lambda xp, _: xp.multiply,
+    "relu": lambda xp, _: lambda x: xp.maximum(x, 0),
+    "silu": lambda xp, _: lambda x: x * _sigmoid(xp, x),
+    "sigmoid": lambda xp, _: lambda x: _sigmoid(xp, x),
+    "tanh": lambda xp, _: xp.tanh,
+    "exp": lambda xp, _: xp.exp,
+    "log": lambda xp, _: xp.log,
+    "relu_ffn": lambda xp, _: lambda x, b: xp.maximum(x + b[:, None, None], 0),
+    "reducemean": lambda xp, _: lambda x: x.mean(1),
+    "softmax": lambda xp, _: lambda x: _softmax(xp, x),
+    "log_softmax": lambda xp, _: lambda x: _log_softmax(xp, x),
+    "layernorm": lambda xp, _: lambda x, g, b: _normalised(xp, x, 1) * g + b,
+    "residual_layernorm": lambda xp, _: lambda x, r, g, b: _normalised(xp, x + r, 1) * g + b,
+    "rmsnorm": lambda xp, _: lambda x, w: x / xp.sqrt((x * x).mean(1, keepdims=True) + EPSILON) * w,
+    "batchnorm": lambda xp, _: lambda x, g, b: _batchnorm(xp, x, g, b),
+    "argmax": lambda xp, _: lambda x: xp.argmax(x, 1),
+    "matmul": lambda xp, _: xp.matmul,
+    "bmm": lambda xp, _: xp.matmul,
+    "swiglu": lambda xp, _: lambda x, w, v: _swiglu(xp, x, w, v),
+    "attention": lambda xp, _: lambda q, k, v: _attention(xp, q, k, v),
+    "dequant_matmul": lambda xp, _: lambda x, w, s: x @ (w.astype(x.dtype) * s),
+    "transpose": lambda xp, _: lambda x: xp.copy(x.T, order="C"),
+    "cross_entropy": lambda xp, _: lambda x, t: _cross_entropy(xp, x, t),
+    "rotary": lambda xp, _: lambda x, c, s: _rotary(xp, x, c, s),
+}
+"""The kernels, given the module and the sizes."""
