@@ -17,6 +17,8 @@ _CHAINS = 4
 """Vectors that are read side by side: sums of one vector alone would wait for each other."""
 _AHEAD = 2048
 """Bytes that are prefetched ahead."""
+SAMPLES = 15
+"""Of each variant, the fastest of which counts."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,13 @@ class Bandwidth:
 
 
 def copy_bandwidth(
-    footprint: int, threads: int, worker: Worker, machine: Machine | None = None, *, cold: bool = False
+    footprint: int,
+    threads: int,
+    worker: Worker,
+    machine: Machine | None = None,
+    *,
+    cold: bool = False,
+    samples: int = SAMPLES,
 ) -> Bandwidth:
     """Measure the copy of one array into another, `footprint` bytes both together (rounded down to whole vectors).
 
@@ -42,11 +50,18 @@ def copy_bandwidth(
     machine = machine or host()
     rows = max(1, footprint // (2 * threads * STREAMS * _vector_bytes(machine)))
     copied = 2 * threads * STREAMS * rows * _vector_bytes(machine)
-    return _best("copy", copied, dict(_copies(rows, threads, machine)), threads, worker, cold=cold)
+    options = Options(threads=threads, samples=samples, budget=0.5, cold=cold)
+    return _best("copy", copied, dict(_copies(rows, threads, machine)), options, worker)
 
 
 def read_bandwidth(
-    footprint: int, threads: int, worker: Worker, machine: Machine | None = None, *, cold: bool = False
+    footprint: int,
+    threads: int,
+    worker: Worker,
+    machine: Machine | None = None,
+    *,
+    cold: bool = False,
+    samples: int = SAMPLES,
 ) -> Bandwidth:
     """Measure reading an array of `footprint` bytes (rounded down to whole vectors), into sums of a few vectors.
 
@@ -55,20 +70,18 @@ def read_bandwidth(
     machine = machine or host()
     rows = max(1, footprint // (threads * STREAMS * _CHAINS * _vector_bytes(machine)))
     read = threads * STREAMS * rows * _CHAINS * _vector_bytes(machine)
-    return _best("read", read, dict(_reads(rows, threads, machine)), threads, worker, cold=cold)
+    options = Options(threads=threads, samples=samples, budget=0.5, cold=cold)
+    return _best("read", read, dict(_reads(rows, threads, machine)), options, worker)
 
 
-def _best(
-    pattern: str, moved: int, variants: dict[str, Program], threads: int, worker: Worker, *, cold: bool
-) -> Bandwidth:
-    options = Options(threads=threads, samples=25, budget=0.5, cold=cold)
+def _best(pattern: str, moved: int, variants: dict[str, Program], options: Options, worker: Worker) -> Bandwidth:
     outcomes = dict(zip(variants, worker.compare(list(variants.values()), options), strict=True))
     times = {name: outcome.minimum for name, outcome in outcomes.items() if isinstance(outcome, Ok)}
     if not times:
         reasons = "; ".join(f"{name}: {outcome.summary}" for name, outcome in outcomes.items())
         raise MeasurementError(f"the {pattern} bandwidth cannot be measured: {reasons}")
     best = min(times, key=lambda name: times[name])
-    return Bandwidth(moved / times[best], moved, threads, best)
+    return Bandwidth(moved / times[best], moved, options.threads, best)
 
 
 def _copies(rows: int, threads: int, machine: Machine) -> Iterator[tuple[str, Program]]:

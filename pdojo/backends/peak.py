@@ -11,6 +11,8 @@ from pdojo.errors import MeasurementError
 
 _CHAINS = (8, 10, 12, 14)
 """Sums that do not wait for each other: latency times units, and not more than there are registers."""
+SAMPLES = 10
+"""Of each variant, the fastest of which counts."""
 _STEPS = 20_000
 """Rounds of all chains in a call: starting the threads must not count."""
 
@@ -27,14 +29,16 @@ class Peak:
     """Sums of the fastest variant."""
 
 
-def arithmetic_peak(dtype: str, threads: int, worker: Worker, machine: Machine | None = None) -> Peak:
+def arithmetic_peak(
+    dtype: str, threads: int, worker: Worker, machine: Machine | None = None, *, samples: int = SAMPLES
+) -> Peak:
     """Measure fused multiply-adds of vectors of `dtype` on all threads.
 
     Raises MeasurementError where no variant runs: the machine cannot compute in this type.
     """
     machine = replace(machine or host(), threads=threads)
     lanes = max(machine.vector_lanes(dtype), default=1)
-    options = Options(threads=threads, samples=25, budget=0.2, check=False)
+    options = Options(threads=threads, samples=samples, budget=0.2, check=False)
     times: dict[int, float] = {}
     reasons: list[str] = []
     for chains in _CHAINS:

@@ -110,9 +110,10 @@ def _roofline(
 ) -> JSON:
     tell("bandwidth and peak")
     threads, dtype = options.threads, peak_type(workload)
-    copy = copy_bandwidth(work.bytes, threads, worker, machine, cold=options.cold)
-    read = read_bandwidth(work.bytes, threads, worker, machine, cold=options.cold)
-    peak = None if dtype is None else arithmetic_peak(dtype, threads, worker, machine)
+    cold, samples = options.cold, options.samples
+    copy = copy_bandwidth(work.bytes, threads, worker, machine, cold=cold, samples=samples)
+    read = read_bandwidth(work.bytes, threads, worker, machine, cold=cold, samples=samples)
+    peak = None if dtype is None else arithmetic_peak(dtype, threads, worker, machine, samples=samples)
     limit = roofline(
         work, None if peak is None else peak.flops_per_second, copy.bytes_per_second, read.bytes_per_second
     )
