@@ -124,19 +124,21 @@ def _measure(
     with (
         Worker(peers="pdojo_tools.peers:build", references="pdojo_tools.peers:reference") as worker,
         # A display that is redrawn often would be foreign load.
-        console.status("copy bandwidth", refresh_per_second=1) as status,
+        console.status("", refresh_per_second=1) as status,
     ):
-        copy = copy_bandwidth(footprint, machine.threads, worker, machine)
-        console.print(
-            f"copying {copy.footprint >> 20} MiB on {copy.threads} threads: {copy.bytes_per_second / 1e9:.1f} GB/s "
-            f"({copy.variant})",
-            highlight=False,
-        )
         outcomes = worker.compare(
             subjects,
             Options(threads=machine.threads, samples=25, budget=2.0, seed=seed),
             reference_of(subject),
             lambda event: status.update(f"{titles[event.index]}: {event.phase}"),
+        )
+        # Afterwards: the first to need an OpenMP runtime decides which one the process has.
+        status.update("copy bandwidth")
+        copy = copy_bandwidth(footprint, machine.threads, worker, machine)
+        console.print(
+            f"copying {copy.footprint >> 20} MiB on {copy.threads} threads: {copy.bytes_per_second / 1e9:.1f} GB/s "
+            f"({copy.variant})",
+            highlight=False,
         )
     return copy, [Row(title, outcome, n) for title, outcome, n in zip(titles, outcomes, lengths, strict=True)]
 
