@@ -55,6 +55,12 @@ def _object() -> type[Target]:
     return PdojoObjectTarget
 
 
+def _c() -> type[Target]:
+    from pdojo.backends.c.targets import PdojoCTarget
+
+    return PdojoCTarget
+
+
 def _c_header() -> type[Target]:
     from pdojo.backends.llvm.targets import PdojoHeaderTarget
 
@@ -85,6 +91,7 @@ PDOJO_UNIVERSE = Universe(
         "dot": _dot,
         "notation": _notation,
         "pdojo-asm": _asm,
+        "pdojo-c": _c,
         "pdojo-c-header": _c_header,
         "pdojo-llvm": _llvm,
         "pdojo-obj": _object,

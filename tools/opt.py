@@ -28,6 +28,7 @@ _ALIASES: dict[str, tuple[str, dict[str, tuple[bool, ...]]]] = {
     "llvm": ("pdojo-llvm", {}),
     "asm": ("pdojo-asm", {}),
     "obj": ("pdojo-obj", {}),
+    "c": ("pdojo-c", {}),
     "c-header": ("pdojo-c-header", {}),
 }
 """Short names of targets: the target and its parameters."""

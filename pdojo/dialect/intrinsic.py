@@ -16,7 +16,7 @@ from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.nest import Access, Array, Index, Leaf, Nest, Node, Scope, nest_of
 from pdojo.errors import NotationError, UsageError
 
-BACKENDS = ("llvm", "cuda", "hip", "snitch")
+BACKENDS = ("llvm", "c", "cuda", "hip", "snitch")
 """Backends that a template may be for."""
 FREE: Literal["*"] = "*"
 """A stride that may be any number; the template is told it."""

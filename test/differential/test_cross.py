@@ -8,191 +8,65 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from differential.compiled import Arrays, kernel, random_inputs, same
-from differential.cross import NATIVE, PLATFORMS, QemuTooOldError, run_object
+from differential.compiled import kernel, random_inputs, same
+from differential.cross import NATIVE, PLATFORMS, QemuTooOldError, run_object, run_program
+from differential.library import close, library_kernel
 from differential.test_llvm_functions import FUNCTIONS, agrees, special_values, text_of
 from differential.test_llvm_vectors import ACCESSES, MASKS
 from pdojo.backends.arrays import parameters_of
+from pdojo.backends.c.header import header_text
+from pdojo.backends.c.targets import c_text
 from pdojo.backends.llvm.targets import object_bytes
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.machine import machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.rounding import from_interface
 from pdojo.errors import LoweringError
+from pdojo.kernels import kernel_names
 from pdojo.search.experts import expert_pass
 from pdojo.transforms.game import Game
 
 TARGETS = [pytest.param(t, marks=pytest.mark.slow) if t == "aarch64-neon" else t for t in PLATFORMS]
 """The oldest machine is like the newest of its architecture, with less."""
 
-OPERATORS = {
-    "softmax": """kernel k(x) -> (y)
-x f32 [R, C] heap
-y f32 [R, C] heap
-m f32 [R] heap
-e f32 [R, C] heap
-s f32 [R] heap
 
-R
-| m[{0}] = -inf
-| C m[{0}] max= x[{0},{1}]
-R C e[{0},{1}] = x[{0},{1}] - m[{0}]
-R C e[{0},{1}] = exp(e[{0},{1}])
-R
-| s[{0}] = 0
-| C s[{0}] += e[{0},{1}]
-R C y[{0},{1}] = e[{0},{1}] / s[{0}]
-""",
-    "layernorm": """kernel k(x, g, b) -> (y)
-x f32 [R, C] heap
-g f32 [C] heap
-b f32 [C] heap
-y f32 [R, C] heap
-m f32 [R] heap
-d f32 [R, C] heap
-q f32 [R, C] heap
-v f32 [R] heap
-n f32 [R, C] heap
-
-R
-| m[{0}] = 0
-| C m[{0}] += x[{0},{1}]
-R m[{0}] = m[{0}] / C
-R C d[{0},{1}] = x[{0},{1}] - m[{0}]
-R C q[{0},{1}] = d[{0},{1}] * d[{0},{1}]
-R
-| v[{0}] = 0
-| C v[{0}] += q[{0},{1}]
-R v[{0}] = v[{0}] / C
-R v[{0}] = v[{0}] + 1e-05
-R v[{0}] = rsqrt(v[{0}])
-R C n[{0},{1}] = d[{0},{1}] * v[{0}]
-R C n[{0},{1}] = n[{0},{1}] * g[{1}]
-R C y[{0},{1}] = n[{0},{1}] + b[{1}]
-""",
-    "matmul": """kernel k(a, b) -> (c)
-a f32 [R, C] heap
-b f32 [C, C] heap
-c f32 [R, C] heap
-t f32 [R:N, C:N, C:N] stack
-
-R C
-| c[{0},{1}] = 0
-| C
-| | t[{0},{1},{2}] = a[{0},{2}] * b[{2},{1}]
-| | c[{0},{1}] += t[{0},{1},{2}]
-""",
-    "matmul of f16": """kernel k(a, b) -> (c)
-a f16 [R, C] heap
-b f16 [C, C] heap
-c f32 [R, C] heap
-u f32 [R:N, C:N, C:N] stack
-v f32 [R:N, C:N, C:N] stack
-t f32 [R:N, C:N, C:N] stack
-
-R C
-| c[{0},{1}] = 0
-| C
-| | u[{0},{1},{2}] = cast(a[{0},{2}])
-| | v[{0},{1},{2}] = cast(b[{2},{1}])
-| | t[{0},{1},{2}] = u[{0},{1},{2}] * v[{0},{1},{2}]
-| | c[{0},{1}] += t[{0},{1},{2}]
-""",
-    "product of bytes": """kernel k(a, b) -> (c)
-a i8 [R, C] heap
-b i8 [C, C] heap
-c i32 [R, C] heap
-u i32 [R:N, C:N, C:N] stack
-v i32 [R:N, C:N, C:N] stack
-t i32 [R:N, C:N, C:N] stack
-
-R C
-| c[{0},{1}] = 0
-| C
-| | u[{0},{1},{2}] = cast(a[{0},{2}])
-| | v[{0},{1},{2}] = cast(b[{2},{1}])
-| | t[{0},{1},{2}] = u[{0},{1},{2}] * v[{0},{1},{2}]
-| | c[{0},{1}] += t[{0},{1},{2}]
-""",
-    "gelu": """kernel k(x) -> (y)
-x f32 [R, C] heap
-y f32 [R, C] heap
-t f32 [R, C] heap
-
-R C t[{0},{1}] = x[{0},{1}] * 0.70710677
-R C t[{0},{1}] = erf(t[{0},{1}])
-R C t[{0},{1}] = t[{0},{1}] + 1
-R C t[{0},{1}] = t[{0},{1}] * 0.5
-R C y[{0},{1}] = t[{0},{1}] * x[{0},{1}]
-""",
-    "tanh and logarithm": """kernel k(x) -> (y, z)
-x f32 [R, C] heap
-y f32 [R, C] heap
-z f32 [R, C] heap
-t f32 [R, C] heap
-
-R C y[{0},{1}] = tanh(x[{0},{1}])
-R C t[{0},{1}] = abs(x[{0},{1}])
-R C z[{0},{1}] = log(t[{0},{1}])
-""",
-    "bf16": """kernel k(x) -> (y)
-x bf16 [R, C] heap
-y bf16 [R, C] heap
-t bf16 [R, C] heap
-
-R C t[{0},{1}] = x[{0},{1}] * 1.5
-R C y[{0},{1}] = max(t[{0},{1}], 0)
-""",
-    "f16": """kernel k(x) -> (y)
-x f16 [R, C] heap
-y f16 [R, C] heap
-t f16 [R, C] heap
-
-R C t[{0},{1}] = x[{0},{1}] * 1.5
-R C y[{0},{1}] = max(t[{0},{1}], 0)
-""",
-    "transpose": "kernel k(x) -> (y)\nx f32 [R, C] heap\ny f32 [C, R] heap\n\nC R y[{0},{1}] = x[{1},{0}]\n",
-    "reducemean": """kernel k(x) -> (y)
-x f32 [R, C] heap
-y f32 [R] heap
-
-R
-| y[{0}] = 0
-| C y[{0}] += x[{0},{1}]
-R y[{0}] = y[{0}] / C
-""",
-}
-SIZES = {"even": (8, 64), "odd": (7, 37)}
+LIBRARY = [
+    pytest.param(t, n, marks=[pytest.mark.slow] if t != ("neoverse-v2", "rv64gcv")[k % 2] else [])
+    for k, n in enumerate(kernel_names())
+    for t in PLATFORMS
+]
+"""Every kernel for every machine; for one of them where there is little time."""
 
 
-def sized(text: str, rows: int, columns: int) -> KernelOp:
-    text = re.sub(r"\bR\b", str(rows), text)
-    return kernel(re.sub(r"\bC\b", str(columns), text))
-
-
-def close(found: Arrays, wanted: Arrays, program: KernelOp) -> None:
-    """Equal up to the rounding of sums in another order, and of functions that are approximated."""
-    for parameter in parameters_of(nest_of(program)):
-        if not parameter.written:
-            continue
-        left, right, dtype = found[parameter.name], wanted[parameter.name], parameter.dtype
-        if not is_float(dtype):
-            assert np.array_equal(left, right), parameter.name
-            continue
-        left, right = (from_interface(v, dtype).astype(np.float64) for v in (left, right))
-        assert np.allclose(left, right, {"f16": 2e-3, "bf16": 1e-2}.get(dtype, 1e-4), 1e-5), parameter.name
-
-
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", OPERATORS)
-@pytest.mark.parametrize("target", TARGETS)
-def test_tuned_operators(target: str, name: str, size: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("target", "name"), LIBRARY)
+def test_tuned_library(target: str, name: str, tmp_path: Path) -> None:
     PLATFORMS[target].require()
-    game = Game(sized(OPERATORS[name], *SIZES[size]), machine(target))
+    game = Game(library_kernel(name, len(name)), machine(target))
     expert_pass("heuristic")(game)
     inputs = random_inputs(parameters_of(nest_of(game.kernel)), len(name))
+    close(run_object(game.kernel, target, inputs, tmp_path), interpret(game.programs[0].kernel, inputs), game.kernel)
+
+
+TYPED = """kernel k(x) -> (y, z)
+x {0} [7, 48] heap
+y {0} [7, 48] heap
+z {0} [7, 48] heap
+t {0} [7, 48] heap
+
+7 48 t[{{0}},{{1}}] = x[{{0}},{{1}}] * 1.5
+7 48 y[{{0}},{{1}}] = max(t[{{0}},{{1}}], 0)
+7 48 z[{{0}},{{1}}] = tanh(x[{{0}},{{1}}])
+"""
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f64"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_tuned_types(target: str, dtype: str, tmp_path: Path) -> None:
+    PLATFORMS[target].require()
+    game = Game(kernel(TYPED.format(dtype)), machine(target))
+    expert_pass("heuristic")(game)
+    inputs = random_inputs(parameters_of(nest_of(game.kernel)), 3)
     close(run_object(game.kernel, target, inputs, tmp_path), interpret(game.programs[0].kernel, inputs), game.kernel)
 
 
@@ -295,12 +169,8 @@ def function_program(functions: list[str]) -> tuple[KernelOp, dict[str, str], di
     return kernel("\n".join([head, *declared, "", *lines]) + "\n"), inputs, owner
 
 
-@pytest.mark.parametrize("target", [*TARGETS, "x86-64-avx2"])
-@pytest.mark.parametrize("stand_in", [False, True])
-def test_threads(target: str, stand_in: bool, tmp_path: Path) -> None:
-    """Workspace of all threads and of each one, values that pass between parallel scopes, any number of threads."""
-    PLATFORMS.get(target, NATIVE).require()
-    program = kernel("""kernel k(x) -> (y, s)
+WORKSPACES = """\
+kernel k(x) -> (y, s)
 x f32 [13, 40] heap
 y f32 [13, 40] heap
 s f32 [13] heap
@@ -314,7 +184,16 @@ w f32 [13, 40] heap
 | s[{0}] = 0
 | 40 s[{0}] += w[12-{0},{1}]
 | 40 y[{0},{1}] = w[12-{0},{1}] * 2
-""")
+"""
+"""Memory of all threads and of each one, values that pass between parallel scopes."""
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "x86-64-avx2"])
+@pytest.mark.parametrize("stand_in", [False, True])
+def test_threads(target: str, stand_in: bool, tmp_path: Path) -> None:
+    """Workspace of all threads and of each one, values that pass between parallel scopes, any number of threads."""
+    PLATFORMS.get(target, NATIVE).require()
+    program = kernel(WORKSPACES)
     inputs = random_inputs(parameters_of(nest_of(program)), 1)
     for threads in (1, 3, 16):
         found = run_object(program, target, inputs, tmp_path, threads=threads, stand_in=stand_in)
@@ -339,3 +218,17 @@ def test_machines_without_llvm_code(name: str) -> None:
         LoweringError, match=f"machine '{name}' is of the architecture .* does for aarch64, riscv64, x86"
     ):
         object_bytes(program, machine(name))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_printed_c(target: str, tmp_path: Path) -> None:
+    """What `-t c` prints, by the compilers for those machines."""
+    PLATFORMS[target].require()
+    for name in ("softmax", "matmul", "gelu"):
+        game = Game(library_kernel(name, 5), machine(target))
+        expert_pass("heuristic")(game)
+        inputs = random_inputs(parameters_of(nest_of(game.kernel)), 5)
+        (tmp_path / "kernel.c").write_text(c_text(game.kernel))
+        (tmp_path / "kernel.h").write_text(header_text([nest_of(game.kernel)]))
+        found = run_program(nest_of(game.kernel), PLATFORMS[target], inputs, tmp_path, ("kernel.c",), 3)
+        close(found, interpret(game.programs[0].kernel, inputs), game.kernel)

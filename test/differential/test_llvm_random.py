@@ -20,11 +20,12 @@ _APPROXIMATE = "exp exp2 expm1 log log2 log1p rsqrt sin cos tanh erf powf"
 _UNSPECIFIED = ("arith.bitcast", "math.copysign", "arith.maxnumf", "arith.minnumf")
 """Functions that show the sign of a NaN, or may return either of two zeros."""
 _EXACT = frozenset(FUNCTIONS) - {f"math.{f}" for f in _APPROXIMATE.split()} - frozenset(_UNSPECIFIED)
-_FEATURES = replace(Features(), functions=_EXACT, facts=False, hints=False)
+FEATURES = replace(Features(), functions=_EXACT, facts=False, hints=False)
+"""Kernels whose results are the same bits everywhere."""
 
 
 @settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(text=kernel_texts(_FEATURES), seed=st.integers(0, 1 << 20))
+@given(text=kernel_texts(FEATURES), seed=st.integers(0, 1 << 20))
 def test_random_kernels(text: str, seed: int) -> None:
     program = kernel(text)
     # The interpreter rounds contracted sums twice; they have tests of their own.
@@ -40,6 +41,6 @@ def test_random_kernels(text: str, seed: int) -> None:
 
 @pytest.mark.slow
 @settings(deadline=None, max_examples=3000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(text=kernel_texts(_FEATURES), seed=st.integers(0, 1 << 20))
+@given(text=kernel_texts(FEATURES), seed=st.integers(0, 1 << 20))
 def test_many_random_kernels(text: str, seed: int) -> None:
     test_random_kernels.hypothesis.inner_test(text, seed)  # pyright: ignore[reportFunctionMemberAccess]

@@ -37,7 +37,7 @@ def header_text(nests: Sequence[Nest]) -> str:
 
 def _declaration(nest: Nest, name: str) -> str:
     interface = [b for b in nest.buffers if b.intent is not None]
-    local = Names()
+    local = Names(local=True)
     named = [(b, local.fresh(b.names[0])) for b in interface]
     lines = [f"/* {nest.name}", *(f"   {comment(buffer, own)}" for buffer, own in named)]
     lines[-1] += " */"

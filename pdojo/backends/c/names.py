@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from pdojo.dialect.attributes import Intent
@@ -39,22 +40,31 @@ rint round roundeven scalbn sin sinh signbit significand sqrt srand strlen syste
 workspace y0 y1 yn
 """
 RESERVED = frozenset(f"{_KEYWORDS} {_CPLUSPLUS} {_LIBRARY}".split())
-"""Names that an identifier of ours must not have: words of C and C++, the standard library's, our own parameters."""
+"""Names that a function of ours must not have: words of C and C++, the standard library's, our own parameters."""
+_BESSEL = frozenset("j0 j1 jn y0 y1 yn gamma index remainder significand".split())
+"""Functions of libraries that no code here calls, so that arrays may have their names."""
+
+
+_IMPLEMENTATION = re.compile(
+    r"_.*|pd_.*|omp_.*|.*_t|[fu]\d+x\d+|(M|FP|MATH)_.*|U?INT.*_(MIN|MAX|C)|NAN|INFINITY|HUGE_VAL.*|NULL|is(un|less|great).*"
+)
+"""Names that begin as those of the implementation, of its macros and types, and of our helpers and vectors do."""
 
 
 class Names:
     """Identifiers of one C scope, each used once."""
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
+    def __init__(self, taken: Iterable[str] = (), *, local: bool = False) -> None:
+        """`local` for names of parameters and variables, `taken` for what they must not be called."""
         self._taken = set(taken)
+        self._reserved = RESERVED - _BESSEL if local else RESERVED
 
     def fresh(self, name: str) -> str:
         """An identifier like `name`: with `_` behind it where C, its library or something here is called so."""
         spelled = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
-        # The implementation's own names begin with an underscore, our helpers with `pd_`.
-        if spelled[:1].isdigit() or spelled.startswith(("_", "pd_")):
+        if spelled[:1].isdigit() or _IMPLEMENTATION.fullmatch(spelled):
             spelled = f"k{spelled}"
-        while spelled in RESERVED or (spelled[-1:] in "fl" and spelled[:-1] in RESERVED) or spelled in self._taken:
+        while {spelled, re.sub("[fl]$", "", spelled)} & self._reserved or spelled in self._taken:
             spelled += "_"
         self._taken.add(spelled)
         return spelled

@@ -1,0 +1,87 @@
+"""A C function under construction: lines, names, the variables of open loops, index expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pdojo.backends.c.prelude import Prelude
+from pdojo.backends.nest_walk import Address, bind
+from pdojo.backends.placement import Plan
+from pdojo.dialect.affine import Expr, const
+from pdojo.dialect.nest import Buffer
+
+
+@dataclass(eq=False)
+class FunctionText:
+    """Lines of a function, and what its code may name."""
+
+    prelude: Prelude
+    plan: Plan
+    names: dict[Buffer, str]
+    """How pointers to buffers are called."""
+    lines: list[str] = field(default_factory=list[str])
+    indent: int = 1
+    known: dict[int, int] = field(default_factory=dict[int, int])
+    """Induction variables that have one value, by depth."""
+    extents: list[int] = field(default_factory=list[int])
+    """Extents of the open scopes, by depth."""
+    streams: bool = False
+    """Whether stores past the caches were made since the last fence."""
+
+    def line(self, text: str) -> None:
+        """Append a line."""
+        self.lines.append("  " * self.indent + text if text else "")
+
+    @contextmanager
+    def block(self, head: str) -> Generator[None]:
+        """Append a block in braces behind `head`; without them where it is one line."""
+        self.line(f"{head} {{".lstrip())
+        start = len(self.lines)
+        self.indent += 1
+        yield
+        self.indent -= 1
+        body = self.lines[start:]
+        if head and len(body) == 1 and not body[0].lstrip().startswith(("const ", "#", "if")):
+            self.lines[start - 1] = self.lines[start - 1].removesuffix(" {")
+            return
+        self.line("}")
+
+    def bind(self, expression: Expr) -> Expr:
+        """Put in the variables that have one value."""
+        return bind(expression, self.known, self.extents)
+
+    def index(self, expression: Expr) -> str:
+        """The text of an index expression. In canonical form numerators are never negative, so that C's division, which
+        rounds to zero, is that of the program."""
+        return self.bind(expression).render(variable, "%", "/")
+
+    def position(self, address: Address) -> str:
+        """The text of a position in a buffer."""
+        linear = self.bind(address.linear)
+        exchanged: list[str] = []
+        for exchange in address.exchanges:
+            left, right = self.bind(exchange.left), self.bind(exchange.right)
+            factor = f" * {exchange.factor}" if exchange.factor != 1 else ""
+            exchanged.append(f"(({left.render(variable, '%', '/')}) ^ ({right.render(variable, '%', '/')})){factor}")
+        if not exchanged:
+            return linear.render(variable, "%", "/")
+        rest = [] if linear == const(0) else [linear.render(variable, "%", "/")]
+        return " + ".join([*rest, *exchanged])
+
+    def condition(self, constraints: Sequence[Expr]) -> str:
+        """The text of `e >= 0` for all constraints."""
+        return " && ".join(self._comparison(self.bind(c)) for c in constraints)
+
+    def _comparison(self, constraint: Expr) -> str:
+        variable_part = constraint - constraint.constant
+        # `c - e >= 0` reads better as `e <= c`.
+        if all(factor < 0 for _, factor in variable_part.terms):
+            return f"{(-variable_part).render(variable, '%', '/')} < {constraint.constant + 1}"
+        return f"{variable_part.render(variable, '%', '/')} >= {-constraint.constant}"
+
+
+def variable(depth: int) -> str:
+    """The name of the variable of a scope."""
+    return f"i{depth}"

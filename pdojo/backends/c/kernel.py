@@ -1,0 +1,263 @@
+"""One kernel as a C function: the scopes as loops with pragmas, the buffers as pointers and local arrays.
+
+The function has the interface of the object files (docs/llvm.md): a pointer per interface array, the workspace, the
+number of threads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pdojo.backends.c.code import FunctionText, variable
+from pdojo.backends.c.names import C_TYPES, Names, parameter
+from pdojo.backends.c.prelude import Prelude
+from pdojo.backends.c.statement import lanes, statement
+from pdojo.backends.nest_walk import LoopBounds, decided, describe, loop_bounds
+from pdojo.backends.placement import ALIGNMENT, Home, Placement, parallel_ancestor, plan_memory
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.tensor import Match, match
+from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.intrinsic import Intrinsic
+from pdojo.dialect.nest import Buffer, Leaf, Nest, Node, Scope
+from pdojo.dialect.notation.printer import header_lines, tree_lines
+from pdojo.errors import LoweringError
+
+BACKEND = "c"
+_MOST_UNROLLED = 65534
+"""What compilers take as a factor of unrolling."""
+_OWN = ("lane", "factor", "own")
+"""Local names of the printed code."""
+
+
+def kernel_text(nest: Nest, name: str, prelude: Prelude, intrinsics: Mapping[str, Intrinsic]) -> str:
+    """The function of a kernel; what it needs in front of it is added to `prelude`.
+
+    Raises LoweringError for mappings and memories that a CPU lacks, and for instructions without a C template.
+    """
+    try:
+        return _KernelText(nest, name, prelude, intrinsics).text()
+    except LoweringError as error:
+        raise LoweringError(f"kernel '{nest.name}': {error}") from None
+
+
+@dataclass(eq=False)
+class _KernelText:
+    nest: Nest
+    name: str
+    prelude: Prelude
+    intrinsics: Mapping[str, Intrinsic]
+
+    def text(self) -> str:
+        """Comment and function."""
+        variables = [variable(d) for d in range(1 + max((s.depth for s in self.nest.scopes), default=0))]
+        names = Names([*variables, *_OWN, self.name, *self.intrinsics], local=True)
+        plan = plan_memory(self.nest)
+        self.code = FunctionText(self.prelude, plan, {b: names.fresh(b.names[0]) for b in self.nest.buffers})
+        interface = [b for b in self.nest.buffers if b.intent is not None]
+        parameters = [parameter(b, self.code.names[b]) for b in interface]
+        self._declare(None)
+        for node in self.nest.children:
+            self.code.line("")
+            for line in tree_lines([node]):
+                self.code.line(f"// {_printable(line)}")
+            self._nodes([node])
+        self._fence()
+        idle = self._idle([*(self.code.names[b] for b in interface), "workspace", "threads"])
+        head = f"void {self.name}({', '.join([*parameters, 'void *restrict workspace', 'int32_t threads'])})"
+        comment = "\n".join(f"// {_printable(line)}" for line in header_lines(self.nest))
+        return "\n".join([comment, f"{head} {{", *idle, *self.code.lines, "}", ""])
+
+    def _idle(self, parameters: Sequence[str]) -> list[str]:
+        """A line about the parameters that nothing uses, or only pragmas, which a compiler may pass over; or none."""
+        code = (text for text in self.code.lines if "//" not in text and "#pragma" not in text)
+        words = {w for text in code for w in re.findall(r"\w+", text)}
+        idle = [name for name in parameters if name not in words]
+        return [f"  {' '.join(f'(void){name};' for name in idle)}"] if idle else []
+
+    # Memory
+
+    def _declare(self, scope: Scope | None) -> None:
+        """The buffers that the function has, or that each iteration of a parallel scope has."""
+        own = False
+        for buffer, placement in self.code.plan.placements.items():
+            if not self._used(buffer, scope, private=placement.home is Home.THREAD):
+                continue
+            match placement.home:
+                case Home.FRAME if scope in placement.owners:
+                    self.code.line(self._array(buffer, placement))
+                    if not any(a.array.buffer is buffer for leaf in self.nest.leaves for a in leaf.reads):
+                        self.code.line(f"(void){self.code.names[buffer]};")
+                case Home.WORKSPACE if scope is None:
+                    self.code.line(self._pointer(buffer, "(char *)workspace", placement.position))
+                case Home.THREAD if scope is None:
+                    offset = self.code.plan.shared_bytes + placement.position
+                    self.code.line(self._pointer(buffer, "(char *)workspace", offset))
+                case Home.THREAD:
+                    if not own:
+                        self._own_memory()
+                    own = True
+                    self.code.line(self._pointer(buffer, "own", placement.position))
+                case _:
+                    pass
+
+    def _used(self, buffer: Buffer, scope: Scope | None, *, private: bool) -> bool:
+        """Whether what is declared in a parallel scope, or for the function itself, is used by anything."""
+        leaves = self.nest.leaves if scope is None else scope.leaves
+        if scope is None and private:
+            leaves = [leaf for leaf in leaves if parallel_ancestor(leaf) is None]
+        return any(buffer in self._touched(leaf) for leaf in leaves)
+
+    def _touched(self, leaf: Leaf) -> set[Buffer]:
+        """The buffers that the code of a statement names: an instruction keeps its temporaries to itself."""
+        for scope in leaf.chain:
+            if scope.mapping is ScopeMapping.TENSOR:
+                return {o.array.buffer for o in self._match(scope).operands}
+        return {a.array.buffer for a in leaf.accesses}
+
+    def _own_memory(self) -> None:
+        plan = self.code.plan
+        self.prelude.openmp = True
+        shared = f" + {plan.shared_bytes}" if plan.shared_bytes else ""
+        part = f"{plan.thread_bytes} * (size_t)omp_get_thread_num()"
+        self.code.line(f"char *own = (char *)workspace{shared} + {part};")
+
+    def _array(self, buffer: Buffer, placement: Placement) -> str:
+        layout = placement.layout
+        aligned = f" __attribute__((aligned({ALIGNMENT})))" if layout.size_bytes >= 16 else ""
+        return f"{C_TYPES[buffer.dtype]} {self.code.names[buffer]}[{layout.size}]{aligned};"
+
+    def _pointer(self, buffer: Buffer, base: str, offset: int) -> str:
+        kind = C_TYPES[buffer.dtype]
+        where = f"({base} + {offset})" if offset else base if base == "own" else "workspace"
+        return f"{kind} *restrict {self.code.names[buffer]} = ({kind} *){where};"
+
+    # Scopes
+
+    def _nodes(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            if isinstance(node, Leaf):
+                statement(self.code, node)
+            else:
+                self._scope(node)
+
+    def _scope(self, scope: Scope) -> None:
+        self.code.extents.append(scope.extent)
+        bounds = loop_bounds(scope, self.code.extents)
+        with self._guarded(bounds.outer) as possible:
+            if possible:
+                self._mapped(scope, bounds)
+        self.code.extents.pop()
+
+    @contextmanager
+    def _guarded(self, constraints: Sequence[Expr]) -> Generator[bool]:
+        """Code under `e >= 0` for all constraints, without a condition where they hold; whether they can hold."""
+        bound = [self.code.bind(c) for c in constraints]
+        outcomes = [decided(c, self.code.extents) for c in bound]
+        open_ = [c for c, outcome in zip(bound, outcomes, strict=True) if outcome is None]
+        if False in outcomes or not open_:
+            yield False not in outcomes
+            return
+        with self.code.block(f"if ({self.code.condition(open_)})"):
+            yield True
+
+    def _mapped(self, scope: Scope, bounds: LoopBounds) -> None:
+        match scope.mapping:
+            case ScopeMapping.PARALLEL:
+                self._parallel(scope, bounds)
+            case ScopeMapping.TENSOR:
+                self._call(scope)
+            case ScopeMapping.SEQUENTIAL | ScopeMapping.UNROLL | ScopeMapping.VECTOR if scope.extent == 1:
+                self._once(scope)
+            case ScopeMapping.SEQUENTIAL:
+                self._loop(scope, bounds, lambda: self._nodes(scope.children))
+            case ScopeMapping.UNROLL:
+                if scope.extent <= _MOST_UNROLLED:
+                    self.code.line(f"#pragma GCC unroll {scope.extent}")
+                self._loop(scope, bounds, lambda: self._nodes(scope.children))
+            case ScopeMapping.VECTOR:
+                (leaf,) = scope.children
+                assert isinstance(leaf, Leaf), "a vector scope wraps one statement; kernels are verified"
+                lanes(self.code, scope, leaf, lambda body: self._loop(scope, bounds, body))
+            case _:
+                raise LoweringError(
+                    f"{describe(scope)} is mapped to '{scope.mapping.value}', which a CPU does not have; "
+                    f"take the mapping back (unmap)"
+                )
+
+    def _once(self, scope: Scope) -> None:
+        self.code.known[scope.depth] = 0
+        with self._guarded([g for g in scope.guard if g.uses(scope.depth)]) as possible:
+            if possible:
+                self._nodes(scope.children)
+        del self.code.known[scope.depth]
+
+    def _loop(self, scope: Scope, bounds: LoopBounds, body: Callable[[], None]) -> None:
+        low, high = self._range(scope, bounds)
+        own = variable(scope.depth)
+        head = f"for (int64_t {own} = {low}; {own} < {high}; {own}++)"
+        with self.code.block(head), self._guarded(bounds.inner) as possible:
+            if possible:
+                body()
+
+    def _range(self, scope: Scope, bounds: LoopBounds) -> tuple[str, str]:
+        """The text of the bounds: the guard's where they are tighter."""
+        low, high = "0", str(scope.extent)
+        for expression in map(self.code.bind, bounds.lows):
+            least, most = expression.bounds(self.code.extents)
+            if most > 0:
+                text = self.code.index(expression)
+                low = text if low == "0" and least >= 0 else f"{self.prelude.use('pd_max')}({low}, {text})"
+        for expression in map(self.code.bind, bounds.highs):
+            least, most = expression.bounds(self.code.extents)
+            if least < scope.extent:
+                text = self.code.index(expression)
+                whole = high == str(scope.extent) and most <= scope.extent
+                high = text if whole else f"{self.prelude.use('pd_min')}({high}, {text})"
+        return low, high
+
+    def _parallel(self, scope: Scope, bounds: LoopBounds) -> None:
+        self.code.line("#pragma omp parallel for num_threads(threads) schedule(static)")
+
+        def body() -> None:
+            before, self.code.streams = self.code.streams, False
+            self._declare(scope)
+            self._nodes(scope.children)
+            self._fence()
+            self.code.streams = before
+
+        self._loop(scope, bounds, body)
+
+    def _fence(self) -> None:
+        """Stores past the caches are ordered before what follows, by the thread that made them."""
+        if self.code.streams:
+            self.code.line("pd_stream_end();")
+
+    def _call(self, scope: Scope) -> None:
+        """The call that computes a nest."""
+        found = self._match(scope)
+        intrinsic = found.intrinsic
+        self.prelude.template(intrinsic.name, intrinsic.templates[BACKEND])
+        pointers = [f"&{self.code.names[o.array.buffer]}[{self.code.index(o.base)}]" for o in found.operands]
+        strides = [str(stride) for o in found.operands for stride in o.strides]
+        self.code.line(f"{intrinsic.name}({', '.join([*pointers, *strides])});")
+
+    def _match(self, scope: Scope) -> Match:
+        where = f"{describe(scope)} is mapped to '{scope.intrinsic}'"
+        intrinsic = self.intrinsics.get(scope.intrinsic)
+        if intrinsic is None:
+            listed = ", ".join(self.intrinsics) or "none"
+            raise LoweringError(f"{where}, which the machine does not have; it has {listed}; take the mapping back")
+        if BACKEND not in intrinsic.templates:
+            raise LoweringError(f"{where}, whose description has no template for {BACKEND}; unmap the scope")
+        found = match(self.nest, scope, intrinsic)
+        if isinstance(found, str):
+            raise LoweringError(f"{describe(scope)} is not what '{intrinsic.name}' computes: {found}")
+        return found
+
+
+def _printable(text: str) -> str:
+    """What a comment may hold: no end of line, nor a backslash, which would go on with it."""
+    return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)

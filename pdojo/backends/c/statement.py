@@ -1,0 +1,251 @@
+"""One statement as C: scalar, and for the lanes of a vector scope as vectors of GNU C or as a loop over the lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import gcd
+
+from xdsl.dialects.builtin import IntegerAttr
+
+from pdojo.backends.c.code import FunctionText, variable
+from pdojo.backends.c.names import C_TYPES
+from pdojo.backends.c.values import BITWISE, NARROW, OPERATORS, apply, from_index, literal, strip
+from pdojo.backends.nest_walk import Address, Lanes, address_of, known_alignment, lanes_of
+from pdojo.dialect.functions import byte_width, is_float
+from pdojo.dialect.nest import Access, Constant, Index, Input, Leaf, Scope
+
+_PIECE = 16
+"""Bytes of the pieces that go past the caches."""
+Loop = Callable[[Callable[[], None]], None]
+"""Prints a loop over the lanes around what it is given."""
+
+
+def statement(code: FunctionText, leaf: Leaf) -> None:
+    """Print one instance."""
+    for access in (*leaf.reads, leaf.output):
+        prefetch(code, access, leaf)
+    target = element(code, leaf.output, leaf)
+    code.line(f"{assignment(code, leaf, target, target)};")
+
+
+def assignment(code: FunctionText, leaf: Leaf, target: str, old: str) -> str:
+    """`target` gets the value of the statement, given the old value where it accumulates."""
+    value = computed(code, leaf)
+    dtype = leaf.output.array.dtype
+    if leaf.accumulate is None:
+        return f"{target} = {strip(value)}"
+    old = _loaded(old, dtype)
+    if leaf.contracted:
+        factors = [_operand(code, i, leaf) for i in leaf.inputs]
+        fused = apply(code.prelude, "math.fma", (*factors, old), (dtype,) * 3, dtype)
+        return f"{target} = {strip(fused)}"
+    sign = OPERATORS.get(leaf.accumulate.partition(".")[2])
+    if sign is not None and dtype in ("f32", "f64"):
+        return f"{target} {sign}= {strip(value)}"
+    combined = apply(code.prelude, leaf.accumulate, (value, old), (dtype, dtype), dtype)
+    return f"{target} = {strip(combined)}"
+
+
+def computed(code: FunctionText, leaf: Leaf) -> str:
+    """The value of the function, before any accumulation; a contracted product is not computed."""
+    if leaf.contracted:
+        return ""
+    operands = [_operand(code, i, leaf) for i in leaf.inputs]
+    if leaf.function is None:
+        return operands[0]
+    dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in leaf.inputs]
+    return apply(code.prelude, leaf.function, operands, dtypes, leaf.output.array.dtype)
+
+
+def _operand(code: FunctionText, value: Input, leaf: Leaf) -> str:
+    match value:
+        case Access():
+            return _loaded(element(code, value, leaf), value.array.dtype)
+        case Constant():
+            return literal(value)
+        case Index():
+            return from_index(code.prelude, code.index(value.expression), value.dtype)
+
+
+def _loaded(text: str, dtype: str) -> str:
+    # A byte is true where it is not 0.
+    return f"({text} != 0)" if dtype == "i1" else text
+
+
+def place(code: FunctionText, access: Access, leaf: Leaf) -> Address:
+    """Where an access goes."""
+    return address_of(access, code.plan.placements[access.array.buffer].layout, leaf.chain)
+
+
+def element(code: FunctionText, access: Access, leaf: Leaf) -> str:
+    """The element accessed: `x[i0*512+i1]`."""
+    return f"{code.names[access.array.buffer]}[{code.position(place(code, access, leaf))}]"
+
+
+def prefetch(code: FunctionText, access: Access, leaf: Leaf) -> None:
+    """Ask for the line that lies the hinted distance behind the access."""
+    hint = access.hints.data.get("prefetch")
+    if isinstance(hint, IntegerAttr):
+        # Not as a pointer, which must not leave its array.
+        address = f"(uintptr_t)&{element(code, access, leaf)} + {hint.value.data}"
+        code.line(f"__builtin_prefetch((const void *)({address}));")
+
+
+# Lanes
+
+
+def lanes(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop) -> None:
+    """Print a statement for all lanes of the vector scope around it, which `loop` prints a loop over."""
+    for access in (*leaf.reads, leaf.output):
+        if "prefetch" in access.hints.data:
+            code.known[scope.depth] = 0
+            prefetch(code, access, leaf)
+            del code.known[scope.depth]
+    masked = any(g.uses(scope.depth) for g in scope.guard)
+    if not masked and _is_vector(code, scope, leaf):
+        _vector(code, scope, leaf)
+    elif not masked and _streams(code, scope, leaf):
+        _apart(code, scope, leaf, loop, streams=True)
+    elif _meets(code, leaf):
+        _apart(code, scope, leaf, loop, streams=False)
+    else:
+        if not masked and _distinct(code, scope, leaf):
+            code.line("#pragma omp simd")
+        loop(lambda: code.line(f"{assignment(code, leaf, *(element(code, leaf.output, leaf),) * 2)};"))
+
+
+def _meets(code: FunctionText, leaf: Leaf) -> bool:
+    """Whether a lane may read what another one writes: all are read first."""
+    written = place(code, leaf.output, leaf)
+    same = (a for a in leaf.reads if a.array.buffer is leaf.output.array.buffer)
+    return any(place(code, a, leaf) != written for a in same)
+
+
+def _distinct(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
+    shape = _shape(code, scope, leaf.output, leaf)
+    return shape is not None and shape.offsets is not None and len(set(shape.offsets)) == scope.extent
+
+
+def _apart(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop, *, streams: bool) -> None:
+    """Values of all lanes first, then the stores."""
+    dtype = leaf.output.array.dtype
+    lane, target = f"lane[{variable(scope.depth)}]", element(code, leaf.output, leaf)
+    with code.block(""):
+        code.line(f"{C_TYPES[dtype]} lane[{scope.extent}];")
+        if leaf.accumulate is None:
+            loop(lambda: code.line(f"{assignment(code, leaf, lane, lane)};"))
+        else:
+            # What accumulates is stored at once, lane by lane, but the terms come from what was there before.
+            factors = [f"{C_TYPES[dtype]} factor[{scope.extent}];"] if leaf.contracted else []
+            for declaration in factors:
+                code.line(declaration)
+            loop(lambda: _terms(code, scope, leaf, lane))
+        if streams:
+            code.known[scope.depth] = 0
+            start = element(code, leaf.output, leaf)
+            del code.known[scope.depth]
+            code.line(f"{code.prelude.use('pd_stream')}(&{start}, lane, sizeof lane);")
+            code.prelude.use("pd_stream_end")
+            code.streams = True
+        else:
+            loop(lambda: _store(code, scope, leaf, lane, target))
+
+
+def _terms(code: FunctionText, scope: Scope, leaf: Leaf, lane: str) -> None:
+    if not leaf.contracted:
+        code.line(f"{lane} = {strip(computed(code, leaf))};")
+        return
+    first, second = (_operand(code, i, leaf) for i in leaf.inputs)
+    code.line(f"{lane} = {strip(first)};")
+    code.line(f"factor[{variable(scope.depth)}] = {strip(second)};")
+
+
+def _store(code: FunctionText, scope: Scope, leaf: Leaf, lane: str, target: str) -> None:
+    dtype = leaf.output.array.dtype
+    if leaf.accumulate is None:
+        code.line(f"{target} = {lane};")
+        return
+    if leaf.contracted:
+        operands = (lane, f"factor[{variable(scope.depth)}]", target)
+        value = apply(code.prelude, "math.fma", operands, (dtype,) * 3, dtype)
+    else:
+        value = apply(code.prelude, leaf.accumulate, (lane, _loaded(target, dtype)), (dtype, dtype), dtype)
+    code.line(f"{target} = {strip(value)};")
+
+
+def _shape(code: FunctionText, scope: Scope, access: Access, leaf: Leaf) -> Lanes | None:
+    """How the position runs over the lanes; None where it is swizzled."""
+    where = place(code, access, leaf)
+    return None if where.exchanges else lanes_of(code.bind(where.linear), scope.depth, code.extents)
+
+
+def _streams(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
+    """Whether the lanes are stored past the caches: the hint is there, and they make whole aligned pieces."""
+    if "nontemporal" not in leaf.output.hints.data or leaf.accumulate is not None:
+        return False
+    shape = _shape(code, scope, leaf.output, leaf)
+    if shape is None or shape.stride != 1:
+        return False
+    width = byte_width(leaf.output.array.dtype)
+    base = code.plan.placements[leaf.output.array.buffer].alignment
+    return scope.extent * width % _PIECE == 0 and known_alignment(shape.base, width, gcd(base, 64)) >= _PIECE
+
+
+# Vectors of GNU C
+
+
+def _is_vector(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
+    """Whether the statement is an operator, and all that it touches is contiguous or the same for all lanes."""
+    dtype, count = leaf.output.array.dtype, scope.extent
+    if dtype in (*NARROW, "i1") or count < 2 or count & (count - 1) or leaf.contracted:
+        return False
+    function = (leaf.function or "").partition(".")[2]
+    accumulation = (leaf.accumulate or "").partition(".")[2]
+    known = {**OPERATORS, **BITWISE, "negf": "-", "": ""}
+    if function not in known or accumulation not in known:
+        return False
+    if any(isinstance(i, Index) for i in leaf.inputs):
+        return False
+    written = _shape(code, scope, leaf.output, leaf)
+    if written is None or written.stride != 1:
+        return False
+    shapes = [_shape(code, scope, a, leaf) for a in leaf.reads]
+    fits = all(s is not None and (s.uniform or s.stride == 1) for s in shapes)
+    return fits and any(s is not None and s.stride == 1 and not s.uniform for s in shapes)
+
+
+def _vector(code: FunctionText, scope: Scope, leaf: Leaf) -> None:
+    dtype = leaf.output.array.dtype
+    kind = code.prelude.vector(dtype, scope.extent)
+    code.known[scope.depth] = 0
+    operands = [_vector_operand(code, scope, i, leaf, kind) for i in leaf.inputs]
+    start = element(code, leaf.output, leaf)
+    function = (leaf.function or "").partition(".")[2]
+    sign = {**OPERATORS, **BITWISE, "negf": "-"}.get(function, "")
+    value = f"{operands[0]} {sign} {operands[1]}" if len(operands) == 2 else sign + operands[0]
+    accumulation = {**OPERATORS, **BITWISE}.get((leaf.accumulate or "").partition(".")[2], "")
+    # The shape was found with the variable in place.
+    del code.known[scope.depth]
+    if not accumulation and _streams(code, scope, leaf):
+        with code.block(""):
+            code.line(f"const {kind} lane = {value};")
+            code.line(f"{code.prelude.use('pd_stream')}(&{start}, &lane, sizeof lane);")
+        code.prelude.use("pd_stream_end")
+        code.streams = True
+        return
+    code.line(f"*({kind} *)&{start} {accumulation}= {value};")
+
+
+def _vector_operand(code: FunctionText, scope: Scope, value: Input, leaf: Leaf, kind: str) -> str:
+    """A vector, or a scalar that C combines with every lane. The lane's variable is 0 here."""
+    dtype = leaf.output.array.dtype
+    cast = "" if is_float(dtype) else f"(uint{8 * byte_width(dtype)}_t)"
+    if not isinstance(value, Access):
+        assert isinstance(value, Constant)
+        return cast + literal(value)
+    text = element(code, value, leaf)
+    del code.known[scope.depth]
+    shape = _shape(code, scope, value, leaf)
+    code.known[scope.depth] = 0
+    assert shape is not None
+    return cast + text if shape.uniform else f"*(const {kind} *)&{text}"

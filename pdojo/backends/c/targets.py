@@ -1,0 +1,65 @@
+"""What `-t c` prints: the kernels of a module as C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import IO
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.target import Target
+
+from pdojo.backends.c.kernel import kernel_text
+from pdojo.backends.c.names import Names
+from pdojo.backends.c.prelude import Prelude
+from pdojo.dialect.intrinsic import Intrinsic
+from pdojo.dialect.machine import Machine, machine
+from pdojo.dialect.nest import Nest, nest_of
+from pdojo.dialect.ops import CallOp, KernelOp
+from pdojo.errors import LoweringError
+
+
+@dataclass(frozen=True)
+class PdojoCTarget(Target):
+    """C11 with GNU vectors and OpenMP, for people and for any compiler."""
+
+    name = "pdojo-c"
+
+    machine: str | None = None
+    """Name of the machine description whose instructions may be used; that of the kernel where absent."""
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        """Print the kernels of the module."""
+        for call in module.walk():
+            if isinstance(call, CallOp):
+                raise LoweringError(
+                    f"'{call.callee.string_value()}' is called from host IR, which the target {self.name} does not "
+                    f"print; use convert-pdojo-to-loops for a module with pdojo.call"
+                )
+        kernels = [op for op in module.walk() if isinstance(op, KernelOp)]
+        output.write(c_text(*kernels, machine=None if self.machine is None else machine(self.machine)))
+
+
+def c_text(*kernels: KernelOp, machine: Machine | None = None) -> str:
+    """A C file with a function per kernel.
+
+    Raises LoweringError for mappings and memories that a CPU lacks, and for instructions without a C template.
+    """
+    prelude = Prelude()
+    nests = [nest_of(kernel) for kernel in kernels]
+    intrinsics = [_intrinsics(nest, machine) for nest in nests]
+    names = Names(name for found in intrinsics for name in found)
+    functions = [
+        kernel_text(nest, names.fresh(nest.name), prelude, found) for nest, found in zip(nests, intrinsics, strict=True)
+    ]
+    return "\n".join([prelude.text(), *functions])
+
+
+def _intrinsics(nest: Nest, described: Machine | None) -> dict[str, Intrinsic]:
+    """The intrinsics of a machine; asked only for a kernel that uses some."""
+    if not any(scope.intrinsic for scope in nest.scopes):
+        return {}
+    if described is None:
+        named = nest.kernel.machine
+        described = machine("host" if named is None else named.data)
+    return {i.name: i for i in described.intrinsics}

@@ -1,0 +1,247 @@
+"""Leaf functions as C expressions, rounded and defined as in the other backends (docs/llvm.md).
+
+Values of f16 and bf16 are their bits; functions compute in float and round back. An i1 is 0 or 1. Every expression here
+is a primary one or in parentheses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pdojo.backends.c.names import C_TYPES
+from pdojo.backends.c.prelude import Prelude
+from pdojo.dialect.functions import DTYPES, is_float
+from pdojo.dialect.nest import Constant
+from pdojo.dialect.rounding import INTERFACE, from_interface, round_float64, to_interface
+
+NARROW = ("f16", "bf16")
+OPERATORS = {"addf": "+", "subf": "-", "mulf": "*", "divf": "/", "addi": "+", "subi": "-", "muli": "*"}
+BITWISE = {"andi": "&", "ori": "|", "xori": "^"}
+_MATH = {
+    "remf": "fmod",
+    "maxnumf": "fmax",
+    "minnumf": "fmin",
+    "absf": "fabs",
+    "roundeven": "rint",
+    "powf": "pow",
+} | {f: f for f in "ceil floor trunc exp exp2 expm1 log log2 log1p sqrt sin cos tanh erf copysign fma".split()}
+_ORDERED = {"oeq": "==", "ogt": ">", "oge": ">=", "olt": "<", "ole": "<=", "une": "!="}
+_NEGATED = {"ugt": "<=", "uge": "<", "ult": ">=", "ule": ">"}
+_INTEGER = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def literal(constant: Constant) -> str:
+    """A constant as the program holds it: of f16 and bf16 the bits."""
+    dtype = constant.dtype
+    if dtype in NARROW:
+        bits = to_interface(round_float64(np.asarray(float(constant.value)), dtype), dtype)
+        return f"0x{int(bits.reshape(-1).view(np.uint16)[0]):04x}"
+    if is_float(dtype):
+        return _float_literal(float(constant.value), dtype)
+    value = int(constant.value)
+    if dtype == "i1":
+        return str(value & 1)
+    width = DTYPES[dtype].bitwidth
+    if value == -(1 << (width - 1)):
+        return f"INT{width}_MIN"
+    text = f"INT64_C({value})" if dtype == "i64" else str(value)
+    return f"({text})" if value < 0 and dtype != "i64" else text
+
+
+def _float_literal(value: float, dtype: str) -> str:
+    if value != value:
+        return "((double)NAN)" if dtype == "f64" else "NAN"
+    if value in (float("inf"), float("-inf")):
+        text = "INFINITY" if dtype == "f32" else "((double)INFINITY)"
+    else:
+        number = np.float32(value) if dtype == "f32" else np.float64(value)
+        text = f"{abs(number)}{'f' if dtype == 'f32' else ''}"
+    return f"(-{text})" if np.signbit(value) else text
+
+
+def apply(prelude: Prelude, function: str, operands: Sequence[str], dtypes: Sequence[str], result: str) -> str:
+    """The value of `function` in the element type `result`."""
+    name = function.partition(".")[2]
+    kind, _, predicate = name.partition(".")
+    if kind == "select":
+        return f"({operands[0]} ? {operands[1]} : {operands[2]})"
+    if kind == "cmpi":
+        return _compare_integers(predicate, operands, dtypes[0])
+    if kind == "cmpf":
+        return _compare(predicate, [widened(prelude, o, d) for o, d in zip(operands, dtypes, strict=True)])
+    if name in _CASTS:
+        return _cast(prelude, name, operands[0], dtypes[0], result)
+    if not is_float(result):
+        return _bit(name, operands) if result == "i1" else _integer(prelude, name, operands, result)
+    if result not in NARROW:
+        return _float(prelude, name, operands, result)
+    values = [widened(prelude, o, result) for o in operands]
+    # A product of two f16 or bf16 is exact in double; the sum is rounded once more, to odd and then to the type.
+    wide = "f64" if name == "fma" else "f32"
+    return _float_to(prelude, _float(prelude, name, values, wide), wide, result)
+
+
+def widened(prelude: Prelude, value: str, dtype: str) -> str:
+    """A float that C can compute with."""
+    if dtype in NARROW and value.startswith("0x"):
+        number = from_interface(np.asarray([int(value, 16)], np.uint16).view(INTERFACE[dtype]), dtype)
+        return literal(Constant(float(number[0]), "f32"))
+    return f"{prelude.use(f'pd_{dtype}_to_f32')}({value})" if dtype in NARROW else value
+
+
+def from_index(prelude: Prelude, expression: str, dtype: str) -> str:
+    """An index as a value."""
+    if is_float(dtype):
+        return _from_integer(prelude, f"({expression})", dtype)
+    return f"(({expression}) & 1)" if dtype == "i1" else f"(({C_TYPES[dtype]})({expression}))"
+
+
+def strip(expression: str) -> str:
+    """Without parentheses around the whole."""
+    if not expression.startswith("("):
+        return expression
+    depth = 0
+    for position, character in enumerate(expression):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return expression[1:-1] if position == len(expression) - 1 else expression
+    raise AssertionError(expression)
+
+
+def _float(prelude: Prelude, name: str, operands: Sequence[str], dtype: str) -> str:
+    if name in OPERATORS:
+        return f"({operands[0]} {OPERATORS[name]} {operands[1]})"
+    if name == "negf":
+        return f"(-{operands[0]})"
+    suffix = "f" if dtype == "f32" else ""
+    if name == "rsqrt":
+        return f"(1 / sqrt{suffix}({strip(operands[0])}))"
+    listed = ", ".join(map(strip, operands))
+    if name in ("maximumf", "minimumf"):
+        return f"{prelude.use(f'pd_{name[:-1]}_{dtype}')}({listed})"
+    return f"{_MATH[name]}{suffix}({listed})"
+
+
+def _compare(predicate: str, operands: Sequence[str]) -> str:
+    a, b = operands
+    if predicate in _ORDERED:
+        return f"({a} {_ORDERED[predicate]} {b})"
+    if predicate in _NEGATED:
+        return f"(!({a} {_NEGATED[predicate]} {b}))"
+    macro = "islessgreater" if predicate in ("one", "ueq") else "isunordered"
+    negation = "!" if predicate in ("ueq", "ord") else ""
+    # `!=` makes a truth value of it: the macros give any number.
+    return f"({negation}{macro}({a}, {b}))" if negation else f"({macro}({a}, {b}) != 0)"
+
+
+def _compare_integers(predicate: str, operands: Sequence[str], dtype: str) -> str:
+    a, b = operands
+    if dtype == "i1":
+        # As logic: compilers warn of truth values that are compared with numbers. 1 is -1 where it has a sign.
+        return _BIT_ORDER[predicate].format(*(operands if predicate[0] != "s" else (b, a)))
+    if predicate[0] == "u":
+        a, b = (f"({_unsigned(dtype)}){o}" for o in operands)
+    return f"({a} {_INTEGER[predicate if predicate in ('eq', 'ne') else predicate[1:]]} {b})"
+
+
+_BIT_ORDER = {"eq": "(!({0} ^ {1}))", "ne": "({0} ^ {1})"} | {
+    sign + name: text
+    for sign in "su"
+    for name, text in {"lt": "({1} & !{0})", "le": "({1} | !{0})", "gt": "({0} & !{1})", "ge": "({0} | !{1})"}.items()
+}
+
+
+def _unsigned(dtype: str) -> str:
+    return f"uint{DTYPES[dtype].bitwidth}_t"
+
+
+def _integer(prelude: Prelude, name: str, operands: Sequence[str], dtype: str) -> str:
+    kind, width = C_TYPES[dtype], DTYPES[dtype].bitwidth
+    if name in BITWISE:
+        infix = f"({operands[0]} {BITWISE[name]} {operands[1]})"
+        return f"(({kind}){infix})" if width < 32 else infix
+    if name not in OPERATORS:
+        return f"{prelude.use(f'pd_{name}_{dtype}')}({', '.join(map(strip, operands))})"
+    if width < 32:
+        return f"(({kind})({operands[0]} {OPERATORS[name]} {operands[1]}))"
+    a, b = (f"({_unsigned(dtype)}){o}" for o in operands)
+    return f"(({kind})({a} {OPERATORS[name]} {b}))"
+
+
+_BITS = {
+    "addi": "({0} ^ {1})",
+    "subi": "({0} ^ {1})",
+    "muli": "({0} & {1})",
+    "andi": "({0} & {1})",
+    "ori": "({0} | {1})",
+    "xori": "({0} ^ {1})",
+    "divsi": "({0} & {1})",
+    "divui": "({0} & {1})",
+    "floordivsi": "({0} & {1})",
+    "remsi": "({0} & !{1})",
+    "remui": "({0} & !{1})",
+    "maxsi": "({0} & {1})",
+    "minsi": "({0} | {1})",
+    "maxui": "({0} | {1})",
+    "minui": "({0} & {1})",
+    "shli": "({0} & !{1})",
+    "shrui": "({0} & !{1})",
+    "shrsi": "{0}",
+    "absi": "{0}",
+}
+"""Arithmetic of one bit, which is -1 or 0 where it has a sign; it wraps."""
+
+
+def _bit(name: str, operands: Sequence[str]) -> str:
+    return _BITS[name].format(*operands)
+
+
+_CASTS = "extf truncf sitofp uitofp fptosi fptoui extsi extui trunci bitcast".split()
+
+
+def _cast(prelude: Prelude, name: str, value: str, source: str, target: str) -> str:
+    match name:
+        case "extf" | "truncf":
+            return _float_to(prelude, widened(prelude, value, source), "f32" if source in NARROW else source, target)
+        case "sitofp":
+            return _from_integer(prelude, f"(-{value})" if source == "i1" else value, target)
+        case "uitofp":
+            return _from_integer(prelude, value if source == "i1" else f"({_unsigned(source)}){value}", target)
+        case "fptosi" | "fptoui":
+            return _saturated(prelude, name, widened(prelude, value, source), target)
+        case "extsi":
+            return f"(({C_TYPES[target]}){'-' * (source == 'i1')}{value})"
+        case "extui":
+            return f"(({C_TYPES[target]}){'' if source == 'i1' else f'({_unsigned(source)})'}{value})"
+        case "trunci":
+            return f"({value} & 1)" if target == "i1" else f"(({C_TYPES[target]}){value})"
+        case _:
+            return _bitcast(prelude, value, source, target)
+
+
+def _saturated(prelude: Prelude, name: str, value: str, target: str) -> str:
+    if target == "i1":
+        return f"({value} <= -1)" if name == "fptosi" else f"({value} >= 1)"
+    return f"{prelude.use(f'pd_{name}_{target}')}({strip(value)})"
+
+
+def _float_to(prelude: Prelude, value: str, source: str, target: str) -> str:
+    """A float of C's own types as one of any type."""
+    if target in NARROW:
+        return f"{prelude.use(f'pd_{source}_to_{target}')}({strip(value)})"
+    return value if source == target else f"(({C_TYPES[target]}){value})"
+
+
+def _from_integer(prelude: Prelude, value: str, target: str) -> str:
+    between = {"bf16": "f64", "f16": "f32"}.get(target, target)
+    return _float_to(prelude, f"(({C_TYPES[between]}){value})", between, target)
+
+
+def _bitcast(prelude: Prelude, value: str, source: str, target: str) -> str:
+    if source in ("f32", "f64"):
+        return f"{prelude.use(f'pd_to_bits_{source}')}({strip(value)})"
+    if target in ("f32", "f64"):
+        return f"{prelude.use(f'pd_from_bits_{target}')}({strip(value)})"
+    return f"(({C_TYPES[target]}){value})"
