@@ -55,13 +55,15 @@ def redeclare(
     rewriter.replace(old, new)
 
 
-def access_reason(program: Program, buffer: Buffer, slots: Sequence[int], index: Reindexed) -> Reason | None:
-    """Why an access could not be made with another index: vectors, and hints for the layout that there is."""
+def access_reason(
+    program: Program, buffer: Buffer, shape: Sequence[int], slots: Sequence[int], index: Reindexed
+) -> Reason | None:
+    """Why an access could not be made in another layout: vectors, and hints for the layout that there is."""
     for leaf, access in accesses_of(program.nest, buffer):
         lanes = leaf.parent
         if lanes is not None and lanes.mapping is Mapping.VECTOR:
             moved = Access(access.array, index(access.index, leaf.extents), access.hints)
-            problem = lane_problem(moved, leaf, lanes, program.machine, reuse=tuple(slots))
+            problem = lane_problem(moved, leaf, lanes, program.machine, reuse=tuple(slots), extents=tuple(shape))
             if problem is not None:
                 return Reason(problem)
     return hints_reason(program, buffer)
@@ -143,7 +145,10 @@ class TileDim(Transformation[Dimension]):
             lost = slots_reason(
                 program, buffer, at, self.size, lambda a, extents: (a[at], *digits(a, extents)[at : at + 2])
             )
-        return lost or access_reason(program, buffer, slots, self._index(at))
+        return lost or access_reason(program, buffer, self._shape(buffer, at), slots, self._index(at))
+
+    def _shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+        return _replaced(buffer.shape, at, 1, (-(-buffer.shape[at] // self.size), self.size))
 
     def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # as many for both parts
         return (*buffer.reuse[:at], buffer.reuse[at], *buffer.reuse[at:])
@@ -163,7 +168,7 @@ class TileDim(Transformation[Dimension]):
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Each index e becomes e floordiv size, e mod size."""
         buffer, at = site.array.buffer, site.index
-        shape = _replaced(buffer.shape, at, 1, (-(-buffer.shape[at] // self.size), self.size))
+        shape = self._shape(buffer, at)
         redeclare(program, buffer, shape, self._slots(buffer, at), self._index(at), rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
@@ -210,12 +215,11 @@ class CollapseDims(Transformation[Dimension]):
         total, size = buffer.shape[at] * buffer.shape[at + 1], buffer.shape[at + 1]
         if self.extent != -1 and not total - size < self.extent <= total:
             return Reason(f"'extent' must be between {total - size + 1} and {total}, within the last tile")
-        # Vectors stay as they are: contiguous accesses stay contiguous, and no division is new.
         joined = self._index(buffer, at)
         return (
             self._reversible(program, buffer, at)
             or slots_reason(program, buffer, at, size, lambda a, extents: (joined(a, extents)[at], a[at], a[at + 1]))
-            or hints_reason(program, buffer)
+            or access_reason(program, buffer, self._shape(buffer, at), self._slots(buffer, at), joined)
         )
 
     def _reversible(self, program: Program, buffer: Buffer, at: int) -> Reason | None:
@@ -231,6 +235,10 @@ class CollapseDims(Transformation[Dimension]):
             if index_bounds(leaf, e, self.extent)[1] >= self.extent:
                 return Reason(f"{describe_access(access)} goes beyond the extent {self.extent}")
         return None
+
+    def _shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+        total = buffer.shape[at] * buffer.shape[at + 1] if self.extent == -1 else self.extent
+        return _replaced(buffer.shape, at, 2, (total,))
 
     def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # as many for the one
         return (*buffer.reuse[:at], *buffer.reuse[at + 1 :])
@@ -250,8 +258,7 @@ class CollapseDims(Transformation[Dimension]):
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Each pair of indices a, b becomes a * size + b."""
         buffer, at = site.array.buffer, site.index
-        total = buffer.shape[at] * buffer.shape[at + 1] if self.extent == -1 else self.extent
-        shape = _replaced(buffer.shape, at, 2, (total,))
+        shape = self._shape(buffer, at)
         redeclare(program, buffer, shape, self._slots(buffer, at), self._index(buffer, at), rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
@@ -296,7 +303,7 @@ class PadDim(Transformation[Dimension]):
             return Reason(f"dimension {site.index} of '{site.array.name}' has slots, no memory that could be padded")
         if self.to <= extent:
             return Reason(f"'to' must be more than {extent}, the extent")
-        return room_reason(program, buffer, extent, self.to) or hints_reason(program, buffer)
+        return room_reason(program, buffer, extent, self.to) or _resize_reason(program, site, self.to)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """The buffer decides."""
@@ -351,7 +358,7 @@ class UnpadDim(Transformation[Dimension]):
             greatest = index_bounds(leaf, access.index[at], self.to)[1]
             if greatest >= self.to:
                 return Reason(f"{describe_access(access)} goes up to index {greatest}")
-        return hints_reason(program, buffer)
+        return _resize_reason(program, site, self.to)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """The buffer decides."""
@@ -364,6 +371,13 @@ class UnpadDim(Transformation[Dimension]):
     def inverse(self, program: Program, site: Dimension) -> Move:
         """Pad again."""
         return PadDim(site.array.shape[site.index]).as_move(f"{site.array.name}:{site.index}")
+
+
+def _resize_reason(program: Program, site: Dimension, extent: int) -> Reason | None:
+    """Vectors may run across rows, which are farther apart in a longer dimension."""
+    buffer = site.array.buffer
+    shape = _replaced(buffer.shape, site.index, 1, (extent,))
+    return access_reason(program, buffer, shape, buffer.reuse, lambda index, _: tuple(index))
 
 
 def _resize(program: Program, site: Dimension, extent: int, rewriter: PatternRewriter) -> None:

@@ -76,15 +76,17 @@ def lane_problem(
     machine: Machine,
     order: tuple[int, ...] = (),
     reuse: tuple[int, ...] | None = None,
+    extents: tuple[int, ...] | None = None,
 ) -> str | None:
     """Why the access cannot be one vector access over `scope`, None if it can.
 
-    `order` permutes its dimensions, `reuse` are the flags of its buffer, where they are not those it has.
+    `order` permutes its dimensions; `reuse` are the flags of its buffer and `extents` its shape, where they are not
+    those it has.
     """
     chain = tuple(replace(s, mapping=Mapping.VECTOR) if s is scope else s for s in leaf.chain)
     flags = access.array.buffer.reuse if reuse is None else reuse
     index = tuple(slot_index(e, slots, chain) for e, slots in zip(access.index, flags, strict=True))
-    shape = tuple(slots or extent for slots, extent in zip(flags, access.array.shape, strict=True))
+    shape = tuple(slots or extent for slots, extent in zip(flags, extents or access.array.shape, strict=True))
     ordered = order or range(len(shape))
     stride = lane_stride([index[d] for d in ordered], [shape[d] for d in ordered], scope.depth)
     described = f"{describe_access(access)} over {describe_scope(scope)}"

@@ -174,6 +174,7 @@ def _inlined(player: Player, leaf: Leaf, name: str) -> bool:
 
 def _materialize(player: Player, name: str) -> None:
     """Give every element memory of its own, so that its loop can be distributed; it is reused again afterwards."""
+    player.attempt("set_location", name, "room for an element for each lane", location="heap")
     for dimension in range(len(player.nest.arrays[name].shape)):
         player.attempt("materialize_dims", f"{name}:{dimension}", "vectors need an element for each lane")
 

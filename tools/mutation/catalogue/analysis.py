@@ -358,8 +358,20 @@ MUTANTS = (
     _lane(
         "lanes: the order of dimensions is ignored",
         "Vectors that a permutation makes strided are taken to stay contiguous.",
-        "tuple(index[d] for d in order) if order else index",
-        "index",
+        "ordered = order or range(len(shape))",
+        "ordered = range(len(shape))",
+    ),
+    _lane(
+        "lanes: the old shape counts",
+        "Vectors across rows stay where padding comes between the rows.",
+        "zip(flags, extents or access.array.shape, strict=True)",
+        "zip(flags, (access.array.shape if len(access.array.shape) == len(flags) else extents) or (), strict=True)",
+    ),
+    family(_LANES, "lane_stride", "vectorize", "hint")(
+        "lanes: any linear distance is contiguous",
+        "Columns are taken to be rows.",
+        "case 1:",
+        "case 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8:",
     ),
     family(_LANES, "stride_over", "vectorize", "swap_dims", "set_location")(
         "lanes: any dimension is contiguous",
@@ -388,8 +400,8 @@ MUTANTS = (
     family(_LANES, "known_alignment", "hint")(
         "alignment: offsets do not matter",
         "A store that needs aligned addresses is taken to have them.",
-        "known = gcd(known, expression.constant * stride)",
-        "known = gcd(known, 0)",
+        "gcd(known, distance.constant * width, *(",
+        "gcd(known, *(",
     ),
     family("dialect/analysis/clobber.py", "_written_between", "fold_dim", *_STORAGE)(
         "lost values: nobody writes again",

@@ -18,8 +18,8 @@ MUTANTS = (
     _tile(
         "tile dim: rows and columns of a tile",
         "Elements of the last, partial tile lie outside of the buffer.",
-        "shape = _replaced(buffer.shape, at, 1, (-(-buffer.shape[at] // self.size), self.size))",
-        "shape = _replaced(buffer.shape, at, 1, (buffer.shape[at] // self.size, self.size))",
+        "return _replaced(buffer.shape, at, 1, (-(-buffer.shape[at] // self.size), self.size))",
+        "return _replaced(buffer.shape, at, 1, (buffer.shape[at] // self.size, self.size))",
     ),
     _tile(
         "tile dim: no remainder",
@@ -36,7 +36,7 @@ MUTANTS = (
     _tile(
         "tile dim: any access",
         "Vectors become irregular, hints sit on another layout.",
-        "return lost or access_reason(program, buffer, slots, self._index(at))",
+        "return lost or access_reason(program, buffer, self._shape(buffer, at), slots, self._index(at))",
         "return lost",
     ),
     _tile(

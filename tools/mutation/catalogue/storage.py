@@ -163,7 +163,7 @@ MUTANTS = (
     _streaming(
         "hint: non-temporal lanes that are apart",
         "A store that no backend can make.",
-        "if stride_over(output.index, lanes.depth) is not Stride.CONTIGUOUS:",
+        "if lane_stride(output.index, output.array.shape, lanes.depth) is not Stride.CONTIGUOUS:",
         "if False:",
     ),
     family(_CPU, "Vectorize.check_mapping", "vectorize")(
