@@ -16,7 +16,7 @@ from pdojo.search.experts.loops import drop_unit_loops, flatten
 from pdojo.search.experts.player import Note, Player
 from pdojo.search.experts.streams import stream
 from pdojo.search.experts.threads import share_work
-from pdojo.search.experts.vectors import unroll_groups, vectorize_statements
+from pdojo.search.experts.vectors import shrink_temporaries, unroll_groups, vectorize_statements
 from pdojo.transforms.game import Game
 
 
@@ -29,7 +29,7 @@ def heuristic(game: Game) -> list[Note]:
     tile_contractions(player)
     fuse_outer(player)
     vectorize_statements(player)
-    player.exhaust(player.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
+    shrink_temporaries(player)
     share_work(player)
     unroll_groups(player)
     place_buffers(player)

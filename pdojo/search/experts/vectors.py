@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Leaf, Node, Scope
 from pdojo.search.experts.player import Player
@@ -208,6 +208,39 @@ def _move_above(player: Player, node: Node, position: int) -> bool:
         if not player.attempt("swap_nodes", before, "out of the way of a fusion"):
             return False
     return True
+
+
+def shrink_temporaries(player: Player) -> None:
+    """Reuse what is dead after each iteration; of long rows, all but the vectors of one group."""
+    why = "the dimension is dead after each iteration: less memory"
+    player.exhaust(lambda: _without_lanes(player), "reuse_dims", why)
+    for name in list(player.temporaries()):
+        array = player.nest.arrays[name]
+        if not array.shape or array.buffer.memory is Memory.REGISTER or array.buffer.reuse[-1]:
+            continue
+        last = len(array.shape) - 1
+        lanes = max(player.game.machine.vector_lanes(array.dtype), default=1)
+        for size in (lanes * ACCUMULATORS, lanes):
+            if size < array.shape[last] and player.transact(lambda n=name, d=last, s=size: _cut_row(player, n, d, s)):
+                break
+
+
+def _without_lanes(player: Player) -> list[str]:
+    """Dimensions of temporaries that no lane indexes: lanes need an element each."""
+    nest = player.nest
+    laned: set[str] = set()
+    for leaf in nest.leaves:
+        if leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR:
+            depth = leaf.parent.depth
+            laned |= {f"{a.array.name}:{d}" for a in leaf.accesses for d, e in enumerate(a.index) if e.uses(depth)}
+    return [place for place in player.dimensions() if place not in laned]
+
+
+def _cut_row(player: Player, name: str, dimension: int, size: int) -> bool:
+    """Keep `size` elements of a row instead of all."""
+    why = "values stay in registers between the statements of a group"
+    tiled = player.attempt("tile_dim", f"{name}:{dimension}", why, size=size)
+    return tiled and player.attempt("reuse_dims", f"{name}:{dimension}", why)
 
 
 def unroll_groups(player: Player) -> None:
