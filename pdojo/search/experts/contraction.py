@@ -24,6 +24,12 @@ LATENCY = 4.0
 """Cycles until a sum can be added to again."""
 NEAR, FAR = 2.0, 5.0
 """Cycles for a vector of the panel, where the panel stays in the caches of the core, and where it does not."""
+VECTORS = (1, 2, 4, 5, 6)
+"""Vectors in a row of a block. Not three: LLVM takes seconds to keep arrays of three vectors in registers."""
+WORTH_PACKING = 4
+"""Panels that a copy of the other operand's rows is used for, at least."""
+NEAR_ROWS = 4
+"""First caches that the rows of a block fill at least, before it is worth to copy them side by side."""
 BLOCK_OVERHEAD = 6
 """Cycles to set one vector of a block to zero and to store it, beside the sum."""
 
@@ -117,7 +123,9 @@ def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
     store = stride_over(leaf.output.index, _depth(leaf, roles.columns))
     overhead = BLOCK_OVERHEAD * (1 if store is Stride.CONTIGUOUS else lanes)
     best = (float("inf"), 1, 1)
-    for vectors in range(1, min(8, -(-columns // lanes)) + 1):
+    for vectors in VECTORS:
+        if vectors > 1 and lanes * (vectors - 1) >= columns:
+            break
         for height in range(1, min(32, rows) + 1):
             if height * vectors + vectors + 1 > machine.vector_registers:
                 break
@@ -220,6 +228,8 @@ def _columns(player: Player, identifier: str, depth: int, roles: Roles, lanes: i
         if not player.attempt("swap_scopes", _at(player, identifier, position), "a block is rows of vectors"):
             return False
     _pack(player, identifier, inner, roles)
+    if tiled:
+        _pack_rows(player, identifier, depth, roles)
     pieces = _cut(player, identifier, inner, roles.height, why)
     return all(_block(player, piece, inner, roles.height, why) for piece in pieces)
 
@@ -246,6 +256,30 @@ def _pack(player: Player, identifier: str, rows: int, roles: Roles) -> None:
     (writer,) = player.nest.writers[copied]
     player.attempt("vectorize", writer.chain[-1], "the lanes of a vector")
     player.attempt("unroll", writer.chain[-2], "the vectors of one term")
+
+
+def _pack_rows(player: Player, identifier: str, panels: int, roles: Roles) -> None:
+    """Copy the other operand, the rows of a block side by side, where they are long and many blocks need them.
+
+    The scope over panels is at the depth `panels`, that over rows next to it.
+    """
+    leaf = player.leaf(identifier)
+    scalar = leaf.reads[1 - roles.panel]
+    name, rows = scalar.array.name, panels + 1
+    terms = prod(s.extent for s in leaf.chain if s.depth not in _spatial(leaf))
+    size = roles.height * terms * byte_width(scalar.array.dtype)
+    near = size <= NEAR_ROWS * player.game.machine.cache_bytes[0]
+    if leaf.chain[panels].extent < WORTH_PACKING or near or not _can_pack(leaf, scalar):
+        return
+    why = "the rows of a block lie side by side, not pages apart"
+    if not player.attempt("stage_in", leaf.chain[panels], why, array=name, location="heap"):
+        return
+    copied = player.leaf(identifier).reads[1 - roles.panel].array.name
+    index = player.leaf(identifier).reads[1 - roles.panel].index
+    dimension = next(d for d, e in enumerate(index) if e.uses(rows))
+    if player.attempt("tile_dim", f"{copied}:{dimension}", why, size=roles.height):
+        for d in range(dimension + 1, len(index)):
+            player.attempt("swap_dims", f"{copied}:{d}", why)
 
 
 def _order_copy(player: Player, name: str, terms: int) -> None:

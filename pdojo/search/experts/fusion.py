@@ -10,7 +10,9 @@ from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Leaf, Scope
 from pdojo.dialect.storage import physical_shape
+from pdojo.search.experts.contraction import reorder
 from pdojo.search.experts.player import Player
+from pdojo.search.experts.threads import EVEN, SMALL, balance
 from pdojo.search.experts.vectors import is_vector_loop
 
 CHEAP = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.negf"})
@@ -20,6 +22,7 @@ CHEAP = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.negf"})
 def fuse_outer(player: Player) -> None:
     """Fuse neighbours unless both are loops that become vector loops: these are fused later, tile by tile."""
     _align(player)
+    _split_few(player)
 
     def fusible() -> Iterator[Scope]:
         for scope in player.nest.scopes:
@@ -38,21 +41,19 @@ _Dimensions = set[tuple[str, int]]
 
 
 def _align(player: Player) -> None:
-    """Bring the loops of statistics outermost where what is inside fits a cache.
+    """Bring the loops of statistics outermost.
 
     A statistic is a temporary that is written by a sum and read in a nest with more loops: the loops that index it can
-    be shared by all nests, so that everything else is in a cache between the sum and its use.
+    be shared by all nests, so that what is computed from it need not be kept, and may find its inputs in a cache.
     """
     outer = _statistics(player)
     if not outer:
         return
     _spread(player, outer)
     plans = [(leaf.id, _wanted(leaf, outer)) for leaf in player.nest.leaves if _is_perfect(leaf)]
-    moved = [(i, wanted) for i, wanted in plans if wanted != [s.id for s in player.leaf(i).chain]]
-    if not moved or _inside(player, outer) > player.game.machine.cache_bytes[-1] // player.game.machine.threads:
-        return
-    for identifier, wanted in moved:
-        player.transact(lambda i=identifier, w=wanted: _reordered(player, i, w))
+    for identifier, wanted in plans:
+        if wanted != [s.id for s in player.leaf(identifier).chain]:
+            player.transact(lambda i=identifier, w=wanted: reorder(player, i, w))
 
 
 def _statistics(player: Player) -> _Dimensions:
@@ -104,21 +105,40 @@ def _wanted(leaf: Leaf, outer: _Dimensions) -> list[str]:
     return [s.id for s in sorted(leaf.chain, key=lambda s: s.depth not in loops)]
 
 
-def _inside(player: Player, outer: _Dimensions) -> int:
-    """Bytes of the interface that one iteration of the outer loops touches."""
-    total = 0
-    for buffer in player.nest.buffers:
-        if buffer.op is None:
-            name = buffer.names[0]
-            extents = (n for d, n in enumerate(buffer.shape) if (name, d) not in outer)
-            total += prod(extents) * byte_width(buffer.dtype)
-    return total
+def _split_few(player: Player) -> None:
+    """Give sums with too few results for the threads partial ones, one for each iteration of their outermost loop."""
+    threads = player.game.machine.threads
+    for identifier in [leaf.id for leaf in player.nest.leaves if leaf.accumulate is not None]:
+        leaf = player.leaf(identifier)
+        used = {v for e in leaf.output.index for v in e.variables()}
+        terms = [s for s in leaf.chain if s.depth not in used]
+        results = next((s.extent for s in leaf.chain if s.depth in used), 1)
+        few = balance(results, threads) < EVEN and prod(s.extent for s in leaf.chain) >= SMALL
+        if player.is_sealed(leaf) or not few or len(terms) != 2 or balance(terms[0].extent, threads) < EVEN:
+            continue
+        why = f"{results} results are too few for {threads} threads"
+        player.transact(lambda i=identifier, d=terms[0].depth, n=terms[0].extent, w=why: _split(player, i, d, n, w))
 
 
-def _reordered(player: Player, identifier: str, wanted: list[str]) -> bool:
-    from pdojo.search.experts.contraction import reorder
+def _split(player: Player, identifier: str, depth: int, count: int, why: str) -> bool:
+    """Two loops of a sum at `depth`: a partial result for each of the `count` iterations of the outer one."""
 
-    return reorder(player, identifier, wanted)
+    def at(offset: int) -> Scope:
+        return player.leaf(identifier).chain[depth + offset]
+
+    array = player.leaf(identifier).output.array.name
+    made = (
+        player.attempt("swap_scopes", at(0), why)
+        and player.attempt("collapse_scopes", at(0), why)
+        and player.attempt("split_reduction", at(0), why, size=count)
+    )
+    if not made:
+        return False
+    combined = next(w for w in player.nest.writers[array] if w.accumulate is not None)
+    (partial,) = [w for w in player.nest.writers[combined.reads[0].array.name] if w.accumulate is not None]
+    # The loop that adds up what the threads have must not become part of theirs.
+    player.sealed.add(combined.chain[-1].id)
+    return player.attempt("swap_scopes", partial.chain[depth], why)
 
 
 def _recompute(player: Player) -> None:

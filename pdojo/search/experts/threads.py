@@ -39,15 +39,22 @@ def balance(extent: int, threads: int) -> float:
 
 
 def _share(player: Player, nest: Scope, threads: int) -> None:
-    """Try the loops that wrap all of the nest, the most even ones first; then those of each part of it."""
-    loops = _perfect(nest)
-    order = sorted(loops, key=lambda s: (-min(balance(s.extent, threads), EVEN), s.depth))
-    for loop in order:
-        if balance(loop.extent, threads) > 1 / threads and player.attempt("parallelize", loop, _why(loop, threads)):
-            return
-    for child in loops[-1].children:
-        if isinstance(child, Scope):
+    """Try the loops that wrap all of the nest and are shared evenly, then those of each part of it, then the others."""
+    # What each start of the threads gives them must be worth it.
+    worth = [s for s in _perfect(nest) if _work(s) >= SMALL]
+    loops = sorted(worth, key=lambda s: (-min(balance(s.extent, threads), EVEN), s.depth))
+    even = [s for s in loops if balance(s.extent, threads) >= EVEN]
+    if any(player.attempt("parallelize", loop, _why(loop, threads)) for loop in even):
+        return
+    inside = [s.id for s in _perfect(nest)[-1].children if isinstance(s, Scope) and _work(s) >= SMALL]
+    before = len(player.notes)
+    for identifier in inside:
+        child = player.scope(identifier)
+        if child is not None:
             _share(player, child, threads)
+    if len(player.notes) == before:
+        useful = [s for s in loops if balance(s.extent, threads) > 1 / threads and s not in even]
+        any(player.attempt("parallelize", loop, _why(loop, threads)) for loop in useful)
 
 
 def _why(loop: Scope, threads: int) -> str:
