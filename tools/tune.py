@@ -44,6 +44,7 @@ def _arguments() -> Arguments:
     add("--threads", type=positive, metavar="N", help="threads for parallel scopes; by default the machine's")
     add("--align", type=positive, default=64, metavar="BYTES", help="alignment that callers guarantee; 64 by default")
     add("--seed", type=int, default=0, metavar="N", help="seed of the random inputs")
+    add("--explain", action="store_true", help="only print the moves, and why each was made")
     add("--no-measure", action="store_true", help="neither run nor time the programs")
     add("-o", "--output", metavar="FILE", help="store the trace")
     add("--emit", metavar="FILE", help="store the tuned program, in the notation")
@@ -58,6 +59,9 @@ def _run(args: Sequence[str] | None) -> None:
     console = Console()
     tuning = tune(kernel, machine, None if given.expert == "none" else given.expert, trace)
     console.print(f"machine {machine.name}, {machine.threads} threads; callers align arrays to {given.align} bytes")
+    if given.explain:
+        print_trace(console, "why", tuning)
+        return
     print_program(console, "before", tuning.before)
     print_program(console, "after", tuning.after)
     print_trace(console, "trace", tuning)

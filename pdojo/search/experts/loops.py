@@ -35,7 +35,7 @@ def flatten(player: Player) -> None:
         for scope in inner:
             if not player.attempt("collapse_scopes", f"%{scope}", why):
                 return
-        for array, dimension in sorted(set().union(*inner.values())):
+        for array, dimension in sorted({place for places in inner.values() for place in places}):
             if player.nest.arrays[array].buffer.op is not None:
                 player.attempt("collapse_dims", f"{array}:{dimension}", why)
 

@@ -27,7 +27,8 @@ def stream(player: Player) -> None:
 def _bypass(player: Player, leaf: Leaf, lanes: Scope) -> None:
     """A plain store of whole vectors to an output that nobody reads."""
     array = leaf.output.array
-    written_once = len(player.nest.writers[array.name]) == 1 and leaf.accumulate is None
+    # Several writers are the parts of one that was peeled.
+    written_once = all(w.accumulate is None for w in player.nest.writers[array.name])
     unread = array.intent is Intent.OUT and not player.nest.readers[array.name]
     if written_once and unread and streaming_misfit(leaf, lanes) is None:
         player.attempt("hint", leaf, "the output exceeds the caches: do not read it first", kind="nontemporal")

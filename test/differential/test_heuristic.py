@@ -1,0 +1,121 @@
+"""The heuristic pass: what it makes of every library kernel, at sizes that divide and that do not, is right."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from pdojo.backends.arrays import aligned_empty, parameters_of
+from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.measure.arrays import random_inputs
+from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.machine import Machine, host, machine
+from pdojo.dialect.nest import Nest, nest_of
+from pdojo.dialect.rounding import from_interface
+from pdojo.kernels import kernel_names, workload
+from pdojo.kernels.meaning import meaning
+from pdojo.search.tuning import Tuning, tune, with_alignment
+
+SHAPES = {
+    "attention": ("2x37x41x16", "1x64x64x32"),
+    "avgpool": ("2x3x17x19x2", "1x2x15x15x3,S=1,P=1"),
+    "batchnorm": ("3x5x20x30", "8x3x64x64", "2x3x7x5"),
+    "bmm": ("3x37x29x50", "2x32x16x64"),
+    "conv": ("2x7x5x20x37x3", "1x20x3x40x40x5", "2x9x4x15x15x3,S=2,P=1", "1x4x3x19x23x3,DIL=2"),
+    "depthwise_conv": ("2x5x17x19x3", "1x3x20x36x3,S=2"),
+    "matmul": ("37x29x75", "64x48x64", "1x100x33", "100x1x50", "130x300x1", "13x5x7"),
+    "matmul_bf16": ("20x30x40",),
+    "matmul_i8": ("20x30x40",),
+    "dequant_matmul": ("33x20x50",),
+    "maxpool": ("2x3x17x19x2,P=0", "1x2x20x20x3,S=2,P=1"),
+    "relu_ffn": ("2x3x20x30", "1x5x16x16"),
+    "rotary": ("2x5x3x40",),
+    "swiglu": ("1x37x50x30", "2x16x32x64"),
+}
+"""Kernels of two sizes, R and C, are tried at others."""
+ROWS = ("33x300", "7x16", "64x1000", "1x5", "300x1")
+TOLERANCE = {"f32": 3e-4, "f64": 1e-11, "bf16": 4e-2}
+
+
+def tuned(name: str, shape: str, dtype: str | None = None, on: Machine | None = None) -> Tuning:
+    kernel = with_alignment(workload(f"{name}:{shape}", dtype).instantiate(), 64)
+    found = tune(kernel, on or host(), "heuristic")
+    validate(found.game.program)
+    return found
+
+
+def aligned_copy(array: np.ndarray) -> np.ndarray:
+    copied = aligned_empty(array.shape, array.dtype, 64)
+    copied[...] = array
+    return copied
+
+
+def check(name: str, shape: str, dtype: str | None = None) -> None:
+    subject = workload(f"{name}:{shape}", dtype)
+    nest = nest_of(subject.instantiate())
+    inputs = random_inputs(parameters_of(nest), 1)
+    with warnings.catch_warnings():
+        # Logarithms of what is negative.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        (expected,) = meaning(subject)(*inputs.values())
+    after = tuned(name, shape, dtype).after
+    (output,) = [p for p in parameters_of(nest) if p.name not in inputs]
+    arrays = [aligned_copy(array) for array in inputs.values()]
+    got = from_interface(np.asarray(compile_kernel(after, threads=2)(*arrays)), output.dtype)
+    tolerance = TOLERANCE[dtype or "f32"]
+    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=4 * tolerance, err_msg=f"{name} {shape} {dtype}")
+
+
+@pytest.mark.parametrize("name", kernel_names())
+def test_every_kernel_at_odd_sizes(name: str) -> None:
+    for shape in SHAPES.get(name, ROWS):
+        check(name, shape)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "bf16"])
+@pytest.mark.parametrize("name", ["softmax", "layernorm", "matmul", "conv", "gelu", "batchnorm", "reducemean"])
+def test_other_element_types(name: str, dtype: str) -> None:
+    check(name, SHAPES.get(name, ROWS)[0], dtype)
+
+
+@pytest.mark.parametrize("on", ["x86-64-avx2", "aarch64-neon", "rv64gcv", "toy"])
+@pytest.mark.parametrize("name", ["softmax", "matmul", "conv", "batchnorm", "attention"])
+def test_other_machines(name: str, on: str) -> None:
+    found = tuned(name, SHAPES.get(name, ROWS)[0], on=machine(on))
+    assert found.game.trace.steps
+    assert _mapped(found.game.program.nest, Mapping.VECTOR)
+
+
+def _mapped(nest: Nest, mapping: Mapping) -> bool:
+    return any(scope.mapping is mapping for scope in nest.scopes)
+
+
+@pytest.mark.parametrize("name", ["matmul", "bmm", "conv", "swiglu", "attention"])
+def test_sums_of_products_stay_in_registers(name: str) -> None:
+    """The accumulator of every contraction is a register block, at sizes that do not divide."""
+    nest = tuned(name, {"matmul": "100x64x75", "conv": "2x20x8x30x50x3"}.get(name, SHAPES[name][0])).game.program.nest
+    contracted = [leaf for leaf in nest.leaves if leaf.contracted]
+    assert contracted
+    assert all(leaf.output.array.buffer.memory is Memory.REGISTER for leaf in contracted)
+
+
+def test_a_reason_for_every_move() -> None:
+    found = tuned("layernorm", "64x300")
+    assert len(found.notes) == len(found.game.trace.steps)
+    assert all(note.why for note in found.notes)
+
+
+def test_replaying_the_trace_gives_the_same_program() -> None:
+    found = tuned("conv", "2x7x5x20x37x3")
+    kernel = with_alignment(workload("conv:2x7x5x20x37x3").instantiate(), 64)
+    again = tune(kernel, host(), None, found.game.trace)
+    assert again.game.program.text == found.game.program.text
+
+
+def test_few_channels_are_shared_by_all_threads() -> None:
+    nest = tuned("batchnorm", "8x3x64x64").game.program.nest
+    shared = [scope.extent for scope in nest.scopes if scope.mapping is Mapping.PARALLEL]
+    assert shared == [8, 8, 8] or host().threads != 2
