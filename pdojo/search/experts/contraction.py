@@ -86,14 +86,15 @@ def _uses(access: Access, scope: Scope) -> bool:
 
 def _roles(player: Player, leaf: Leaf) -> Roles | None:
     """The cheapest choice of rows, columns and block."""
-    lanes = player.lanes(leaf)
-    if lanes < 2 or any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain):
+    if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain):
         return None
     spatial = [s for s in leaf.chain if s.depth in _spatial(leaf)]
     found: list[Roles] = []
     for panel, columns in product((0, 1), spatial):
         vector, scalar = leaf.reads[panel], leaf.reads[1 - panel]
-        if not _uses(vector, columns) or _uses(scalar, columns) or not _is_vector(leaf, vector, columns):
+        lanes = player.lanes(leaf, columns.extent)
+        usable = lanes > 1 and _uses(vector, columns) and not _uses(scalar, columns)
+        if not usable or not _is_vector(leaf, vector, columns):
             continue
         for rows in spatial:
             if _uses(scalar, rows) and not _uses(vector, rows):
@@ -166,14 +167,14 @@ def _tile(player: Player, identifier: str) -> bool:
     roles = _roles(player, leaf)
     if roles is None or not _is_alone(player, leaf):
         return False
-    lanes = player.lanes(leaf)
+    lanes = player.lanes(leaf, leaf.chain[_depth(leaf, roles.columns)].extent)
     depth = len(roles.outer)
     if not reorder(player, identifier, [*roles.outer, roles.columns, roles.rows]):
         return False
     width = lanes * roles.vectors
     why = f"blocks of {roles.height} rows of {roles.vectors} vectors of {lanes} stay in registers"
     before = {other.id for other in player.nest.leaves}
-    pieces = _cut(player, identifier, depth, width, why)
+    pieces = _cut(player, identifier, depth, width, lanes, why)
     if not all(_columns(player, piece, depth, roles, lanes, why) for piece in pieces):
         return False
     _seal(player, identifier, before, depth)
@@ -200,10 +201,12 @@ def _is_alone(player: Player, leaf: Leaf) -> bool:
     return isinstance(first, Leaf) and first.accumulate is None and first.output.key == leaf.output.key
 
 
-def _cut(player: Player, identifier: str, depth: int, size: int, why: str) -> list[str]:
-    """Peel off what is left of the scope at `depth` behind whole tiles; the statements of both parts."""
+def _cut(player: Player, identifier: str, depth: int, size: int, least: int, why: str) -> list[str]:
+    """Peel off what is left of the scope at `depth` behind whole tiles, `least` at least; the statements of both."""
     scope = player.leaf(identifier).chain[depth]
     whole = scope.extent // size * size
+    if 0 < scope.extent - whole < least:
+        whole -= size
     if whole in (0, scope.extent):
         return [identifier]
     before = {leaf.id for leaf in player.nest.leaves}
@@ -217,10 +220,13 @@ def _cut(player: Player, identifier: str, depth: int, size: int, why: str) -> li
 def _columns(player: Player, identifier: str, depth: int, roles: Roles, lanes: int, why: str) -> bool:
     """One piece of the columns: [outer, columns, rows] to [outer, panels, rows, vectors, lanes], then its rows."""
     extent = player.leaf(identifier).chain[depth].extent
-    vectors = min(roles.vectors, -(-extent // lanes))
-    tiled = extent > lanes * vectors
-    if tiled and not player.attempt("tile_scope", _at(player, identifier, depth), why, size=lanes * vectors):
+    width, height = lanes * roles.vectors, roles.height
+    tiled = extent % width == 0 and extent > width
+    if tiled and not player.attempt("tile_scope", _at(player, identifier, depth), why, size=width):
         return False
+    if not tiled:
+        vectors = -(-extent // lanes)
+        height = min(height, max(1, (player.game.machine.vector_registers - 1 - vectors) // vectors))
     inner = depth + tiled
     if not player.attempt("tile_scope", _at(player, identifier, inner), f"vectors of {lanes} lanes", size=lanes):
         return False
@@ -230,8 +236,8 @@ def _columns(player: Player, identifier: str, depth: int, roles: Roles, lanes: i
     _pack(player, identifier, inner, roles)
     if tiled:
         _pack_rows(player, identifier, depth, roles)
-    pieces = _cut(player, identifier, inner, roles.height, why)
-    return all(_block(player, piece, inner, roles.height, why) for piece in pieces)
+    pieces = _cut(player, identifier, inner, height, 1, why)
+    return all(_block(player, piece, inner, height, why) for piece in pieces)
 
 
 def _at(player: Player, identifier: str, depth: int) -> Scope:

@@ -70,10 +70,14 @@ class Player:
         del self.notes[noted:]
         return False
 
-    def lanes(self, leaf: Leaf) -> int:
-        """Lanes of the machine's widest vector for the statement's widest operand; 1 where there is none."""
+    def lanes(self, leaf: Leaf, extent: int | None = None) -> int:
+        """Lanes of the machine's widest vector for the statement's widest operand; 1 where there is none.
+
+        With `extent`, of the widest that is not longer.
+        """
         dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in (leaf.output, *leaf.inputs)]
-        return max(self.game.machine.vector_lanes(max(dtypes, key=byte_width)), default=1)
+        fitting = self.game.machine.vector_lanes(max(dtypes, key=byte_width))
+        return max((n for n in fitting if extent is None or n <= extent), default=1)
 
     def exhaust(self, places: Callable[[], Iterable[Node | str]], name: str, why: str) -> int:
         """Make one kind of move wherever it is legal until it is nowhere; the number of moves made."""
