@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from pdojo.dialect.analysis.lanes import Stride, stride_over
+from pdojo.dialect.analysis.lanes import Stride, lane_stride, linear_address, stride_over
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Leaf, Scope
@@ -22,9 +22,13 @@ STEPS_PER_CYCLE = 2
 """Fused multiply-adds, and loads, that a core starts in a cycle: two of each on the processors that we know."""
 LATENCY = 4.0
 """Cycles until a sum can be added to again."""
+FEW_APART = 4
+"""Elements between lanes that a gather still finds in few cache lines."""
+MOST_STRAIGHT = 32
+"""Copies of a statement that a block has for each of its two loops, at most."""
 NEAR, FAR = 2.0, 5.0
 """Cycles for a vector of the panel, where the panel stays in the caches of the core, and where it does not."""
-VECTORS = (1, 2, 4, 5, 6)
+VECTORS = (1, 2, 4, 5, 6, 8)
 """Vectors in a row of a block. Not three: LLVM takes seconds to keep arrays of three vectors in registers."""
 WORTH_PACKING = 4
 """Panels that a copy of the other operand's rows is used for, at least."""
@@ -40,8 +44,8 @@ class Roles:
 
     outer: tuple[str, ...]
     """Spatial loops that are not tiled, in their order."""
-    rows: str
-    """The spatial loop whose iterations share the panel; constant for the other operand's vectors."""
+    rows: str | None
+    """The spatial loop whose iterations share the panel; None where there is none: rows of one vector after another."""
     columns: str
     """The spatial loop of the vectors."""
     panel: int
@@ -57,17 +61,13 @@ class Roles:
 def tile_contractions(player: Player) -> None:
     """Tile every contraction so that a block of results stays in registers over the whole sum."""
     for identifier in [leaf.id for leaf in player.nest.leaves]:
-        if is_contraction(player.leaf(identifier)):
+        if has_terms(player.leaf(identifier)):
             player.transact(lambda identifier=identifier: _tile(player, identifier))
 
 
-def is_contraction(leaf: Leaf) -> bool:
-    """A sum of products, each operand constant along some loop that the other one and the result use."""
-    if leaf.accumulate is None or len(leaf.reads) != 2:
-        return False
-    spatial = _spatial(leaf)
-    missing = [{d for d in spatial - _variables(a) if leaf.chain[d].extent > 1} for a in leaf.reads]
-    return len(spatial) < len(leaf.chain) and all(missing) and not missing[0] & missing[1]
+def has_terms(leaf: Leaf) -> bool:
+    """An accumulation of one value, or of a function of two, into results that loops index, over loops of terms."""
+    return leaf.accumulate is not None and 0 < len(_spatial(leaf)) < len(leaf.chain) and len(leaf.reads) in (1, 2)
 
 
 def _spatial(leaf: Leaf) -> set[int]:
@@ -90,23 +90,31 @@ def _roles(player: Player, leaf: Leaf) -> Roles | None:
         return None
     spatial = [s for s in leaf.chain if s.depth in _spatial(leaf)]
     found: list[Roles] = []
-    for panel, columns in product((0, 1), spatial):
-        vector, scalar = leaf.reads[panel], leaf.reads[1 - panel]
+    for panel, columns in product(range(len(leaf.reads)), spatial):
+        vector, scalars = leaf.reads[panel], [a for k, a in enumerate(leaf.reads) if k != panel]
         lanes = player.lanes(leaf, columns.extent)
-        usable = lanes > 1 and _uses(vector, columns) and not _uses(scalar, columns)
-        if not usable or not _is_vector(leaf, vector, columns):
+        if lanes < 2 or not _uses(vector, columns) or any(_uses(scalar, columns) for scalar in scalars):
             continue
-        for rows in spatial:
-            if _uses(scalar, rows) and not _uses(vector, rows):
-                outer = tuple(s.id for s in spatial if s not in (rows, columns))
-                found.append(_sized(player, leaf, Roles(outer, rows.id, columns.id, panel, 1, 1, 0.0), lanes))
+        sharing = [s for s in spatial if all(_uses(a, s) for a in scalars) and not _uses(vector, s)] if scalars else []
+        if not sharing and not _is_near(leaf, columns, vector):
+            continue
+        if not _is_contiguous(vector, columns) and sharing and not _can_pack(leaf, vector):
+            continue
+        for rows in sharing or [None]:
+            outer = tuple(s.id for s in spatial if s not in (rows, columns))
+            roles = Roles(outer, None if rows is None else rows.id, columns.id, panel, 1, 1, 0.0)
+            found.append(_sized(player, leaf, roles, lanes))
     return min(found, key=lambda roles: roles.cost, default=None)
 
 
-def _is_vector(leaf: Leaf, panel: Access, columns: Scope) -> bool:
-    """Whether lanes may run along the columns: the panel is contiguous, or can be packed."""
-    contiguous = stride_over(panel.index, columns.depth) is Stride.CONTIGUOUS
-    return contiguous or _can_pack(leaf, panel)
+def _is_contiguous(access: Access, columns: Scope) -> bool:
+    return lane_stride(access.index, access.array.shape, columns.depth) is Stride.CONTIGUOUS
+
+
+def _is_near(leaf: Leaf, columns: Scope, vector: Access) -> bool:
+    """Whether lanes along the columns store whole vectors and read elements that are a few apart at most."""
+    step = linear_address(vector.index, vector.array.shape).coefficient(columns.depth)
+    return _is_contiguous(leaf.output, columns) and 0 < step <= FEW_APART
 
 
 def _can_pack(leaf: Leaf, panel: Access) -> bool:
@@ -116,7 +124,8 @@ def _can_pack(leaf: Leaf, panel: Access) -> bool:
 
 def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
     """The block with the lowest estimate that fits the registers."""
-    rows, columns = (next(s.extent for s in leaf.chain if s.id == i) for i in (roles.rows, roles.columns))
+    rows = 1 if roles.rows is None else leaf.chain[_depth(leaf, roles.rows)].extent
+    columns = leaf.chain[_depth(leaf, roles.columns)].extent
     steps = prod(s.extent for s in leaf.chain if s.depth not in _spatial(leaf))
     others = [s.extent for s in leaf.chain if s.id in roles.outer]
     machine = player.game.machine
@@ -169,7 +178,11 @@ def _tile(player: Player, identifier: str) -> bool:
         return False
     lanes = player.lanes(leaf, leaf.chain[_depth(leaf, roles.columns)].extent)
     depth = len(roles.outer)
-    if not reorder(player, identifier, [*roles.outer, roles.columns, roles.rows]):
+    if roles.rows is not None:
+        ordered = reorder(player, identifier, [*roles.outer, roles.columns, roles.rows])
+    else:
+        ordered = reorder(player, identifier, [*roles.outer, roles.columns]) and _lone_row(player, identifier, depth)
+    if not ordered:
         return False
     width = lanes * roles.vectors
     why = f"blocks of {roles.height} rows of {roles.vectors} vectors of {lanes} stay in registers"
@@ -179,6 +192,14 @@ def _tile(player: Player, identifier: str) -> bool:
         return False
     _seal(player, identifier, before, depth)
     return True
+
+
+def _lone_row(player: Player, identifier: str, depth: int) -> bool:
+    """A loop of one iteration inside the columns takes the place of the rows."""
+    columns = player.leaf(identifier).chain[depth]
+    why = "a block of one row"
+    made = player.attempt("tile_scope", columns, why, size=columns.extent)
+    return made and player.attempt("swap_scopes", _at(player, identifier, depth), why)
 
 
 def _seal(player: Player, identifier: str, before: set[str], depth: int) -> None:
@@ -248,6 +269,8 @@ def _pack(player: Player, identifier: str, rows: int, roles: Roles) -> None:
     """Copy the panel in the order in which the sum reads it, where that is worth it."""
     leaf = player.leaf(identifier)
     panel = leaf.reads[roles.panel]
+    if roles.rows is None:
+        return
     lanes = rows + 2
     terms = leaf.chain[lanes + 1 :]
     if not _can_pack(leaf, panel) or leaf.chain[rows].extent < 2 * roles.height:
@@ -270,6 +293,8 @@ def _pack_rows(player: Player, identifier: str, panels: int, roles: Roles) -> No
     The scope over panels is at the depth `panels`, that over rows next to it.
     """
     leaf = player.leaf(identifier)
+    if roles.rows is None:
+        return
     scalar = leaf.reads[1 - roles.panel]
     name, rows = scalar.array.name, panels + 1
     terms = prod(s.extent for s in leaf.chain if s.depth not in _spatial(leaf))
@@ -334,8 +359,9 @@ def _to_registers(player: Player, identifier: str, array: str, depth: int) -> bo
     for statement in (first.id, identifier, back.id):
         chain = player.leaf(statement).chain
         player.attempt("vectorize", chain[-1], "the lanes of a vector")
-        for scope in (chain[-2], chain[-3]):
-            player.attempt("unroll", scope, "the block is straight code")
+        for scope in chain[-3:-1]:
+            if scope.depth > depth and scope.extent <= MOST_STRAIGHT:
+                player.attempt("unroll", scope, "the block is straight code")
     return player.attempt("set_location", copied, why, location="register")
 
 

@@ -70,7 +70,18 @@ def _vector_loop(leaf: Leaf) -> Scope | None:
         value = sum(_VALUE[lane_stride(a.index, a.array.shape, scope.depth)] for a in leaf.accesses)
         if best is None or value > best[0]:
             best = value, scope
-    return best[1] if best is not None and best[0] > 0 else None
+    if best is not None and best[0] > 0:
+        return best[1]
+    return _stored_along(leaf) if leaf.accumulate is None else None
+
+
+def _stored_along(leaf: Leaf) -> Scope | None:
+    """The loop along which whole vectors are stored, though their elements are gathered: what is stored is complete."""
+    for scope in _own_loops(leaf):
+        strides = [lane_stride(a.index, a.array.shape, scope.depth) for a in leaf.accesses]
+        if strides[0] is Stride.CONTIGUOUS and Stride.IRREGULAR not in strides:
+            return scope
+    return None
 
 
 def _vectorize(player: Player, identifier: str) -> None:
@@ -87,6 +98,7 @@ def _vectorize(player: Player, identifier: str) -> None:
         return
     for piece in _cut(player, identifier, lanes):
         _vectorize_piece(player, piece, lanes)
+        _use_lines(player, piece)
 
 
 def _cut(player: Player, identifier: str, lanes: int) -> list[str]:
@@ -94,12 +106,37 @@ def _cut(player: Player, identifier: str, lanes: int) -> list[str]:
     scope = _parent(player, identifier)
     size = lanes * (ACCUMULATORS if scope.extent >= 4 * lanes * ACCUMULATORS else 1)
     whole = scope.extent // size * size
+    if 0 < scope.extent - whole < lanes:
+        # A rest that is shorter than a vector has whole vectors to go with.
+        whole -= size
     if whole in (0, scope.extent):
         return [identifier]
     before = {leaf.id for leaf in player.nest.leaves}
     if not player.attempt("peel_scope", scope, "whole vectors without masks; the rest by itself", after=whole):
         return [identifier]
     return [identifier, *(leaf.id for leaf in player.nest.leaves if leaf.id not in before)]
+
+
+def _use_lines(player: Player, identifier: str) -> None:
+    """Where lanes gather, stay with the cache lines that they touch: the loop that walks along these goes innermost."""
+    leaf = player.leaf(identifier)
+    if leaf.parent is None or leaf.parent.mapping is not Mapping.VECTOR or len(leaf.chain) < 3:
+        return
+    gathered = [a for a in leaf.reads if lane_stride(a.index, a.array.shape, leaf.parent.depth) is Stride.STRIDED]
+    rows = next((s for s in reversed(leaf.chain[:-1]) if any(_runs_along(a, s) for a in gathered)), None)
+    if rows is None or any(len(s.children) != 1 for s in leaf.chain[rows.depth :]):
+        return
+    line = player.game.machine.cache_line // byte_width(gathered[0].array.dtype)
+    why = "a line is used up while it is in the cache"
+    if rows.extent <= line or not player.attempt("tile_scope", rows, why, size=line):
+        return
+    for depth in range(rows.depth + 1, len(leaf.chain) - 1):
+        if not player.attempt("swap_scopes", player.leaf(identifier).chain[depth], why):
+            return
+
+
+def _runs_along(access: Access, scope: Scope) -> bool:
+    return lane_stride(access.index, access.array.shape, scope.depth) is Stride.CONTIGUOUS
 
 
 def _vectorize_piece(player: Player, identifier: str, lanes: int) -> None:
