@@ -59,14 +59,15 @@ def access_reason(
     program: Program, buffer: Buffer, shape: Sequence[int], slots: Sequence[int], index: Reindexed
 ) -> Reason | None:
     """Why an access could not be made in another layout: vectors, and hints for the layout that there is."""
-    for leaf, access in accesses_of(program.nest, buffer):
+    fixed = hints_reason(program, buffer)
+    for leaf, access in accesses_of(program.nest, buffer) if fixed is None else ():
         lanes = leaf.parent
         if lanes is not None and lanes.mapping is Mapping.VECTOR:
             moved = Access(access.array, index(access.index, leaf.extents), access.hints)
             problem = lane_problem(moved, leaf, lanes, program.machine, reuse=tuple(slots), extents=tuple(shape))
             if problem is not None:
                 return Reason(problem)
-    return hints_reason(program, buffer)
+    return fixed
 
 
 def slots_reason(program: Program, buffer: Buffer, at: int, size: int, digits: Reindexed) -> Reason | None:

@@ -10,9 +10,10 @@ import pdojo.kernels
 from pdojo.backends.executable import compile as compile_kernel
 from pdojo.dialect.interpreter import interpret
 from pdojo.dialect.machine import machine
-from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.oracle import equivalent, meaning
+from pdojo.kernels import workload
+from pdojo.search.tuning import with_alignment
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 
@@ -22,10 +23,7 @@ TRACE = FOLDER / "traces" / "softmax-x86-64-avx512.trace"
 
 def softmax(rows: int, columns: int) -> KernelOp:
     """The library's softmax with aligned arrays of another size."""
-    text = (FOLDER / "softmax.pdojo").read_text()
-    text = text.replace("24576", str(rows)).replace("512", str(columns))
-    aligned = [f"{line} align 64" if line.startswith(("x f32", "y f32")) else line for line in text.splitlines()]
-    return parse_notation("\n".join(aligned))[0]
+    return with_alignment(workload(f"softmax:{rows}x{columns}").instantiate(), 64)
 
 
 def test_every_state_keeps_the_meaning() -> None:

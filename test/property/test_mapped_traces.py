@@ -16,6 +16,8 @@ from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation, plain_mlir, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.oracle import check_valid, equivalent, meaning
+from pdojo.kernels import workload
+from pdojo.search.tuning import with_alignment
 from pdojo.transforms.apply import apply
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
@@ -37,10 +39,7 @@ class Case:
 
 def softmax(rows: int, columns: int) -> KernelOp:
     """The library's softmax with arrays of another size, aligned to vectors of four."""
-    text = (KERNELS / "softmax.pdojo").read_text()
-    text = text.replace("24576", str(rows)).replace("512", str(columns))
-    aligned = [f"{line} align 16" if line.startswith(("x f32", "y f32")) else line for line in text.splitlines()]
-    return parse_notation("\n".join(aligned))[0]
+    return with_alignment(workload(f"softmax:{rows}x{columns}").instantiate(), 16)
 
 
 def dot() -> KernelOp:
