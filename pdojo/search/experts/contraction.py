@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from pdojo.dialect.analysis.lanes import Stride, lane_stride, linear_address, stride_over
+from pdojo.dialect.analysis.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Leaf, Scope
@@ -130,8 +130,8 @@ def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
     others = [s.extent for s in leaf.chain if s.id in roles.outer]
     machine = player.game.machine
     line = lanes * byte_width(leaf.output.array.dtype)
-    store = stride_over(leaf.output.index, _depth(leaf, roles.columns))
-    overhead = BLOCK_OVERHEAD * (1 if store is Stride.CONTIGUOUS else lanes)
+    whole = _is_contiguous(leaf.output, leaf.chain[_depth(leaf, roles.columns)])
+    overhead = BLOCK_OVERHEAD * (1 if whole else lanes)
     best = (float("inf"), 1, 1)
     for vectors in VECTORS:
         if vectors > 1 and lanes * (vectors - 1) >= columns:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Leaf, Scope
+from pdojo.dialect.nest import Scope
 from pdojo.search.experts.naive import fuse_and_reuse
 from pdojo.search.experts.player import Note, Player
 from pdojo.transforms.game import Game
@@ -38,18 +37,12 @@ def _parallelize(player: Player, identifier: str) -> None:
             _parallelize(player, child.id)
 
 
-def widest_lanes(player: Player, leaf: Leaf) -> int:
-    """Lanes of the machine's widest vector for the statement's widest operand; 1 where there is none."""
-    dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in (leaf.output, *leaf.inputs)]
-    return max(player.game.machine.vector_lanes(max(dtypes, key=byte_width)), default=1)
-
-
 def _vectorize_innermost(player: Player, leaf_id: str) -> None:
     leaf = player.leaf(leaf_id)
     scope = leaf.parent
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL or len(scope.children) != 1:
         return
-    lanes = widest_lanes(player, leaf)
+    lanes = player.lanes(leaf)
     if lanes < 2 or scope.extent < lanes:
         return
     why = f"vectors of {lanes} lanes"
