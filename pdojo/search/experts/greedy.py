@@ -49,12 +49,13 @@ def _vectorize_innermost(player: Player, leaf_id: str) -> None:
     if scope.extent == lanes:
         player.attempt("vectorize", scope, why)
         return
-    before = len(player.game.trace.steps)
-    if player.attempt("tile_scope", scope, f"tiles of {lanes} for vectors", size=lanes):
+
+    def in_tiles() -> bool:
+        tiled = player.attempt("tile_scope", scope, f"tiles of {lanes} for vectors", size=lanes)
         inner = player.leaf(leaf_id).parent
-        if inner is None or not player.attempt("vectorize", inner, why):
-            del player.notes[-1]
-            player.game.undo(before)
+        return tiled and inner is not None and player.attempt("vectorize", inner, why)
+
+    player.transact(in_tiles)
 
 
 def _unroll_small(player: Player) -> None:

@@ -75,9 +75,12 @@ class Player:
 
         With `extent`, of the widest that is not longer.
         """
+        return max((n for n in self.vector_lanes(leaf) if extent is None or n <= extent), default=1)
+
+    def vector_lanes(self, leaf: Leaf) -> tuple[int, ...]:
+        """Lanes of the machine's vectors for the statement's widest operand."""
         dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in (leaf.output, *leaf.inputs)]
-        fitting = self.game.machine.vector_lanes(max(dtypes, key=byte_width))
-        return max((n for n in fitting if extent is None or n <= extent), default=1)
+        return self.game.machine.vector_lanes(max(dtypes, key=byte_width))
 
     def exhaust(self, places: Callable[[], Iterable[Node | str]], name: str, why: str) -> int:
         """Make one kind of move wherever it is legal until it is nowhere; the number of moves made."""

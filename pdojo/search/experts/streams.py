@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from pdojo.dialect.analysis.hints import streaming_misfit
+from pdojo.dialect.analysis.lanes import linear_address
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Leaf, Scope
@@ -52,8 +53,5 @@ def _fetch_ahead(player: Player, leaf: Leaf) -> None:
 
 def _bytes_per_iteration(access: Access, depth: int) -> int:
     """How far an access moves in memory when the scope at `depth` takes a step."""
-    step, stride = 0, byte_width(access.array.dtype)
-    for extent, expression in zip(reversed(access.array.shape), reversed(access.index), strict=True):
-        step += expression.coefficient(depth) * stride
-        stride *= extent
-    return step
+    distance = linear_address(access.index, access.array.shape)
+    return distance.coefficient(depth) * byte_width(access.array.dtype)

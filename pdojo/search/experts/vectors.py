@@ -165,11 +165,11 @@ def _is_part(leaf: Leaf, identifier: str, size: int) -> bool:
 
 def fitting_lanes(player: Player, leaf: Leaf, extent: int) -> int | None:
     """The widest vector for long loops, else the longest that divides the extent, or is not longer; None for none."""
-    widest = player.lanes(leaf)
+    lengths = player.vector_lanes(leaf)
+    widest = max(lengths, default=1)
     if widest > 1 and extent >= 4 * widest:
         return widest
-    dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in (leaf.output, *leaf.inputs)]
-    lanes = [n for n in player.game.machine.vector_lanes(max(dtypes, key=byte_width)) if n <= extent]
+    lanes = [n for n in lengths if n <= extent]
     return max((n for n in lanes if extent % n == 0), default=max(lanes, default=None))
 
 
@@ -212,15 +212,10 @@ def _pairs(player: Player) -> list[tuple[Scope, Scope]]:
 
 def _fuse_pair(player: Player, first: str, second: str) -> bool:
     """Bring two siblings together and fuse them; everything is taken back where that fails."""
-    start, noted = len(player.game.trace.steps), len(player.notes)
-    if _bring_together(player, first, second) and player.attempt(
-        "join_scopes", f"%{first}", "values that the next statement needs stay in registers"
-    ):
-        return True
-    while len(player.game.trace.steps) > start:
-        player.game.undo()
-    del player.notes[noted:]
-    return False
+    why = "values that the next statement needs stay in registers"
+    return player.transact(
+        lambda: _bring_together(player, first, second) and player.attempt("join_scopes", f"%{first}", why)
+    )
 
 
 def _bring_together(player: Player, first: str, second: str) -> bool:
