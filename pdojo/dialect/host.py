@@ -14,6 +14,8 @@ from typing import cast
 from pdojo.dialect.machine import Machine, machine
 
 _ARM = ("aarch64", "arm64")
+_CORES = {"znver4": "x86-64-zen4", "neoverse-v2": "neoverse-v2"}
+"""Descriptions of cores, by LLVM's names, that start instructions at other rates than their features let expect."""
 
 
 @lru_cache(maxsize=1)
@@ -23,7 +25,7 @@ def detect() -> Machine:
 
     detected = cast("Mapping[str, bool]", llvm.get_host_cpu_features())
     features = {name for name, present in detected.items() if present}
-    base = described(platform.machine(), features)
+    base = described(platform.machine(), features, llvm.get_host_cpu_name())
     return replace(
         base,
         name="host",
@@ -34,8 +36,22 @@ def detect() -> Machine:
     )
 
 
-def described(architecture: str, features: set[str]) -> Machine:
-    """What is known of a processor from its architecture (as the system names it) and features alone."""
+def described(architecture: str, features: set[str], core: str = "") -> Machine:
+    """What is known of a processor from its architecture (as the system names it), features, and LLVM's name of it."""
+    found = _of_features(architecture, features)
+    if core not in _CORES or machine(_CORES[core]).architecture != found.architecture:
+        return found
+    known = machine(_CORES[core])
+    return replace(
+        found,
+        fma_pipes=known.fma_pipes,
+        load_pipes=known.load_pipes,
+        pipe_bytes=known.pipe_bytes,
+        fma_latency=known.fma_latency,
+    )
+
+
+def _of_features(architecture: str, features: set[str]) -> Machine:
     present = tuple(sorted(features))
     if architecture in ("x86_64", "AMD64"):
         if "avx512f" in features:

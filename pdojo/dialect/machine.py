@@ -45,6 +45,14 @@ class Machine:
     """Most bytes that stack buffers of a kernel may take per thread."""
     register_bytes: int = 2048
     """Most bytes that register buffers of a kernel may take per thread."""
+    fma_pipes: int = 1
+    """Pipelines of a core that each start a fused multiply-add of vectors in a cycle."""
+    load_pipes: int = 1
+    """Pipelines of a core that each start a load of a vector, or of a number for all lanes, in a cycle."""
+    pipe_bytes: int = 0
+    """Width of these pipelines: a wider vector takes several passes; 0 where none is wider."""
+    fma_latency: int = 4
+    """Cycles until a sum can be added to again."""
     lanes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     """Lane counts per dtype where they do not follow from `vector_bytes`."""
     warp_size: int = 0
@@ -76,6 +84,10 @@ class Machine:
     def private_cache(self) -> int:
         """Bytes of the largest cache that a core has for itself: the second one, or the only one."""
         return self.cache_bytes[min(1, len(self.cache_bytes) - 1)] if self.cache_bytes else 0
+
+    def passes(self, size: int) -> int:
+        """How often a vector of so many bytes goes through a pipeline."""
+        return -(-size // self.pipe_bytes) if self.pipe_bytes else 1
 
     def vector_lanes(self, dtype: str) -> tuple[int, ...]:
         """Lane counts at least 2 of the vectors of `dtype`, ascending."""

@@ -205,7 +205,10 @@ def _checked(path: Path, described: Machine) -> Machine:
     """The machine, if its numbers fit each other."""
     if described.threads < 1:
         raise _error(path, "threads", "must be at least 1: a kernel runs on some thread")
-    for key in ("cache_line", "warp_size"):
+    for key in ("fma_pipes", "load_pipes", "fma_latency"):
+        if not getattr(described, key):
+            raise _error(path, key, "must be at least 1; leave it out where nobody knows")
+    for key in ("cache_line", "warp_size", "pipe_bytes"):
         number = getattr(described, key)
         if number & (number - 1):
             raise _error(path, key, f"must be a power of two, not {number}")

@@ -53,6 +53,25 @@ def test_every_number_has_a_source(path: Path) -> None:
             assert commented, f"{path.name}: {line}"
 
 
+RATES = ("fma_pipes", "load_pipes", "pipe_bytes", "fma_latency")
+
+
+@pytest.mark.parametrize("name", [n for n in machines() if n != "host"])
+def test_processors_with_vectors_state_their_rates(name: str) -> None:
+    """The defaults are the least that a processor has; those that are known have numbers of their own."""
+    described = machine(name)
+    if described.architecture and described.vector_bytes and not described.warp_size:
+        assert described.pipe_bytes
+        assert described.passes(described.vector_bytes[0]) == 1
+
+
+def test_wide_vectors_take_several_passes() -> None:
+    zen4, server = machine("x86-64-zen4"), machine("x86-64-avx512")
+    assert [zen4.passes(n) for n in (16, 32, 64)] == [1, 1, 2]
+    assert [server.passes(n) for n in (16, 32, 64)] == [1, 1, 1]
+    assert machine("toy").passes(64) == 1
+
+
 def test_facts_of_hardware() -> None:
     assert machine("x86-64-avx512").vector_lanes("f32") == (4, 8, 16)
     assert machine("aarch64-neon").vector_lanes("f32") == (2, 4)
@@ -86,6 +105,10 @@ MISTAKES = {
     "missing": (WHOLE.replace("gather = false\n", ""), "key 'gather': missing; write gather = false or inherit it"),
     "threads": (WHOLE.replace("threads = 1", "threads = 0"), "key 'threads': must be at least 1"),
     "power": (WHOLE + "cache_line = 48\n", "key 'cache_line': must be a power of two, not 48"),
+    "no unit": (WHOLE + "fma_pipes = 0\n", "key 'fma_pipes': must be at least 1; leave it out where nobody knows"),
+    "half a unit": (WHOLE + "load_pipes = 0.5\n", "key 'load_pipes': must be a whole number of at least 0, not 0.5"),
+    "no wait": (WHOLE + "fma_latency = 0\n", "key 'fma_latency': must be at least 1"),
+    "odd unit": (WHOLE + "pipe_bytes = 24\n", "key 'pipe_bytes': must be a power of two, not 24"),
     "block": (
         WHOLE + "warp_size = 32\nblock_threads = 40\n",
         "key 'block_threads': must be a multiple of warp_size = 32",
@@ -178,6 +201,20 @@ def test_detection(case: str) -> None:
     described = detection.described(architecture, features)
     assert {key: getattr(described, key) for key in expected} == expected
     assert described.features == tuple(sorted(features))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "features", "core", "like"),
+    [
+        ("x86_64", {"avx2", "avx512f"}, "znver4", "x86-64-zen4"),
+        ("x86_64", {"avx2", "avx512f"}, "sapphirerapids", "x86-64-avx512"),
+        ("aarch64", {"neon"}, "neoverse-v2", "neoverse-v2"),
+        ("aarch64", {"neon"}, "znver4", "aarch64-neon"),
+    ],
+)
+def test_detection_of_rates(architecture: str, features: set[str], core: str, like: str) -> None:
+    described, known = detection.described(architecture, features, core), machine(like)
+    assert {key: getattr(described, key) for key in RATES} == {key: getattr(known, key) for key in RATES}
 
 
 def test_host() -> None:

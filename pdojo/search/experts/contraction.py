@@ -14,20 +14,23 @@ from math import prod
 from pdojo.dialect.analysis.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Leaf, Scope
 from pdojo.search.experts.player import Player
 from pdojo.search.experts.threads import balance
 
-STEPS_PER_CYCLE = 2
-"""Fused multiply-adds, and loads, that a core starts in a cycle: two of each on the processors that we know."""
-LATENCY = 4.0
-"""Cycles until a sum can be added to again."""
 FEW_APART = 4
 """Elements between lanes that a gather still finds in few cache lines."""
 MOST_STRAIGHT = 32
 """Copies of a statement that a block has for each of its two loops, at most."""
 NEAR, FAR = 2.0, 5.0
 """Cycles for a vector of the panel, where the panel stays in the caches of the core, and where it does not."""
+GATHER, CONFLICT = 2.0, 7.0
+"""Cycles for each lane of a vector that is gathered from lines apart; where these are many, they evict each other."""
+FEW_SETS = 16
+"""Lines at equal distances find room in this part of a cache."""
+COPY, COPY_APART = 4.0, 3.0
+"""Cycles to pack a vector of the panel, and a number of it where a vector's numbers are lines apart."""
 VECTORS = (1, 2, 4, 5, 6, 8)
 """Vectors in a row of a block. Not three: LLVM takes seconds to keep arrays of three vectors in registers."""
 WORTH_PACKING = 4
@@ -36,6 +39,8 @@ NEAR_ROWS = 4
 """First caches that the rows of a block fill at least, before it is worth to copy them side by side."""
 BLOCK_OVERHEAD = 6
 """Cycles to set one vector of a block to zero and to store it, beside the sum."""
+APART = 20
+"""The same for each lane that is stored on a line of its own, which comes from the second cache and goes back to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,9 @@ def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
     machine = player.game.machine
     line = lanes * byte_width(leaf.output.array.dtype)
     whole = _is_contiguous(leaf.output, leaf.chain[_depth(leaf, roles.columns)])
-    overhead = BLOCK_OVERHEAD * (1 if whole else lanes)
+    overhead = BLOCK_OVERHEAD if whole else APART * lanes
+    apart = not _is_contiguous(leaf.reads[roles.panel], leaf.chain[_depth(leaf, roles.columns)])
+    packing = columns * steps * (COPY_APART if apart else COPY / lanes)
     best = (float("inf"), 1, 1)
     for vectors in VECTORS:
         if vectors > 1 and lanes * (vectors - 1) >= columns:
@@ -139,7 +146,9 @@ def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
         for height in range(1, min(32, rows) + 1):
             if height * vectors + vectors + 1 > machine.vector_registers:
                 break
-            load = NEAR if steps * vectors * line <= machine.private_cache // 2 else FAR
+            packed = _is_packed(leaf, roles, rows, height)
+            gathered = apart and not packed and roles.rows is not None
+            load = _gather(machine, lanes, vectors) if gathered else _load(machine, steps * vectors * line)
             shared = next((n for n in others if n > 1), -(-columns // (lanes * vectors)))
             blocks = [
                 (h, v, a * b)
@@ -147,10 +156,27 @@ def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
                 for v, b in _parts(-(-columns // lanes), vectors)
                 if a * b
             ]
-            cycles = sum(n * (steps * _step(h, v, load) + overhead * h * v) for h, v, n in blocks)
+            cycles = sum(n * (steps * _step(machine, line, h, v, load) + overhead * h * v) for h, v, n in blocks)
+            cycles += packing if packed else 0
             best = min(best, (cycles * prod(others) / balance(shared, machine.threads), height, vectors))
     cost, height, vectors = best
     return Roles(roles.outer, roles.rows, roles.columns, roles.panel, height, vectors, cost)
+
+
+def _load(machine: Machine, panel: int) -> float:
+    """Cycles for a vector of a panel of so many bytes."""
+    return NEAR if panel <= machine.private_cache // 2 else FAR
+
+
+def _gather(machine: Machine, lanes: int, vectors: int) -> float:
+    """Cycles for a vector of a panel that is not packed, with lanes lines apart."""
+    lines = lanes * vectors * machine.cache_line
+    return lanes * (GATHER if lines <= machine.cache_bytes[0] // FEW_SETS else CONFLICT)
+
+
+def _is_packed(leaf: Leaf, roles: Roles, rows: int, height: int) -> bool:
+    """Whether blocks of so many of the rows use the panel often enough for a copy of it."""
+    return roles.rows is not None and rows >= 2 * height and _can_pack(leaf, leaf.reads[roles.panel])
 
 
 def _parts(extent: int, size: int) -> list[tuple[int, int]]:
@@ -158,12 +184,15 @@ def _parts(extent: int, size: int) -> list[tuple[int, int]]:
     return [(size, extent // size), (extent % size, 1 if extent % size else 0)]
 
 
-def _step(height: int, vectors: int, load: float) -> float:
-    """Cycles for one term of the sums of a block: bound by arithmetic, loads, the latency of sums, or the cache."""
-    work, loads = height * vectors, height + vectors
-    bound = max(work / STEPS_PER_CYCLE, loads / STEPS_PER_CYCLE, LATENCY, vectors * load)
+def _step(machine: Machine, size: int, height: int, vectors: int, load: float) -> float:
+    """Cycles for one term of the sums of a block: bound by arithmetic, loads, the latency of sums, or the cache.
+
+    Vectors are of `size` bytes.
+    """
+    passes = machine.passes(size)
+    work, loads = height * vectors * passes / machine.fma_pipes, (height + vectors) * passes / machine.load_pipes
     # Loads take slots even where they are not the bound.
-    return bound + loads / 16
+    return max(work, loads, machine.fma_latency, vectors * load) + loads / 8
 
 
 def _depth(leaf: Leaf, identifier: str) -> int:
@@ -269,12 +298,10 @@ def _pack(player: Player, identifier: str, rows: int, roles: Roles) -> None:
     """Copy the panel in the order in which the sum reads it, where that is worth it."""
     leaf = player.leaf(identifier)
     panel = leaf.reads[roles.panel]
-    if roles.rows is None:
+    if not _is_packed(leaf, roles, leaf.chain[rows].extent, roles.height):
         return
     lanes = rows + 2
     terms = leaf.chain[lanes + 1 :]
-    if not _can_pack(leaf, panel) or leaf.chain[rows].extent < 2 * roles.height:
-        return
     # One copy for all blocks of rows, and of all columns where there are several panels.
     top = next((s for s in leaf.chain[len(roles.outer) : rows] if _uses(panel, s)), leaf.chain[rows])
     name = panel.array.name
