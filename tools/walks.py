@@ -37,7 +37,7 @@ SOME = 4
 
 OTHER_STATEMENTS = frozenset(
     "swap_dims tile_dim collapse_dims pad_dim unpad_dim stage_in stage_out unstage split_reduction merge_reduction "
-    "contract expand inline_op outline_op delete_op insert_op".split()
+    "contract expand reciprocal divide inline_op outline_op delete_op insert_op".split()
 )
 """Moves after which statements or their indices are others, so that instances before and after cannot be compared."""
 

@@ -74,6 +74,7 @@ class Numerics(StrEnum):
     REASSOCIATES = "reassociate"
     CONTRACTS = "contract"
     FLUSHES = "flush"
+    RECIPROCAL = "reciprocal"
 
 
 @irdl_attr_definition

@@ -242,6 +242,7 @@ EFFECT = {
     Numerics.REASSOCIATES: "reassociate a floating-point reduction",
     Numerics.CONTRACTS: "round once, not twice",
     Numerics.FLUSHES: "take denormal numbers for zero",
+    Numerics.RECIPROCAL: "round a quotient twice",
 }
 """What a move of each class would do to rounding."""
 

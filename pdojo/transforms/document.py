@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
@@ -30,6 +31,9 @@ EXTENTS = {"N": 8, "M": 4}
 
 TEMPORARIES = ("t", "p")
 """Arrays of examples that are not the caller's."""
+
+PERMITTED = f"numerics {' '.join(n for n in Numerics if n is not Numerics.EXACT)}"
+"""What moves of examples may do to rounding."""
 
 _MOVE = re.compile(r"`(\w+@\S[^`]*)`:")
 _ARROW = "-->"
@@ -112,7 +116,7 @@ def kernel_text(lines: Iterable[str], dtype: str = "f32") -> str:
     rows = [f"{name} {dtype} {shapes[name]} heap" for name in shapes if name not in known]
     rows.sort(key=lambda row: row.split()[0] in TEMPORARIES)
     header = f"kernel example({', '.join(interface)}) -> ({', '.join(written)})"
-    return "\n".join([header, *rows, *declared, *tree]) + "\n"
+    return "\n".join([header, PERMITTED, *rows, *declared, *tree]) + "\n"
 
 
 def _output(line: str) -> str:

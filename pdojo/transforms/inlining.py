@@ -55,7 +55,8 @@ def _previous(program: Program, site: Leaf) -> Leaf | None:
     return node if isinstance(node, Leaf) else None
 
 
-def _index_text(index: tuple[Expr, ...]) -> str:
+def index_text(index: tuple[Expr, ...]) -> str:
+    """Index expressions as moves write them."""
     return ",".join(e.render("{{{}}}".format) for e in index)
 
 
@@ -193,7 +194,7 @@ class InlineOp(Transformation[Leaf]):
         """Read the producer's element again."""
         value = site.inputs[self.input]
         assert isinstance(value, Access)
-        return OutlineOp(self.input, value.array.name, _index_text(value.index)).as_move(f"%{site.id}")
+        return OutlineOp(self.input, value.array.name, index_text(value.index)).as_move(f"%{site.id}")
 
 
 _CROWDED = Reason("a vector scope wraps exactly one op; only a copy can be inlined there")
@@ -270,9 +271,9 @@ class OutlineOp(Transformation[Leaf]):
                 for producer in program.nest.leaves[: leaf.order]:
                     if producer is before or producer.function != function or producer.accumulate is not None:
                         continue
-                    element = _element(producer, leaf, wanted)
+                    element = precomputed(producer, leaf, wanted, producer.inputs)
                     if element is not None and not (copy and element.key == value.key):
-                        yield leaf, cls(number, element.array.name, _index_text(element.index))
+                        yield leaf, cls(number, element.array.name, index_text(element.index))
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """An element that holds the value of the input, and nothing lost with the op that computes it now."""
@@ -361,16 +362,16 @@ class OutlineOp(Transformation[Leaf]):
         return InlineOp(
             self.input,
             into=declaration_line(buffer),
-            index=_index_text(value.index),
+            index=index_text(value.index),
             position=list(program.kernel.buffers()).index(buffer.op),
             id=before.id,
         ).as_move(f"%{site.id}")
 
 
-def _element(producer: Leaf, site: Leaf, wanted: tuple[Input, ...]) -> Access | None:
-    """The element of the producer's output that would hold a value computed from the inputs; None if none is found."""
+def precomputed(producer: Leaf, site: Leaf, wanted: tuple[Input, ...], operands: tuple[Input, ...]) -> Access | None:
+    """The element that the producer writes where its operands are those wanted at the site; None if none is found."""
     equations: list[tuple[Expr, Expr]] = []
-    for theirs, mine in zip(producer.inputs, wanted, strict=False):
+    for theirs, mine in zip(operands, wanted, strict=False):
         if not isinstance(theirs, Access) or not isinstance(mine, Access):
             continue
         if theirs.array is not mine.array:

@@ -62,6 +62,8 @@ _MODULES = {
     "merge_reduction": ("reductions", "MergeReduction"),
     "contract": ("contraction", "Contract"),
     "expand": ("contraction", "Expand"),
+    "reciprocal": ("reciprocals", "Reciprocal"),
+    "divide": ("reciprocals", "Divide"),
     "inline_op": ("inlining", "InlineOp"),
     "outline_op": ("inlining", "OutlineOp"),
     "delete_op": ("dead_code", "DeleteOp"),

@@ -16,25 +16,25 @@ from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation
 
-MOVES = ("inline_op", "outline_op", "delete_op")
+MOVES = ("inline_op", "outline_op", "reciprocal", "divide", "delete_op")
 
 
-def legal(game: Game) -> list[Move]:
+def legal(game: Game, names: tuple[str, ...] = MOVES) -> list[Move]:
     return [
         choice.at(game.program, site)
-        for name in MOVES
+        for name in names
         for site, choice in transformation(name).candidates(game.program)
         if choice.refusal(game.program, site) is None
     ]
 
 
-def walk(game: Game, seed: int, length: int) -> int:
+def walk(game: Game, seed: int, length: int, names: tuple[str, ...] = MOVES) -> int:
     """Make random moves of these kinds, each judged; returns how many there were."""
     random = Random(seed)
     referee = Referee(game.program, seed)
     kernel = game.kernel
     for number in range(length):
-        moves = legal(game)
+        moves = legal(game, names)
         if not moves:
             return number
         failure = play(game, random.choice(moves), referee, number)
@@ -49,6 +49,19 @@ def test_library_kernels(name: str) -> None:
     plain = workload(name).instantiate()
     game = Game(with_random_sizes(plain, Random(3)), machine("toy"))
     assert walk(game, 5, 6)
+
+
+def test_reciprocals() -> None:
+    game = Game(with_random_sizes(workload("softmax").instantiate(), Random(4)), machine("toy"))
+    rows, columns = game.program.nest.arrays["x"].shape
+    for depth, text, declare in (
+        (0, f"{rows} t[{{0}}] = 1 / s[{{0}}]", f"t f32 [{rows}] heap"),
+        (1, f"{columns} p[{{0}},{{1}}] = 1 / s[{{0}}]", f"p f32 [{rows}, {columns}] heap"),
+    ):
+        game.apply(Move("insert_op", f"y:{depth}", (("text", text), ("declare", declare))))
+    made = len(game.trace.steps)
+    assert walk(game, 6, 8, ("reciprocal", "divide"))
+    assert {step.move.name for step in game.trace.steps[made:]} == {"reciprocal", "divide"}
 
 
 def test_random_kernels() -> None:

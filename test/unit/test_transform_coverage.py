@@ -37,6 +37,8 @@ ELSEWHERE = {
     ("merge_reduction", "always holds in the collapsed scope"): "the inner scope holds an op and no other scope",
     ("unstage", "is no vector of"): "the copy has the type of the array",
     ("unstage", "is strided, but registers"): "what is in registers is copied lane by lane",
+    ("reciprocal", "must be between 0"): "a division has a second input",
+    ("divide", "not every element of"): "only programs that read what nothing wrote, where no game starts",
     ("async_copy", "only blocks of a grid"): "shared memory outside of a grid is refused where the game starts",
     ("*", "would be read before it is written"): "only programs that read what nothing wrote, where no game starts",
     ("*", "runs through"): "what vectors ask of folds and swizzles: vectorize, fold_dim and swizzle_dim show it",

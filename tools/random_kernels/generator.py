@@ -223,7 +223,12 @@ class Generator(Nests):
         outputs = [a.name for a in self.arrays if a.role in ("inout", "out")]
         lines = [f"kernel k({', '.join(inputs)}) -> ({', '.join(outputs)})"]
         if self.features.facts:
-            facts = ("numerics exact", "numerics reassociate", "numerics reassociate contract", "machine toy")
+            facts = (
+                "numerics exact",
+                "numerics reassociate",
+                "numerics reassociate contract reciprocal",
+                "machine toy",
+            )
             lines += [self.choose.one(facts)] if self.choose.chance(4) else []
         for array in (a for a in self.arrays if a.role != "temp"):
             guests = [a.name for a in self.arrays if a.home == array.name]

@@ -42,6 +42,8 @@ def apply(
             return (primes - operands[0]) % primes
         case "mulf" | "muli":
             return operands[0] * operands[1] % primes
+        case "divf":
+            return operands[0] * field.inverse(operands[1]) % primes
         case "fma":
             return (operands[0] * operands[1] + operands[2]) % primes
         case _ if name in _GREATEST or name in _LEAST:

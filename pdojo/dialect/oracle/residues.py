@@ -100,6 +100,16 @@ class Field:
         random = np.random.default_rng([self.seed, *seed])
         return random.integers(0, 1 << 62, (count, self.lanes), np.uint64) % self.primes
 
+    def inverse(self, values: Residues) -> Residues:
+        """One over each value, by Fermat's theorem: its power p - 2; 0 of 0, as if one over 0 were 0."""
+        exponents = self.primes - np.uint64(2)
+        result, square = np.ones_like(values), values
+        for bit in range(int(exponents.max()).bit_length()):
+            odd = (exponents >> np.uint64(bit)) & np.uint64(1)
+            result = np.where(odd == 1, result * square % self.primes, result)
+            square = square * square % self.primes
+        return result
+
     # Constants and indices
 
     def constant(self, value: float, dtype: str) -> Residues:

@@ -12,7 +12,7 @@ from pdojo.dialect.nest import Access, Leaf, Scope
 from pdojo.dialect.storage import physical_shape
 from pdojo.search.experts.contraction import reorder
 from pdojo.search.experts.player import Player
-from pdojo.search.experts.threads import EVEN, SMALL, balance
+from pdojo.search.experts.threads import EVEN, SMALL, balance, costs_threads
 from pdojo.search.experts.vectors import is_vector_loop
 
 CHEAP = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.negf"})
@@ -30,7 +30,8 @@ def fuse_outer(player: Player) -> None:
             if scope.mapping is not Mapping.SEQUENTIAL or not isinstance(second, Scope):
                 continue
             sealed = scope.id in player.sealed or second.id in player.sealed
-            if not sealed and not (is_vector_loop(scope) and is_vector_loop(second)):
+            later = is_vector_loop(scope) and is_vector_loop(second)
+            if not (sealed or later or costs_threads(player, scope, second)):
                 yield scope
 
     player.exhaust(fusible, "join_scopes", "one pass over the outer iterations keeps values in cache")
@@ -41,19 +42,27 @@ _Dimensions = set[tuple[str, int]]
 
 
 def _align(player: Player) -> None:
-    """Bring the loops of statistics outermost.
+    """Bring the loops of statistics outermost, those that most statistics share first.
 
     A statistic is a temporary that is written by a sum and read in a nest with more loops: the loops that index it can
     be shared by all nests, so that what is computed from it need not be kept, and may find its inputs in a cache.
     """
-    outer = _statistics(player)
-    if not outer:
-        return
-    _spread(player, outer)
-    plans = [(leaf.id, _wanted(leaf, outer)) for leaf in player.nest.leaves if _is_perfect(leaf)]
+    shared = _shared(player, _statistics(player))
+    plans = [(leaf.id, _wanted(leaf, shared)) for leaf in player.nest.leaves]
     for identifier, wanted in plans:
         if wanted != [s.id for s in player.leaf(identifier).chain]:
             player.transact(lambda i=identifier, w=wanted: reorder(player, i, w))
+
+
+def _shared(player: Player, statistics: _Dimensions) -> dict[tuple[str, int], int]:
+    """How many statistics are indexed by the loops that index a dimension, of all that have a dimension in common."""
+    found: dict[tuple[str, int], int] = {}
+    for dimension in sorted(statistics):
+        if dimension not in found:
+            together = _spread(player, dimension)
+            count = len({name for name, _ in together & statistics})
+            found |= dict.fromkeys(together, count)
+    return found
 
 
 def _statistics(player: Player) -> _Dimensions:
@@ -69,21 +78,23 @@ def _statistics(player: Player) -> _Dimensions:
     return found
 
 
-def _spread(player: Player, outer: _Dimensions) -> None:
-    """Add the dimensions of other arrays that are indexed by the same loops."""
-    size = -1
-    while size != len(outer):
-        size = len(outer)
+def _spread(player: Player, dimension: tuple[str, int]) -> _Dimensions:
+    """The dimensions of all arrays that are indexed by the same loops, or by loops that index one of these."""
+    found = {dimension}
+    size = 0
+    while size != len(found):
+        size = len(found)
         for leaf in player.nest.leaves:
-            loops = _loops(leaf, outer)
-            for access in leaf.accesses:
-                outer |= {(access.array.name, d) for d, e in enumerate(access.index) if _variable(e) in loops}
+            indices = _indices(leaf)
+            loops = {depth for place, depth in indices if place in found}
+            found |= {place for place, depth in indices if depth in loops}
+    return found
 
 
-def _loops(leaf: Leaf, outer: _Dimensions) -> set[int]:
-    """The depths of the loops that index outer dimensions."""
-    indices = ((a, d, e) for a in leaf.accesses for d, e in enumerate(a.index) if (a.array.name, d) in outer)
-    return {v for _, _, e in indices if (v := _variable(e)) is not None}
+def _indices(leaf: Leaf) -> list[tuple[tuple[str, int], int]]:
+    """The dimensions that a loop's variable indexes alone, and the depth of that loop."""
+    indices = (((a.array.name, d), _variable(e)) for a in leaf.accesses for d, e in enumerate(a.index))
+    return [(place, depth) for place, depth in indices if depth is not None]
 
 
 def _variable(expression: Expr) -> int | None:
@@ -95,14 +106,25 @@ def _variable(expression: Expr) -> int | None:
             return None
 
 
-def _is_perfect(leaf: Leaf) -> bool:
-    return all(len(s.children) == 1 and s.mapping is Mapping.SEQUENTIAL and not s.guard for s in leaf.chain)
+def _interchangeable(leaf: Leaf) -> int:
+    """How many of the outermost loops wrap each other and nothing else."""
+    plain = 0
+    for scope in leaf.chain:
+        if scope.mapping is not Mapping.SEQUENTIAL or scope.guard:
+            break
+        plain += 1
+        if len(scope.children) > 1:
+            break
+    return plain
 
 
-def _wanted(leaf: Leaf, outer: _Dimensions) -> list[str]:
-    """The loops with those of the statistics first, in their order otherwise."""
-    loops = _loops(leaf, outer)
-    return [s.id for s in sorted(leaf.chain, key=lambda s: s.depth not in loops)]
+def _wanted(leaf: Leaf, shared: dict[tuple[str, int], int]) -> list[str]:
+    """The loops, as far as they can be interchanged, with those first that most statistics share."""
+    counts = dict.fromkeys(range(leaf.depth), 0)
+    for place, depth in _indices(leaf):
+        counts[depth] = max(counts[depth], shared.get(place, 0))
+    free = _interchangeable(leaf)
+    return [s.id for s in (*sorted(leaf.chain[:free], key=lambda s: -counts[s.depth]), *leaf.chain[free:])]
 
 
 def _split_few(player: Player) -> None:

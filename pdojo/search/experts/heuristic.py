@@ -1,10 +1,11 @@
 """The heuristic pass for CPUs: a trace from the structure of the program and the machine description.
 
-Loops are brought into their simplest form (`loops.py`). Contractions get register tiles (`contraction.py`). For
-everything else: fuse the outer loops (`fusion.py`); give every statement its own innermost loop along contiguous
-memory, in vectors, reductions with several accumulators, and fuse the loops over vectors, so that intermediate values
-stay in registers (`vectors.py`); reuse memory; threads for the loops that share the work most evenly (`threads.py`);
-unrolling; non-temporal stores for outputs that do not fit into the caches (`streams.py`).
+Loops are brought into their simplest form (`loops.py`), shared divisors become reciprocals (`reciprocals.py`).
+Contractions get register tiles (`contraction.py`). For everything else: fuse the outer loops (`fusion.py`); give every
+statement its own innermost loop along contiguous memory, in vectors, reductions with several accumulators, and fuse the
+loops over vectors, so that intermediate values stay in registers (`vectors.py`); reuse memory; threads for the loops
+that share the work most evenly (`threads.py`); unrolling; non-temporal stores for outputs that do not fit into the
+caches (`streams.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pdojo.search.experts.fusion import fuse_outer
 from pdojo.search.experts.greedy import place_buffers
 from pdojo.search.experts.loops import drop_unit_loops, flatten
 from pdojo.search.experts.player import Note, Player
+from pdojo.search.experts.reciprocals import share_reciprocals
 from pdojo.search.experts.streams import stream
 from pdojo.search.experts.threads import share_work
 from pdojo.search.experts.vectors import shrink_temporaries, unroll_groups, vectorize_statements
@@ -26,6 +28,7 @@ def heuristic(game: Game) -> list[Note]:
     player.exhaust(lambda: player.nest.leaves, "contract", "a fused multiply-add is one instruction")
     drop_unit_loops(player)
     flatten(player)
+    share_reciprocals(player)
     tile_contractions(player)
     fuse_outer(player)
     vectorize_statements(player)

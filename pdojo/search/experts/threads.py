@@ -19,11 +19,12 @@ def share_work(player: Player) -> None:
         return
     for identifier in [node.id for node in player.nest.children]:
         scope = player.scope(identifier)
-        if scope is not None and _work(scope) >= SMALL:
+        if scope is not None and work(scope) >= SMALL:
             _share(player, scope, threads)
 
 
-def _work(scope: Scope) -> int:
+def work(scope: Scope) -> int:
+    """The statement instances of one run of a scope."""
     total = 0
     for leaf in scope.leaves:
         count = 1
@@ -38,15 +39,35 @@ def balance(extent: int, threads: int) -> float:
     return extent / (-(-extent // threads) * threads)
 
 
+def costs_threads(player: Player, first: Scope, second: Scope) -> bool:
+    """Whether one of two loops is a sum over its iterations, and the other could share its work between the threads.
+
+    Where the loops around them share it already, nothing is lost.
+    """
+    threads = player.game.machine.threads
+    around = [scope.extent for scope in first.leaves[0].chain[: first.depth]]
+    if threads < 2 or any(balance(extent, threads) >= EVEN for extent in around):
+        return False
+    free = [scope for scope in (first, second) if not _sums(scope)]
+    return len(free) == 1 and balance(free[0].extent, threads) >= EVEN and work(free[0]) >= SMALL
+
+
+def _sums(scope: Scope) -> bool:
+    """Whether a scope adds up over its own iterations."""
+    return any(
+        leaf.accumulate is not None and not any(e.uses(scope.depth) for e in leaf.output.index) for leaf in scope.leaves
+    )
+
+
 def _share(player: Player, nest: Scope, threads: int) -> None:
     """Try the loops that wrap all of the nest and are shared evenly, then those of each part of it, then the others."""
     # What each start of the threads gives them must be worth it.
-    worth = [s for s in _perfect(nest) if _work(s) >= SMALL]
+    worth = [s for s in _perfect(nest) if work(s) >= SMALL]
     loops = sorted(worth, key=lambda s: (-min(balance(s.extent, threads), EVEN), s.depth))
     even = [s for s in loops if balance(s.extent, threads) >= EVEN]
     if any(player.attempt("parallelize", loop, _why(loop, threads)) for loop in even):
         return
-    inside = [s.id for s in _perfect(nest)[-1].children if isinstance(s, Scope) and _work(s) >= SMALL]
+    inside = [s.id for s in _perfect(nest)[-1].children if isinstance(s, Scope) and work(s) >= SMALL]
     before = len(player.notes)
     for identifier in inside:
         child = player.scope(identifier)

@@ -10,6 +10,7 @@ from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Leaf, Node, Scope
 from pdojo.search.experts.player import Player
+from pdojo.search.experts.threads import costs_threads
 
 ACCUMULATORS = 2
 """Vectors that a loop handles per iteration: independent accumulators hide the latency of additions.
@@ -191,9 +192,21 @@ def _parent(player: Player, identifier: str) -> Scope:
 
 def _fuse_vector_loops(player: Player) -> None:
     """Fuse the loops over vectors that follow each other, moving statements out of the way where that is legal."""
+    failed: set[tuple[str, ...]] = set()
+
+    def fuse(first: Scope, second: Scope) -> bool:
+        # What failed fails again until something around the two has changed.
+        question = first.id, second.id, *(node.id for node in player.nest.siblings(first))
+        if question in failed:
+            return False
+        if _fuse_pair(player, first.id, second.id):
+            return True
+        failed.add(question)
+        return False
+
     changed = True
     while changed:
-        changed = any(_fuse_pair(player, first.id, second.id) for first, second in _pairs(player))
+        changed = any(fuse(first, second) for first, second in _pairs(player))
 
 
 def _pairs(player: Player) -> list[tuple[Scope, Scope]]:
@@ -205,9 +218,16 @@ def _pairs(player: Player) -> list[tuple[Scope, Scope]]:
         for later in player.nest.siblings(scope)[scope.position + 1 :]:
             if not isinstance(later, Scope) or later.id in player.sealed:
                 continue
-            if (later.extent, later.mapping) == (scope.extent, scope.mapping):
-                found.append((scope, later))
+            alike = (later.extent, later.mapping) == (scope.extent, scope.mapping)
+            if not alike or _arrays(scope).isdisjoint(_arrays(later)) or costs_threads(player, scope, later):
+                continue
+            found.append((scope, later))
     return found
+
+
+def _arrays(scope: Scope) -> set[str]:
+    """The arrays that are used in a scope."""
+    return {access.array.name for leaf in scope.leaves for access in leaf.accesses}
 
 
 def _fuse_pair(player: Player, first: str, second: str) -> bool:
@@ -245,7 +265,10 @@ def _move_above(player: Player, node: Node, position: int) -> bool:
 def shrink_temporaries(player: Player) -> None:
     """Reuse what is dead after each iteration; of long rows, all but the vectors of one group."""
     why = "the dimension is dead after each iteration: less memory"
-    player.exhaust(lambda: _without_lanes(player), "reuse_dims", why)
+    made = 1
+    while made:
+        # All of them before the next round: one dimension may have to wait for another.
+        made = sum(player.attempt("reuse_dims", place, why) for place in _without_lanes(player))
     for name in list(player.temporaries()):
         array = player.nest.arrays[name]
         if not array.shape or array.buffer.memory is Memory.REGISTER or array.buffer.reuse[-1]:

@@ -11,6 +11,7 @@ _SWIZZLING = "transforms/swizzling.py"
 _outline = family(_INLINING, "OutlineOp", "outline_op")
 _delete = family(_DEAD, "DeleteOp", "delete_op")
 _insert = family(_DEAD, "InsertOp", "insert_op")
+_reciprocal = family("transforms/reciprocals.py", "Reciprocal", "reciprocal")
 _swizzle = family(_SWIZZLING, "SwizzleDim", "swizzle_dim")
 _tensor = family("transforms/mapping/tensor.py", "Tensorize.check", "tensorize")
 
@@ -20,6 +21,30 @@ MUTANTS = (
         "A vector scope with two statements.",
         "if site.parent is not None and site.parent.mapping is Mapping.VECTOR:",
         "if False:",
+    ),
+    _reciprocal(
+        "reciprocal: of another value",
+        "The product takes one over another divisor.",
+        "if not same_value(site.inputs[1], value):",
+        "if False:",
+    ),
+    _reciprocal(
+        "reciprocal: exact",
+        "A kernel that permits no double rounding gets one.",
+        "return Numerics.RECIPROCAL",
+        "return Numerics.EXACT",
+    ),
+    family("transforms/reciprocals.py", "divisor", "reciprocal", "divide")(
+        "reciprocal: any dividend",
+        "A quotient is taken for one over its divisor.",
+        'case "arith.divf", (Constant(1), value):',
+        'case "arith.divf", (_, value):',
+    ),
+    family("transforms/reciprocals.py", "divisor", "reciprocal", "divide")(
+        "reciprocal: any function",
+        "A product is taken for a quotient.",
+        'case "arith.divf", (Constant(1), value):',
+        "case _, (Constant(1), value):",
     ),
     _outline(
         "outline: another function",

@@ -1,0 +1,211 @@
+"""Reciprocals: a division as a product with one over the divisor, which is computed once for many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Numerics
+from pdojo.dialect.nest import Access, Constant, Input, Leaf
+from pdojo.dialect.notation.fragments import sentence
+from pdojo.dialect.notation.index import parse_index
+from pdojo.dialect.rewriting import build_op, chain_ops
+from pdojo.dialect.verify import describe_access
+from pdojo.errors import NotationError
+from pdojo.transforms.aftermath import aftermath
+from pdojo.transforms.base import Reason, Transformation, locate
+from pdojo.transforms.inlining import index_text, input_reason, precomputed
+from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import rewritten
+from pdojo.transforms.recomputation import Recomputation, recomputation, same_value
+
+_DIVIDE = "arith.divf"
+_MULTIPLY = "arith.mulf"
+_NO_HINTS = DictionaryAttr({})
+
+
+def _reciprocal_of(program: Program, site: Leaf, element: Access) -> Input | Reason:
+    """What `element`, read at the site, is one over; why it is not surely one over anything."""
+    found = recomputation(program, site, element)
+    if isinstance(found, Reason):
+        return found
+    if (value := divisor(found)) is not None:
+        return value
+    return Reason(f"'{locate(program, found.producer)}', which writes {describe_access(element)}, divides no 1")
+
+
+def divisor(computed: Recomputation) -> Input | None:
+    """The value of which a reciprocal is computed; None where something else is."""
+    match computed.producer.function, computed.inputs:
+        case "arith.divf", (Constant(1), value):
+            return value
+        case _:
+            return None
+
+
+def _with_function(site: Leaf, function: str, inputs: tuple[Input, Input], rewriter: PatternRewriter) -> None:
+    """The op with another function of two inputs; the hints of what it still accesses stay."""
+    hints = [site.output.hints, *(i.hints for i in inputs if isinstance(i, Access))]
+    rewriter.replace(
+        site.op,
+        build_op(
+            (site.output.array, site.output.index),
+            inputs,
+            chain_ops(site),
+            function=function,
+            accumulate=site.accumulate,
+            hints=hints,
+            identifier=site.id,
+        ),
+    )
+
+
+def _touched(*values: Input) -> set[str]:
+    return {v.array.name for v in values if isinstance(v, Access)}
+
+
+@dataclass(frozen=True)
+class Reciprocal(Transformation[Leaf]):
+    """Multiply by a reciprocal that an earlier op computed, instead of dividing.
+
+    `reciprocal@y{array=t index="{0}"}`:
+
+    N t[{0}] = 1 / s[{0}]                  N t[{0}] = 1 / s[{0}]
+    N M y[{0},{1}] = x[{1}] / s[{0}]  -->  N M y[{0},{1}] = x[{1}] * t[{0}]
+
+    `insert_op` brings in the op that computes it. Rounds twice, so kernels have to permit `reciprocal`; a divisor so
+    small that one over it overflows gives an infinity.
+
+    Legal iff t[e(j)] was last written by an op 1 / s, and its divisor is the one of iteration j, not written since:
+    what `inline_op` asks for.
+    """
+
+    name: ClassVar[str] = "reciprocal"
+    site: ClassVar = Leaf
+    restoring: ClassVar = frozenset({"input"})
+    array: str
+    index: str = ""
+    input: int = 1
+    """Where the reciprocal stands in the product: 0 or 1."""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Divisions, and earlier reciprocals of elements of the same array."""
+        for leaf in program.nest.leaves:
+            if leaf.function != _DIVIDE:
+                continue
+            for producer in program.nest.leaves[: leaf.order]:
+                if producer.function != _DIVIDE or producer.inputs[0] != Constant(1, producer.output.array.dtype):
+                    continue
+                element = precomputed(producer, leaf, (leaf.inputs[1],), producer.inputs[1:])
+                if element is not None:
+                    yield leaf, cls(element.array.name, index_text(element.index))
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """A division, and an element that is one over its divisor."""
+        if site.function != _DIVIDE:
+            return Reason("the op is no floating-point division")
+        if self.input not in (0, 1):
+            return Reason("'input' is 0 or 1")
+        if (reason := input_reason(site, 1)) is not None:
+            return reason
+        array = program.nest.arrays.get(self.array)
+        if array is None:
+            return Reason(f"there is no array '{self.array}'")
+        try:
+            element = self._element(program, site)
+        except NotationError as error:
+            return Reason(f"'index' cannot be read: {sentence(error)}")
+        if len(element.index) != len(array.shape):
+            return Reason(
+                f"'{array.name}' has {len(array.shape)} dimensions, the index '{self.index}' has {len(element.index)}"
+            )
+        value = _reciprocal_of(program, site, element)
+        if isinstance(value, Reason):
+            return value
+        if not same_value(site.inputs[1], value):
+            return Reason(f"{describe_access(element)} is not one over the divisor")
+        return aftermath(rewritten(program, self, site), _touched(element, site.inputs[1]), site.id)
+
+    def _element(self, program: Program, site: Leaf) -> Access:
+        index: tuple[Expr, ...] = parse_index(self.index, site.extents) if self.index else ()
+        return Access(program.nest.arrays[self.array], index, _NO_HINTS)
+
+    def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
+        """The reciprocal is rounded, and the product."""
+        return Numerics.RECIPROCAL
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """Another function and another operand."""
+        factors = site.inputs[0], self._element(program, site)
+        _with_function(site, _MULTIPLY, factors if self.input else factors[::-1], rewriter)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """Divide again."""
+        return Divide(self.input).as_move(f"%{site.id}")
+
+
+@dataclass(frozen=True)
+class Divide(Transformation[Leaf]):
+    """Divide by a value instead of multiplying by one over it; `input` says which factor is the reciprocal, 0 or 1.
+
+    `divide@y{input=1}`:
+
+    N t[{0}] = 1 / s[{0}]                  N t[{0}] = 1 / s[{0}]
+    N M y[{0},{1}] = x[{1}] * t[{0}]  -->  N M y[{0},{1}] = x[{1}] / s[{0}]
+
+    Legal iff the factor was last written by an op 1 / s whose divisor was not written since.
+    """
+
+    name: ClassVar[str] = "divide"
+    site: ClassVar = Leaf
+    input: int
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Products of elements of arrays into which reciprocals are written."""
+        for leaf in program.nest.leaves:
+            if leaf.function != _MULTIPLY:
+                continue
+            for number, value in enumerate(leaf.inputs):
+                writers = program.nest.writers[value.array.name] if isinstance(value, Access) else []
+                if any(w.function == _DIVIDE for w in writers):
+                    yield leaf, cls(number)
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """A product that rounds, with a reciprocal among its factors."""
+        if site.function != _MULTIPLY or site.contracted:
+            return Reason("the op is no floating-point product that is rounded")
+        if (reason := input_reason(site, self.input)) is not None:
+            return reason
+        factor = site.inputs[self.input]
+        if not isinstance(factor, Access):
+            return Reason("the input is no element of an array")
+        value = _reciprocal_of(program, site, factor)
+        if isinstance(value, Reason):
+            return value
+        return aftermath(rewritten(program, self, site), _touched(factor, value), site.id)
+
+    def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
+        """Rounding changes as it does by multiplying with the reciprocal."""
+        return Numerics.RECIPROCAL
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """Another function and another operand."""
+        factor = site.inputs[self.input]
+        assert isinstance(factor, Access)
+        value = _reciprocal_of(program, site, factor)
+        assert not isinstance(value, Reason)
+        _with_function(site, _DIVIDE, (site.inputs[1 - self.input], value), rewriter)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """Multiply by the reciprocal again."""
+        factor = site.inputs[self.input]
+        assert isinstance(factor, Access)
+        return Reciprocal(factor.array.name, index_text(factor.index), self.input).as_move(f"%{site.id}")
