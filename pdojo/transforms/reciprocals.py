@@ -143,8 +143,8 @@ class Reciprocal(Transformation[Leaf]):
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
         """Another function and another operand."""
-        factors = site.inputs[0], self._element(program, site)
-        _with_function(site, _MULTIPLY, factors if self.input else factors[::-1], rewriter)
+        factor, reciprocal = site.inputs[0], self._element(program, site)
+        _with_function(site, _MULTIPLY, (factor, reciprocal) if self.input else (reciprocal, factor), rewriter)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
         """Divide again."""

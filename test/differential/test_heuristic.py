@@ -94,10 +94,20 @@ def _mapped(nest: Nest, mapping: Mapping) -> bool:
     return any(scope.mapping is mapping for scope in nest.scopes)
 
 
-@pytest.mark.parametrize("name", ["matmul", "bmm", "conv", "swiglu", "attention"])
-def test_sums_of_products_stay_in_registers(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("matmul", "100x64x75"),
+        ("matmul", "4096x64x64"),
+        ("matmul", "64x4096x64"),
+        ("conv", "2x20x8x30x50x3"),
+        ("conv", "1x64x3x32x32x7,S=2,P=3"),
+        *((name, SHAPES[name][0]) for name in ("bmm", "swiglu", "attention")),
+    ],
+)
+def test_sums_of_products_stay_in_registers(name: str, shape: str) -> None:
     """The accumulator of every contraction is a register block, at sizes that do not divide."""
-    nest = tuned(name, {"matmul": "100x64x75", "conv": "2x20x8x30x50x3"}.get(name, SHAPES[name][0])).game.program.nest
+    nest = tuned(name, shape).game.program.nest
     contracted = [leaf for leaf in nest.leaves if leaf.contracted]
     assert contracted
     assert all(leaf.output.array.buffer.memory is Memory.REGISTER for leaf in contracted)

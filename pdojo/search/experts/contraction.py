@@ -66,8 +66,10 @@ class Roles:
 def tile_contractions(player: Player) -> None:
     """Tile every contraction so that a block of results stays in registers over the whole sum."""
     for identifier in [leaf.id for leaf in player.nest.leaves]:
-        if has_terms(player.leaf(identifier)):
-            player.transact(lambda identifier=identifier: _tile(player, identifier))
+        leaf = player.leaf(identifier)
+        if has_terms(leaf) and _is_alone(player, leaf):
+            # The first that can be carried out whole.
+            any(player.transact(lambda i=identifier, r=roles: _tile(player, i, r)) for roles in _roles(player, leaf))
 
 
 def has_terms(leaf: Leaf) -> bool:
@@ -89,10 +91,10 @@ def _uses(access: Access, scope: Scope) -> bool:
     return any(e.uses(scope.depth) for e in access.index)
 
 
-def _roles(player: Player, leaf: Leaf) -> Roles | None:
-    """The cheapest choice of rows, columns and block."""
+def _roles(player: Player, leaf: Leaf) -> list[Roles]:
+    """The choices of rows, columns and block, the cheapest first."""
     if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain):
-        return None
+        return []
     spatial = [s for s in leaf.chain if s.depth in _spatial(leaf)]
     found: list[Roles] = []
     for panel, columns in product(range(len(leaf.reads)), spatial):
@@ -109,7 +111,7 @@ def _roles(player: Player, leaf: Leaf) -> Roles | None:
             outer = tuple(s.id for s in spatial if s not in (rows, columns))
             roles = Roles(outer, None if rows is None else rows.id, columns.id, panel, 1, 1, 0.0)
             found.append(_sized(player, leaf, roles, lanes))
-    return min(found, key=lambda roles: roles.cost, default=None)
+    return sorted(found, key=lambda roles: roles.cost)
 
 
 def _is_contiguous(access: Access, columns: Scope) -> bool:
@@ -199,12 +201,9 @@ def _depth(leaf: Leaf, identifier: str) -> int:
     return next(s.depth for s in leaf.chain if s.id == identifier)
 
 
-def _tile(player: Player, identifier: str) -> bool:
+def _tile(player: Player, identifier: str, roles: Roles) -> bool:
     """The whole plan for one contraction; whether all of it could be done."""
     leaf = player.leaf(identifier)
-    roles = _roles(player, leaf)
-    if roles is None or not _is_alone(player, leaf):
-        return False
     lanes = player.lanes(leaf, leaf.chain[_depth(leaf, roles.columns)].extent)
     depth = len(roles.outer)
     if roles.rows is not None:
@@ -371,7 +370,7 @@ def _block(player: Player, identifier: str, rows: int, height: int, why: str) ->
 def _to_registers(player: Player, identifier: str, array: str, depth: int) -> bool:
     """Keep the block in a buffer of its own from its zeros to its last sum; the scope over blocks is at `depth`."""
     why = "the block is in registers until it is complete"
-    if not player.attempt("stage_out", _at(player, identifier, depth), why, array=array, location="stack"):
+    if not player.attempt("stage_out", _at(player, identifier, depth), why, array=array, location="heap"):
         return False
     copied = player.leaf(identifier).output.array.name
     (back,) = [w for w in player.nest.writers[array] if any(r.array.name == copied for r in w.reads)]
