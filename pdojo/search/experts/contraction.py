@@ -141,6 +141,8 @@ def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
     overhead = BLOCK_OVERHEAD if whole else APART * lanes
     apart = not _is_contiguous(leaf.reads[roles.panel], leaf.chain[_depth(leaf, roles.columns)])
     packing = columns * steps * (COPY_APART if apart else COPY / lanes)
+    panel = leaf.reads[roles.panel].array
+    whole_panel = prod(panel.shape) * byte_width(panel.dtype) // prod(others)
     best = (float("inf"), 1, 1)
     for vectors in VECTORS:
         if vectors > 1 and lanes * (vectors - 1) >= columns:
@@ -151,14 +153,17 @@ def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
             packed = _is_packed(leaf, roles, rows, height)
             gathered = apart and not packed and roles.rows is not None
             load = _gather(machine, lanes, vectors) if gathered else _load(machine, steps * vectors * line)
+            # The first block of rows that uses a panel brings it into the caches of the core.
+            first = load if gathered else max(load, _load(machine, 2 * whole_panel))
             shared = next((n for n in others if n > 1), -(-columns // (lanes * vectors)))
             blocks = [
-                (h, v, a * b)
-                for h, a in _parts(rows, height)
+                (h, v, n * b, source)
                 for v, b in _parts(-(-columns // lanes), vectors)
-                if a * b
+                for h, a in _parts(rows, height)
+                for n, source in ((min(a, h == height), first), (a - min(a, h == height), load))
+                if n * b
             ]
-            cycles = sum(n * (steps * _step(machine, line, h, v, load) + overhead * h * v) for h, v, n in blocks)
+            cycles = sum(n * (steps * _step(machine, line, h, v, near) + overhead * h * v) for h, v, n, near in blocks)
             cycles += packing if packed else 0
             best = min(best, (cycles * prod(others) / balance(shared, machine.threads), height, vectors))
     cost, height, vectors = best
