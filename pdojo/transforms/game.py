@@ -92,6 +92,28 @@ class Game:
                 skipped.append(Skipped(step.move, str(error)))
         return skipped
 
+    def fork(self) -> Game:
+        """A game of its own in the same state: moves made on one are not seen by the other."""
+        other = Game.__new__(Game)
+        other.programs = self.programs.copy()
+        other.trace = Trace(self.trace.kernel, self.trace.machine, self.trace.steps.copy())
+        other.inverses = self.inverses.copy()
+        return other
+
+    def become(self, moves: Iterable[Move]) -> list[Skipped]:
+        """Make the trace these moves, given by identifier; those that do not apply are skipped and reported.
+
+        What both begin with is not played again.
+        """
+        wanted = list(moves)
+        alike = 0
+        for step, move in zip(self.trace.steps, wanted, strict=False):
+            if step.resolved != move:
+                break
+            alike += 1
+        del self.programs[alike + 1 :], self.trace.steps[alike:], self.inverses[alike:]
+        return self.replay(Step(move, move) for move in wanted[alike:])
+
     def undo(self, index: int = -1) -> list[Skipped]:
         """Remove the move at `index` of the trace (the last one by default); later moves that still apply are kept.
 

@@ -1,0 +1,93 @@
+"""The dojo: a state of the search, which is a kernel and the moves made on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.transforms.game import Game, Skipped
+from pdojo.transforms.move import Move
+from pdojo.transforms.trace import Trace
+
+
+class Dojo:
+    """A kernel, the moves made on it, and the legal ones. Raises InvalidKernel for a kernel without meaning.
+
+    States that different moves lead to are equal iff their fingerprints are.
+    """
+
+    def __init__(self, kernel: KernelOp, machine: Machine) -> None:
+        self._game = Game(kernel, machine)
+
+    @classmethod
+    def of(cls, game: Game) -> Dojo:
+        """The state of a game; moves made on one are not seen by the other."""
+        dojo = cls.__new__(cls)
+        dojo._game = game.fork()
+        return dojo
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that the kernel is tuned for."""
+        return self._game.machine
+
+    @property
+    def kernel(self) -> KernelOp:
+        """The kernel now; not to be changed."""
+        return self._game.kernel
+
+    @property
+    def plain(self) -> KernelOp:
+        """The kernel before the first move, in canonical form."""
+        return self._game.programs[0].kernel
+
+    @property
+    def game(self) -> Game:
+        """The game that is played, for passes and neighbourhoods."""
+        return self._game
+
+    @property
+    def trace(self) -> Trace:
+        """The moves made."""
+        return self._game.trace
+
+    @property
+    def text(self) -> str:
+        """What an agent sees: the program in the notation, canonical, without identifiers."""
+        return print_notation(self._game.kernel)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal SHA-256 of the canonical text: equal for equal programs, whatever moves led there."""
+        return fingerprint_of(self.text)
+
+    def moves(self) -> list[Move]:
+        """The legal moves."""
+        return self._game.moves()
+
+    def step(self, move: Move | str) -> None:
+        """Make a move. Raises LocationError or IllegalMove; the state is unchanged then."""
+        self._game.apply(move)
+
+    def undo(self, index: int = -1) -> list[Skipped]:
+        """Take back the move at `index` of the trace; later ones that still apply are kept, the others are returned."""
+        return self._game.undo(index)
+
+    def fork(self) -> Dojo:
+        """A state of its own with the same moves made."""
+        return Dojo.of(self._game)
+
+    def become(self, moves: Iterable[Move]) -> list[Skipped]:
+        """Make the trace these moves, given by identifier; those that do not apply are skipped and reported."""
+        return self._game.become(moves)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def fingerprint_of(text: str) -> str:
+    """Hexadecimal SHA-256 of a program's canonical text."""
+    return sha256(text.encode()).hexdigest()

@@ -1,0 +1,91 @@
+"""What a search wants to know of programs: their cost, or how they failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Protocol, TypeAlias
+
+from pdojo.backends.measure import Program
+from pdojo.search.dojo import Dojo, fingerprint_of
+
+JSON: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A program to evaluate."""
+
+    program: Program
+    fingerprint: str
+    """Of the program's canonical text."""
+
+    @staticmethod
+    def of(dojo: Dojo) -> Candidate:
+        """The program of a state."""
+        text = dojo.text
+        return Candidate(Program(text, dojo.machine), fingerprint_of(text))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A cost, or the way in which a program failed."""
+
+    cost: float
+    """Less is better, in the evaluator's unit; infinite where the program failed."""
+    failure: str = ""
+    """Kind of the failure: the name of an outcome, such as `Timeout`; '' where there is none."""
+    detail: JSON = field(default_factory=dict[str, Any], compare=False)
+    """What else is known: the outcome of a measurement, the parts of a model."""
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
+    """Where the time went: `lower`, `compile`, `run`, `check`."""
+
+    @staticmethod
+    def failed(kind: str, detail: JSON, seconds: Mapping[str, float] | None = None) -> Evaluation:
+        """The evaluation of a program that failed."""
+        return Evaluation(inf, kind, detail, seconds or {})
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether there is a cost."""
+        return not self.failure
+
+
+Listener: TypeAlias = Callable[[str], None]
+"""Is told what an evaluator does now, in a few words, for progress displays."""
+
+
+class Evaluator(Protocol):
+    """Gives programs their cost."""
+
+    name: str
+    """`runtime`, `analytical`, `cycles`."""
+    unit: str
+    """Of costs: `s`, `cycles`, or '' for a model's number."""
+    batch: int
+    """Programs that are best evaluated together."""
+    deterministic: bool
+    """Whether a program always gets the same cost."""
+
+    @property
+    def settings(self) -> JSON:
+        """Everything that costs depend on beside the program: machine, options, tool chain; equal ones share costs."""
+        ...
+
+    def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> list[Evaluation]:
+        """The cost of each program, in order."""
+        ...
+
+    def confirm(
+        self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
+    ) -> list[Evaluation]:
+        """Evaluations of a program that seems to be the best, and of the best so far, under equal conditions.
+
+        The first one is right on fresh inputs, or has failed; the second is left out where there is no best.
+        """
+        ...
+
+    def close(self) -> None:
+        """End what was started."""
+        ...
