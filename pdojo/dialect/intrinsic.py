@@ -38,6 +38,8 @@ class Intrinsic:
     """Per operand and dimension, the distance of neighbours in elements; row-major without gaps where left out."""
     numerics: tuple[str, ...] = ()
     """What the code does to rounding beyond the meaning: classes of `Numerics`."""
+    registers: int = 0
+    """Registers for its operands, of the operands' size; 0 where they are the machine's vector registers."""
 
     def __repr__(self) -> str:
         return self.name

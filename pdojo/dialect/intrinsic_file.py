@@ -11,7 +11,7 @@ from pdojo.dialect.intrinsic import BACKENDS, FREE, Intrinsic, Stride, pattern_o
 from pdojo.errors import UsageError
 
 Table: TypeAlias = Mapping[str, Any]
-_KEYS = ("name", "meaning", "templates", "features", "strides", "numerics")
+_KEYS = ("name", "meaning", "templates", "features", "strides", "numerics", "registers")
 
 
 def read_intrinsic(value: object, *, trusted: bool) -> Intrinsic:
@@ -52,7 +52,10 @@ def _checked(name: str, table: Mapping[str, object]) -> Intrinsic:
         if word not in [n.value for n in Numerics if n is not Numerics.EXACT]:
             raise UsageError(f"'{word}' is no numerics class: reassociate, contract, flush")
     features = _words("features", table.get("features", []))
-    return Intrinsic(name, meaning, templates, features, _strides(table.get("strides", {})), numerics)
+    registers = table.get("registers", 0)
+    if not isinstance(registers, int) or isinstance(registers, bool) or registers < 0:
+        raise UsageError("'registers' must be a whole number, the registers that hold its operands")
+    return Intrinsic(name, meaning, templates, features, _strides(table.get("strides", {})), numerics, registers)
 
 
 def _texts(key: str, value: object) -> dict[str, str]:
@@ -99,4 +102,5 @@ def intrinsic_to_json(intrinsic: Intrinsic) -> dict[str, Any]:
         "features": list(intrinsic.features),
         "strides": {name: list(strides) for name, strides in intrinsic.strides.items()},
         "numerics": list(intrinsic.numerics),
+        "registers": intrinsic.registers,
     }

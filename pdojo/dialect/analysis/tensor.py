@@ -162,9 +162,30 @@ def _temporary_problem(
         if len(indices) > 1:
             return f"'{array.name}' is written and read at different indices"
         for reader in nest.readers[array.name]:
-            if site not in reader.chain:
+            if site not in reader.chain and not _own_value(nest, reader, array, site):
                 return f"'{array.name}' is read outside of the nest, but the instruction keeps '{name}' to itself"
     return None
+
+
+def _own_value(nest: Nest, reader: Leaf, array: Array, site: Scope) -> bool:
+    """Whether every value of the array that a statement reads was written in its body, behind what the nest writes.
+
+    For each read at index e: a plain write at e stands before it in the same body, and the nest not between the two. So
+    the last write of that element before the read is in the body, whatever the nest wrote.
+    """
+    inside = [leaf.order for leaf in site.leaves]
+    return all(
+        any(
+            writer.parent is reader.parent
+            and writer.accumulate is None
+            and writer.output.index == access.index
+            and writer.order < reader.order
+            and not any(writer.order < order < reader.order for order in inside)
+            for writer in nest.writers[array.name]
+        )
+        for access in reader.accesses
+        if access.array is array and (access is not reader.output or reader.accumulate is not None)
+    )
 
 
 def _operand(nest: Nest, pattern: Pattern, site: Scope, places: list[Place]) -> Operand | str:

@@ -67,17 +67,17 @@ def tile_contractions(player: Player) -> None:
     """Tile every contraction so that a block of results stays in registers over the whole sum."""
     for identifier in [leaf.id for leaf in player.nest.leaves]:
         leaf = player.leaf(identifier)
-        if has_terms(leaf) and _is_alone(player, leaf):
+        if has_terms(leaf) and is_alone(player, leaf):
             # The first that can be carried out whole.
             any(player.transact(lambda i=identifier, r=roles: _tile(player, i, r)) for roles in _roles(player, leaf))
 
 
 def has_terms(leaf: Leaf) -> bool:
     """An accumulation of one value, or of a function of two, into results that loops index, over loops of terms."""
-    return leaf.accumulate is not None and 0 < len(_spatial(leaf)) < len(leaf.chain) and len(leaf.reads) in (1, 2)
+    return leaf.accumulate is not None and 0 < len(spatial_loops(leaf)) < len(leaf.chain) and len(leaf.reads) in (1, 2)
 
 
-def _spatial(leaf: Leaf) -> set[int]:
+def spatial_loops(leaf: Leaf) -> set[int]:
     """Depths of the loops that index the result, and of loops of one iteration around them, which index nothing."""
     used = {s.depth for s in leaf.chain if any(e.uses(s.depth) for e in leaf.output.index)}
     return used | {s.depth for s in leaf.chain if s.extent == 1 and s.depth < max(used, default=0)}
@@ -87,7 +87,8 @@ def _variables(access: Access) -> set[int]:
     return {v for e in access.index for v in e.variables()}
 
 
-def _uses(access: Access, scope: Scope) -> bool:
+def uses(access: Access, scope: Scope) -> bool:
+    """Whether a loop indexes an access."""
     return any(e.uses(scope.depth) for e in access.index)
 
 
@@ -95,17 +96,17 @@ def _roles(player: Player, leaf: Leaf) -> list[Roles]:
     """The choices of rows, columns and block, the cheapest first."""
     if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain):
         return []
-    spatial = [s for s in leaf.chain if s.depth in _spatial(leaf)]
+    spatial = [s for s in leaf.chain if s.depth in spatial_loops(leaf)]
     found: list[Roles] = []
     for panel, columns in product(range(len(leaf.reads)), spatial):
         vector, scalars = leaf.reads[panel], [a for k, a in enumerate(leaf.reads) if k != panel]
         lanes = player.lanes(leaf, columns.extent)
-        if lanes < 2 or not _uses(vector, columns) or any(_uses(scalar, columns) for scalar in scalars):
+        if lanes < 2 or not uses(vector, columns) or any(uses(scalar, columns) for scalar in scalars):
             continue
-        sharing = [s for s in spatial if all(_uses(a, s) for a in scalars) and not _uses(vector, s)] if scalars else []
+        sharing = [s for s in spatial if all(uses(a, s) for a in scalars) and not uses(vector, s)] if scalars else []
         if not sharing and not _is_near(leaf, columns, vector):
             continue
-        if not _is_contiguous(vector, columns) and sharing and not _can_pack(leaf, vector):
+        if not _is_contiguous(vector, columns) and sharing and not can_pack(leaf, vector):
             continue
         for rows in sharing or [None]:
             outer = tuple(s.id for s in spatial if s not in (rows, columns))
@@ -124,7 +125,7 @@ def _is_near(leaf: Leaf, columns: Scope, vector: Access) -> bool:
     return _is_contiguous(leaf.output, columns) and 0 < step <= FEW_APART
 
 
-def _can_pack(leaf: Leaf, panel: Access) -> bool:
+def can_pack(leaf: Leaf, panel: Access) -> bool:
     """Whether a copy of the panel in the order of the loops is no larger than the array: windows overlap, and are."""
     return prod(leaf.chain[v].extent for v in _variables(panel)) <= prod(panel.array.shape)
 
@@ -133,7 +134,7 @@ def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
     """The block with the lowest estimate that fits the registers."""
     rows = 1 if roles.rows is None else leaf.chain[_depth(leaf, roles.rows)].extent
     columns = leaf.chain[_depth(leaf, roles.columns)].extent
-    steps = prod(s.extent for s in leaf.chain if s.depth not in _spatial(leaf))
+    steps = prod(s.extent for s in leaf.chain if s.depth not in spatial_loops(leaf))
     others = [s.extent for s in leaf.chain if s.id in roles.outer]
     machine = player.game.machine
     line = lanes * byte_width(leaf.output.array.dtype)
@@ -183,7 +184,7 @@ def _gather(machine: Machine, lanes: int, vectors: int) -> float:
 
 def _is_packed(leaf: Leaf, roles: Roles, rows: int, height: int) -> bool:
     """Whether blocks of so many of the rows use the panel often enough for a copy of it."""
-    return roles.rows is not None and rows >= 2 * height and _can_pack(leaf, leaf.reads[roles.panel])
+    return roles.rows is not None and rows >= 2 * height and can_pack(leaf, leaf.reads[roles.panel])
 
 
 def _parts(extent: int, size: int) -> list[tuple[int, int]]:
@@ -232,7 +233,7 @@ def _lone_row(player: Player, identifier: str, depth: int) -> bool:
     columns = player.leaf(identifier).chain[depth]
     why = "a block of one row"
     made = player.attempt("tile_scope", columns, why, size=columns.extent)
-    return made and player.attempt("swap_scopes", _at(player, identifier, depth), why)
+    return made and player.attempt("swap_scopes", loop_at(player, identifier, depth), why)
 
 
 def _seal(player: Player, identifier: str, before: set[str], depth: int) -> None:
@@ -243,9 +244,9 @@ def _seal(player: Player, identifier: str, before: set[str], depth: int) -> None
             player.sealed.update(scope.id for scope in leaf.chain[depth:])
 
 
-def _is_alone(player: Player, leaf: Leaf) -> bool:
+def is_alone(player: Player, leaf: Leaf) -> bool:
     """Whether the nest holds the initialisation and the sum, in the plain form: spatial loops around both."""
-    spatial = _spatial(leaf)
+    spatial = spatial_loops(leaf)
     if not spatial or spatial != set(range(len(spatial))):
         return False
     innermost = leaf.chain[len(spatial) - 1]
@@ -276,16 +277,16 @@ def _columns(player: Player, identifier: str, depth: int, roles: Roles, lanes: i
     extent = player.leaf(identifier).chain[depth].extent
     width, height = lanes * roles.vectors, roles.height
     tiled = extent % width == 0 and extent > width
-    if tiled and not player.attempt("tile_scope", _at(player, identifier, depth), why, size=width):
+    if tiled and not player.attempt("tile_scope", loop_at(player, identifier, depth), why, size=width):
         return False
     if not tiled:
         vectors = -(-extent // lanes)
         height = min(height, max(1, (player.game.machine.vector_registers - 1 - vectors) // vectors))
     inner = depth + tiled
-    if not player.attempt("tile_scope", _at(player, identifier, inner), f"vectors of {lanes} lanes", size=lanes):
+    if not player.attempt("tile_scope", loop_at(player, identifier, inner), f"vectors of {lanes} lanes", size=lanes):
         return False
     for position in (inner + 1, inner):
-        if not player.attempt("swap_scopes", _at(player, identifier, position), "a block is rows of vectors"):
+        if not player.attempt("swap_scopes", loop_at(player, identifier, position), "a block is rows of vectors"):
             return False
     _pack(player, identifier, inner, roles)
     if tiled:
@@ -294,7 +295,8 @@ def _columns(player: Player, identifier: str, depth: int, roles: Roles, lanes: i
     return all(_block(player, piece, inner, height, why) for piece in pieces)
 
 
-def _at(player: Player, identifier: str, depth: int) -> Scope:
+def loop_at(player: Player, identifier: str, depth: int) -> Scope:
+    """The loop around a statement at a depth; -1 is the innermost."""
     return player.leaf(identifier).chain[depth]
 
 
@@ -307,7 +309,7 @@ def _pack(player: Player, identifier: str, rows: int, roles: Roles) -> None:
     lanes = rows + 2
     terms = leaf.chain[lanes + 1 :]
     # One copy for all blocks of rows, and of all columns where there are several panels.
-    top = next((s for s in leaf.chain[len(roles.outer) : rows] if _uses(panel, s)), leaf.chain[rows])
+    top = next((s for s in leaf.chain[len(roles.outer) : rows] if uses(panel, s)), leaf.chain[rows])
     name = panel.array.name
     if not player.attempt("stage_in", top, "the sum reads contiguous memory", array=name, location="heap"):
         return
@@ -328,10 +330,10 @@ def _pack_rows(player: Player, identifier: str, panels: int, roles: Roles) -> No
         return
     scalar = leaf.reads[1 - roles.panel]
     name, rows = scalar.array.name, panels + 1
-    terms = prod(s.extent for s in leaf.chain if s.depth not in _spatial(leaf))
+    terms = prod(s.extent for s in leaf.chain if s.depth not in spatial_loops(leaf))
     size = roles.height * terms * byte_width(scalar.array.dtype)
     near = size <= NEAR_ROWS * player.game.machine.cache_bytes[0]
-    if leaf.chain[panels].extent < WORTH_PACKING or near or not _can_pack(leaf, scalar):
+    if leaf.chain[panels].extent < WORTH_PACKING or near or not can_pack(leaf, scalar):
         return
     why = "the rows of a block lie side by side, not pages apart"
     if not player.attempt("stage_in", leaf.chain[panels], why, array=name, location="heap"):
@@ -358,12 +360,12 @@ def _order_copy(player: Player, name: str, terms: int) -> None:
 
 def _block(player: Player, identifier: str, rows: int, height: int, why: str) -> bool:
     """One piece of the rows: [rows, vectors, lanes] around initialisation and sum becomes blocks in registers."""
-    size = min(height, _at(player, identifier, rows).extent)
-    if not player.attempt("tile_scope", _at(player, identifier, rows), why, size=size):
+    size = min(height, loop_at(player, identifier, rows).extent)
+    if not player.attempt("tile_scope", loop_at(player, identifier, rows), why, size=size):
         return False
     array = player.leaf(identifier).output.array.name
     for depth in (rows + 3, rows + 2, rows + 1):
-        if not player.attempt("split_scopes", _at(player, identifier, depth), "zeros first, then the sum", after=1):
+        if not player.attempt("split_scopes", loop_at(player, identifier, depth), "zeros first, then the sum", after=1):
             return False
     chain = [s.id for s in player.leaf(identifier).chain]
     block, terms = chain[rows + 1 : rows + 4], chain[rows + 4 :]
@@ -375,15 +377,15 @@ def _block(player: Player, identifier: str, rows: int, height: int, why: str) ->
 def _to_registers(player: Player, identifier: str, array: str, depth: int) -> bool:
     """Keep the block in a buffer of its own from its zeros to its last sum; the scope over blocks is at `depth`."""
     why = "the block is in registers until it is complete"
-    if not player.attempt("stage_out", _at(player, identifier, depth), why, array=array, location="heap"):
+    if not player.attempt("stage_out", loop_at(player, identifier, depth), why, array=array, location="heap"):
         return False
     copied = player.leaf(identifier).output.array.name
     (back,) = [w for w in player.nest.writers[array] if any(r.array.name == copied for r in w.reads)]
-    if _at(player, identifier, depth).extent == 1:
+    if loop_at(player, identifier, depth).extent == 1:
         # Copies have no scopes of one iteration.
-        beside = _at(player, back.id, depth)
+        beside = loop_at(player, back.id, depth)
         player.attempt("tile_scope", beside, why, size=beside.extent)
-    if not player.attempt("join_scopes", _at(player, identifier, depth), why):
+    if not player.attempt("join_scopes", loop_at(player, identifier, depth), why):
         return False
     player.exhaust(lambda: [f"{copied}:{d}" for d in range(len(player.nest.arrays[copied].shape))], "reuse_dims", why)
     first = next(w for w in player.nest.writers[copied] if w.accumulate is None)

@@ -11,6 +11,7 @@ caches (`streams.py`).
 from __future__ import annotations
 
 from pdojo.search.experts.contraction import tile_contractions
+from pdojo.search.experts.dots import use_dot_units
 from pdojo.search.experts.fusion import fuse_outer
 from pdojo.search.experts.greedy import place_buffers
 from pdojo.search.experts.loops import drop_unit_loops, flatten
@@ -29,6 +30,7 @@ def heuristic(game: Game) -> list[Note]:
     drop_unit_loops(player)
     flatten(player)
     share_reciprocals(player)
+    use_dot_units(player)
     tile_contractions(player)
     fuse_outer(player)
     vectorize_statements(player)

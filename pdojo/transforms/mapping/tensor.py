@@ -32,8 +32,9 @@ class Tensorize(Transformation[Scope]):
     with it: the same extents, statements and constants, no guards, hints or mappings; each array of the meaning is one
     array of the nest; every access goes to `base + sum(stride * scope)` with one base per operand and the strides that
     the intrinsic demands; operands that are written share no buffer with others; temporaries, which the instruction
-    keeps to itself, are read nowhere else; and the kernel permits what the instruction does to rounding. Afterwards the
-    nest is atomic: moves that would make it something else are refused.
+    keeps to itself, are read elsewhere only behind a write of the same element in the same body; and the kernel permits
+    what the instruction does to rounding. Afterwards the nest is atomic: moves that would make it something else are
+    refused.
     """
 
     name: ClassVar[str] = "tensorize"
