@@ -55,7 +55,8 @@ def _of_features(architecture: str, features: set[str]) -> Machine:
     present = tuple(sorted(features))
     if architecture in ("x86_64", "AMD64"):
         if "avx512f" in features:
-            return replace(machine("x86-64-avx512"), features=present)
+            tiles = "amx-tile" in features
+            return replace(machine("x86-64-amx" if tiles else "x86-64-avx512"), features=present)
         base = machine("x86-64-avx2")
         if "avx2" in features:
             return replace(base, features=present)

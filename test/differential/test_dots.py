@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,16 @@ from differential.compiled import kernel, run
 from differential.test_heuristic import check, tuned
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.llvm.targets import asm_text
+from pdojo.backends.llvm.tiles import permit_tiles
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.interpreter import interpret
-from pdojo.dialect.machine import host, machine
+from pdojo.dialect.intrinsic import Intrinsic
+from pdojo.dialect.machine import Machine, host, machine
 from pdojo.dialect.nest import Nest, nest_of
+from pdojo.errors import LoweringError
+from pdojo.kernels import workload
 from pdojo.search.tuning import tune, with_alignment
 
 ZEN4 = "x86-64-zen4"
@@ -183,3 +190,174 @@ def test_what_the_instruction_does_not_mean(text: str) -> None:
 
 def test_without_the_instructions() -> None:
     assert not used(tuned("matmul_i8", "48x64x64", on=machine("x86-64-avx512")).game.program.nest)
+
+
+# Tiles: 16 rows of 64 bytes.
+
+AMX = "x86-64-amx"
+TILES = {"matmul_i8": "tdpbusd", "matmul_bf16": "tdpbf16ps"}
+WIDEN = {
+    "i8": {
+        "cast": "  %{0}w = sext i8 %{0} to i32",
+        "ucast": "  %{0}w = zext i8 %{0} to i32",
+    },
+    "bf16": {
+        "cast": "  %{0}z = zext i16 %{0} to i32\n  %{0}s = shl i32 %{0}z, 16\n  %{0}w = bitcast i32 %{0}s to float",
+    },
+}
+
+
+def counted(total: int, digits: tuple[int, ...], body: str) -> str:
+    """LLVM IR of a loop over `total` iterations; %i0, %i1 ... are the digits of the counter, the last the fastest."""
+    lines = ["entry:", "  br label %loop", "loop:", "  %n = phi i64 [ 0, %entry ], [ %next, %loop ]"]
+    rest = "%n"
+    for position in reversed(range(len(digits))):
+        lines.append(f"  %i{position} = urem i64 {rest}, {digits[position]}")
+        lines.append(f"  %r{position} = udiv i64 {rest}, {digits[position]}")
+        rest = f"%r{position}"
+    lines += [body, "  %next = add i64 %n, 1", f"  %more = icmp ult i64 %next, {total}"]
+    return "\n".join([*lines, "  br i1 %more, label %loop, label %end", "end:", "  ret void"])
+
+
+def emulated_product(intrinsic: Intrinsic) -> str:
+    """What a tile instruction does, in plain LLVM IR: the same operands and strides, no tiles."""
+    found = re.search(r"a (\w+) \[16, (\d+)\]", intrinsic.meaning)
+    assert found is not None
+    dtype, group = found[1], int(found[2]) // 16
+    casts = re.findall(r"= (u?cast)\(", intrinsic.meaning)
+    element = {"i8": "i8", "bf16": "i16"}[dtype]
+    sums = {
+        "i8": ("i32", "  %p = mul i32 %aw, %bw\n  %new = add i32 %old, %p"),
+        "bf16": ("float", "  %new = call float @llvm.fma.f32(float %aw, float %bw, float %old)"),
+    }
+    kind, add = sums[dtype]
+    body = f"""
+  %ar = mul i64 %i0, %a_0
+  %ag = mul i64 %i2, {group}
+  %ak = add i64 %ag, %i3
+  %ai = add i64 %ar, %ak
+  %ap = getelementptr {element}, ptr %a, i64 %ai
+  %a_ = load {element}, ptr %ap
+  %br = mul i64 %i2, %b_0
+  %bc = mul i64 %i1, {group}
+  %bk = add i64 %bc, %i3
+  %bi = add i64 %br, %bk
+  %bp = getelementptr {element}, ptr %b, i64 %bi
+  %b_ = load {element}, ptr %bp
+{WIDEN[dtype][casts[0]].format("a_").replace("%a_w", "%aw")}
+{WIDEN[dtype][casts[1]].format("b_").replace("%b_w", "%bw")}
+  %cr = mul i64 %i0, 16
+  %ci = add i64 %cr, %i1
+  %cp = getelementptr {kind}, ptr %c, i64 %ci
+  %old = load {kind}, ptr %cp
+{add}
+  store {kind} %new, ptr %cp"""
+    loop = counted(16 * 16 * 16 * group, (16, 16, 16, group), body)
+    arguments = "ptr %a, ptr %b, ptr %c, i64 %a_0, i64 %b_0"
+    function = f"define void @{intrinsic.name}({arguments}) alwaysinline {{\n{loop}\n}}\n"
+    return f"declare float @llvm.fma.f32(float, float, float)\n{function}"
+
+
+def emulated_copy(intrinsic: Intrinsic) -> str:
+    """Zeros for a tile, or a tile to memory."""
+    place = "  %cr = mul i64 %i0, 16\n  %ci = add i64 %cr, %i1\n  %cp = getelementptr i32, ptr %c, i64 %ci\n"
+    if intrinsic.name.startswith("tilezero"):
+        loop = counted(256, (16, 16), place + "  store i32 0, ptr %cp")
+        return f"define void @{intrinsic.name}(ptr %c) alwaysinline {{\n{loop}\n}}\n"
+    body = place + (
+        "  %v = load i32, ptr %cp\n  %dr = mul i64 %i0, %d_0\n  %di = add i64 %dr, %i1\n"
+        "  %dp = getelementptr i32, ptr %d, i64 %di\n  store i32 %v, ptr %dp"
+    )
+    return (
+        f"define void @{intrinsic.name}(ptr %c, ptr %d, i64 %d_0) alwaysinline {{\n{counted(256, (16, 16), body)}\n}}\n"
+    )
+
+
+def emulated() -> Machine:
+    """The processor with tiles that plain code stands for."""
+    described = machine(AMX)
+    plain: list[Intrinsic] = []
+    for intrinsic in described.intrinsics:
+        text = intrinsic.templates["llvm"]
+        if intrinsic.name.startswith("tdp"):
+            text = emulated_product(intrinsic)
+        elif intrinsic.name.startswith("tile"):
+            text = emulated_copy(intrinsic)
+        elif not intrinsic.name.startswith("interleave"):
+            plain.append(intrinsic)
+            continue
+        plain.append(replace(intrinsic, features=(), templates={"llvm": text}))
+    return replace(described, features=host().features, threads=2, intrinsics=tuple(plain))
+
+
+@pytest.mark.parametrize("shape", ["64x128x64", "37x64x48", "16x192x17", "70x520x50", "33x100x40"])
+@pytest.mark.parametrize("name", TILES)
+def test_tiles_by_plain_code(name: str, shape: str) -> None:
+    """The nests, the layouts and the strides that tiles get are right, whole and with rests."""
+    described = emulated()
+    subject = with_alignment(workload(f"{name}:{shape}").instantiate(), 64)
+    found = tune(subject, described, "heuristic")
+    validate(found.game.program)
+    assert (TILES[name] in used(found.game.program.nest)) == (shape != "33x100x40" or name == "matmul_bf16")
+    inputs = inputs_of(nest_of(subject), 5)
+    expected = interpret(subject, {key: values.copy() for key, values in inputs.items()})
+    got = run(compile_kernel(found.after, described, threads=2), inputs)
+    np.testing.assert_allclose(got["c"], np.asarray(expected["c"]), rtol=1e-4, atol=1e-4)
+
+
+def test_every_tile_product() -> None:
+    """All four kinds of bytes; the emulation and the meaning agree."""
+    described = emulated()
+    header = (
+        "a i8 [32, 128] heap\nb i8 [128, 32] heap\nc i32 [32, 32] heap\nu i32 [32, 128] heap\nv i32 [128, 32] heap\n\n"
+    )
+    for name, first, second in (
+        ("tdpbusd", "ucast", "cast"),
+        ("tdpbsud", "cast", "ucast"),
+        ("tdpbssd", "cast", "cast"),
+        ("tdpbuud", "ucast", "ucast"),
+    ):
+        text = (
+            f"kernel k(a, b) -> (c)\n{header}32 128 u[{{0}},{{1}}] = {first}(a[{{0}},{{1}}])\n"
+            f"128 32 v[{{0}},{{1}}] = {second}(b[{{0}},{{1}}])\n"
+            "32 32\n| c[{0},{1}] = 0\n| 128 c[{0},{1}] += u[{0},{2}] * v[{2},{1}]\n"
+        )
+        subject = with_alignment(kernel(text), 64)
+        found = tune(subject, described, "heuristic")
+        assert name in used(found.game.program.nest)
+        inputs = inputs_of(nest_of(subject), 7)
+        expected = interpret(subject, {key: values.copy() for key, values in inputs.items()})
+        got = run(compile_kernel(found.after, described, threads=2), inputs)
+        np.testing.assert_array_equal(got["c"], np.asarray(expected["c"]))
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_tiles_in_machine_code(name: str) -> None:
+    """Tiles are configured; accumulators stay in them over the whole sum, from their zeros to their store."""
+    described = machine(AMX)
+    code = asm_text(tuned(name, "64x256x64", on=described).after, described)
+    lines = [line.split()[0] for line in code.splitlines() if "tmm" in line or "tilecfg" in line]
+    steps = [line for line in lines if line != "tileloadd"]
+    assert steps == ["ldtilecfg", *["tilezero"] * 4, *[TILES[name]] * 4, *["tilestored"] * 4]
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_tiles_of_this_processor(name: str) -> None:
+    if "amx-tile" not in host().features:
+        pytest.skip("the processor has no tiles (amx-tile)")
+    try:
+        permit_tiles()
+    except LoweringError as error:
+        pytest.skip(str(error))
+    for shape in ("64x128x64", "70x520x50"):
+        check(name, shape)
+        assert TILES[name] in used(tuned(name, shape).game.program.nest)
+
+
+@pytest.mark.skipif("amx-tile" in host().features, reason="the processor has tiles")
+def test_tiles_are_refused() -> None:
+    """A program that uses them is not loaded where the system does not permit it."""
+    with pytest.raises(LoweringError, match="the system refuses the tiles of AMX, which this program uses: "):
+        permit_tiles()
+    with pytest.raises(LoweringError, match="amx-"):
+        compile_kernel(tuned("matmul_i8", "64x128x64", on=machine(AMX)).after, machine(AMX))

@@ -186,6 +186,7 @@ def test_code_for_another_architecture() -> None:
 
 FOUND: dict[str, tuple[str, set[str], dict[str, Any]]] = {
     "avx512": ("x86_64", {"avx2", "avx512f"}, {"vector_bytes": (16, 32, 64), "vector_registers": 32}),
+    "amx": ("x86_64", {"avx2", "avx512f", "amx-tile"}, {"vector_bytes": (16, 32, 64), "register_bytes": 10240}),
     "avx2": ("AMD64", {"avx2"}, {"vector_bytes": (16, 32), "gather": True}),
     "sse": ("x86_64", set(), {"vector_bytes": (16,), "gather": False}),
     "neon": ("arm64", {"neon"}, {"architecture": "aarch64", "vector_bytes": (8, 16)}),

@@ -15,7 +15,9 @@ from pdojo.backends.llvm.kernel import SHARED_BYTES, THREAD_BYTES
 from pdojo.backends.llvm.lowering import lower
 from pdojo.backends.llvm.optimize import Effort, Processor
 from pdojo.backends.llvm.tensor import called, link
+from pdojo.backends.llvm.tiles import FEATURE, permit_tiles
 from pdojo.backends.openmp import FUNCTIONS, runtime
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machine import Machine, host
 from pdojo.dialect.ops import KernelOp
 
@@ -32,6 +34,8 @@ class Source:
     thread_bytes: int
     parallel: bool
     """Whether it needs an OpenMP runtime."""
+    tiles: bool = False
+    """Whether it needs the permission to use tiles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,7 @@ def emit(kernel: KernelOp, machine: Machine | None = None) -> Source:
         _integer(function, SHARED_BYTES),
         _integer(function, THREAD_BYTES),
         FUNCTIONS[0] in names,
+        any(FEATURE in i.features for i in _called(module, machine)),
     )
 
 
@@ -75,15 +80,24 @@ def module_text(module: ModuleOp, target: Processor, machine: Machine | None = N
     """A module of the llvm dialect as LLVM IR, with the templates of the machine's intrinsics that it calls."""
     layout = str(target.target_machine("full").target_data)
     text = str(convert_module(module, target.triple, layout))
+    intrinsics = _called(module, machine)
+    return link(text, intrinsics) if intrinsics else text
+
+
+def _called(module: ModuleOp, machine: Machine | None) -> list[Intrinsic]:
+    """The intrinsics of the machine that a module calls."""
     names = called(module)
-    if not names:
-        return text
-    known = {i.name: i for i in (machine or host()).intrinsics}
-    return link(text, [known[name] for name in names])
+    known = {i.name: i for i in (machine or host()).intrinsics} if names else {}
+    return [known[name] for name in names]
 
 
 def build(source: Source, effort: Effort = "full") -> Native:
-    """Compile in process; raises LoweringError where a parallel kernel finds no OpenMP runtime."""
+    """Compile in process.
+
+    Raises LoweringError where a parallel kernel finds no OpenMP runtime, and where the system refuses what it needs.
+    """
+    if source.tiles:
+        permit_tiles()
     machine = source.processor.target_machine(effort)
     module = optimize.parse(source.text)
     optimize.run_passes(module, machine, effort)

@@ -16,8 +16,9 @@ from pdojo.dialect.analysis.lanes import linear_address
 from pdojo.dialect.analysis.tensor import available
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.intrinsic import Intrinsic, Pattern, pattern_of, same_form
-from pdojo.dialect.nest import Access, Leaf, Scope
+from pdojo.dialect.intrinsic import pattern_of, same_form
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import Leaf
 from pdojo.search.experts.contraction import (
     MOST_STRAIGHT,
     NEAR,
@@ -32,64 +33,15 @@ from pdojo.search.experts.contraction import (
 )
 from pdojo.search.experts.player import Player
 from pdojo.search.experts.threads import balance
+from pdojo.search.experts.units import Unit, units
 
-WAIT = 4.0
-"""Cycles until a sum can be added to again."""
-LOADS = 2.0
-"""Operands that are loaded in a cycle."""
+TILES = (1.0, 2.0, 4.0)
+"""For registers that are no vectors: instructions and loads that start, and how long a sum takes, in the time that an
+instruction takes its unit (TDPBF16PS 16 cycles, TILELOADD 8, sums 52: Intel Optimization Reference Manual, chapter 20)."""
+FEW = 8
+"""Terms that a unit of tiles takes for each that it leaves to vectors, at least: a smaller unit leaves fewer."""
 STORING = 4
 """Cycles to set an accumulator to zero and to store it, beside the sum."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """An instruction that adds up products of narrow numbers."""
-
-    intrinsic: Intrinsic
-    pattern: Pattern
-    product: Leaf
-    """The accumulation in its meaning."""
-    casts: tuple[Leaf, Leaf]
-    """The statements that make the factors, in order."""
-    columns: int
-    """The factor that the innermost dimension of the accumulators indexes."""
-    lanes: int
-    """Columns of a tile."""
-    height: int
-    """Rows of a tile; 1 where no loop of the meaning is over rows."""
-    groups: tuple[int, ...]
-    """Extents of the loops over terms, outermost first."""
-
-    @property
-    def terms(self) -> int:
-        """Terms of a sum that the instruction adds up at once."""
-        return prod(self.groups)
-
-    @property
-    def loops(self) -> int:
-        """Loops of the meaning."""
-        return len(self.product.chain)
-
-    @property
-    def work(self) -> int:
-        """Products of one instruction."""
-        return self.terms * self.lanes * self.height
-
-    def role(self, scope: Scope) -> str:
-        """What a loop of the meaning is over."""
-        in_columns, in_rows = (uses(self.factor(p), scope) for p in (self.columns, 1 - self.columns))
-        return "terms" if in_columns and in_rows else "columns" if in_columns else "rows"
-
-    def factor(self, position: int) -> Access:
-        """The narrow operand of a factor, in the meaning."""
-        return self.casts[position].reads[0]
-
-    def layout(self, position: int) -> list[int]:
-        """The depths of the loops that index a narrow operand, those with the longest steps in memory first."""
-        access = self.factor(position)
-        steps, free = self.pattern.address(access)
-        depths = [s.depth for s in self.casts[position].chain if uses(access, s)]
-        return sorted(depths, key=lambda d: (d not in free, -steps.coefficient(d)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,58 +65,9 @@ class Plan:
         return f"blocks of {self.height} by {self.vectors} accumulators of {self.unit.intrinsic.name} stay in registers"
 
 
-def units(player: Player) -> list[Unit]:
-    """The machine's dot products of narrow numbers, the largest first."""
-    found = (_unit(intrinsic) for intrinsic in available(player.game.machine).values())
-    return sorted((u for u in found if u is not None), key=lambda u: -u.work)
-
-
-def _unit(intrinsic: Intrinsic) -> Unit | None:
-    """What the meaning of an intrinsic says, where it is a dot product of numbers that are cast first."""
-    pattern = pattern_of(intrinsic)
-    *casts, last = pattern.nest.leaves
-    alone = all(len(s.children) == 1 for s in last.chain[:-1])
-    if not alone or len(casts) != 2 or last.accumulate is None or len(last.reads) != 2:
-        return None
-    by_name = {leaf.output.array.name: leaf for leaf in casts}
-    factors = [by_name.get(read.array.name) for read in last.reads]
-    first, second = factors[0], factors[1]
-    if first is None or second is None or first is second or not (_widens(first) and _widens(second)):
-        return None
-    inner = last.output.index[-1].variables()
-    return _shaped(Unit(intrinsic, pattern, last, (first, second), 1, 1, 1, ()), set(inner))
-
-
-def _widens(leaf: Leaf) -> bool:
-    """Whether a statement is a cast to a wider type."""
-    return (
-        leaf.accumulate is None
-        and len(leaf.inputs) == len(leaf.reads) == 1
-        and byte_width(leaf.reads[0].array.dtype) < byte_width(leaf.output.array.dtype)
-    )
-
-
-def _shaped(unit: Unit, inner: set[int]) -> Unit | None:
-    """The unit with its tile: one loop of columns, at most one of rows, the others of terms."""
-    chain, output = unit.product.chain, unit.product.output
-    using = [[s for s in chain if uses(unit.factor(p), s)] for p in (0, 1)]
-    summed = [s for s in chain if not uses(output, s)]
-    columns = next((p for p in (0, 1) if any(s.depth in inner for s in using[p])), None)
-    if columns is None or len(inner) != 1:
-        return None
-    spatial = [[s for s in using[p] if s not in summed] for p in (columns, 1 - columns)]
-    if len(spatial[0]) != 1 or len(spatial[1]) > 1 or spatial[0] == spatial[1] or not summed:
-        return None
-    if any(s not in using[0] or s not in using[1] for s in summed):
-        return None
-    height = spatial[1][0].extent if spatial[1] else 1
-    groups = tuple(s.extent for s in summed)
-    return Unit(unit.intrinsic, unit.pattern, unit.product, unit.casts, columns, spatial[0][0].extent, height, groups)
-
-
 def use_dot_units(player: Player) -> None:
     """Give every contraction of narrow numbers to the largest instruction that takes it, the rest to smaller ones."""
-    for unit in units(player):
+    for unit in units(player.game.machine):
         for identifier in [leaf.id for leaf in player.nest.leaves]:
             if identifier in player.nest.by_id and has_terms(player.leaf(identifier)):
                 player.transact(lambda identifier=identifier, unit=unit: _tile(player, identifier, unit))
@@ -205,6 +108,9 @@ def _plan(player: Player, leaf: Leaf, unit: Unit) -> Plan | None:
     if not columns or not terms or not rows or not can_pack(leaf, panel):
         return None
     column, row, group = (max(found, key=lambda s: (s.extent, s.depth)) for found in (columns, rows, terms))
+    rest = group.extent % unit.terms
+    if unit.height > 1 and rest * FEW > group.extent:
+        return None
     alone = not any(s.extent > 1 for s in spatial if s not in (row, column))
     height, vectors = _block(player, unit, row.extent, column.extent, share=alone)
     outer = tuple(s.id for s in spatial if s not in (row, column))
@@ -224,7 +130,7 @@ def _block(player: Player, unit: Unit, rows: int, columns: int, *, share: bool =
             if vectors > wide or height * vectors + vectors + 1 > registers:
                 break
             cycles = sum(
-                a * b * _cycles(h, v)
+                a * b * _cycles(player.game.machine, unit, h, v)
                 for h, a in ((height, high // height), (high % height, 1))
                 for v, b in ((vectors, wide // vectors), (wide % vectors, 1))
                 if h * v
@@ -234,11 +140,18 @@ def _block(player: Player, unit: Unit, rows: int, columns: int, *, share: bool =
     return best[1], best[2]
 
 
-def _cycles(height: int, vectors: int) -> float:
-    """Cycles for the terms of one instruction in all tiles of a block, and a part of what is done once."""
+def _cycles(machine: Machine, unit: Unit, height: int, vectors: int) -> float:
+    """Time for the terms of one instruction in all tiles of a block, and a part of what is done once.
+
+    In cycles for vectors; for other registers, in the time that an instruction takes its unit.
+    """
+    rate, loads, wait = TILES
+    if not unit.intrinsic.registers:
+        passes = machine.passes(unit.lanes * byte_width(unit.product.output.array.dtype))
+        rate, loads, wait = machine.fma_pipes / passes, machine.load_pipes / passes, machine.fma_latency
+    work, operands = height * vectors, height + vectors
     # Loads take slots even where they are not the bound.
-    bound = max(height * vectors, (height + vectors) / LOADS, WAIT, NEAR * vectors)
-    return bound + (height + vectors) / 16 + STORING * height * vectors / 64
+    return max(work / rate, operands / loads, wait, NEAR * vectors) + operands / 16 + STORING * work / 64
 
 
 def _tile(player: Player, identifier: str, unit: Unit) -> bool:
@@ -257,6 +170,9 @@ def _tile(player: Player, identifier: str, unit: Unit) -> bool:
         return False
     before = {other.id for other in player.nest.leaves}
     sums = _cut_terms(player, identifier, plan)
+    later = set(sums[1:]) if sums and unit.height > 1 else set[str]()
+    if sums is not None and unit.height > 1 and not _rest_later(player, sums, plan):
+        return False
     if sums is None or not _narrow_factors(player, sums):
         return False
     width = plan.vectors * unit.lanes
@@ -264,7 +180,7 @@ def _tile(player: Player, identifier: str, unit: Unit) -> bool:
         return False
     kept = {s.id for s in player.leaf(identifier).chain[:depth]}
     for other in player.nest.leaves:
-        if other.id == identifier or other.id not in before:
+        if other.id == identifier or (other.id not in before and other.id not in later):
             # Nothing is fused with the loops of the blocks, nor with what was copied for them.
             player.sealed.update({s.id for s in other.chain} - kept)
     return True
@@ -302,6 +218,22 @@ def _cut_terms(player: Player, identifier: str, plan: Plan) -> list[str] | None:
         if not player.attempt("split_scopes", loop_at(player, identifier, depth), "the last terms later", after=1):
             return None
     return [identifier, *_new(player, identifier, before)]
+
+
+def _rest_later(player: Player, sums: list[str], plan: Plan) -> bool:
+    """Add up the last terms in a nest of their own: vectors do not reach what is in tiles."""
+    while len(sums) > 1:
+        rest = sums.pop()
+        spatial = len(plan.outer) + 2
+        for depth in reversed(range(spatial)):
+            scope = loop_at(player, sums[0], depth)
+            if not player.attempt("split_scopes", scope, "the last terms later", after=len(scope.children) - 1):
+                return False
+        chain = [s.id for s in player.leaf(rest).chain]
+        rows = [*chain[: spatial - 2], chain[spatial - 1], *chain[spatial:], chain[spatial - 2]]
+        if not reorder(player, rest, rows):
+            return False
+    return True
 
 
 def _sums(player: Player, identifier: str) -> set[str]:
