@@ -48,9 +48,10 @@ def _checked(name: str, table: Mapping[str, object]) -> Intrinsic:
         if backend not in BACKENDS:
             raise UsageError(f"no backend is called '{backend}'; templates are for {', '.join(BACKENDS)}")
     numerics = _words("numerics", table.get("numerics", []))
+    classes = [n.value for n in Numerics if n is not Numerics.EXACT]
     for word in numerics:
-        if word not in [n.value for n in Numerics if n is not Numerics.EXACT]:
-            raise UsageError(f"'{word}' is no numerics class: reassociate, contract, flush")
+        if word not in classes:
+            raise UsageError(f"'{word}' is no numerics class: {', '.join(classes)}")
     features = _words("features", table.get("features", []))
     registers = table.get("registers", 0)
     if not isinstance(registers, int) or isinstance(registers, bool) or registers < 0:

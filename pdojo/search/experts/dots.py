@@ -37,7 +37,7 @@ from pdojo.search.experts.units import Unit, units
 
 TILES = (1.0, 2.0, 4.0)
 """For registers that are no vectors: instructions and loads that start, and how long a sum takes, in the time that an
-instruction takes its unit (TDPBF16PS 16 cycles, TILELOADD 8, sums 52: Intel Optimization Reference Manual, chapter 20)."""
+instruction takes its unit (Intel Optimization Reference Manual, AMX: TDPBF16PS 16 cycles, TILELOADD 8, sums 52)."""
 FEW = 8
 """Terms that a unit of tiles takes for each that it leaves to vectors, at least: a smaller unit leaves fewer."""
 STORING = 4
