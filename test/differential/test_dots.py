@@ -142,7 +142,7 @@ def test_products_at_odd_sizes(name: str, shape: str) -> None:
 @pytest.mark.parametrize("name", DOTS)
 def test_whole_tiles_and_rests(name: str) -> None:
     """The instruction does all that fills tiles; accumulators are in registers; rests are vectors."""
-    for shape, rests in (("48x64x64", False), ("37x65x75", True)):
+    for shape, rests in (("48x64x64", False), ("37x65x75", True), ("5000x16x64", False)):
         nest = tuned(name, shape, on=machine(ZEN4)).game.program.nest
         sums = [leaf for leaf in nest.leaves if leaf.accumulate is not None]
         assert DOTS[name] in used(nest)

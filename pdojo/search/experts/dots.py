@@ -415,7 +415,7 @@ def _split(player: Player, sums: list[str], inner: int, unit: Unit) -> str | Non
 def _own_memory(player: Player, sums: list[str], array: str, depth: int) -> bool:
     """Keep the block in a buffer of its own from its zeros to its last sum; the scope over blocks is at `depth`."""
     main, why = sums[0], "the block is in registers until it is complete"
-    if not player.attempt("stage_out", loop_at(player, main, depth), why, array=array, location="stack"):
+    if not player.attempt("stage_out", loop_at(player, main, depth), why, array=array, location="heap"):
         return False
     copied = player.leaf(main).output.array.name
     (back,) = [w for w in player.nest.writers[array] if any(r.array.name == copied for r in w.reads)]
