@@ -1,0 +1,1 @@
+"""Evaluators: where costs come from."""

@@ -1,0 +1,57 @@
+"""Costs by the analytical model: no program runs, and a program always costs the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from time import perf_counter
+
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.machine_file import machine_to_json
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import parse_notation
+from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.evaluators.model import estimate
+
+VERSION = 1
+"""Of the model: costs of another version are not comparable."""
+
+
+class Analytical:
+    """Cycles as `pdojo.search.evaluators.model` estimates them. Programs for other machines than CPUs fail."""
+
+    name = "analytical"
+    unit = "cycles"
+    batch = 1
+    deterministic = True
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    @property
+    def settings(self) -> JSON:
+        """The machine and the version of the model."""
+        machine = machine_to_json(self._machine)
+        del machine["description"]
+        return {"evaluator": self.name, "version": VERSION, "machine": machine}
+
+    def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> list[Evaluation]:
+        """The estimates, in order."""
+        return [self._evaluate(candidate) for candidate in candidates]
+
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
+        start = perf_counter()
+        cost = estimate(nest_of(parse_notation(candidate.program.text)[0]), self._machine)
+        seconds = {"run": perf_counter() - start}
+        if cost is None:
+            return Evaluation.failed("NoModel", {"message": "the model knows no mappings of this program"}, seconds)
+        return Evaluation(cost.cycles, detail={"kind": "model", **asdict(cost)}, seconds=seconds)
+
+    def confirm(
+        self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
+    ) -> list[Evaluation]:
+        """The estimates again: they cannot have changed, and nothing ran that could be wrong."""
+        return self.evaluate([candidate] if best is None else [candidate, best], listener)
+
+    def close(self) -> None:
+        """Nothing was started."""
