@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol, TypeAlias
@@ -73,8 +73,8 @@ class Evaluator(Protocol):
         """Everything that costs depend on beside the program: machine, options, tool chain; equal ones share costs."""
         ...
 
-    def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> list[Evaluation]:
-        """The cost of each program, in order."""
+    def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterable[Evaluation]:
+        """The cost of each program, in order, each as soon as it is known: it is stored before the next is awaited."""
         ...
 
     def confirm(

@@ -1,0 +1,86 @@
+"""Nodes: what a search knows of the states that it evaluated, and the states themselves as long as memory is cheap."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from pdojo.search.dojo import Dojo
+from pdojo.search.evaluation import Evaluation
+from pdojo.transforms.move import Move
+from pdojo.transforms.trace import Trace
+
+KEPT = 128
+"""States that are kept as they are; older ones are played again where they are asked for, at 4 to 10 ms a move.
+
+A program takes some 70 KiB, and a state shares those before its first own move with the state it was made from.
+"""
+
+
+class States:
+    """The states of nodes. A bounded number is kept: a state holds the program after every move of its trace."""
+
+    def __init__(self, root: Dojo, kept: int = KEPT) -> None:
+        self._root = root.fork()
+        self._kept = kept
+        self._states: OrderedDict[Node, Dojo] = OrderedDict()
+
+    def put(self, node: Node, dojo: Dojo) -> None:
+        """Keep the state of a node; the caller must not change it any more."""
+        self._states[node] = dojo
+        self._states.move_to_end(node)
+        while len(self._states) > self._kept:
+            self._states.popitem(last=False)
+
+    def of(self, node: Node) -> Dojo:
+        """The state of a node, which must not be changed."""
+        found = self._states.get(node)
+        if found is None:
+            # What a trace has in common with its parent's is not played again.
+            nearest = self._states.get(node.parent) if node.parent is not None else None
+            found = (nearest or self._root).fork()
+            skipped = found.become(node.moves)
+            assert not skipped, f"a trace does not apply any more: {skipped[0]}"
+        self.put(node, found)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A state that was evaluated. Nodes are compared by identity."""
+
+    number: int
+    """Of the evaluation, in this search: 0 is the root. States with one program share the number of its evaluation."""
+    moves: tuple[Move, ...]
+    """The trace from the plain kernel, by identifier."""
+    fingerprint: str
+    """Of the program."""
+    parent: Node | None
+    """The state that this one was proposed from; None for the root."""
+    evaluation: Evaluation
+    """What the strategy is told: after the duel, where there was one."""
+    states: States = field(repr=False)
+
+    @property
+    def cost(self) -> float:
+        """The cost; infinite where the program failed."""
+        return self.evaluation.cost
+
+    @property
+    def dojo(self) -> Dojo:
+        """The state. Not to be changed: fork it."""
+        return self.states.of(self)
+
+    @property
+    def trace(self) -> Trace:
+        """The trace, as people read it and by identifier."""
+        return self.dojo.trace
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A state to evaluate. Who proposes it does not change it any more."""
+
+    dojo: Dojo
+    parent: Node
+    """The state that it was made from."""
