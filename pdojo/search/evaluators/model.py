@@ -17,7 +17,7 @@ from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.dialect.storage import physical_index, physical_shape
 
-BYTES_PER_CYCLE = (64.0, 32.0, 12.0)
+BYTES_PER_CYCLE = (64.0, 32.0, 8.0)
 """What a core takes from its second cache, its third one and memory in a cycle, roughly."""
 MEMORY_CORES = 2.0
 """Cores that together take all that memory gives."""
