@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,43 @@ from pdojo.errors import UsageError
 
 if TYPE_CHECKING:
     from pdojo.backends.llvm.build import Native
+    from pdojo.backends.llvm.objects import ObjectCode
 
 Outputs = Any
 """The array of the one `out` argument, a tuple where there are several, None where there is none."""
 
 
+class Workspaces(Protocol):
+    """What a kernel needs beside its arrays."""
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes that all threads share."""
+        ...
+
+    @property
+    def thread_bytes(self) -> int:
+        """Bytes of each thread."""
+        ...
+
+
+class Code(Protocol):
+    """Machine code in this process."""
+
+    @property
+    def address(self) -> int:
+        """Where the kernel's function is."""
+        ...
+
+    @property
+    def source(self) -> Workspaces:
+        """What it was made from."""
+        ...
+
+
 @dataclass(eq=False)
-class Executable:
-    """A compiled kernel.
+class LoadedKernel:
+    """A kernel that can be called.
 
     Call it with arrays in the order of the interface or by name. `out` arrays may be left out: then they are allocated,
     aligned to 64 bytes. The call returns the `out` arrays. It is safe to call from several threads at once.
@@ -34,7 +63,7 @@ class Executable:
 
     name: str
     parameters: tuple[Parameter, ...]
-    native: Native
+    code: Code
     threads: int
     """Threads that parallel scopes run on, at most."""
     _workspaces: list[NDArray[Any]] = field(default_factory=list[NDArray[Any]])
@@ -42,7 +71,7 @@ class Executable:
 
     def __post_init__(self) -> None:
         kinds = [*([ctypes.c_void_p] * (len(self.parameters) + 1)), ctypes.c_int]
-        self._function = ctypes.CFUNCTYPE(None, *kinds)(self.native.address)
+        self._function = ctypes.CFUNCTYPE(None, *kinds)(self.code.address)
 
     def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, where one does not fit."""
@@ -63,21 +92,6 @@ class Executable:
             function(*pointers, place, threads)
 
         return run
-
-    @property
-    def llvm_ir(self) -> str:
-        """The LLVM IR as lowered."""
-        return self.native.source.text
-
-    @property
-    def optimized_ir(self) -> str:
-        """The LLVM IR after the passes."""
-        return self.native.optimized_ir
-
-    @property
-    def asm(self) -> str:
-        """The assembly text of the machine code."""
-        return self.native.asm
 
     def _views(self, arrays: tuple[AnyArray, ...], named: Mapping[str, AnyArray]) -> list[NDArray[Any]]:
         given = self._given(arrays, named)
@@ -115,12 +129,34 @@ class Executable:
         self._workspaces.append(workspace)
 
     def _workspace_bytes(self) -> int:
-        source = self.native.source
+        source = self.code.source
         return source.shared_bytes + source.thread_bytes * self.threads
 
     def _allocate(self) -> NDArray[Any] | None:
         size = self._workspace_bytes()
         return aligned_empty((size,), np.dtype(np.uint8)) if size else None
+
+
+@dataclass(eq=False)
+class Executable(LoadedKernel):
+    """A kernel that was compiled in this process: it also shows its code."""
+
+    native: Native = field(kw_only=True)
+
+    @property
+    def llvm_ir(self) -> str:
+        """The LLVM IR as lowered."""
+        return self.native.source.text
+
+    @property
+    def optimized_ir(self) -> str:
+        """The LLVM IR after the passes."""
+        return self.native.optimized_ir
+
+    @property
+    def asm(self) -> str:
+        """The assembly text of the machine code."""
+        return self.native.asm
 
 
 def compile(
@@ -143,7 +179,24 @@ def compile(
         threads = _default_threads(machine, parallel=native.source.parallel)
     if threads < 1:
         raise UsageError(f"a kernel runs on at least 1 thread, not {threads}")
-    return Executable(kernel.sym_name.data, parameters_of(nest_of(kernel)), native, threads)
+    return Executable(kernel.sym_name.data, parameters_of(nest_of(kernel)), native, threads, native=native)
+
+
+def assemble(
+    kernel: KernelOp, machine: Machine | None = None, *, optimize: Literal["search", "full"] = "full"
+) -> ObjectCode:
+    """Compile a kernel for this processor to object code, which `load` takes, in this process or another."""
+    from pdojo.backends.llvm import objects
+    from pdojo.backends.llvm.build import emit
+
+    return objects.assemble(emit(kernel, machine), optimize)
+
+
+def load(kernel: KernelOp, code: ObjectCode, threads: int) -> LoadedKernel:
+    """Make a kernel's object code, from `assemble`, callable here."""
+    from pdojo.backends.llvm import objects
+
+    return LoadedKernel(kernel.sym_name.data, parameters_of(nest_of(kernel)), objects.load(code), threads)
 
 
 def _default_threads(machine: Machine | None, *, parallel: bool) -> int:

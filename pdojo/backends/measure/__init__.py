@@ -14,6 +14,7 @@ from pdojo.backends.measure.outcome import (
     WrongResult,
 )
 from pdojo.backends.measure.request import (
+    Assembled,
     KernelReference,
     NamedReference,
     Options,
@@ -25,6 +26,7 @@ from pdojo.backends.measure.request import (
 from pdojo.backends.measure.worker import Event, Limits, Worker
 
 __all__ = [
+    "Assembled",
     "Check",
     "CompileError",
     "Crash",

@@ -15,8 +15,8 @@ from importlib import import_module
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
-from pdojo.backends.measure.request import Comparison
-from pdojo.backends.measure.session import ReferenceCache, Session, Tools
+from pdojo.backends.measure.request import Assembly, Comparison
+from pdojo.backends.measure.session import Cache, Session, Tools, assemble
 from pdojo.errors import MeasurementError, PdojoError
 
 
@@ -32,17 +32,20 @@ def main(settings: dict[str, Any]) -> None:
     tools = Tools(
         _load(settings["compiler"]), _load(settings["peers"]), _load(settings["references"]), settings["memory_limit"]
     )
-    cache = ReferenceCache()
+    cache = Cache()
     _send(answers, {"event": "ready"})
     while True:
         _send(answers, _serve(json.loads(requests.get()), tools, cache, answers))
 
 
-def _serve(request: dict[str, Any], tools: Tools, cache: ReferenceCache, answers: BinaryIO) -> dict[str, Any]:
+def _serve(request: dict[str, Any], tools: Tools, cache: Cache, answers: BinaryIO) -> dict[str, Any]:
     def report(index: int, phase: str) -> None:
         _send(answers, {"event": "phase", "index": index, "phase": phase})
 
     try:
+        if "assemble" in request:
+            report(0, "compile")
+            return {"event": "assembled", **assemble(Assembly.from_json(request))}
         outcomes = Session(Comparison.from_json(request), tools, cache, report).run()
     except PdojoError as error:
         return {"event": "error", "message": str(error)}

@@ -69,6 +69,16 @@ class Program:
 
 
 @dataclass(frozen=True)
+class Assembled(Program):
+    """A program that another process has compiled already (`Worker.assemble`)."""
+
+    code: JSON = field(default_factory=dict[str, Any], compare=False, repr=False)
+    """Its object code, as JSON."""
+    seconds: float = 0.0
+    """How long that took."""
+
+
+@dataclass(frozen=True)
 class Peer:
     """Another library's implementation of an operator, on the arrays of the program that it is compared with."""
 
@@ -133,6 +143,25 @@ def _digest(program: Program, options: Options) -> str:
 
 
 @dataclass(frozen=True)
+class Assembly:
+    """A program to compile to object code, without running it."""
+
+    program: Program
+    effort: Literal["search", "full"] = "full"
+
+    def to_json(self) -> JSON:
+        """A JSON object that `from_json` reads."""
+        return {"assemble": _subject_to_json(self.program), "effort": self.effort}
+
+    @staticmethod
+    def from_json(data: JSON) -> Assembly:
+        """The request that `to_json` wrote."""
+        program = _subject_from_json(data["assemble"])
+        assert isinstance(program, Program)
+        return Assembly(program, data["effort"])
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Several subjects, timed in turns on the same arrays: those of the first program."""
 
@@ -174,11 +203,15 @@ def _options_from_json(data: JSON) -> Options:
 
 def _subject_to_json(subject: Subject) -> JSON:
     if isinstance(subject, Program):
-        return {"text": subject.text, "machine": machine_to_json(subject.machine)}
+        program = {"text": subject.text, "machine": machine_to_json(subject.machine)}
+        assembled = isinstance(subject, Assembled)
+        return {**program, "code": subject.code, "seconds": subject.seconds} if assembled else program
     return asdict(subject)
 
 
 def _subject_from_json(data: JSON) -> Subject:
+    if "code" in data:
+        return Assembled(data["text"], machine_from_json(data["machine"]), data["code"], data["seconds"])
     if "text" in data:
         return Program(data["text"], machine_from_json(data["machine"]))
     return Peer(**data)

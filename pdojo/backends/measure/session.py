@@ -15,7 +15,17 @@ from pdojo.backends.measure.arrays import Arrays, ArraySet, data_bytes, random_i
 from pdojo.backends.measure.check import accumulated_terms, compare_all
 from pdojo.backends.measure.environment import environment, huge_page_bytes
 from pdojo.backends.measure.outcome import Check, CompileError, Crash, Ok, Outcome, OutOfMemory, WrongResult
-from pdojo.backends.measure.request import Comparison, KernelReference, NamedReference, Options, Peer, Program, Subject
+from pdojo.backends.measure.request import (
+    Assembled,
+    Assembly,
+    Comparison,
+    KernelReference,
+    NamedReference,
+    Options,
+    Peer,
+    Program,
+    Subject,
+)
 from pdojo.backends.measure.timing import Run, Timed, take_samples
 from pdojo.dialect.interpreter import interpret
 from pdojo.dialect.machine import Machine
@@ -98,19 +108,19 @@ class Candidate:
 
 
 @dataclass
-class ReferenceCache:
-    """The last reference result: searching measures many programs against one."""
+class Cache:
+    """The last reference result and the last arrays: searching measures many programs on one set of inputs."""
 
     key: tuple[object, ...] | None = None
     value: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+    sets_key: tuple[object, ...] | None = None
+    sets: list[ArraySet] = field(default_factory=list[ArraySet])
 
 
 class Session:
     """One comparison; `report` sends the index of a candidate and what will be done with it."""
 
-    def __init__(
-        self, comparison: Comparison, tools: Tools, cache: ReferenceCache, report: Callable[[int, str], None]
-    ) -> None:
+    def __init__(self, comparison: Comparison, tools: Tools, cache: Cache, report: Callable[[int, str], None]) -> None:
         self.comparison = comparison
         self.options: Options = comparison.options
         self.tools = tools
@@ -176,6 +186,13 @@ class Session:
             candidate.compile_seconds = time.perf_counter() - start
             return
         kernel = self.nests[candidate.index].kernel
+        if isinstance(subject, Assembled):
+            from pdojo.backends.executable import load
+            from pdojo.backends.llvm.objects import ObjectCode
+
+            candidate.compiled = load(kernel, ObjectCode.from_json(subject.code), self.options.threads)
+            candidate.compile_seconds = subject.seconds + time.perf_counter() - start
+            return
         candidate.compiled = self.tools.compiler(
             kernel, subject.machine, threads=self.options.threads, optimize=self.options.effort
         )
@@ -183,19 +200,25 @@ class Session:
 
     def _array_sets(self) -> list[ArraySet]:
         """One set, or when measuring cold, so many that together they are twice as large as the largest cache."""
-        inputs = random_inputs(self.parameters, self.options.seed, self.options.ranges)
         alignment = max(p.alignment for nest in self.nests.values() for p in parameters_of(nest))
         count = 1
         if self.options.cold:
             machines = [s.machine for s in self.comparison.subjects if isinstance(s, Program)]
             cache = max(m.cache_bytes[-1] for m in machines)
             count = 1 + -(-2 * cache // max(1, data_bytes(self.parameters)))
+        key = (self.parameters, self.options.seed, self.options.ranges, alignment, count)
+        if self.cache.sets_key == key:
+            return self.cache.sets
+        # Not both at once.
+        self.cache.sets_key, self.cache.sets = None, []
         try:
-            return [ArraySet(self.parameters, inputs, alignment) for _ in range(count)]
+            inputs = random_inputs(self.parameters, self.options.seed, self.options.ranges)
+            self.cache.sets = [ArraySet(self.parameters, inputs, alignment) for _ in range(count)]
+            self.cache.sets_key = key
         except MemoryError as error:
             for candidate in self._alive():
                 candidate.outcome = OutOfMemory("allocate", self.tools.memory_limit, str(error))
-            return []
+        return self.cache.sets
 
     def _bind(self, candidate: Candidate, arrays: Arrays) -> Run:
         if isinstance(candidate.subject, Program):
@@ -290,6 +313,25 @@ class Session:
                 candidate.check,
                 facts,
             )
+
+
+def assemble(request: Assembly) -> dict[str, Any]:
+    """Object code as JSON with the `seconds` that it took, or a CompileError as JSON."""
+    from pdojo.backends.executable import assemble as compile_to_object
+
+    start = time.perf_counter()
+    try:
+        code = compile_to_object(
+            _nest(request.program.text).kernel, request.program.machine, optimize=request.effort
+        ).to_json()
+    except PdojoError as error:
+        return {"outcome": CompileError(str(error)).to_json()}
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  # a bug that a candidate shows is data here; the traceback is kept
+        failure = CompileError(f"{type(error).__name__}: {error}", traceback.format_exc())
+        return {"outcome": failure.to_json()}
+    return {"code": code, "seconds": time.perf_counter() - start}
 
 
 def _restore(sets: Sequence[ArraySet]) -> None:

@@ -9,7 +9,17 @@ from typing import Any, Literal, Self, TypeAlias
 
 from pdojo.backends.measure.outcome import Crash, Outcome, OutOfMemory, Timeout, outcome_from_json
 from pdojo.backends.measure.process import Died, LimitReached, WorkerProcess
-from pdojo.backends.measure.request import DEFAULT_OPTIONS, Comparison, Options, Reference, Request, Subject
+from pdojo.backends.measure.request import (
+    DEFAULT_OPTIONS,
+    Assembled,
+    Assembly,
+    Comparison,
+    Options,
+    Program,
+    Reference,
+    Request,
+    Subject,
+)
 from pdojo.errors import MeasurementError
 
 DEFAULT_COMPILER = "pdojo.backends.executable:compile"
@@ -122,27 +132,41 @@ class Worker:
                 # Also on Ctrl-C: what is running is of no use to anyone.
                 self.close()
                 raise
-            if index is None:
-                assert isinstance(result, list)
-                outcomes = {**failed, **dict(zip(left, result, strict=True))}
-                return [outcomes[i] for i in range(len(subjects))]
-            assert isinstance(result, Outcome)
-            failed[index] = result
+            if isinstance(result, Outcome):
+                failed[left[index]] = result
+                continue
+            outcomes = {**failed, **dict(zip(left, self._outcomes(result, len(left)), strict=True))}
+            return [outcomes[i] for i in range(len(subjects))]
         return [failed[i] for i in range(len(subjects))]
 
+    def assemble(self, program: Program, effort: Literal["search", "full"] = "full") -> Assembled | Outcome:
+        """Compile a program to object code that other workers of this machine run, or how that failed."""
+        try:
+            _, result = self._attempt(Assembly(program, effort), [0], None)
+        except BaseException:
+            self.close()
+            raise
+        if isinstance(result, Outcome):
+            return result
+        if result["event"] != "assembled":
+            return self._outcomes(result, 1)[0]
+        if "outcome" in result:
+            return outcome_from_json(result["outcome"])
+        return Assembled(program.text, program.machine, result["code"], result["seconds"])
+
     def _attempt(
-        self, comparison: Comparison, numbers: Sequence[int], listener: Listener | None
-    ) -> tuple[int, Outcome] | tuple[None, list[Outcome]]:
-        """All outcomes, or the subject that ended the process and how."""
+        self, wanted: Comparison | Assembly, numbers: Sequence[int], listener: Listener | None
+    ) -> tuple[int, Outcome | dict[str, Any]]:
+        """The answer; or the place in `numbers` of the subject that ended the process, and how."""
         before = self.pid
-        process = self._running(comparison.options.threads)
+        process = self._running(wanted.options.threads if isinstance(wanted, Comparison) else 1)
         event: Event | None = None
         try:
-            process.send(comparison.to_json())
+            process.send(wanted.to_json())
             while True:
                 message = process.receive(self._limit(event))
                 if message["event"] != "phase":
-                    return None, self._outcomes(message, len(numbers))
+                    return 0, message
                 event = Event(numbers[int(message["index"])], str(message["phase"]))
                 if listener is not None:
                     listener(event)
@@ -150,18 +174,18 @@ class Worker:
             self.close()
             if event is None:
                 raise MeasurementError(f"the worker did not begin within {self._limit(event):g} s") from None
-            return event.index, Timeout(event.phase, self._limit(event))
+            return numbers.index(event.index), Timeout(event.phase, self._limit(event))
         except Died:
             reason, exhausted, detail = process.death()
             self.close()
             if event is None and process.pid == before:
                 # It ended while it had nothing to do; nobody in this comparison is to blame.
-                return self._attempt(comparison, numbers, listener)
+                return self._attempt(wanted, numbers, listener)
             if event is None:
                 raise MeasurementError(f"the worker ended before it began ({reason})\n{detail}") from None
             if exhausted:
-                return event.index, OutOfMemory(event.phase, self.memory_bytes, reason)
-            return event.index, Crash(event.phase, reason, detail)
+                return numbers.index(event.index), OutOfMemory(event.phase, self.memory_bytes, reason)
+            return numbers.index(event.index), Crash(event.phase, reason, detail)
 
     def _outcomes(self, message: dict[str, Any], count: int) -> list[Outcome]:
         if message["event"] == "error":

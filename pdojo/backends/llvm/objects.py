@@ -1,0 +1,80 @@
+"""Kernels as object code: compiled in one process, loaded by another."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import llvmlite.binding as llvm
+
+from pdojo.backends.llvm import optimize
+from pdojo.backends.llvm.build import Source
+from pdojo.backends.llvm.optimize import Effort, Processor, processor
+from pdojo.backends.llvm.tiles import permit_tiles
+from pdojo.backends.openmp import FUNCTIONS, runtime
+
+JSON: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ObjectCode:
+    """Relocatable machine code of one kernel, for the processor that compiled it."""
+
+    name: str
+    """Symbol of the kernel's function."""
+    code: bytes
+    shared_bytes: int
+    """Workspace that all threads share."""
+    thread_bytes: int
+    """Workspace of each thread."""
+    parallel: bool
+    """Whether it needs an OpenMP runtime."""
+    tiles: bool
+    """Whether it needs the permission to use tiles."""
+
+    def to_json(self) -> JSON:
+        """A JSON object that `from_json` reads."""
+        return {**self.__dict__, "code": base64.b64encode(self.code).decode()}
+
+    @staticmethod
+    def from_json(data: JSON) -> ObjectCode:
+        """The code that `to_json` wrote."""
+        values = dict(data)
+        values["code"] = base64.b64decode(data["code"])
+        return ObjectCode(**values)
+
+
+def assemble(source: Source, effort: Effort = "full") -> ObjectCode:
+    """Compile to object code. Raises LoweringError as `build` does."""
+    machine = source.processor.target_machine(effort)
+    module = optimize.parse(source.text)
+    optimize.run_passes(module, machine, effort)
+    code = machine.emit_object(module)
+    return ObjectCode(source.name, code, source.shared_bytes, source.thread_bytes, source.parallel, source.tiles)
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedObject:
+    """Object code in this process; it lives as long as the engine."""
+
+    source: ObjectCode
+    address: int
+    engine: llvm.ExecutionEngine
+
+
+def load(code: ObjectCode) -> LoadedObject:
+    """Put object code of this processor into memory. Raises LoweringError where the system lacks what it needs."""
+    if code.tiles:
+        permit_tiles()
+    if code.parallel:
+        library = runtime()
+        for name in FUNCTIONS:
+            llvm.add_symbol(name, library.address(name))
+    host: Processor = processor()
+    engine = llvm.create_mcjit_compiler(
+        llvm.parse_assembly(f'target triple = "{host.triple}"'), host.target_machine("search")
+    )
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code.code))
+    engine.finalize_object()
+    return LoadedObject(code, engine.get_function_address(code.name), engine)

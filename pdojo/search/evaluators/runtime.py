@@ -1,0 +1,170 @@
+"""Costs by running programs on this machine: compiled together, timed alone, the leaders once more in turns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from math import inf
+from time import perf_counter
+from typing import Any
+
+from pdojo.backends.measure import Assembled, KernelReference, Limits, Ok, Options, Outcome, Worker
+from pdojo.backends.measure.environment import environment
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.machine_file import machine_to_json
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+
+SCREENING = Options(effort="search", samples=3, budget=0.03, check=False, attempts=2)
+"""How every program is timed: the least of few samples, because what disturbs a sample only makes it longer."""
+LEADERS = Options(effort="search", samples=9, budget=0.3, check=False, attempts=2)
+"""How those that may be the best are timed again, in turns."""
+DUEL = Options(effort="search", samples=15, budget=1.0, attempts=3)
+"""How a program becomes the best: checked, in turns with the best so far, by medians."""
+PROMISING = 1.1
+"""Times the best cost up to which a screened program is timed again."""
+PATIENCE = 30.0
+"""Times the best cost that one call may take."""
+LEAST_LIMIT, LONGEST_LIMIT = 2.0, 10.0
+"""Seconds within which a program is stopped; the paper's limit is 10 s."""
+
+
+class Runtime:
+    """Seconds per call on this machine.
+
+    `plain` is the kernel whose results are right. Programs of a batch are compiled by `compilers` processes at once
+    (one for each processor where left out); then each is timed with nothing beside it, on `processors` (all where
+    left out). Not safe for use from several threads at once.
+    """
+
+    name = "runtime"
+    unit = "s"
+    deterministic = False
+
+    def __init__(
+        self,
+        machine: Machine,
+        plain: KernelOp,
+        *,
+        seed: int = 0,
+        compilers: int | None = None,
+        processors: Sequence[int] | None = None,
+    ) -> None:
+        self._machine = machine
+        self._reference = KernelReference(print_notation(plain))
+        self._seed = seed
+        self._best = inf
+        self._environment: JSON | None = None
+        count = compilers or len(os.sched_getaffinity(0))
+        self.batch = 4 * count
+        self._compilers = [Worker() for _ in range(count)]
+        self._pool = ThreadPoolExecutor(count)
+        self._timer = Worker(processors=processors)
+
+    @property
+    def settings(self) -> JSON:
+        """The machine, how it is measured, the processor and the tool chain."""
+        if self._environment is None:
+            self._environment = dict(environment())
+        machine = machine_to_json(self._machine)
+        del machine["description"]
+        screening = asdict(self._options(SCREENING))
+        return {"evaluator": self.name, "machine": machine, "options": screening, "environment": self._environment}
+
+    def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> list[Evaluation]:
+        """The least time of few samples for each; of more samples, taken in turns, for those that lead."""
+        tell = listener or _ignore
+        tell(f"compiling {len(candidates)}")
+        assembled = self._assemble(candidates)
+        found: list[Evaluation] = []
+        for number, program in enumerate(assembled):
+            tell(f"timing {number + 1} of {len(candidates)}")
+            found.append(self._screen(program))
+        self._best = min(self._best, *(e.cost for e in found)) if found else self._best
+        self._time_leaders(assembled, found, tell)
+        return found
+
+    def confirm(
+        self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
+    ) -> list[Evaluation]:
+        """Both in turns, on inputs that no program has had yet, checked against the plain kernel."""
+        if listener is not None:
+            listener("checking a new best")
+        self._seed += 1
+        rivals = [candidate] if best is None else [candidate, best]
+        programs = self._assemble(rivals)
+        failed = [p for p in programs if isinstance(p, Outcome)]
+        if failed:
+            return [_evaluation(p, 0.0, 0.0) if isinstance(p, Outcome) else Evaluation(inf) for p in programs]
+        start = perf_counter()
+        options = replace(self._options(DUEL), seed=self._seed)
+        self._timer.limits = Limits()
+        outcomes = self._timer.compare([p for p in programs if isinstance(p, Assembled)], options, self._reference)
+        spent = perf_counter() - start
+        return [
+            _evaluation(o, _compile_seconds(p), spent, by="median") for p, o in zip(programs, outcomes, strict=True)
+        ]
+
+    def close(self) -> None:
+        """End all processes."""
+        self._pool.shutdown(cancel_futures=True)
+        for worker in (*self._compilers, self._timer):
+            worker.close()
+
+    def _options(self, options: Options) -> Options:
+        return replace(options, threads=self._machine.threads)
+
+    def _assemble(self, candidates: Sequence[Candidate]) -> list[Assembled | Outcome]:
+        """Object code of all, by all compilers at once."""
+        count = len(self._compilers)
+
+        def share(number: int) -> list[Assembled | Outcome]:
+            worker = self._compilers[number]
+            return [worker.assemble(c.program, "search") for c in candidates[number::count]]
+
+        shares = list(self._pool.map(share, range(count)))
+        return [shares[k % count][k // count] for k in range(len(candidates))]
+
+    def _screen(self, program: Assembled | Outcome) -> Evaluation:
+        if isinstance(program, Outcome):
+            return _evaluation(program, 0.0, 0.0)
+        start = perf_counter()
+        limit = min(max(PATIENCE * self._best, LEAST_LIMIT), LONGEST_LIMIT)
+        self._timer.limits = replace(Limits(), run=limit)
+        (outcome,) = self._timer.compare([program], self._options(SCREENING))
+        return _evaluation(outcome, program.seconds, perf_counter() - start)
+
+    def _time_leaders(self, programs: Sequence[Assembled | Outcome], found: list[Evaluation], tell: Listener) -> None:
+        """Give those that may be the best better estimates, from one run."""
+        leaders = [k for k, e in enumerate(found) if e.cost <= PROMISING * self._best]
+        rivals = [p for k in leaders if isinstance(p := programs[k], Assembled)]
+        if len(rivals) < 2:
+            return
+        tell(f"timing {len(rivals)} leaders again")
+        start = perf_counter()
+        outcomes = self._timer.compare(rivals, self._options(LEADERS))
+        spent = (perf_counter() - start) / len(rivals)
+        for k, program, outcome in zip(leaders, rivals, outcomes, strict=True):
+            found[k] = _evaluation(outcome, program.seconds, spent)
+
+
+def _ignore(_: str) -> None:
+    """Nobody listens."""
+
+
+def _compile_seconds(program: Assembled | Outcome) -> float:
+    return program.seconds if isinstance(program, Assembled) else 0.0
+
+
+def _evaluation(outcome: Outcome, compiled: float, ran: float, by: str = "minimum") -> Evaluation:
+    """An outcome as a cost."""
+    seconds = {"compile": compiled, "run": ran}
+    detail: dict[str, Any] = outcome.to_json()
+    if not isinstance(outcome, Ok):
+        return Evaluation.failed(detail["kind"], detail, seconds)
+    # It is in the settings.
+    del detail["environment"]
+    return Evaluation(outcome.median if by == "median" else outcome.minimum, detail=detail, seconds=seconds)

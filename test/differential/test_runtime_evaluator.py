@@ -1,0 +1,80 @@
+"""Costs by running: compiled in other processes, timed, confirmed on fresh inputs; failures are data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pdojo.backends.measure import Assembled, CompileError, KernelReference, Ok, Options, Program, WrongResult, Worker
+from pdojo.dialect.machine import host
+from pdojo.dialect.notation import parse_notation
+from pdojo.search.dojo import Dojo
+from pdojo.search.evaluation import Candidate
+from pdojo.search.evaluators.runtime import Runtime
+
+TEXT = """
+kernel double(x) -> (y)
+x f32 [64, 100] heap
+y f32 [64, 100] heap
+
+64 100 y[{0},{1}] = x[{0},{1}] + x[{0},{1}]
+"""
+OTHER = TEXT.replace("+ x", "* x")
+
+
+def dojo(text: str = TEXT) -> Dojo:
+    return Dojo(parse_notation(text)[0], host())
+
+
+@pytest.fixture(scope="module")
+def runtime() -> Iterator[Runtime]:
+    evaluator = Runtime(host(), dojo().plain, compilers=2)
+    yield evaluator
+    evaluator.close()
+
+
+def test_a_program_runs_in_another_process_than_compiled_it() -> None:
+    with Worker() as compiler, Worker() as timer:
+        assembled = compiler.assemble(Program(TEXT), "search")
+        assert isinstance(assembled, Assembled)
+        outcome = timer.compare([assembled], Options(samples=3, budget=0.01), KernelReference(TEXT))[0]
+        assert isinstance(outcome, Ok)
+        assert outcome.check is not None
+        wrong = compiler.assemble(Program(OTHER), "search")
+        assert isinstance(wrong, Assembled)
+        assert isinstance(timer.compare([wrong], Options(samples=3), KernelReference(TEXT))[0], WrongResult)
+
+
+def test_threads_of_a_loaded_program() -> None:
+    parallel = TEXT.replace("64 100 y", "64:p 100 y")
+    with Worker() as compiler, Worker() as timer:
+        assembled = compiler.assemble(Program(parallel))
+        assert isinstance(assembled, Assembled)
+        outcome = timer.compare([assembled], Options(threads=2, samples=3, budget=0.01), KernelReference(TEXT))[0]
+        assert isinstance(outcome, Ok)
+
+
+def test_costs_of_a_batch_and_of_what_does_not_compile(runtime: Runtime) -> None:
+    fast = dojo()
+    fast.step("tile_scope@y:1{size=10}")
+    broken = Candidate(Program(TEXT.replace("+ x", "? x"), host()), "broken")
+    found = runtime.evaluate([Candidate.of(dojo()), broken, Candidate.of(fast)])
+    assert [e.is_ok for e in found] == [True, False, True]
+    assert found[1].failure == CompileError.__name__
+    assert all(0 < e.cost < 1 and e.detail["kind"] == "Ok" and e.seconds["compile"] > 0 for e in found if e.is_ok)
+
+
+def test_a_wrong_program_is_never_confirmed(runtime: Runtime) -> None:
+    right, wrong = Candidate.of(dojo()), Candidate.of(dojo(OTHER))
+    assert [e.is_ok for e in runtime.confirm(right, None)] == [True]
+    first, second = runtime.confirm(wrong, right)
+    assert (first.failure, second.is_ok) == (WrongResult.__name__, True)
+
+
+def test_settings_are_data(runtime: Runtime) -> None:
+    import json
+
+    settings = runtime.settings
+    assert json.loads(json.dumps(settings))["evaluator"] == "runtime"
+    assert settings["environment"]
