@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pdojo.backends.measure import Assembled, CompileError, KernelReference, Ok, Options, Program, WrongResult, Worker
+from pdojo.backends.measure import Assembled, CompileError, KernelReference, Ok, Options, Program, Worker, WrongResult
 from pdojo.dialect.machine import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.dojo import Dojo
