@@ -20,13 +20,14 @@ from differential.test_llvm_random import FEATURES
 from differential.test_llvm_vectors import ACCESSES, MASKS
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.c.targets import c_text
+from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.intrinsic import Intrinsic
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machine import host, machine
 from pdojo.dialect.nest import nest_of
 from pdojo.errors import LoweringError
-from pdojo.kernels import kernel_names
+from pdojo.kernels import kernel_names, workload
 from pdojo.search.experts import EXPERT_PASSES, expert_pass
 from pdojo.transforms.game import Game
 from property.kernels import kernel_texts
@@ -186,3 +187,22 @@ def test_instructions(backend: str, tmp_path: Path) -> None:
     found = run_c(game.kernel, inputs, tmp_path, machine=described)
     assert np.array_equal(found["c"], interpret(kernel(DOTS), inputs)["c"])
     assert "dot4(&a[i0*4], &b[i1], &c[i0*5+i1], 5);" in c_text(game.kernel, machine=described)
+
+
+@pytest.mark.parametrize("name", ["matmul_i8", "matmul_bf16"])
+def test_dot_products_of_the_host(name: str, tmp_path: Path) -> None:
+    """What the pass gives to instructions for narrow numbers is in C, too."""
+    require()
+    plain = workload(f"{name}:21x24x40").instantiate()
+    game = Game(plain, host())
+    expert_pass("heuristic")(game)
+    if not any(scope.mapping is Mapping.TENSOR for scope in game.program.nest.scopes):
+        pytest.skip(f"{host().name} has no instruction for {name}")
+    if "amx-tile" in host().features:
+        pytest.skip("tiles have no template for C")
+    inputs = random_inputs(parameters_of(nest_of(plain)), 0)
+    found, wanted = run_c(game.kernel, inputs, tmp_path, machine=host())["c"], interpret(plain, inputs)["c"]
+    if name == "matmul_i8":
+        assert np.array_equal(found, wanted)
+    else:
+        assert np.allclose(found, wanted, rtol=1e-5, atol=1e-4)
