@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from pdojo_tools.benchmarking.results import Partial, Record, read_results
 from pdojo_tools.command import Arguments, positive, run_tool
-from pdojo_tools.peers import LIBRARIES
+from pdojo_tools.peers import LIBRARIES, TVM_TRIALS
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -32,7 +32,22 @@ JSON: TypeAlias = dict[str, Any]
 FOLDER = Path("benchmarks")
 WIDTH = 140
 """Of what goes into a file."""
-_FIXED = ("workloads", "dtype", "expert", "threads", "peers", "cold", "autotune", "samples", "budget", "seed", "output")
+_FIXED = (
+    *(
+        "workloads",
+        "dtype",
+        "expert",
+        "threads",
+        "peers",
+        "cold",
+        "autotune",
+        "tvm_trials",
+        "samples",
+        "budget",
+        "seed",
+    ),
+    "output",
+)
 """Arguments that a resumed run takes from its file."""
 
 
@@ -53,6 +68,7 @@ def _arguments() -> Arguments:
     add("--peers", type=_libraries, metavar="A,B", help=f"all that are installed, `none`, or of {', '.join(LIBRARIES)}")
     add("--cold", action="store_true", help="with arrays that are in no cache")
     add("--autotune", action="store_true", help="also torch.compile in mode max-autotune, which takes long")
+    add("--tvm-trials", type=positive, default=TVM_TRIALS, metavar="N", help="trials of TVM's MetaSchedule; kept")
     add("--samples", type=positive, default=25, metavar="N", help="samples of each implementation, if time allows")
     add("--budget", type=_seconds, default=2.0, metavar="S", help="seconds for the samples of an implementation")
     add("--seed", type=int, default=0, metavar="N", help="seed of the random inputs")
@@ -139,6 +155,7 @@ def _settings(console: Console, given: argparse.Namespace) -> JSON:
         "libraries": libraries,
         "cold": given.cold,
         "autotune": given.autotune,
+        "tvm_trials": given.tvm_trials,
         "samples": given.samples,
         "budget": given.budget,
         "seed": given.seed,
@@ -168,7 +185,7 @@ def _machine(libraries: Sequence[str]) -> JSON:
 
 def _version(package: str) -> str | None:
     try:
-        return version(package)
+        return version({"tvm": "apache-tvm", "xgboost": "xgboost-cpu"}.get(package, package))
     except PackageNotFoundError:
         return None
 
@@ -251,6 +268,7 @@ def _measure(console: Console, partial: Partial, job: Workload, threads: int, te
         processors(threads),
         tell,
         autotune=settings["autotune"],
+        tvm_trials=settings.get("tvm_trials", TVM_TRIALS),
     )
     print_record(console, partial.add(data))
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from pdojo_tools.benchmarking.job import options_for
-from pdojo_tools.peers import LIBRARIES, peers_of, reference_of
+from pdojo_tools.peers import LIBRARIES, build, peers_of, reference_of, tvm_cache, variants
 
+from pdojo.backends.arrays import aligned_empty, parameters_of
 from pdojo.backends.measure import Limits, Ok, Peer, Program, Worker
+from pdojo.dialect.nest import nest_of
+from pdojo.errors import UsageError
 from pdojo.kernels import Workload, kernel_names, workload
+from pdojo.kernels.meaning import meaning
 
 SMALL = {
     "attention": "3x5x7x8",
@@ -59,7 +68,7 @@ def check(worker: Worker, found: Workload, peers: list[Peer]) -> None:
 
 @pytest.mark.peers
 @pytest.mark.parametrize("name", kernel_names())
-@pytest.mark.parametrize("library", [name for name in LIBRARIES if name != "torch.compile"])
+@pytest.mark.parametrize("library", [name for name in LIBRARIES if name not in ("torch.compile", "tvm")])
 def test_peers_compute_the_same(worker: Worker, library: str, name: str) -> None:
     skip_without(library)
     found = small(name)
@@ -84,7 +93,7 @@ def test_compiled_peers_compute_the_same(worker: Worker, name: str) -> None:
 @pytest.mark.peers
 def test_variants_are_those_of_the_implementations() -> None:
     skip_without("torch")
-    from pdojo_tools.peers import plain_numpy, pytorch, variants
+    from pdojo_tools.peers import plain_numpy, pytorch
 
     assert pytorch.INTO.keys() == variants.TORCH_OUT
     assert {k: tuple(v) for k, v in pytorch.ALTERNATIVES.items()} == variants.TORCH_ALTERNATIVES
@@ -97,3 +106,53 @@ def test_peers_take_f64(worker: Worker, library: str) -> None:
     skip_without(library)
     found = workload("softmax:6x17", "f64")
     check(worker, found, peers_of(library, found))
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", sorted(variants.TVM))
+def test_tensor_expressions_mean_the_same(name: str) -> None:
+    """Without a schedule, on one thread."""
+    skip_without("tvm")
+    from pdojo_tools.peers.tvm_tuning import definition_of, target
+
+    tvm: Any = import_module("tvm")
+    found = small(name)
+    parameters = parameters_of(nest_of(found.instantiate()))
+    arrays = [aligned_empty(p.shape, np.dtype(np.float32), 64) for p in parameters]
+    for number, array in enumerate(arrays):
+        array[...] = np.random.default_rng(number).standard_normal(array.shape)
+    tvm.compile(definition_of(found), target=target(1))["main"](*map(tvm.runtime.from_dlpack, arrays))
+    (expected,) = meaning(found)(*(array.astype(np.float64) for array in arrays[:-1]))
+    np.testing.assert_allclose(arrays[-1], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.peers
+@pytest.mark.slow
+def test_a_schedule_is_found_kept_and_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_without("tvm")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = workload("softmax:64x48")
+    told: list[str] = []
+    seconds = tvm_cache.tune(found, 1, 4, sorted(os.sched_getaffinity(0))[:1], told.append)
+    assert seconds > 0
+    assert told[-1].startswith("TVM: trial 4 of 4, best ")
+    before = len(told)
+    assert tvm_cache.tune(found, 1, 4, [], told.append) == seconds
+    assert len(told) == before
+    with Worker(peers="pdojo_tools.peers:build", references="pdojo_tools.peers:reference") as worker:
+        check(worker, found, peers_of("tvm", found, 4))
+
+
+def test_a_schedule_that_nobody_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_without("tvm")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (peer,) = peers_of("tvm", workload("add:4x6"), 3)
+    with pytest.raises(UsageError, match="TVM has no schedule for this"):
+        build(peer, 1)
+
+
+def test_trials_are_part_of_the_name() -> None:
+    (peer,) = peers_of("tvm", workload("add:4x6"), 3)
+    assert peer.variant == "MetaSchedule, 3 trials"
+    assert tvm_cache.trials_of(peer.variant) == 3
+    assert peers_of("tvm", workload("argmax")) == []

@@ -9,7 +9,9 @@ from typing import Any, TypeAlias
 
 from pdojo_tools.benchmarking.results import OURS
 from pdojo_tools.benchmarking.work import Work, peak_type, roofline, work_of
-from pdojo_tools.peers import peers_of, ranges_of, reference_of
+from pdojo_tools.peers import TVM_TRIALS, peers_of, ranges_of, reference_of
+from pdojo_tools.peers.tvm_cache import trials_of
+from pdojo_tools.peers.tvm_cache import tune as tune_tvm
 
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.bandwidth import copy_bandwidth, read_bandwidth
@@ -42,6 +44,7 @@ def measure(
     tell: Listener,
     *,
     autotune: bool = False,
+    tvm_trials: int = TVM_TRIALS,
 ) -> JSON:
     """A record (`pdojo_tools.benchmarking.results.Record`). Whatever goes wrong is part of it."""
     plain = with_alignment(workload.instantiate(), ALIGNMENT)
@@ -64,7 +67,9 @@ def measure(
     except PdojoError as error:
         return {**record, "rows": [_row(OURS, expert, CompileError(str(error)))]}
     record |= {"tuning_seconds": time.perf_counter() - started, "trace": tuning.game.trace.dump()}
-    peers = [p for library in libraries for p in peers_of(library, workload) if autotune or p.variant != "autotune"]
+    offered = [p for library in libraries for p in peers_of(library, workload, tvm_trials)]
+    chosen = [p for p in offered if autotune or p.variant != "autotune"]
+    peers, failed = _prepared(chosen, workload, options, processors, tell)
     with Worker(
         limits=LIMITS,
         processors=processors,
@@ -78,7 +83,24 @@ def measure(
         except MeasurementError as error:
             record.setdefault("rows", [_row(OURS, expert, CompileError(str(error)))])
             record["error"] = str(error)
+    record["rows"] += failed
     return record
+
+
+def _prepared(
+    peers: Sequence[Peer], workload: Workload, options: Options, processors: Sequence[int], tell: Listener
+) -> tuple[list[Peer], list[JSON]]:
+    """The peers that can be measured, after schedules were looked for; rows of those for which there is none."""
+    ready: list[Peer] = []
+    failed: list[JSON] = []
+    for peer in peers:
+        try:
+            if peer.library == "tvm":
+                tune_tvm(workload, options.threads, trials_of(peer.variant), processors, tell)
+            ready.append(peer)
+        except MeasurementError as error:
+            failed.append(_row(peer.library, peer.variant, CompileError(str(error))))
+    return ready, failed
 
 
 def _rows(

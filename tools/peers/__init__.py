@@ -62,12 +62,25 @@ LIBRARIES = {
     "onnxruntime": Library("ONNX Runtime", ("onnxruntime", "onnx"), names.onnxruntime, "onnx onnxruntime"),
     "jax": Library("JAX", ("jax",), names.jax, "jax"),
     "numpy": Library("NumPy", ("numpy",), names.numpy, "numpy"),
+    "tvm": Library(
+        "TVM",
+        ("tvm", "xgboost", "scipy", "cloudpickle", "tornado", "psutil"),
+        names.tvm,
+        "'apache-tvm==0.27.*' apache-tvm-ffi==0.1.14.post1 cloudpickle psutil scipy tornado xgboost-cpu",
+    ),
 }
+TVM_TRIALS = 64
+"""Of MetaSchedule, for each workload and number of threads."""
 
 
-def peers_of(library: str, workload: Workload) -> list[Peer]:
-    """Every variant of a library for a workload; none where it is not compared on it."""
-    return [Peer(library, as_text(workload), variant) for variant in LIBRARIES[library].variants(workload.kernel)]
+def peers_of(library: str, workload: Workload, trials: int = TVM_TRIALS) -> list[Peer]:
+    """Every variant of a library for a workload; none where it is not compared on it. `trials` are those of TVM."""
+    variants = LIBRARIES[library].variants(workload.kernel)
+    if library == "tvm":
+        from pdojo_tools.peers.tvm_cache import named
+
+        variants = tuple(named(variant, trials) for variant in variants)
+    return [Peer(library, as_text(workload), variant) for variant in variants]
 
 
 def reference_of(workload: Workload) -> NamedReference:
@@ -105,6 +118,10 @@ def build(peer: Peer, threads: int) -> PeerBuild:
     if peer.library not in LIBRARIES:
         raise UsageError(f"unknown library '{peer.library}'; known: {', '.join(LIBRARIES)}")
     known = LIBRARIES[peer.library].variants(workload.kernel)
+    if peer.library == "tvm":
+        from pdojo_tools.peers.tvm_cache import named, trials_of
+
+        known = tuple(named(variant, trials_of(peer.variant) or TVM_TRIALS) for variant in known)
     if peer.variant not in known:
         offered = f"its variants: {', '.join(known)}" if known else "it is not compared on it"
         raise UsageError(f"{LIBRARIES[peer.library].title} has no '{peer.variant}' of '{workload.kernel}'; {offered}")
@@ -117,6 +134,8 @@ def build(peer: Peer, threads: int) -> PeerBuild:
             from pdojo_tools.peers.onnx_runtime import build as implementation
         case "jax":
             from pdojo_tools.peers.jax_xla import build as implementation
+        case "tvm":
+            from pdojo_tools.peers.tvm_metaschedule import build as implementation
         case _:
             from pdojo_tools.peers.plain_numpy import build as implementation
     return implementation(workload, peer.variant, threads)

@@ -55,3 +55,12 @@ def numpy(kernel: str) -> tuple[str, ...]:
     if kernel not in _ALL - _NO_NUMPY:
         return ()
     return ("fresh", "out") if kernel in NUMPY_OUT else ("fresh",)
+
+
+TVM = frozenset("add mul relu relu_ffn softmax layernorm rmsnorm reducemean batchnorm matmul bmm swiglu conv".split())
+"""What is written out as tensor expressions (`tvm_definitions`)."""
+
+
+def tvm(kernel: str) -> tuple[str, ...]:
+    """TVM: the best of a number of trials of MetaSchedule."""
+    return ("MetaSchedule",) if kernel in TVM else ()
