@@ -33,8 +33,8 @@ def trials_of(name: str) -> int:
 def found_path(workload: Workload, threads: int, trials: int) -> Path:
     """Where the best schedule is kept: by workload, threads, trials, processor and version of TVM."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    described = {key: value for key, value in workload.to_json().items() if key != "label"}
-    key = [described, workload.element_type, threads, trials, environment()["processor"], version("apache-tvm")]
+    described = [workload.kernel, workload.sizes, workload.element_type]
+    key = [*described, threads, trials, environment()["processor"], version("apache-tvm")]
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
     return base / "pdojo" / "tvm" / f"{workload.kernel}-{digest}.json"
 
