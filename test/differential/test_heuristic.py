@@ -13,6 +13,7 @@ import pytest
 from pdojo.backends.arrays import aligned_empty, parameters_of
 from pdojo.backends.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import random_inputs
+from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machine import Machine, host, machine
@@ -151,3 +152,16 @@ def test_replaying_the_trace_gives_the_same_program() -> None:
 def test_few_channels_are_shared_by_all_threads() -> None:
     nest = tuned_for("batchnorm", "8x3x64x64", replace(host(), threads=2)).game.program.nest
     assert [scope.extent for scope in nest.scopes if scope.mapping is Mapping.PARALLEL] == [8, 8]
+
+
+def test_windows_with_a_stride_are_read_as_whole_vectors() -> None:
+    nest = tuned("conv", "1x64x3x32x64x7,S=2,P=3").game.program.nest
+    products = [leaf for leaf in nest.leaves if leaf.contracted]
+    assert products
+    for leaf in products:
+        lanes = leaf.chain[-1]
+        assert lanes.mapping is Mapping.VECTOR
+        strides = {lane_stride(a.index, a.array.shape, lanes.depth) for a in leaf.accesses}
+        assert strides <= {Stride.CONTIGUOUS, Stride.BROADCAST}
+    check("conv", "1x64x3x32x64x7,S=2,P=3")
+    check("maxpool", "2x3x20x70,K=3,S=2,P=1")

@@ -69,10 +69,7 @@ class Runtime:
         """The machine, how it is measured, the processor and the tool chain."""
         if self._environment is None:
             self._environment = dict(environment())
-        machine = machine_to_json(self._machine)
-        del machine["description"]
-        screening = asdict(self._options(SCREENING))
-        return {"evaluator": self.name, "machine": machine, "options": screening, "environment": self._environment}
+        return settings_of(self._machine, self._environment)
 
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> list[Evaluation]:
         """The least time of few samples for each; of more samples, taken in turns, for those that lead."""
@@ -115,7 +112,7 @@ class Runtime:
             worker.close()
 
     def _options(self, options: Options) -> Options:
-        return replace(options, threads=self._machine.threads)
+        return _on(options, self._machine)
 
     def _assemble(self, candidates: Sequence[Candidate]) -> list[Assembled | Outcome]:
         """Object code of all, by all compilers at once."""
@@ -149,6 +146,18 @@ class Runtime:
         spent = (perf_counter() - start) / len(rivals)
         for k, program, outcome in zip(leaders, rivals, outcomes, strict=True):
             found[k] = _evaluation(outcome, program.seconds, spent)
+
+
+def settings_of(machine: Machine, environment: JSON) -> JSON:
+    """What costs on machines like this one depend on beside the program."""
+    described = machine_to_json(machine)
+    del described["description"]
+    screening = asdict(_on(SCREENING, machine))
+    return {"evaluator": Runtime.name, "machine": described, "options": screening, "environment": environment}
+
+
+def _on(options: Options, machine: Machine) -> Options:
+    return replace(options, threads=machine.threads)
 
 
 def _ignore(_: str) -> None:

@@ -7,6 +7,7 @@ does not fill a block is peeled off and gets smaller blocks. Sizes follow from e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -33,6 +34,8 @@ COPY, COPY_APART = 4.0, 3.0
 """Cycles to pack a vector of the panel, and a number of it where a vector's numbers are lines apart."""
 VECTORS = (1, 2, 4, 5, 6, 8)
 """Vectors in a row of a block. Not three: LLVM takes seconds to keep arrays of three vectors in registers."""
+MOST_PADDED = 1.25
+"""Times the size of an array that a copy of it may take."""
 WORTH_PACKING = 4
 """Panels that a copy of the other operand's rows is used for, at least."""
 NEAR_ROWS = 4
@@ -126,8 +129,11 @@ def _is_near(leaf: Leaf, columns: Scope, vector: Access) -> bool:
 
 
 def can_pack(leaf: Leaf, panel: Access) -> bool:
-    """Whether a copy of the panel in the order of the loops is no larger than the array: windows overlap, and are."""
-    return prod(leaf.chain[v].extent for v in _variables(panel)) <= prod(panel.array.shape)
+    """Whether a copy of the panel in the order of the loops is hardly larger than the array: windows overlap, and are.
+
+    Rows are padded to whole vectors.
+    """
+    return prod(leaf.chain[v].extent for v in _variables(panel)) <= MOST_PADDED * prod(panel.array.shape)
 
 
 def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
@@ -142,6 +148,8 @@ def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
     overhead = BLOCK_OVERHEAD if whole else APART * lanes
     apart = not _is_contiguous(leaf.reads[roles.panel], leaf.chain[_depth(leaf, roles.columns)])
     packing = columns * steps * (COPY_APART if apart else COPY / lanes)
+    outer = [s for s in leaf.chain if s.id in roles.outer]
+    packing *= prod(others[: _copies(outer, leaf.reads[roles.panel])])
     panel = leaf.reads[roles.panel].array
     whole_panel = prod(panel.shape) * byte_width(panel.dtype) // prod(others)
     best = (float("inf"), 1, 1)
@@ -165,8 +173,8 @@ def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
                 if n * b
             ]
             cycles = sum(n * (steps * _step(machine, line, h, v, near) + overhead * h * v) for h, v, n, near in blocks)
-            cycles += packing if packed else 0
-            best = min(best, (cycles * prod(others) / balance(shared, machine.threads), height, vectors))
+            cycles = cycles * prod(others) + (packing if packed else 0)
+            best = min(best, (cycles / balance(shared, machine.threads), height, vectors))
     cost, height, vectors = best
     return Roles(roles.outer, roles.rows, roles.columns, roles.panel, height, vectors, cost)
 
@@ -308,8 +316,11 @@ def _pack(player: Player, identifier: str, rows: int, roles: Roles) -> None:
         return
     lanes = rows + 2
     terms = leaf.chain[lanes + 1 :]
-    # One copy for all blocks of rows, and of all columns where there are several panels.
-    top = next((s for s in leaf.chain[len(roles.outer) : rows] if uses(panel, s)), leaf.chain[rows])
+    # One copy for all iterations that do not index it, all blocks of rows, and all columns where there are several
+    # panels.
+    again = _copies(leaf.chain[: len(roles.outer)], panel)
+    inner = next((s for s in leaf.chain[len(roles.outer) : rows] if uses(panel, s)), leaf.chain[rows])
+    top = leaf.chain[again] if again < len(roles.outer) else inner
     name = panel.array.name
     if not player.attempt("stage_in", top, "the sum reads contiguous memory", array=name, location="heap"):
         return
@@ -318,6 +329,11 @@ def _pack(player: Player, identifier: str, rows: int, roles: Roles) -> None:
     (writer,) = player.nest.writers[copied]
     player.attempt("vectorize", writer.chain[-1], "the lanes of a vector")
     player.attempt("unroll", writer.chain[-2], "the vectors of one term")
+
+
+def _copies(outer: Sequence[Scope], panel: Access) -> int:
+    """How many of the outer loops, from the outermost, each need a copy of the panel of their own."""
+    return next((k for k, scope in enumerate(outer) if not uses(panel, scope)), len(outer))
 
 
 def _pack_rows(player: Player, identifier: str, panels: int, roles: Roles) -> None:

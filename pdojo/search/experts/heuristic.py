@@ -1,7 +1,8 @@
 """The heuristic pass for CPUs: a trace from the structure of the program and the machine description.
 
-Loops are brought into their simplest form (`loops.py`), shared divisors become reciprocals (`reciprocals.py`).
-Contractions get register tiles (`contraction.py`). For everything else: fuse the outer loops (`fusion.py`); give every
+Loops are brought into their simplest form (`loops.py`), shared divisors become reciprocals (`reciprocals.py`),
+rows under windows with a stride are parted (`windows.py`). Contractions get register tiles (`contraction.py`) or the
+machine's dot products (`dots.py`). For everything else: fuse the outer loops (`fusion.py`); give every
 statement its own innermost loop along contiguous memory, in vectors, reductions with several accumulators, and fuse the
 loops over vectors, so that intermediate values stay in registers (`vectors.py`); reuse memory; threads for the loops
 that share the work most evenly (`threads.py`); unrolling; non-temporal stores for outputs that do not fit into the
@@ -20,6 +21,7 @@ from pdojo.search.experts.reciprocals import share_reciprocals
 from pdojo.search.experts.streams import stream
 from pdojo.search.experts.threads import share_work
 from pdojo.search.experts.vectors import shrink_temporaries, unroll_groups, vectorize_statements
+from pdojo.search.experts.windows import part_windows
 from pdojo.transforms.game import Game
 
 
@@ -31,6 +33,7 @@ def heuristic(game: Game) -> list[Note]:
     flatten(player)
     share_reciprocals(player)
     use_dot_units(player)
+    part_windows(player)
     tile_contractions(player)
     fuse_outer(player)
     vectorize_statements(player)
