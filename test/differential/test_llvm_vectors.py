@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,9 @@ ACCESSES = {
     "reversed write": "4 8:v y[31-{0}*8-{1}] = x[{0}*8+{1}]",
     "strided read": "4 8:v y[{0}*8+{1}] = x[{0}+{1}*4]",
     "strided write": "4 8:v y[{0}+{1}*4] = x[{0}*8+{1}]",
+    "every second read": "4 8:v y[{0}*8+{1}] = x[{0}*5+{1}*2+1]",
+    "every third read backwards": "4 8:v y[{0}*8+{1}] = x[31-{0}*3-{1}*3]",
+    "odd number of lanes apart": "32 y[{0}] = 0\n2 7:v y[{0}*7+{1}] = x[{0}+{1}*3]",
     "repeated read": "4 8:v y[{0}*8+{1}] = x[{0}*8+{1}//2]",
     "modulus": "4 8:v y[{0}*8+{1}] = x[({0}*8+{1}*3)%8]",
     "division of a sum": "4 8:v y[{0}*8+{1}] = x[({0}*8+{1}*3)//5]",
@@ -80,6 +85,21 @@ def test_access(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["f32", "f16"])
 def test_mask(name: str, dtype: str) -> None:
     agree(both(MASKS[name], dtype, fill=True))
+
+
+@pytest.mark.parametrize("step", [2, 3, 4])
+def test_lanes_apart_read_nothing_behind_the_array(step: int) -> None:
+    """The array ends where a page begins that nobody may touch."""
+    page, size = mmap.PAGESIZE, 8 * step
+    memory = mmap.mmap(-1, 2 * page)
+    whole = np.frombuffer(memory, np.float32)
+    # The last element that is read is the last of the array.
+    x = whole[page // 4 - size + step - 1 : page // 4]
+    x[...] = np.arange(len(x))
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    assert protect(ctypes.c_void_p(whole.ctypes.data + page), ctypes.c_size_t(page), 0) == 0
+    text = f"kernel k(x) -> (y)\nx f32 [{len(x)}] heap\ny f32 [8] heap\n\n8:v y[{{0}}] = x[{{0}}*{step}]\n"
+    assert np.array_equal(compile(kernel(text))(x), x[::step])
 
 
 def test_byte_wide_truth_values() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
 from xdsl.ir import SSAValue
 
 from pdojo.backends.llvm.code import memory_type, suffix
@@ -17,6 +17,8 @@ from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.errors import LoweringError
 
+NEAR = 4
+"""Elements for each lane within which lanes are picked from whole vectors: a gather takes longer than so many loads."""
 NARROWEST_LOAD = 16
 """Bytes of the narrowest load that can bypass the caches; the hint asks for nothing of narrower ones."""
 WIDEST_STORE = 64
@@ -36,6 +38,8 @@ def load_lanes(reach: Reach, place: Place, depth: int, mask: SSAValue | None) ->
     reach.prefetch(place, shape.base if shape.offsets else place.index.substitute({depth: const(0)}, code.extents))
     if place.buffer in reach.framed and mask is None and shape.offsets is not None:
         return from_memory(code, _load_apart(reach, place, shape.base, shape.offsets), dtype)
+    if mask is None and shape.offsets is not None and _span(shape.offsets) <= NEAR * len(shape.offsets):
+        return from_memory(code, _load_near(reach, place, shape.base, shape.offsets), dtype)
     kind = VectorType(memory_type(dtype), [code.extents[depth]])
     pointers, alignment = _pointers(reach, place, shape, depth)
     name = f"llvm.masked.gather.{suffix(kind)}.v{code.extents[depth]}p0"
@@ -152,6 +156,50 @@ def _load_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...]
         annotate(op, place)
         vector = code.emit(llvm.InsertElementOp(vector, code.emit(op), code.integer(lane, 32)))
     return vector
+
+
+def _span(offsets: tuple[int, ...]) -> int:
+    """Elements from the first one that lanes read to the last."""
+    return max(offsets) - min(offsets) + 1
+
+
+def _load_near(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...]) -> SSAValue:
+    """Lanes that are a few elements apart, picked from vectors that cover all of them and nothing outside.
+
+    What lies between two elements of an array is memory of the array, too.
+    """
+    code = reach.code
+    count, span, low = len(offsets), _span(offsets), min(offsets)
+    kind = VectorType(memory_type(place.buffer.dtype), [min(count, span)])
+    width = min(count, span)
+    starts = list(dict.fromkeys(min(start, span - width) for start in range(0, span, width)))
+    picked: SSAValue | None = None
+    have: dict[int, int] = {}
+    for start in starts:
+        index = base + (low + start)
+        op = llvm.LoadOp(reach.pointer(place, index), kind, reach.alignment(place, index))
+        annotate(op, place)
+        vector = code.emit(op)
+        here = {
+            lane: o - low - start for lane, o in enumerate(offsets) if lane not in have and 0 <= o - low - start < width
+        }
+        if picked is None:
+            # The first shuffle also brings vectors to the number of lanes.
+            order = [here.get(lane, 0) for lane in range(count)]
+            picked = _shuffle(reach, vector, vector, order)
+        else:
+            order = [lane if lane in have else count + here.get(lane, 0) for lane in range(count)]
+            picked = _shuffle(reach, picked, vector, order)
+        have |= here
+    assert picked is not None
+    return picked
+
+
+def _shuffle(reach: Reach, first: SSAValue, second: SSAValue, order: list[int]) -> SSAValue:
+    """Elements of two vectors by number."""
+    assert isinstance(first.type, VectorType)
+    kind = VectorType(first.type.element_type, [len(order)])
+    return reach.code.emit(llvm.ShuffleVectorOp(first, second, DenseArrayBase.from_list(i32, order), kind))
 
 
 def _store_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...], value: SSAValue) -> None:
