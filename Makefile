@@ -28,8 +28,9 @@ demo: $(READY)
 bench: $(READY)
 	$(BIN)/python -m pdojo_tools.bench $(BENCH)
 
+# On all processors, a file of tests to a process that is free.
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff check
