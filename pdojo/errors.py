@@ -44,3 +44,7 @@ class MeasurementError(PdojoError):
 
 class PluginError(PdojoError):
     """A move or a machine of another package cannot be loaded; the message names the distribution."""
+
+
+class DatabaseError(PdojoError):
+    """A search database, or what was exported from one, cannot be read or written; the message names the file."""

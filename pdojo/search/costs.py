@@ -1,0 +1,79 @@
+"""Costs: from memory where they are known, from the evaluator where not, and stored as soon as they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import isfinite
+from time import perf_counter
+
+from pdojo.search.database import Duel, Memory
+from pdojo.search.evaluation import Candidate, Evaluation, Evaluator
+from pdojo.search.progress import Times
+from pdojo.transforms.trace import Trace
+
+
+class Costs:
+    """An evaluator that remembers."""
+
+    def __init__(self, evaluator: Evaluator, memory: Memory, times: Times, doing: Callable[[str], None]) -> None:
+        self._evaluator = evaluator
+        self._memory = memory
+        self._times = times
+        self._doing = doing
+        self.remembered = 0
+        """Evaluations that came from memory."""
+        self.made = 0
+        """Evaluations that were made."""
+
+    def evaluate(self, candidates: Sequence[tuple[Candidate, Trace]]) -> Iterator[Evaluation]:
+        """The evaluation of each program, different ones, in order; each is stored before the next is waited for."""
+        with self._times.of("store"):
+            known = [self._memory.find(candidate.fingerprint) for candidate, _ in candidates]
+        missing = [candidate for (candidate, _), found in zip(candidates, known, strict=True) if found is None]
+        made = self._make(missing)
+        for (candidate, trace), found in zip(candidates, known, strict=True):
+            if found is not None:
+                self.remembered += 1
+                yield found
+                continue
+            evaluation = next(made)
+            self.made += 1
+            with self._times.of("store"):
+                kept = self._memory.keep(candidate.program.text, trace, evaluation)
+            yield kept
+
+    def duel(self, candidate: Candidate, best: Candidate | None) -> Duel:
+        """The program beside the best so far; it is right on fresh inputs, or has failed."""
+        against = None if best is None else best.fingerprint
+        found = self._memory.find_duel(candidate.fingerprint, against)
+        if found is not None:
+            return found
+        with self._times.of("duel"):
+            given = [_checked(evaluation) for evaluation in self._evaluator.confirm(candidate, best, self._doing)]
+        first, other = given if best is not None else (*given, None)
+        assert first is not None
+        with self._times.of("store"):
+            text = None if best is None else best.program.text
+            return self._memory.keep_duel(candidate.program.text, text, Duel(first, other))
+
+    def _make(self, candidates: Sequence[Candidate]) -> Iterator[Evaluation]:
+        """Ask the evaluator. What it does not account for is the phase `evaluate`."""
+        if not candidates:
+            return
+        start = perf_counter()
+        count = 0
+        for evaluation in self._evaluator.evaluate(candidates, self._doing):
+            passed = perf_counter() - start
+            for phase, seconds in evaluation.seconds.items():
+                self._times.add(phase, seconds)
+                passed -= seconds
+            self._times.add("evaluate", max(0.0, passed))
+            count += 1
+            yield _checked(evaluation)
+            start = perf_counter()
+        assert count == len(candidates), f"{count} evaluations of {len(candidates)} programs"
+
+
+def _checked(evaluation: Evaluation) -> Evaluation:
+    assert evaluation.is_ok == isfinite(evaluation.cost), f"a program has a cost or has failed, not both: {evaluation}"
+    return evaluation

@@ -1,0 +1,165 @@
+"""A connection to a search database: opened, migrated, patient with other writers, one clear error for a bad file."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+from pdojo.errors import DatabaseError
+from pdojo.search.database.schema import APPLICATION, MIGRATIONS, VERSION
+
+PATIENCE = 60.0
+"""Seconds that other writers are waited for."""
+
+Row: TypeAlias = sqlite3.Row
+_Result = TypeVar("_Result")
+
+
+class Connection:
+    """A file, or memory where there is none. For one thread and one process; others have connections of their own.
+
+    Every change is one short transaction, which is there entirely or not at all whatever happens to the process.
+    Raises DatabaseError for a file that is missing (unless it may be made), no search database, damaged or too new.
+    """
+
+    def __init__(self, path: Path | None, *, create: bool = True) -> None:
+        self.path = path
+        if path is not None and not create and not path.exists():
+            raise DatabaseError(f"there is no database '{path}'")
+        with self._clear_errors():
+            self._sqlite = _connect(path, create=create)
+        try:
+            with self._clear_errors():
+                self._prepare()
+        except BaseException:
+            self._sqlite.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "the database in memory" if self.path is None else f"the database '{self.path}'"
+
+    def rows(self, query: str, *values: object) -> list[Row]:
+        """What a query gives."""
+        with self._clear_errors():
+            return self._patiently(lambda: self._sqlite.execute(query, values).fetchall())
+
+    def row(self, query: str, *values: object) -> Row | None:
+        """The first row that a query gives; None where there is none."""
+        found = self.rows(query, *values)
+        return found[0] if found else None
+
+    @contextmanager
+    def snapshot(self) -> Generator[None, None, None]:
+        """All queries within see one state, whatever others write meanwhile."""
+        with self._clear_errors():
+            try:
+                self._patiently(lambda: self._sqlite.execute("BEGIN"))
+                yield
+            finally:
+                self._sqlite.rollback()
+
+    @contextmanager
+    def transaction(self, *, keep: bool = True) -> Generator[sqlite3.Connection, None, None]:
+        """What is written within is there afterwards entirely, or not at all: after an exception, or without `keep`."""
+        with self._clear_errors():
+            try:
+                # Taking the right to write at once: asking for it after reading could not be waited for.
+                self._patiently(lambda: self._sqlite.execute("BEGIN IMMEDIATE"))
+                yield self._sqlite
+                if keep:
+                    self._sqlite.commit()
+            finally:
+                self._sqlite.rollback()  # Nothing where it is committed.
+
+    def shrink(self) -> None:
+        """Give back the space of what was removed."""
+        with self._clear_errors():
+            self._patiently(lambda: self._sqlite.execute("VACUUM"))
+
+    def close(self) -> None:
+        """Close the file; closing twice is fine."""
+        self._sqlite.close()
+
+    def _prepare(self) -> None:
+        execute = self._sqlite.execute
+        self._sqlite.row_factory = sqlite3.Row
+        # Nothing in a file that somebody sent us may call functions with effects, or trick SQLite by its structure.
+        execute("PRAGMA trusted_schema = OFF")
+        execute("PRAGMA cell_size_check = ON")
+        version = self._version()
+        if version != VERSION:
+            with self.transaction() as connection:
+                # Another process may have been faster.
+                for migrate in MIGRATIONS[self._version() :]:
+                    migrate(connection)
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+        self._patiently(lambda: execute("PRAGMA journal_mode = WAL"))
+        # With a write-ahead log, NORMAL keeps every commit when the process ends in any way: it is in the system's
+        # memory. Only a power cut may take the last commits, and never damages the file. FULL would wait for the disk
+        # at every measurement.
+        execute("PRAGMA synchronous = NORMAL")
+        execute("PRAGMA foreign_keys = ON")
+
+    def _version(self) -> int:
+        """The version of the file; 0 for an empty one. Raises DatabaseError where it is none of ours or too new."""
+        application, version, tables = self._patiently(
+            lambda: self._sqlite.execute(
+                "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)"
+                " FROM pragma_application_id, pragma_user_version"
+            ).fetchone()
+        )
+        if application != APPLICATION and (application or version or tables):
+            raise DatabaseError(f"'{self.path}' is an SQLite database, but not one of pdojo's")
+        if version > VERSION:
+            raise DatabaseError(
+                f"'{self.path}' was written by a newer pdojo (version {version} of the tables; this one knows up to"
+                f" {VERSION}): use that one, or another file"
+            )
+        return version
+
+    def _patiently(self, operation: Callable[[], _Result]) -> _Result:
+        """Try again while others write. SQLite waits by itself, but not in all cases (recovery, changes of mode)."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return operation()
+            except sqlite3.OperationalError as error:
+                busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                if not busy or time.monotonic() > end:
+                    raise
+                time.sleep(0.02)
+
+    @contextmanager
+    def _clear_errors(self) -> Generator[None, None, None]:
+        try:
+            yield
+        except sqlite3.ProgrammingError:
+            raise  # A mistake of ours.
+        except sqlite3.IntegrityError:
+            raise
+        except sqlite3.DatabaseError as error:
+            raise DatabaseError(f"{self.name} {_reason(error)}") from None
+
+
+def _connect(path: Path | None, *, create: bool) -> sqlite3.Connection:
+    target = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+    return sqlite3.connect(target, timeout=PATIENCE, isolation_level=None, uri=path is not None)
+
+
+def _reason(error: sqlite3.DatabaseError) -> str:
+    match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+        case sqlite3.SQLITE_NOTADB:
+            return "cannot be read: it is no SQLite database"
+        case sqlite3.SQLITE_CORRUPT:
+            return "is damaged: move it away, and import what was exported from it"
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return f"is in use: others have been writing to it for more than {PATIENCE:g} seconds"
+        case _:
+            return f"cannot be used: {error}"

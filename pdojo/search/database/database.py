@@ -1,0 +1,94 @@
+"""The memory of all searches, in one file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pdojo.errors import DatabaseError
+from pdojo.search.database.connection import Connection
+from pdojo.search.database.memory import Memory
+from pdojo.search.database.problem import Problem, machine_facts
+from pdojo.search.database.rows import put
+from pdojo.search.database.schema import canonical
+from pdojo.search.evaluation import Evaluator
+
+
+def default_path() -> Path:
+    """Where searches keep what they measure: `PDOJO_DATABASE`, or `pdojo/search.sqlite` among the user's data."""
+    given = os.environ.get("PDOJO_DATABASE")
+    if given:
+        return Path(given)
+    data = Path(os.environ.get("XDG_DATA_HOME", ""))
+    # The standard says that a relative path is to be ignored.
+    return (data if data.is_absolute() else Path.home() / ".local" / "share") / "pdojo" / "search.sqlite"
+
+
+class Database:
+    """A file that searches share; several processes may write at once. See docs/database.md.
+
+    Nothing in a file is executed, and nothing is unpickled. Raises DatabaseError, naming the file, for one that is
+    missing, no search database, damaged, or written by a newer pdojo.
+    """
+
+    def __init__(self, path: str | Path | None = None, *, create: bool = True) -> None:
+        """Open a file, the default one where none is given; with `create` it is made where there is none."""
+        if path is None:
+            path = default_path()
+            if create:
+                _make_folder(path.parent)
+        self.connection = Connection(Path(path), create=create)
+
+    @classmethod
+    def in_memory(cls) -> Database:
+        """A database that nobody else sees and that ends with the process."""
+        database = cls.__new__(cls)
+        database.connection = Connection(None)
+        return database
+
+    def memory(self, problem: Problem, evaluator: Evaluator) -> Memory:
+        """What is known of a problem, as an evaluator with such settings sees it."""
+        with self.connection.transaction() as connection:
+            facts = canonical(machine_facts(problem.machine))
+            machine = put(connection, "machines", {"name": problem.machine.name, "text": facts})
+            plain = put(connection, "programs", {"text": problem.text})
+            names = {"kernel": problem.kernel, "shape": problem.shape, "dtype": problem.dtype, "label": problem.label}
+            key = put(connection, "problems", {"plain": plain, "machine": machine, **names})
+            if problem.label:
+                # Whoever came first need not have known what the workload is called.
+                connection.execute(
+                    "UPDATE problems SET shape = ?, label = ? WHERE id = ? AND label = ''",
+                    (problem.shape, problem.label, key.id),
+                )
+            settings = put(
+                connection,
+                "settings",
+                {
+                    "machine": machine,
+                    "evaluator": evaluator.name,
+                    "unit": evaluator.unit,
+                    "text": canonical(evaluator.settings),
+                },
+            )
+        return Memory(self.connection, key, settings)
+
+    def close(self) -> None:
+        """Close the file; closing twice is fine."""
+        self.connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DatabaseError(f"cannot make the folder '{folder}' for the search database: {error.strerror}") from None

@@ -1,0 +1,118 @@
+"""All about one row: a problem, a program, a trace or a run, as plain data."""
+
+from __future__ import annotations
+
+from pdojo.search.database.connection import Connection
+from pdojo.search.database.queries import Found, find_run, standings
+from pdojo.search.database.rows import read_json
+from pdojo.search.database.schema import JSON
+
+
+def details(connection: Connection, found: Found) -> JSON:
+    """What is known about a row; `kind` says what it is."""
+    match found.kind:
+        case "problems":
+            return _problem(connection, found.hash)
+        case "programs":
+            return {"kind": "program", "hash": found.hash, **_program(connection, found.hash)}
+        case "traces":
+            row = connection.row(
+                "SELECT p.hash, t.text FROM traces t JOIN programs p ON p.id = t.program WHERE t.hash = ?", found.hash
+            )
+            assert row is not None
+            program = _program(connection, row["hash"])
+            return {"kind": "trace", "hash": found.hash, "trace": row["text"], "program": row["hash"], **program}
+        case "runs":
+            return _run(connection, found.hash)
+
+
+def _problem(connection: Connection, problem: str) -> JSON:
+    row = connection.row(
+        "SELECT p.kernel, p.shape, p.dtype, p.label, plain.text AS plain, m.name AS machine, m.text AS facts"
+        " FROM problems p JOIN programs plain ON plain.id = p.plain JOIN machines m ON m.id = p.machine"
+        " WHERE p.hash = ?",
+        problem,
+    )
+    assert row is not None
+    bests: list[JSON] = []
+    for standing in standings(connection):
+        if standing.problem != problem:
+            continue
+        best: JSON = {"standing": standing.to_json()}
+        if standing.program is not None:
+            best |= {"trace": _text(connection, "traces", standing.trace), **_program(connection, standing.program)}
+        bests.append(best)
+    facts = read_json(row["facts"], connection.path)
+    return {"kind": "problem", "hash": problem, **dict(row), "facts": facts, "bests": bests}
+
+
+def _program(connection: Connection, fingerprint: str) -> JSON:
+    """The text, what leads there, what it cost, and in which runs."""
+    traces = connection.rows(
+        "SELECT t.hash FROM traces t JOIN programs p ON p.id = t.program WHERE p.hash = ? ORDER BY t.id", fingerprint
+    )
+    seen = connection.rows(
+        "SELECT r.hash AS run, e.number FROM evaluations e JOIN runs r ON r.id = e.run"
+        " JOIN programs p ON p.id = e.program WHERE p.hash = ? ORDER BY r.started",
+        fingerprint,
+    )
+    measured = _measurements(connection, fingerprint)
+    return {
+        "text": _text(connection, "programs", fingerprint),
+        "traces": [row["hash"] for row in traces],
+        "runs": [dict(row) for row in seen],
+        "measurements": measured,
+        "settings": {each["settings"]: _settings(connection, each["settings"]) for each in measured},
+    }
+
+
+def _measurements(connection: Connection, fingerprint: str) -> list[JSON]:
+    """All costs of a program: measured alone, and in duels."""
+    rows = connection.rows(
+        "SELECT x.how, s.evaluator, s.unit, s.hash AS settings, x.cost, x.failure, x.measured, x.detail,"
+        " e.text AS environment FROM ("
+        " SELECT 'alone' AS how, program, settings, cost, failure, detail, environment, measured FROM measurements"
+        " UNION ALL SELECT 'duel', program, settings, cost, failure, detail, environment, measured FROM duels"
+        ") x JOIN programs p ON p.id = x.program JOIN settings s ON s.id = x.settings"
+        " LEFT JOIN environments e ON e.id = x.environment WHERE p.hash = ? ORDER BY x.measured",
+        fingerprint,
+    )
+    found: list[JSON] = []
+    for row in rows:
+        facts = {name: row[name] and read_json(row[name], connection.path) for name in ("detail", "environment")}
+        found.append({**dict(row), **facts})
+    return found
+
+
+def _settings(connection: Connection, hashed: str) -> JSON:
+    return read_json(_text(connection, "settings", hashed), connection.path)
+
+
+def _text(connection: Connection, table: str, hashed: str | None) -> str:
+    row = connection.row(f"SELECT text FROM {table} WHERE hash = ?", hashed)
+    assert row is not None
+    return row["text"]
+
+
+def _run(connection: Connection, hashed: str) -> JSON:
+    run = find_run(connection, hashed)
+    failures = connection.rows(
+        "SELECT e.failure, count(*) AS count FROM evaluations e JOIN runs r ON r.id = e.run"
+        " WHERE r.hash = ? AND e.failure <> '' GROUP BY e.failure ORDER BY 2 DESC",
+        hashed,
+    )
+    improved = connection.rows(
+        "SELECT e.number, e.seconds, e.cost, t.hash AS trace, p.hash AS program FROM evaluations e"
+        " JOIN runs r ON r.id = e.run JOIN traces t ON t.id = e.trace JOIN programs p ON p.id = e.program"
+        " WHERE r.hash = ? AND e.best ORDER BY e.number",
+        hashed,
+    )
+    return {
+        "kind": "run",
+        "hash": hashed,
+        "summary": run.to_json(),
+        "failed": {row["failure"]: row["count"] for row in failures},
+        "improvements": [dict(row) for row in improved],
+        "best_trace": None if run.trace is None else _text(connection, "traces", run.trace),
+        "settings": _settings(connection, run.settings),
+    }

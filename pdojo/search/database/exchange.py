@@ -1,0 +1,213 @@
+"""Export and import as JSON lines: a header, then one row a line, known by hashes instead of one file's numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn, cast
+
+from pdojo.errors import DatabaseError
+from pdojo.search.database.connection import Connection
+from pdojo.search.database.rows import Key, insert, read_json
+from pdojo.search.database.schema import JSON, TABLES, VERSION, Column, Table, canonical
+
+FORMAT = "pdojo searches"
+
+
+def export_lines(connection: Connection) -> Iterator[str]:
+    """All rows as lines, those that others refer to before them, as they were at one moment."""
+    yield canonical({"format": FORMAT, "version": VERSION})
+    with connection.snapshot():
+        for name, table in TABLES.items():
+            for row in connection.rows(f"SELECT {_columns(table)} FROM {name} t ORDER BY id"):
+                values: JSON = {
+                    column: read_json(row[column], connection.path) if spec.kind == "json" else row[column]
+                    for column, spec in table.columns.items()
+                }
+                yield canonical({"table": name, **({"hash": row["hash"]} if table.hashed else {}), **values})
+
+
+def _columns(table: Table) -> str:
+    listed = ["hash"] if table.hashed else []
+    for name, spec in table.columns.items():
+        listed.append(f"(SELECT r.hash FROM {spec.refers} r WHERE r.id = t.{name}) AS {name}" if spec.refers else name)
+    return ", ".join(listed)
+
+
+def import_lines(connection: Connection, lines: Iterable[str], source: str) -> Counter[str]:
+    """Add the rows that are not there yet, all or none; returns how many, by table. Doing it again adds nothing.
+
+    What is there already stays: the first measurement of a program counts. The log of a run that is known goes on
+    where both agree. Raises DatabaseError, with the line, for what is no export.
+    """
+    records = list(_parse(lines, source))
+    importing = _Import(source)
+    with connection.transaction() as opened:
+        for record in records:
+            importing.add(opened, record)
+        importing.add_logs(opened)
+    return importing.added
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A line."""
+
+    number: int
+    table: str
+    hash: str | None
+    values: JSON
+
+
+def _parse(lines: Iterable[str], source: str) -> Iterator[_Record]:
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    number, first = next(numbered, (1, "{}"))
+    _check_header(_object(first, source, number), source, number)
+    for number, line in numbered:
+        values = _object(line, source, number)
+        name = values.pop("table", None)
+        if name not in TABLES:
+            _fail(source, number, f"'{str(name)[:40]}' is no table; known: {', '.join(TABLES)}")
+        table = TABLES[cast(str, name)]
+        expected = ([*table.columns, "hash"]) if table.hashed else [*table.columns]
+        wrong = sorted(set(expected).symmetric_difference(values))
+        if wrong:
+            _fail(source, number, f"a row of '{name}' has {', '.join(expected)}; '{wrong[0][:40]}' is missing or extra")
+        hashed = values.pop("hash", None)
+        if hashed is not None and not isinstance(hashed, str):
+            _fail(source, number, "'hash' is no text")
+        for column, spec in table.columns.items():
+            if not _fits(spec, values[column]):
+                _fail(source, number, f"'{column}' is no {'hash' if spec.refers else spec.kind}")
+        yield _Record(number, cast(str, name), hashed, values)
+
+
+def _check_header(header: JSON, source: str, number: int) -> None:
+    if header.get("format") != FORMAT or not isinstance(header.get("version"), int):
+        _fail(source, number, f"this is no export of searches: it begins with a line for '{FORMAT}'")
+    if header["version"] > VERSION:
+        _fail(source, number, f"version {header['version']} was exported by a newer pdojo; this one knows {VERSION}")
+    if header["version"] < VERSION:
+        _fail(source, number, f"version {header['version']} was never exported; this pdojo knows {VERSION}")
+
+
+def _object(line: str, source: str, number: int) -> JSON:
+    def refuse(word: str) -> NoReturn:
+        raise ValueError(f"{word} is no number")
+
+    try:
+        found = json.loads(line, parse_constant=refuse)
+        line.encode()
+        canonical(found).encode()
+    except (ValueError, RecursionError) as error:
+        _fail(source, number, f"not JSON: {error}")
+    if not isinstance(found, dict):
+        _fail(source, number, "not a JSON object")
+    return cast(JSON, found)
+
+
+def _fits(spec: Column, value: object) -> bool:
+    if value is None:
+        return spec.optional
+    match spec.kind:
+        case "json":
+            return isinstance(value, dict)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+        case "real":
+            return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        case "text":
+            return isinstance(value, str) and _is_text(value)
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be stored: JSON may name halves of characters."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _fail(source: str, number: int, what: str) -> NoReturn:
+    raise DatabaseError(f"{source}:{number}: {what}; nothing was imported")
+
+
+class _Import:
+    """An import under way."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.added: Counter[str] = Counter()
+        self.keys: dict[tuple[str, str], Key] = {}
+        self.logs: dict[int, list[tuple[_Record, JSON]]] = {}
+        """Evaluations by run, which are added when all of a run are known."""
+
+    def add(self, connection: sqlite3.Connection, record: _Record) -> None:
+        """Add a row; raises DatabaseError, with the line, where it does not fit."""
+        table = TABLES[record.table]
+        stored: JSON = {}
+        for column, spec in table.columns.items():
+            value = record.values[column]
+            if spec.refers and value is not None:
+                stored[column] = self._key(connection, spec.refers, value, record)
+            else:
+                stored[column] = canonical(value) if spec.kind == "json" else value
+        if table.hashed:
+            self._add_hashed(connection, record, stored)
+        elif record.table == "evaluations":
+            self.logs.setdefault(stored["run"].id, []).append((record, stored))
+        elif not self._is_there(connection, record.table, stored):
+            self._insert(connection, record, stored)
+
+    def add_logs(self, connection: sqlite3.Connection) -> None:
+        """Add the evaluations of runs, except where the log here says something else."""
+        for run, listed in self.logs.items():
+            here = dict(connection.execute("SELECT number, program FROM evaluations WHERE run = ?", (run,)).fetchall())
+            if any(here.get(stored["number"], stored["program"].id) != stored["program"].id for _, stored in listed):
+                continue
+            for record, stored in listed:
+                if stored["number"] not in here:
+                    self._insert(connection, record, stored)
+                    here[stored["number"]] = stored["program"].id
+
+    def _add_hashed(self, connection: sqlite3.Connection, record: _Record, stored: JSON) -> None:
+        hashes = {name: value.hash if isinstance(value, Key) else value for name, value in stored.items()}
+        found = TABLES[record.table].hash(hashes)
+        if found != record.hash:
+            _fail(self.source, record.number, f"the hash is {found[:12]}..., not {cast(str, record.hash)[:12]}...")
+        row = connection.execute(f"SELECT id FROM {record.table} WHERE hash = ?", (found,)).fetchone()
+        if row is None:
+            self._insert(connection, record, {"hash": found, **stored})
+        elif record.table == "runs":
+            connection.execute(
+                "UPDATE runs SET state = ?, changed = ? WHERE id = ? AND changed < ?",
+                (stored["state"], stored["changed"], row[0], stored["changed"]),
+            )
+
+    def _key(self, connection: sqlite3.Connection, table: str, hashed: str, record: _Record) -> Key:
+        known = self.keys.get((table, hashed))
+        if known is None:
+            row = connection.execute(f"SELECT id FROM {table} WHERE hash = ?", (hashed,)).fetchone()
+            if row is None:
+                _fail(self.source, record.number, f"no row of '{table}' before has the hash {hashed[:12]}...")
+            known = self.keys[table, hashed] = Key(row[0], hashed)
+        return known
+
+    @staticmethod
+    def _is_there(connection: sqlite3.Connection, table: str, stored: Mapping[str, Any]) -> bool:
+        key = TABLES[table].key
+        values = [stored[column].id if isinstance(stored[column], Key) else stored[column] for column in key]
+        where = " AND ".join(f"{column} IS ?" for column in key)
+        return connection.execute(f"SELECT 1 FROM {table} WHERE {where}", values).fetchone() is not None
+
+    def _insert(self, connection: sqlite3.Connection, record: _Record, stored: JSON) -> None:
+        try:
+            insert(connection, record.table, stored)
+        except sqlite3.IntegrityError as error:
+            _fail(self.source, record.number, f"this row of '{record.table}' contradicts itself: {error}")
+        self.added[record.table] += 1

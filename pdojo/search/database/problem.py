@@ -1,0 +1,53 @@
+"""Problems: what a search tunes. The same plain kernel for the same machine is the same problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdojo.backends.arrays import parameters_of
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.machine_file import machine_to_json
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import print_notation
+from pdojo.kernels import Workload
+from pdojo.search.database.schema import JSON
+from pdojo.search.dojo import Dojo
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A plain kernel for a machine, and what people call it."""
+
+    text: str
+    """The plain kernel, in the notation."""
+    machine: Machine
+    kernel: str
+    shape: str
+    """Sizes of a library kernel in its file's order, else of the input arrays: `24576x512`, `256x64,64x512`."""
+    dtype: str
+    """Element types of the interface arrays."""
+    label: str = ""
+    """What tables call the workload, where it is one."""
+
+    @staticmethod
+    def of(dojo: Dojo, workload: Workload | None = None) -> Problem:
+        """The problem of a state; the workload says what people call it."""
+        plain = dojo.plain
+        arrays = parameters_of(nest_of(plain))
+        shapes = ["x".join(map(str, array.shape)) or "1" for array in arrays if not array.written]
+        dtypes = dict.fromkeys(array.dtype for array in arrays)
+        return Problem(
+            print_notation(plain),
+            dojo.machine,
+            plain.sym_name.data,
+            "x".join(map(str, workload.sizes.values())) if workload else ",".join(shapes),
+            ",".join(dtypes),
+            workload.label if workload else "",
+        )
+
+
+def machine_facts(machine: Machine) -> JSON:
+    """What is stored of a machine: everything but the sentence about it."""
+    facts = machine_to_json(machine)
+    del facts["description"]
+    return facts

@@ -1,0 +1,96 @@
+"""Forgetting: old runs, programs far from the best, failures; and what nothing refers to any more."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from pdojo.errors import UsageError
+from pdojo.search.database.connection import Connection
+
+_RUNNING = timedelta(hours=1)
+"""A run that did something more recently, and has not ended, may be under way."""
+
+_LONGEST = timedelta(days=36_500)
+"""Before that there was nothing, and before the year 1 there are no dates."""
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What is to be forgotten. Bests, their traces and their duels always stay."""
+
+    older_than: timedelta | None = None
+    """Logs of runs that did nothing for this long; their measurements stay."""
+    slower_than: float | None = None
+    """Programs whose cost is more than this many times that of the best of their problem."""
+    failures: bool = False
+    """Failures: they would be tried again."""
+
+    def __post_init__(self) -> None:
+        if self.slower_than is not None and not self.slower_than >= 1:
+            raise UsageError(f"programs can be at least 1 times as slow as the best, not {self.slower_than:g}")
+
+
+def prune(connection: Connection, what: Pruning, *, dry_run: bool = False) -> Counter[str]:
+    """Forget, in one transaction; returns how many rows of each table. A dry run only counts."""
+    removed: Counter[str] = Counter()
+    with connection.transaction(keep=not dry_run) as opened:
+        if what.older_than is not None:
+            _remove_runs(opened, what.older_than, removed)
+        if what.slower_than is not None:
+            _remove(opened, removed, "measurements", _SLOWER, what.slower_than)
+        if what.failures:
+            _remove(opened, removed, "measurements", _FAILED)
+        _remove(opened, removed, "duels", _UNMEASURED)
+        for table, condition in _UNUSED.items():
+            _remove(opened, removed, table, condition)
+    if not dry_run:
+        connection.shrink()
+    return removed
+
+
+_SLOWER = """failure = '' AND program NOT IN (SELECT program FROM best) AND id IN (
+    SELECT m.id FROM measurements m JOIN traces t ON t.program = m.program
+        JOIN best b ON b.problem = t.problem AND b.settings = m.settings
+    GROUP BY m.id HAVING min(b.cost) > 0 AND min(m.cost / b.cost) > ?
+)"""
+# A program that failed in a duel is forgotten with all its duels: it may not be the best until it was tried again.
+_FAILED = """failure <> '' OR EXISTS (
+    SELECT 1 FROM duels d
+    WHERE d.program = measurements.program AND d.settings = measurements.settings AND d.failure <> ''
+)"""
+_UNMEASURED = """NOT EXISTS (
+    SELECT 1 FROM measurements m WHERE m.program = duels.program AND m.settings = duels.settings
+)"""
+# Problems, settings and machines stay: they are few, and a search under way has their numbers.
+_UNUSED = {
+    "traces": """NOT EXISTS (SELECT 1 FROM measurements x WHERE x.program = traces.program)
+        AND NOT EXISTS (SELECT 1 FROM evaluations x WHERE x.trace = traces.id)
+        AND NOT EXISTS (SELECT 1 FROM runs x WHERE x.root = traces.id)""",
+    "programs": """NOT EXISTS (SELECT 1 FROM measurements x WHERE x.program = programs.id)
+        AND NOT EXISTS (SELECT 1 FROM traces x WHERE x.program = programs.id)
+        AND NOT EXISTS (SELECT 1 FROM duels x WHERE x.program = programs.id)
+        AND NOT EXISTS (SELECT 1 FROM duels x WHERE x.against = programs.id)
+        AND NOT EXISTS (SELECT 1 FROM evaluations x WHERE x.program = programs.id)
+        AND id NOT IN (SELECT parent FROM evaluations WHERE parent IS NOT NULL)
+        AND id NOT IN (SELECT plain FROM problems)""",
+    "environments": """id NOT IN (SELECT environment FROM measurements WHERE environment IS NOT NULL)
+        AND id NOT IN (SELECT environment FROM duels WHERE environment IS NOT NULL)""",
+}
+
+
+def _remove_runs(connection: sqlite3.Connection, age: timedelta, removed: Counter[str]) -> None:
+    moment = datetime.now(UTC)
+    spans = (min(age, _LONGEST), _RUNNING)
+    old, running = ((moment - span).isoformat(timespec="microseconds") for span in spans)
+    condition = "changed < ? AND (state <> 'running' OR changed < ?)"
+    _remove(connection, removed, "evaluations", f"run IN (SELECT id FROM runs WHERE {condition})", old, running)
+    _remove(connection, removed, "runs", condition, old, running)
+
+
+def _remove(connection: sqlite3.Connection, removed: Counter[str], table: str, condition: str, *values: object) -> None:
+    count = connection.execute(f"DELETE FROM {table} WHERE {condition}", values).rowcount
+    if count:
+        removed[table] += count

@@ -1,0 +1,238 @@
+"""What people ask a database: the best of every problem, runs, and what one row is about."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Literal, TypeAlias
+
+from pdojo.errors import UsageError
+from pdojo.search.database.connection import Connection, Row
+from pdojo.search.database.rows import read_json
+from pdojo.search.database.schema import JSON
+from pdojo.transforms.trace import Trace
+
+Kind: TypeAlias = Literal["problems", "programs", "traces", "runs"]
+KINDS: tuple[Kind, ...] = ("problems", "programs", "traces", "runs")
+"""The tables whose rows can be asked for by hash."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A problem under settings: the best so far, and how much was tried. Rows are named by their hashes."""
+
+    problem: str
+    kernel: str
+    shape: str
+    dtype: str
+    label: str
+    machine: str
+    threads: int
+    evaluator: str
+    unit: str
+    settings: str
+    plain: float | None
+    """Cost of the plain kernel; None where it was not evaluated, or failed."""
+    cost: float | None
+    """Of the best; None where nothing stood a duel yet."""
+    program: str | None
+    trace: str | None
+    moves: int | None
+    measured: str | None
+    """When."""
+    programs: int
+    """That were evaluated."""
+    failures: int
+    runs: int
+
+    @property
+    def gain(self) -> float | None:
+        """How many times as fast as the plain kernel the best is."""
+        return self.plain / self.cost if self.plain is not None and self.cost else None
+
+    def to_json(self) -> JSON:
+        """As plain data."""
+        return {**asdict(self), "gain": self.gain}
+
+
+_STANDINGS = """
+SELECT p.hash AS problem, p.kernel, p.shape, p.dtype, p.label, m.name AS machine, m.text AS facts,
+    s.evaluator, s.unit, s.hash AS settings, plain.cost AS plain,
+    b.cost, program.hash AS program, trace.hash AS trace, trace.text AS moves, b.measured,
+    tried.programs, tried.failures,
+    (SELECT count(*) FROM runs r WHERE r.problem = p.id AND r.settings = s.id) AS runs
+FROM (
+    SELECT t.problem, x.settings, count(*) AS programs, sum(x.failure <> '') AS failures
+    FROM (SELECT DISTINCT problem, program FROM traces) t JOIN measurements x ON x.program = t.program
+    GROUP BY t.problem, x.settings
+) tried
+JOIN problems p ON p.id = tried.problem JOIN machines m ON m.id = p.machine
+JOIN settings s ON s.id = tried.settings AND s.machine = p.machine
+LEFT JOIN best b ON b.problem = p.id AND b.settings = s.id
+LEFT JOIN programs program ON program.id = b.program LEFT JOIN traces trace ON trace.id = b.trace
+LEFT JOIN measurements plain ON plain.program = p.plain AND plain.settings = s.id
+ORDER BY p.kernel, p.shape, p.dtype, m.name, s.evaluator, p.id, s.id
+"""
+
+
+def standings(connection: Connection) -> list[Standing]:
+    """Every problem under every setting that anything was evaluated under."""
+    return [_standing(row, connection) for row in connection.rows(_STANDINGS)]
+
+
+def _standing(row: Row, connection: Connection) -> Standing:
+    values = dict(row)
+    values["threads"] = read_json(values.pop("facts"), connection.path).get("threads", 1)
+    values["moves"] = None if row["moves"] is None else len(moves_in(row["moves"]))
+    return Standing(**values)
+
+
+def moves_in(trace: str) -> list[str]:
+    """The moves in the text of a trace, as people read them."""
+    return [str(move) for move in Trace.parse(trace, "a trace in the database").moves]
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run, and what it found."""
+
+    run: str
+    problem: str
+    kernel: str
+    shape: str
+    dtype: str
+    machine: str
+    evaluator: str
+    unit: str
+    settings: str
+    strategy: str
+    neighbourhood: str
+    seed: int
+    options: JSON
+    """The settings of strategy and neighbourhood."""
+    started: str
+    changed: str
+    state: str
+    evaluations: int
+    """Beside the root."""
+    failures: int
+    seconds: float | None
+    root: float | None
+    """Cost of the root."""
+    cost: float | None
+    """Cost of the best."""
+    trace: str | None
+    """Of the best."""
+
+    def to_json(self) -> JSON:
+        """As plain data."""
+        return asdict(self)
+
+
+_RUNS = """
+SELECT r.hash AS run, p.hash AS problem, p.kernel, p.shape, p.dtype, m.name AS machine, s.evaluator, s.unit,
+    s.hash AS settings, r.strategy, r.neighbourhood, r.seed, r.text AS options, r.started, r.changed, r.state,
+    (SELECT max(0, count(*) - 1) FROM evaluations e WHERE e.run = r.id) AS evaluations,
+    (SELECT count(*) FROM evaluations e WHERE e.run = r.id AND e.failure <> '') AS failures,
+    (SELECT max(seconds) FROM evaluations e WHERE e.run = r.id) AS seconds,
+    (SELECT cost FROM evaluations e WHERE e.run = r.id AND e.number = 0) AS root,
+    best.cost, trace.hash AS trace
+FROM runs r JOIN problems p ON p.id = r.problem JOIN machines m ON m.id = p.machine JOIN settings s ON s.id = r.settings
+LEFT JOIN evaluations best ON best.run = r.id AND best.number = (
+    SELECT max(number) FROM evaluations e WHERE e.run = r.id AND e.best
+)
+LEFT JOIN traces trace ON trace.id = best.trace
+ORDER BY r.started, r.id
+"""
+
+
+def runs(connection: Connection) -> list[RunSummary]:
+    """All runs, the oldest first."""
+    found: list[RunSummary] = []
+    for row in connection.rows(_RUNS):
+        values: JSON = dict(row)
+        values["options"] = read_json(row["options"], connection.path)
+        found.append(RunSummary(**values))
+    return found
+
+
+def find_run(connection: Connection, hashed: str) -> RunSummary:
+    """The run of that hash, which must exist."""
+    return next(run for run in runs(connection) if run.run == hashed)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A row that people asked for."""
+
+    kind: Kind
+    hash: str
+
+
+def find(connection: Connection, word: str) -> Found:
+    """The row whose hash begins with a word of at least four digits, or the problem of that kernel or label.
+
+    Raises UsageError where there is none, or several.
+    """
+    named = connection.rows(
+        "SELECT p.hash, p.shape, p.dtype, m.name FROM problems p JOIN machines m ON m.id = p.machine"
+        " WHERE p.kernel = ? OR p.label = ? OR p.kernel || ':' || p.shape = ? ORDER BY p.id",
+        *([word] * 3),
+    )
+    found = [(Found("problems", row["hash"]), f"{row['shape']} {row['dtype']} on {row['name']}") for row in named]
+    if re.fullmatch(r"[0-9a-f]{4,64}", word):
+        for kind in KINDS:
+            rows = connection.rows(f"SELECT hash FROM {kind} WHERE substr(hash, 1, ?) = ?", len(word), word)
+            found += [(Found(kind, row["hash"]), kind.removesuffix("s")) for row in rows]
+    if not found:
+        raise UsageError(
+            f"{connection.name} has no kernel '{word}', and nothing whose hash begins like that (four digits or more)"
+        )
+    if len(found) > 1:
+        listed = "; ".join(f"{one.hash[:12]} ({what})" for one, what in found[:8])
+        raise UsageError(f"'{word}' may be any of {len(found)}: {listed}{' ...' if len(found) > 8 else ''}")
+    return found[0][0]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A program of a problem, with a trace that leads there."""
+
+    title: str
+    problem: str
+    program: str
+    """Its text."""
+    fingerprint: str
+    trace: str
+    """Its text."""
+
+
+def subject(connection: Connection, found: Found) -> Subject:
+    """The program meant: of a problem and of a run the best one. Raises UsageError where there is none."""
+    match found.kind:
+        case "problems":
+            standing = best_standing(connection, found.hash)
+            where, value, title = "t.hash = ?", standing.trace, f"the best of {standing.kernel} {standing.shape}"
+        case "runs":
+            run = find_run(connection, found.hash)
+            where, value, title = "t.hash = ?", run.trace, f"the best of run {found.hash[:8]}"
+        case "traces":
+            where, value, title = "t.hash = ?", found.hash, f"trace {found.hash[:8]}"
+        case "programs":
+            where, value, title = "x.hash = ?", found.hash, f"program {found.hash[:8]}"
+    row = connection.row(
+        "SELECT p.hash AS problem, x.text AS program, x.hash AS fingerprint, t.text AS trace FROM traces t"
+        f" JOIN programs x ON x.id = t.program JOIN problems p ON p.id = t.problem WHERE {where} ORDER BY t.id",
+        value,
+    )
+    if row is None:
+        raise UsageError(f"{title}: there is none, nothing was found yet")
+    return Subject(title, **dict(row))
+
+
+def best_standing(connection: Connection, problem: str) -> Standing:
+    """The standing of a problem with a best; where several settings have one, the one measured last."""
+    listed = [standing for standing in standings(connection) if standing.problem == problem]
+    if not listed:
+        raise UsageError(f"nothing was evaluated yet for problem {problem[:12]}")
+    return max(listed, key=lambda standing: standing.measured or "")

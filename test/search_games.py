@@ -1,0 +1,139 @@
+"""Parts of searches for tests: a small kernel, costs computed from the program's text, simple proposals.
+
+Nothing is measured: the cost is a fixed function of the text, so that every process computes the same.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from pdojo.dialect.machine import machine
+from pdojo.dialect.notation import parse_notation
+from pdojo.search.dojo import Dojo, fingerprint_of
+from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.neighbourhoods import Neighbourhood
+from pdojo.search.node import Node, Proposal
+from pdojo.transforms.move import Move
+
+KERNEL = """kernel k(x) -> (y)
+x f32 [32, 64] heap
+y f32 [32, 64] heap
+t f32 [32, 64] heap
+
+32 64 t[{0},{1}] = exp(x[{0},{1}])
+32 64 y[{0},{1}] = t[{0},{1}] + 1
+"""
+
+
+def start(text: str = KERNEL) -> Dojo:
+    return Dojo(parse_notation(text)[0], machine("toy"))
+
+
+class TextCosts:
+    """Costs computed from the text: lines, minus what mapped scopes are worth, plus a fraction that breaks ties.
+
+    Programs with the digit 7 as the first of their fingerprint fail, so that failures are searched past.
+    """
+
+    name = "text"
+    unit = ""
+    batch = 4
+    deterministic = True
+
+    def __init__(self, pause: float = 0.0, version: int = 1) -> None:
+        self.pause = pause
+        self.version = version
+        self.evaluated: list[str] = []
+        self.confirmed: list[tuple[str, str | None]] = []
+
+    @property
+    def settings(self) -> JSON:
+        return {"version": self.version}
+
+    def cost(self, text: str) -> Evaluation:
+        found = fingerprint_of(text)
+        if found[0] == "7":
+            return Evaluation.failed("Timeout", {"kind": "Timeout", "phase": "run", "seconds": 1.0})
+        mapped = len(re.findall(r"\d:[uvp]", text))
+        detail = {"lines": text.count("\n"), "environment": {"tool": "text", "huge_page_bytes": int(found[:4], 16)}}
+        return Evaluation(text.count("\n") - 3 * mapped + int(found[:8], 16) / 2**32, "", detail, {"run": 0.0})
+
+    def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
+        for candidate in candidates:
+            if listener is not None:
+                listener("reading")
+            self.evaluated.append(candidate.fingerprint)
+            time.sleep(self.pause)
+            yield self.cost(candidate.program.text)
+
+    def confirm(
+        self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
+    ) -> list[Evaluation]:
+        self.confirmed.append((candidate.fingerprint, None if best is None else best.fingerprint))
+        return [self.cost(each.program.text) for each in (candidate, best) if each is not None]
+
+    def close(self) -> None:
+        pass
+
+
+_MOVES: dict[str, list[Move]] = {}
+"""Legal moves by fingerprint: most tests walk the same programs."""
+
+
+def moves_of(dojo: Dojo) -> list[Move]:
+    found = dojo.fingerprint
+    if found not in _MOVES:
+        _MOVES[found] = dojo.moves()
+    return _MOVES[found]
+
+
+class Edges:
+    """Append one of the legal moves, or drop the last one."""
+
+    name = "edges"
+
+    @property
+    def settings(self) -> JSON:
+        return {}
+
+    def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
+        other = dojo.fork()
+        moves = moves_of(other)
+        made = len(other.trace.steps)
+        if made and (not moves or made > 5 or random.random() < 0.3):
+            other.undo()
+        elif moves:
+            other.step(random.choice(moves))
+        else:
+            return None
+        return other
+
+
+class Downhill:
+    """Goes on from what is better, and now and then from anything."""
+
+    name = "downhill"
+
+    def __init__(self, batch: int = 3) -> None:
+        self.batch = batch
+
+    @property
+    def settings(self) -> JSON:
+        return {"chance": 0.2}
+
+    def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
+        self.told: list[Node] = [root]
+        self.neighbourhood, self.random = neighbourhood, random
+        self.now = root
+
+    def ask(self) -> Proposal | None:
+        found = self.neighbourhood.neighbour(self.now.dojo, self.random)
+        return None if found is None else Proposal(found, self.now)
+
+    def tell(self, node: Node) -> None:
+        self.told.append(node)
+        if node.cost < self.now.cost or self.random.random() < 0.2:
+            self.now = node

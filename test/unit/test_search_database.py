@@ -1,0 +1,376 @@
+"""The memory of searches: what is kept, what a file must be, older versions, several writers, kills."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from pdojo.errors import DatabaseError
+from pdojo.kernels import workload
+from pdojo.search.database import Database, Duel, Problem, default_path
+from pdojo.search.database.schema import APPLICATION, TABLES, VERSION, canonical
+from pdojo.search.driver import search
+from pdojo.search.evaluation import Evaluation
+from pdojo.search.progress import Budget, Result
+from pdojo.transforms.trace import Trace
+from search_games import Downhill, Edges, TextCosts, start
+
+VERSION_1 = Path(__file__).parent / "search_version_1.sql"
+
+
+def find(path: Path, evaluations: int, seed: int = 1, pause: float = 0.0) -> Result:
+    with Database(path) as database:
+        return search(start(), TextCosts(pause), Downhill(), Edges(), Budget(evaluations), seed, database=database)
+
+
+def facts(result: Result) -> list[tuple[int, float, str, float, bool]]:
+    return [(row.number, row.cost, row.failure, row.best, row.is_best) for row in result.history]
+
+
+def contents(path: Path, table: str) -> list[sqlite3.Row]:
+    with Database(path, create=False) as database:
+        return database.connection.rows(f"SELECT * FROM {table}")
+
+
+def test_evaluations_come_back(tmp_path: Path) -> None:
+    dojo = start()
+    environment = {"processor": "some", "huge_page_bytes": 17}
+    good = Evaluation(2.5, "", {"kind": "Ok", "samples": [1.0, inf], "environment": environment}, {"run": 0.5})
+    bad = Evaluation.failed("Crash", {"reason": "SIGSEGV"}, {"compile": 1.0})
+    with Database(tmp_path / "a.sqlite") as database:
+        memory = database.memory(Problem.of(dojo), TextCosts())
+        assert memory.find(dojo.fingerprint) is None
+        assert memory.keep(dojo.text, dojo.trace, good) is good
+        dojo.step(dojo.moves()[0])
+        memory.keep(dojo.text, dojo.trace, bad)
+        # The first measurement counts, whoever else made one.
+        assert memory.keep(dojo.text, dojo.trace, Evaluation(1.0)) == bad
+    with Database(tmp_path / "a.sqlite") as database:
+        memory = database.memory(Problem.of(dojo), TextCosts())
+        found = memory.find(start().fingerprint)
+        assert found is not None
+        assert found == good
+        assert found.detail == {"kind": "Ok", "samples": [1.0, "inf"], "environment": environment}
+        assert found.seconds == {"run": 0.5}
+        again = memory.find(dojo.fingerprint)
+        assert again is not None
+        assert again == bad
+        assert again.detail == bad.detail
+        assert database.memory(Problem.of(dojo), TextCosts(version=2)).find(dojo.fingerprint) is None
+        machine = replace(dojo.machine, threads=dojo.machine.threads + 1)
+        assert database.memory(replace(Problem.of(dojo), machine=machine), TextCosts()).find(dojo.fingerprint) is None
+
+
+def test_duels_come_back_and_failures_in_them_count() -> None:
+    one, other = start(), start()
+    other.step(other.moves()[0])
+    with Database.in_memory() as database:
+        memory = database.memory(Problem.of(one), TextCosts())
+        for dojo in (one, other):
+            memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
+        first = Duel(Evaluation(2.0), None)
+        assert first.won
+        assert memory.keep_duel(one.text, None, first) is first
+        wrong = Duel(Evaluation.failed("WrongResult", {}), Evaluation(2.1))
+        assert not wrong.won
+        assert memory.find_duel(other.fingerprint, one.fingerprint) is None
+        memory.keep_duel(other.text, one.text, wrong)
+        assert memory.find_duel(other.fingerprint, one.fingerprint) == wrong
+        assert memory.keep_duel(other.text, one.text, Duel(Evaluation(1.0), Evaluation(2.0))) == wrong
+        assert memory.find(other.fingerprint) == wrong.evaluation
+        assert memory.find(one.fingerprint) == Evaluation(2.0)
+        (best,) = database.connection.rows("SELECT p.hash, b.cost FROM best b JOIN programs p ON p.id = b.program")
+        assert tuple(best) == (one.fingerprint, 2.0)
+
+
+def test_the_best_is_what_won_last(tmp_path: Path) -> None:
+    """Also where noise makes two programs beat each other, and where an older duel was faster."""
+    one, other = start(), start()
+    other.step(other.moves()[0])
+    with Database.in_memory() as database:
+        memory = database.memory(Problem.of(one), TextCosts())
+        for dojo in (one, other):
+            memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
+        query = "SELECT p.hash, b.cost FROM best b JOIN programs p ON p.id = b.program"
+        steps = [
+            (one, None, Duel(Evaluation(1.0), None), one),
+            (other, one, Duel(Evaluation(1.5), Evaluation(1.6)), other),
+            (one, other, Duel(Evaluation(1.7), Evaluation(1.8)), one),
+        ]
+        for winner, against, duel, best in steps:
+            memory.keep_duel(winner.text, against and against.text, duel)
+            assert [tuple(row) for row in database.connection.rows(query)] == [(best.fingerprint, duel.evaluation.cost)]
+
+
+def test_several_traces_lead_to_one_program(tmp_path: Path) -> None:
+    result = find(tmp_path / "a.sqlite", 30)
+    traces = contents(tmp_path / "a.sqlite", "traces")
+    assert len(traces) > len({row["program"] for row in traces}) == 31
+    for row in traces[:20]:
+        dojo = start()
+        assert not dojo.become(step.resolved for step in Trace.parse(row["text"]).steps)
+        with Database(tmp_path / "a.sqlite") as database:
+            program = database.connection.row("SELECT text FROM programs WHERE id = ?", row["program"])
+            assert program is not None
+            assert dojo.text == program["text"]
+    rows = contents(tmp_path / "a.sqlite", "evaluations")
+    assert [(row["number"], row["failure"], row["best"]) for row in rows] == [
+        (row.number, row.failure, row.is_best) for row in result.history
+    ]
+    (best,) = contents(tmp_path / "a.sqlite", "best")
+    assert best["cost"] == result.history[-1].best
+
+
+def test_problems_are_named() -> None:
+    found = workload("softmax:32x64")
+    from pdojo.search.dojo import Dojo
+
+    dojo = Dojo(found.instantiate(), start().machine)
+    plain, named = Problem.of(dojo), Problem.of(dojo, found)
+    assert (plain.kernel, plain.shape, plain.dtype, plain.label) == ("softmax", "32x64", "f32", "")
+    assert (named.shape, named.label) == ("32x64", "softmax:32x64")
+    with Database.in_memory() as database:
+        one, other = (database.memory(problem, TextCosts()).problem for problem in (plain, named))
+        assert one == other
+        row = database.connection.row("SELECT label FROM problems")
+        assert row is not None
+        assert row["label"] == "softmax:32x64"
+
+
+def test_the_tables_are_as_described() -> None:
+    with Database.in_memory() as database:
+        for name, table in TABLES.items():
+            columns = [row["name"] for row in database.connection.rows(f"PRAGMA table_info({name})")]
+            assert columns == ["id", *(["hash"] if table.hashed else []), *table.columns]
+
+
+# What a file must be
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"this is no database, but a text that is long enough to be one" * 100, "it is no SQLite database"),
+        (b"SQLite format 3\0" + b"\xff" * 4096, "cannot be read: it is no SQLite database"),
+    ],
+)
+def test_files_that_are_no_database(tmp_path: Path, content: bytes, text: str) -> None:
+    path = tmp_path / "a.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(DatabaseError, match=text):
+        Database(path)
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    find(path, 20)
+    content = bytearray(path.read_bytes())
+    for page in range(4096, len(content), 4096):
+        content[page : page + 200] = b"\xa5" * 200
+    path.write_bytes(content)
+    with pytest.raises(DatabaseError, match="is damaged"):
+        find(path, 20)
+
+
+def test_cells_that_hold_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    find(path, 5)
+    for column, value in (("detail", "nonsense"), ("detail", "[1]"), ("cost", "cheap")):
+        with sqlite3.connect(path) as connection:
+            before = connection.execute(f"SELECT {column} FROM measurements").fetchone()[0]
+            connection.execute(f"UPDATE measurements SET {column} = ? WHERE id = 1", (value,))
+        connection.close()
+        with pytest.raises(DatabaseError, match="where a"):
+            find(path, 5)
+        with sqlite3.connect(path) as connection:
+            connection.execute(f"UPDATE measurements SET {column} = ? WHERE id = 1", (before,))
+        connection.close()
+
+
+def test_databases_of_others_and_of_the_future(tmp_path: Path) -> None:
+    other, future = tmp_path / "other.sqlite", tmp_path / "future.sqlite"
+    connection = sqlite3.connect(other)
+    connection.execute("CREATE TABLE t (x)")
+    connection.close()
+    find(future, 0)
+    connection = sqlite3.connect(future)
+    connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    connection.close()
+    with pytest.raises(DatabaseError, match="not one of pdojo's"):
+        Database(other)
+    with pytest.raises(DatabaseError, match=rf"newer pdojo \(version {VERSION + 1} of the tables; this one knows"):
+        Database(future)
+    with pytest.raises(DatabaseError, match="there is no database"):
+        Database(tmp_path / "none.sqlite", create=False)
+    assert not (tmp_path / "none.sqlite").exists()
+    with pytest.raises(DatabaseError, match="cannot be used"):
+        Database(tmp_path)
+    with pytest.raises(DatabaseError, match="cannot be used"):
+        Database(tmp_path / "no" / "such" / "folder.sqlite")
+
+
+def test_the_default_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PDOJO_DATABASE", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_path() == tmp_path / "pdojo" / "search.sqlite"
+    Database().close()
+    assert default_path().exists()
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    assert default_path() == Path.home() / ".local" / "share" / "pdojo" / "search.sqlite"
+    monkeypatch.setenv("PDOJO_DATABASE", str(tmp_path / "mine.sqlite"))
+    assert default_path() == tmp_path / "mine.sqlite"
+    (tmp_path / "file").write_text("")
+    monkeypatch.delenv("PDOJO_DATABASE")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
+    with pytest.raises(DatabaseError, match="cannot make the folder"):
+        Database()
+
+
+def test_one_text_for_equal_values() -> None:
+    assert canonical({"b": (1, 2.5), "a": {"x": None}}) == '{"a":{"x":null},"b":[1,2.5]}'
+    assert canonical([inf, -inf]) == '["inf","-inf"]'
+    assert canonical("\udcff") == '"\\udcff"'
+
+
+# Older versions
+
+
+def test_a_file_of_version_1_is_migrated(tmp_path: Path) -> None:
+    path = tmp_path / "old.sqlite"
+    connection = sqlite3.connect(path)
+    connection.executescript(VERSION_1.read_text())
+    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
+    before = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES if table != "duels"}
+    connection.close()
+    assert before["evaluations"]
+    with Database(path) as database:
+        assert [tuple(row) for row in database.connection.rows("PRAGMA user_version")] == [(VERSION,)]
+        for table, rows in before.items():
+            assert [tuple(row) for row in database.connection.rows(f"SELECT * FROM {table}")] == rows
+        # What was measured is used; what counts as the best has stood a duel since.
+        assert not database.connection.rows("SELECT * FROM best")
+        costs = TextCosts()
+        result = search(start(), costs, Downhill(), Edges(), Budget(6), 1, database=database)
+        assert not costs.evaluated
+        assert result.progress.known == 7
+        assert len(database.connection.rows("SELECT * FROM best")) == 1
+    fresh = sqlite3.connect(":memory:")
+    with Database(tmp_path / "new.sqlite") as database:
+        made = database.connection.rows("SELECT type, name, sql FROM sqlite_master ORDER BY name")
+    with Database(path) as database:
+        migrated = database.connection.rows("SELECT type, name, sql FROM sqlite_master ORDER BY name")
+    fresh.close()
+    assert [tuple(row) for row in made] == [tuple(row) for row in migrated]
+
+
+# Several writers, and kills
+
+_SEARCH = """
+import sys
+from pathlib import Path
+from search_games import Downhill, Edges, TextCosts, start
+from pdojo.search.database import Database
+from pdojo.search.driver import search
+from pdojo.search.progress import Budget
+
+path, evaluations, seed, pause = sys.argv[1:]
+print("ready", flush=True)
+with Database(path) as database:
+    costs = TextCosts(float(pause))
+    result = search(start(), costs, Downhill(), Edges(), Budget(int(evaluations)), int(seed), database=database)
+print(len(costs.evaluated), result.progress.known)
+"""
+
+
+def spawn(path: Path, evaluations: int, seed: int, pause: float) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", _SEARCH, str(path), str(evaluations), str(seed), str(pause)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def test_four_processes_write_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    alone = {seed: find(tmp_path / f"{seed}.sqlite", 40, seed) for seed in range(4)}
+    processes = [spawn(path, 40, seed, 0.005) for seed in range(4)]
+    for process in processes:
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+        assert out.startswith("ready\n")
+    programs = {row["hash"] for seed in alone for row in contents(tmp_path / f"{seed}.sqlite", "programs")}
+    assert {row["hash"] for row in contents(path, "programs")} == programs
+    assert len(contents(path, "measurements")) == len(programs)
+    assert len(contents(path, "runs")) == 4
+    assert len(contents(path, "evaluations")) == 4 * 41
+    assert contents(path, "PRAGMA_integrity_check")[0][0] == "ok"
+    for seed, result in alone.items():
+        assert facts(find(path, 40, seed)) == facts(result)
+
+
+def kill_now_and_then(path: Path, kills: int, evaluations: int, whole: Result) -> None:
+    """Kill a search at random moments; each time the file is intact and what was measured is there."""
+    chance = random.Random(5)
+    stored = 0
+    for _ in range(kills):
+        process = spawn(path, evaluations, 1, 0.02)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(chance.uniform(0, 0.4))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        connection = sqlite3.connect(path)
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        connection.close()
+        count = len(contents(path, "measurements"))
+        assert count >= stored
+        stored = count
+    costs = TextCosts()
+    with Database(path) as database:
+        result = search(start(), costs, Downhill(), Edges(), Budget(evaluations), 1, database=database)
+    assert facts(result) == facts(whole)
+    assert result.trace == whole.trace
+    assert len(costs.evaluated) == evaluations + 1 - stored
+
+
+def test_a_search_that_is_killed_goes_on(tmp_path: Path) -> None:
+    kill_now_and_then(tmp_path / "a.sqlite", 5, 60, find(tmp_path / "whole.sqlite", 60))
+
+
+@pytest.mark.slow
+def test_a_search_that_is_killed_fifty_times_goes_on(tmp_path: Path) -> None:
+    kill_now_and_then(tmp_path / "a.sqlite", 50, 400, find(tmp_path / "whole.sqlite", 400))
+
+
+def test_what_was_measured_before_the_kill_is_there(tmp_path: Path) -> None:
+    """Nothing is lost but the measurement in flight: each is in the file before the next begins."""
+    path = tmp_path / "a.sqlite"
+    loud = """
+class Loud(TextCosts):
+    def evaluate(self, candidates, listener=None):
+        for candidate in candidates:
+            print("begun", flush=True)
+            yield from super().evaluate([candidate], listener)
+"""
+    script = _SEARCH.replace("path, evaluations", f"{loud}\npath, evaluations", 1).replace("= TextCosts(", "= Loud(")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", script, str(path), "60", "1", "0.01"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        seen = "".join(process.stdout.readline() for _ in range(30))
+        process.send_signal(signal.SIGKILL)
+        seen += process.stdout.read()
+    begun = seen.count("begun")
+    assert 29 <= begun < 61
+    assert begun - 1 <= len(contents(path, "measurements")) <= begun
