@@ -1,0 +1,229 @@
+"""What `pdojo-db` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import unified_diff
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.rule import Rule
+from rich.table import Table
+
+from pdojo.search.database.queries import RunSummary, Standing, Subject, moves_in
+
+DIGITS = 8
+"""Of a hash, in tables."""
+_LISTED = 12
+"""Measurements of a program that are shown at most, the latest."""
+
+
+def cost(value: float | None, unit: str) -> str:
+    """A cost for people; seconds are shown as milliseconds."""
+    if value is None:
+        return "-"
+    return f"{value * 1e3:.4g} ms" if unit == "s" else f"{value:.6g} {unit}".rstrip()
+
+
+def short(hashed: str | None) -> str:
+    """The first digits of a hash."""
+    return "-" if hashed is None else hashed[:DIGITS]
+
+
+def standing_table(standings: Sequence[Standing]) -> Table:
+    """The best of every problem."""
+    table = _table("id kernel shape dtype machine evaluator settings best".split(), "gain moves programs failed runs")
+    for one in standings:
+        table.add_row(
+            short(one.problem),
+            escape(one.kernel),
+            escape(one.shape),
+            escape(one.dtype),
+            _machine(one.machine, one.threads),
+            escape(one.evaluator),
+            short(one.settings),
+            cost(one.cost, one.unit),
+            "-" if one.gain is None or one.gain <= 0 else f"{one.gain:.2f}x",
+            "-" if one.moves is None else str(one.moves),
+            str(one.programs),
+            str(one.failures),
+            str(one.runs),
+        )
+    return table
+
+
+def run_table(runs: Sequence[RunSummary]) -> Table:
+    """Runs, the oldest first."""
+    table = _table(
+        "id kernel shape dtype evaluator strategy neighbourhood seed started state".split(), "evals failed s root best"
+    )
+    for one in runs:
+        table.add_row(
+            short(one.run),
+            escape(one.kernel),
+            escape(one.shape),
+            escape(one.dtype),
+            escape(one.evaluator),
+            escape(one.strategy),
+            escape(one.neighbourhood),
+            str(one.seed),
+            escape(one.started[:19].replace("T", " ")),
+            escape(one.state),
+            str(one.evaluations),
+            str(one.failures),
+            "-" if one.seconds is None else f"{one.seconds:.0f}",
+            cost(one.root, one.unit),
+            cost(one.cost, one.unit),
+        )
+    return table
+
+
+def _table(left: Sequence[str], right: str) -> Table:
+    table = Table()
+    for heading in left:
+        table.add_column(heading, overflow="fold")
+    for heading in right.split():
+        table.add_column(heading, justify="right", overflow="fold")
+    return table
+
+
+def _machine(name: str, threads: int) -> str:
+    return f"{escape(name)}, {threads} thread{'' if threads == 1 else 's'}"
+
+
+def print_details(console: Console, found: Mapping[str, Any]) -> None:
+    """All about one row."""
+    match found["kind"]:
+        case "problem":
+            _print_problem(console, found)
+        case "run":
+            _print_run(console, found)
+        case kind:
+            _title(console, f"{kind} {found['hash']}")
+            if kind == "trace":
+                _print_trace(console, found["trace"])
+            _text(console, found["text"])
+            _print_origin(console, found)
+
+
+def _print_problem(console: Console, found: Mapping[str, Any]) -> None:
+    _title(console, f"{found['kernel']} {found['shape']} {found['dtype']}, problem {found['hash']}")
+    if found["label"]:
+        _line(console, f"workload {found['label']}")
+    _line(console, f"machine {found['machine']}, threads {found['facts'].get('threads', '?')}")
+    if not found["bests"]:
+        _line(console, "nothing was evaluated yet")
+    for best in found["bests"]:
+        standing = best["standing"]
+        _title(console, f"{standing['evaluator']}, settings {standing['settings'][:DIGITS]}")
+        _line(
+            console,
+            f"plain {cost(standing['plain'], standing['unit'])}, best {cost(standing['cost'], standing['unit'])}",
+        )
+        counts = f"{standing['programs']} programs, {standing['failures']} failed, {standing['runs']} runs"
+        _line(console, counts)
+        if "trace" in best:
+            _line(console, f"program {standing['program']}")
+            _line(console, f"trace {standing['trace']}")
+            _print_trace(console, best["trace"])
+            _text(console, best["text"])
+            _print_origin(console, best)
+
+
+def _print_run(console: Console, found: Mapping[str, Any]) -> None:
+    run = found["summary"]
+    unit = run["unit"]
+    _title(console, f"run {found['hash']}")
+    _line(
+        console, f"{run['kernel']} {run['shape']} {run['dtype']} on {run['machine']}, problem {short(run['problem'])}"
+    )
+    options = {key: value for key, value in run["options"].items() if value not in ({}, None)}
+    _line(console, f"{run['strategy']} over {run['neighbourhood']}, seed {run['seed']}, {options}")
+    _line(console, f"started {run['started']}, {run['state']}, last change {run['changed']}")
+    failed = ", ".join(f"{count} {kind}" for kind, count in found["failed"].items()) or "none"
+    seconds = "" if run["seconds"] is None else f" in {run['seconds']:.1f} s"
+    _line(console, f"{run['evaluations']} evaluations{seconds}; failures: {failed}")
+    table = _table(["evaluation", "trace", "program"], "seconds cost")
+    for row in found["improvements"]:
+        table.add_row(
+            str(row["number"]),
+            short(row["trace"]),
+            short(row["program"]),
+            f"{row['seconds']:.1f}",
+            cost(row["cost"], unit),
+        )
+    console.print(table)
+    if found["best_trace"] is not None:
+        _print_trace(console, found["best_trace"])
+    _line(console, f"evaluator {run['evaluator']}: {found['settings']}")
+
+
+def _print_trace(console: Console, text: str) -> None:
+    moves = moves_in(text)
+    _title(console, f"trace: {len(moves)} moves")
+    for number, move in enumerate(moves):
+        _line(console, f"{number:3}  {move}")
+    console.print()
+
+
+def _print_origin(console: Console, found: Mapping[str, Any]) -> None:
+    """What a program cost, and where that is known from."""
+    _title(console, "measurements")
+    table = _table(["measured", "how", "evaluator", "settings", "result"], "cost")
+    for row in found["measurements"][-_LISTED:]:
+        table.add_row(
+            escape(row["measured"][:19].replace("T", " ")),
+            row["how"],
+            escape(row["evaluator"]),
+            short(row["settings"]),
+            f"[red]{escape(row['failure'])}[/red]" if row["failure"] else "ok",
+            cost(row["cost"], row["unit"]),
+        )
+    console.print(table)
+    for hashed, settings in found["settings"].items():
+        _line(console, f"settings {short(hashed)}: {settings}")
+    facts = [row["environment"] for row in found["measurements"] if row["environment"]]
+    if facts:
+        _line(console, f"environment: {facts[-1]}")
+    more = len(found["traces"]) - _LISTED
+    listed = ", ".join(map(short, found["traces"][:_LISTED])) + (f" and {more} more" if more > 0 else "")
+    _line(console, f"traces that lead here: {listed or 'none'}")
+    for seen in found["runs"]:
+        _line(console, f"evaluation {seen['number']} of run {short(seen['run'])}")
+
+
+def print_differences(console: Console, one: Subject, other: Subject) -> None:
+    """The moves and the programs, as a difference."""
+    if one.problem != other.problem:
+        _line(console, "these belong to different problems")
+    pairs = [
+        ("moves", moves_in(one.trace), moves_in(other.trace)),
+        ("program", one.program.splitlines(), other.program.splitlines()),
+    ]
+    for what, before, after in pairs:
+        _title(console, what)
+        lines = list(unified_diff(before, after, one.title, other.title, lineterm=""))
+        for line in lines or ["no difference"]:
+            _line(console, line, _STYLES.get(line[0], ""))
+
+
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def print_counts(console: Console, what: str, counts: Mapping[str, int]) -> None:
+    """How many rows of each table."""
+    listed = ", ".join(f"{count} {table}" for table, count in counts.items() if count)
+    _line(console, f"{what}: {listed or 'nothing'}")
+
+
+def _title(console: Console, text: str) -> None:
+    console.print(Rule(escape(text), align="left"))
+
+
+def _text(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _line(console: Console, text: str, style: str = "") -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True, style=style)
