@@ -49,7 +49,7 @@ class Costs:
         if found is not None:
             return found
         with self._times.of("duel"):
-            given = [_checked(evaluation) for evaluation in self._evaluator.confirm(candidate, best, self._doing)]
+            given = [_timed(evaluation) for evaluation in self._evaluator.confirm(candidate, best, self._doing)]
         first, other = given if best is not None else (*given, None)
         assert first is not None
         with self._times.of("store"):
@@ -72,6 +72,11 @@ class Costs:
             yield _checked(evaluation)
             start = perf_counter()
         assert count == len(candidates), f"{count} evaluations of {len(candidates)} programs"
+
+
+def _timed(evaluation: Evaluation) -> Evaluation:
+    """Where one of two programs fails before both are timed, the other has neither a cost nor a failure of its own."""
+    return Evaluation.failed("NotTimed", {}) if evaluation.is_ok and not isfinite(evaluation.cost) else evaluation
 
 
 def _checked(evaluation: Evaluation) -> Evaluation:

@@ -96,6 +96,20 @@ def test_what_loses_its_duel_is_no_best() -> None:
     assert [row.is_best for row in result.history] == [True] + [False] * 10
 
 
+def test_a_duel_that_does_not_come_to_timing_is_lost() -> None:
+    class Unfit(TextCosts):
+        def confirm(
+            self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
+        ) -> list[Evaluation]:
+            given = super().confirm(candidate, best, listener)
+            return given if best is None else [Evaluation.failed("CompileError", {}), Evaluation(inf)]
+
+    result = find(Unfit(), 10)
+    assert result.best is result.root
+    assert result.best.cost < inf
+    assert result.progress.failures["CompileError"] > 0
+
+
 def test_strategies_are_told_in_the_order_of_asking() -> None:
     asked: list[str] = []
 
