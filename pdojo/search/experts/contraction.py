@@ -8,7 +8,7 @@ does not fill a block is peeled off and gets smaller blocks. Sizes follow from e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -56,6 +56,8 @@ class Roles:
     """The spatial loop whose iterations share the panel; None where there is none: rows of one vector after another."""
     columns: str
     """The spatial loop of the vectors."""
+    lanes: int
+    """Of a vector."""
     panel: int
     """Which read is the panel."""
     height: int
@@ -103,19 +105,28 @@ def _roles(player: Player, leaf: Leaf) -> list[Roles]:
     found: list[Roles] = []
     for panel, columns in product(range(len(leaf.reads)), spatial):
         vector, scalars = leaf.reads[panel], [a for k, a in enumerate(leaf.reads) if k != panel]
-        lanes = player.lanes(leaf, columns.extent)
-        if lanes < 2 or not uses(vector, columns) or any(uses(scalar, columns) for scalar in scalars):
+        lengths = _lengths(player, leaf, columns.extent)
+        if not lengths or not uses(vector, columns) or any(uses(scalar, columns) for scalar in scalars):
             continue
         sharing = [s for s in spatial if all(uses(a, s) for a in scalars) and not uses(vector, s)] if scalars else []
         if not sharing and not _is_near(leaf, columns, vector):
             continue
         if not _is_contiguous(vector, columns) and sharing and not can_pack(leaf, vector):
             continue
-        for rows in sharing or [None]:
+        for rows, lanes in product(sharing or [None], lengths):
             outer = tuple(s.id for s in spatial if s not in (rows, columns))
-            roles = Roles(outer, None if rows is None else rows.id, columns.id, panel, 1, 1, 0.0)
-            found.append(_sized(player, leaf, roles, lanes))
+            roles = Roles(outer, None if rows is None else rows.id, columns.id, lanes, panel, 1, 1, 0.0)
+            found.append(_sized(player, leaf, roles))
     return sorted(found, key=lambda roles: roles.cost)
+
+
+def _lengths(player: Player, leaf: Leaf, extent: int) -> list[int]:
+    """The longest vectors, and shorter ones that go through the pipelines as fast, lane for lane."""
+    fitting = [n for n in player.vector_lanes(leaf) if n <= extent]
+    longest = max(fitting, default=0)
+    width = max(byte_width(access.array.dtype) for access in leaf.accesses)
+    split = player.game.machine.pipe_bytes
+    return [n for n in reversed(fitting) if n == longest or (split and longest * width > split <= n * width)]
 
 
 def _is_contiguous(access: Access, columns: Scope) -> bool:
@@ -136,8 +147,9 @@ def can_pack(leaf: Leaf, panel: Access) -> bool:
     return prod(leaf.chain[v].extent for v in _variables(panel)) <= MOST_PADDED * prod(panel.array.shape)
 
 
-def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
+def _sized(player: Player, leaf: Leaf, roles: Roles) -> Roles:
     """The block with the lowest estimate that fits the registers."""
+    lanes = roles.lanes
     rows = 1 if roles.rows is None else leaf.chain[_depth(leaf, roles.rows)].extent
     columns = leaf.chain[_depth(leaf, roles.columns)].extent
     steps = prod(s.extent for s in leaf.chain if s.depth not in spatial_loops(leaf))
@@ -176,7 +188,7 @@ def _sized(player: Player, leaf: Leaf, roles: Roles, lanes: int) -> Roles:
             cycles = cycles * prod(others) + (packing if packed else 0)
             best = min(best, (cycles / balance(shared, machine.threads), height, vectors))
     cost, height, vectors = best
-    return Roles(roles.outer, roles.rows, roles.columns, roles.panel, height, vectors, cost)
+    return replace(roles, height=height, vectors=vectors, cost=cost)
 
 
 def _load(machine: Machine, panel: int) -> float:
@@ -217,8 +229,7 @@ def _depth(leaf: Leaf, identifier: str) -> int:
 
 def _tile(player: Player, identifier: str, roles: Roles) -> bool:
     """The whole plan for one contraction; whether all of it could be done."""
-    leaf = player.leaf(identifier)
-    lanes = player.lanes(leaf, leaf.chain[_depth(leaf, roles.columns)].extent)
+    lanes = roles.lanes
     depth = len(roles.outer)
     if roles.rows is not None:
         ordered = reorder(player, identifier, [*roles.outer, roles.columns, roles.rows])
