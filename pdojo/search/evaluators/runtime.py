@@ -55,8 +55,10 @@ class Runtime:
     ) -> None:
         self._machine = machine
         self._reference = KernelReference(print_notation(plain))
-        self._seed = seed
-        self._best = inf
+        self.seed = seed
+        """Of the inputs of the last duel."""
+        self.best = inf
+        """The least cost so far; what takes much longer is stopped."""
         self._environment: JSON | None = None
         count = compilers or len(os.sched_getaffinity(0))
         self.batch = 4 * count
@@ -80,7 +82,7 @@ class Runtime:
         for number, program in enumerate(assembled):
             tell(f"timing {number + 1} of {len(candidates)}")
             found.append(self._screen(program))
-        self._best = min(self._best, *(e.cost for e in found)) if found else self._best
+        self.best = min(self.best, *(e.cost for e in found)) if found else self.best
         self._time_leaders(assembled, found, tell)
         return found
 
@@ -90,19 +92,17 @@ class Runtime:
         """Both in turns, on inputs that no program has had yet, checked against the plain kernel."""
         if listener is not None:
             listener("checking a new best")
-        self._seed += 1
+        self.seed += 1
         rivals = [candidate] if best is None else [candidate, best]
         programs = self._assemble(rivals)
-        failed = [p for p in programs if isinstance(p, Outcome)]
-        if failed:
-            return [_evaluation(p, 0.0, 0.0) if isinstance(p, Outcome) else Evaluation(inf) for p in programs]
         start = perf_counter()
-        options = replace(self._options(DUEL), seed=self._seed)
+        options = replace(self._options(DUEL), seed=self.seed)
         self._timer.limits = Limits()
-        outcomes = self._timer.compare([p for p in programs if isinstance(p, Assembled)], options, self._reference)
+        timed = iter(self._timer.compare([p for p in programs if isinstance(p, Assembled)], options, self._reference))
         spent = perf_counter() - start
         return [
-            _evaluation(o, _compile_seconds(p), spent, by="median") for p, o in zip(programs, outcomes, strict=True)
+            _evaluation(p if isinstance(p, Outcome) else next(timed), _compile_seconds(p), spent, by="median")
+            for p in programs
         ]
 
     def close(self) -> None:
@@ -129,14 +129,14 @@ class Runtime:
         if isinstance(program, Outcome):
             return _evaluation(program, 0.0, 0.0)
         start = perf_counter()
-        limit = min(max(PATIENCE * self._best, LEAST_LIMIT), LONGEST_LIMIT)
+        limit = min(max(PATIENCE * self.best, LEAST_LIMIT), LONGEST_LIMIT)
         self._timer.limits = replace(Limits(), run=limit)
         (outcome,) = self._timer.compare([program], self._options(SCREENING))
         return _evaluation(outcome, program.seconds, perf_counter() - start)
 
     def _time_leaders(self, programs: Sequence[Assembled | Outcome], found: list[Evaluation], tell: Listener) -> None:
         """Give those that may be the best better estimates, from one run."""
-        leaders = [k for k, e in enumerate(found) if e.cost <= PROMISING * self._best]
+        leaders = [k for k, e in enumerate(found) if e.is_ok and e.cost <= PROMISING * self.best]
         rivals = [p for k in leaders if isinstance(p := programs[k], Assembled)]
         if len(rivals) < 2:
             return

@@ -1,0 +1,10 @@
+"""Costs from many machines: the runtime evaluator in actors of a Ray cluster. See docs/cluster.md.
+
+Ray is imported in `connection` only, and only when a connection is made.
+"""
+
+from pdojo.search.evaluators.cluster.connection import Connection
+from pdojo.search.evaluators.cluster.evaluator import OnCluster
+from pdojo.search.evaluators.cluster.pool import Cluster
+
+__all__ = ["Cluster", "Connection", "OnCluster"]

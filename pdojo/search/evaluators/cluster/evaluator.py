@@ -1,0 +1,103 @@
+"""The runtime evaluator, with its programs spread over the workers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from math import inf
+from threading import Event
+
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.evaluators.cluster.pool import ATTEMPTS, Cluster, WorkersLost
+from pdojo.search.evaluators.runtime import Runtime, settings_of
+
+SHARE = 4
+"""Programs for each processor of a worker that are one job: compiled together, and the leaders timed in turns."""
+
+
+class OnCluster:
+    """Seconds per call, as the runtime evaluator gives them, of the programs of one search.
+
+    `plain` is the kernel whose results are right. What waits for workers raises KeyboardInterrupt when `stop` is set.
+    """
+
+    name = Runtime.name
+    unit = Runtime.unit
+    deterministic = Runtime.deterministic
+
+    def __init__(self, cluster: Cluster, plain: KernelOp, *, seed: int = 0, stop: Event | None = None) -> None:
+        self._cluster = cluster
+        self._plain = print_notation(plain)
+        self._stop = stop
+        self._closed = Event()
+        self._best = inf
+        self._seed = seed
+        self._pool = ThreadPoolExecutor(cluster.size)
+        self.batch = SHARE * cluster.machine.threads * cluster.size
+
+    @property
+    def settings(self) -> JSON:
+        """Those of the runtime evaluator on a machine of the cluster, so that costs are shared with searches there."""
+        return settings_of(self._cluster.machine, self._cluster.environment)
+
+    def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
+        """The costs, in order, each share of the programs as soon as it and those before it are known."""
+        if listener is not None:
+            listener(f"timing {len(candidates)} on {self._cluster.size} workers")
+        size = self._share_size(len(candidates))
+        shares = [candidates[k : k + size] for k in range(0, len(candidates), size)]
+        jobs: list[Future[list[Evaluation]]] = [self._pool.submit(self._evaluate, share) for share in shares]
+        try:
+            for job in jobs:
+                found = job.result()
+                self._best = min(self._best, *(e.cost for e in found))
+                yield from found
+        finally:
+            # Where the search ends early, what no worker has begun is not begun any more.
+            for job in jobs:
+                job.cancel()
+
+    def confirm(
+        self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
+    ) -> list[Evaluation]:
+        """The duel, on one worker."""
+        if listener is not None:
+            listener("checking a new best")
+        # Each duel has inputs of its own, wherever it takes place.
+        self._seed += 1
+        rivals = [candidate] if best is None else [candidate, best]
+        texts = [rival.program.text for rival in rivals]
+        try:
+            return self._call("confirm", self._seed, texts)
+        except WorkersLost:
+            return [_lost() for _ in rivals]
+
+    def close(self) -> None:
+        """End what this search waits for. The cluster stays: it serves others."""
+        self._closed.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    def _share_size(self, count: int) -> int:
+        return max(1, min(SHARE * self._cluster.machine.threads, -(-count // max(1, self._cluster.size))))
+
+    def _evaluate(self, share: Sequence[Candidate]) -> list[Evaluation]:
+        try:
+            return self._call("evaluate", self._best, [candidate.program.text for candidate in share])
+        except WorkersLost:
+            if len(share) == 1:
+                return [_lost()]
+        # One of them takes workers down: each for itself shows which.
+        return [self._evaluate([candidate])[0] for candidate in share]
+
+    def _call(self, method: str, number: float, texts: Sequence[str]) -> list[Evaluation]:
+        return self._cluster.call(self._plain, method, number, texts, is_over=self._is_over)
+
+    def _is_over(self) -> bool:
+        return self._closed.is_set() or (self._stop is not None and self._stop.is_set())
+
+
+def _lost() -> Evaluation:
+    message = f"{ATTEMPTS} workers of the cluster died over it"
+    return Evaluation.failed("WorkerLost", {"kind": "WorkerLost", "message": message})

@@ -1,0 +1,244 @@
+"""The workers of a cluster: started, given jobs, replaced when they die."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.machine_file import machine_to_json
+from pdojo.errors import MeasurementError, UsageError
+from pdojo.search.evaluation import JSON
+from pdojo.search.evaluators.cluster import worker
+from pdojo.search.evaluators.cluster.connection import START, Connection
+from pdojo.search.evaluators.cluster.worker import KEPT, Facts
+
+ATTEMPTS = 3
+"""How often a job is given to a worker."""
+POLL = 0.2
+"""Seconds after which who waits looks whether it should."""
+_VARYING = ("cpus", "system")
+"""Parts of an environment that may differ within a cluster."""
+
+
+class WorkersLost(Exception):  # noqa: N818  # an event, handled by the evaluator
+    """A job took down every worker that it was given to."""
+
+
+@dataclass(eq=False)
+class _Actor:
+    handle: Any
+    facts: Facts | None = None
+    kernels: list[str] = field(default_factory=list[str])
+    """Those whose evaluators it has, the latest last."""
+
+
+class Cluster:
+    """Workers that evaluate for any number of searches, each of which may run in a thread of its own.
+
+    There are as many as the cluster has room for, at most `most`, each with as many processors for itself as the
+    machine description has threads. On a private cluster one processor is left to the search, unless `most` is given.
+    Costs of different processors or tool chains cannot be compared: raises UsageError where the cluster's machines
+    differ, where pdojo is another one there, or where no worker starts.
+    """
+
+    def __init__(self, connection: Connection, machine: Machine, *, most: int | None = None) -> None:
+        self.machine = machine
+        self.lost = 0
+        """Workers that died."""
+        self.notes: list[str] = []
+        """What a user should know: workers that are missing, and why."""
+        self._connection = connection
+        self._ray = connection.ray
+        self._described = json.dumps(machine_to_json(machine))
+        self._changed = threading.Condition()
+        self._idle: list[_Actor] = []
+        self._all: list[_Actor] = []
+        self._starting = 0
+        self._closed = False
+        try:
+            self.environment: JSON = self._start_all(self._room(most))
+        except BaseException:
+            self.close()
+            raise
+
+    def _room(self, most: int | None) -> int:
+        threads = self.machine.threads
+        given = self._connection.processors()
+        room = sum(count // threads for count in given)
+        if not room:
+            raise UsageError(
+                f"no machine of the cluster at '{self._connection.address}' gives {threads} processors, which the"
+                f" machine '{self.machine.name}' has; the most is {max(given, default=0)}"
+            )
+        if most is None and self._connection.is_private:
+            most = max(1, (sum(given) - 1) // threads)
+        return room if most is None else min(room, most)
+
+    def _start_all(self, count: int) -> JSON:
+        """Start workers; what they have in common."""
+        pending = {self._begin(actor): actor for actor in (self._new() for _ in range(count))}
+        ready, late = self._ray.wait(list(pending), num_returns=count, timeout=START)
+        for answer in late:
+            self._drop(pending[answer])
+        if not ready:
+            raise UsageError(
+                f"no worker of the cluster at '{self._connection.address}' started within {START:g} s; others may be"
+                f" using it"
+            )
+        if late:
+            self.notes.append(f"{len(late)} of {count} workers did not start within {START:g} s and are left out")
+        for answer in ready:
+            pending[answer].facts = self._begun(answer)
+            self._idle.append(pending[answer])
+        return common([actor.facts for actor in self._all if actor.facts is not None])
+
+    def _new(self) -> _Actor:
+        remote = self._ray.remote(num_cpus=self.machine.threads, max_restarts=0)(worker.Measurer)
+        actor = _Actor(remote.remote())
+        self._all.append(actor)
+        return actor
+
+    def _begin(self, actor: _Actor) -> Any:
+        return actor.handle.begin.remote(worker.release(), self._described, self.machine.threads)
+
+    def _begun(self, answer: Any) -> Facts:
+        try:
+            return self._ray.get(answer)
+        except self._ray.exceptions.RayError as error:
+            raise self._connection.translated(error) from None
+
+    @property
+    def size(self) -> int:
+        """How many workers there are, or will be when those that died are replaced."""
+        with self._changed:
+            return len(self._alive()) + self._starting
+
+    @property
+    def workers(self) -> list[Facts]:
+        """What the workers say of themselves."""
+        with self._changed:
+            return [actor.facts for actor in self._all if actor.facts is not None]
+
+    def call(self, kernel: str, method: str, *arguments: object, is_over: Callable[[], bool]) -> Any:
+        """The answer of some worker, one that knows the kernel where there is one idle.
+
+        Raises WorkersLost where all attempts took workers down, KeyboardInterrupt when it is over, MeasurementError
+        where no workers are left, and whatever PdojoError the worker raised.
+        """
+        for _ in range(ATTEMPTS):
+            actor = self._take(kernel, is_over)
+            try:
+                found = self._answer(getattr(actor.handle, method).remote(kernel, *arguments), is_over)
+            except self._ray.exceptions.RayTaskError as error:
+                self._give_back(actor)
+                raise self._connection.translated(error) from None
+            except self._ray.exceptions.RayError:
+                self._replace(actor)
+            except ConnectionError as error:
+                raise MeasurementError(f"the cluster at '{self._connection.address}' is gone: {error}") from None
+            except BaseException:
+                # It goes on with what nobody waits for; the next one waits for that.
+                self._give_back(actor)
+                raise
+            else:
+                self._give_back(actor)
+                return found
+        raise WorkersLost
+
+    def _answer(self, answer: Any, is_over: Callable[[], bool]) -> Any:
+        while not self._ray.wait([answer], timeout=POLL)[0]:
+            if is_over():
+                raise KeyboardInterrupt
+        return self._ray.get(answer)
+
+    def _take(self, kernel: str, is_over: Callable[[], bool]) -> _Actor:
+        with self._changed:
+            while not self._idle:
+                if is_over():
+                    raise KeyboardInterrupt
+                if self._closed or not (self._starting or self._alive()):
+                    raise MeasurementError(f"all workers of the cluster at '{self._connection.address}' are lost")
+                self._changed.wait(POLL)
+            if is_over():
+                raise KeyboardInterrupt
+            # Else one that has few kernels, else the one that was idle for the longest time.
+            actor = min(self._idle, key=lambda a: (kernel not in a.kernels, len(a.kernels)))
+            self._idle.remove(actor)
+            actor.kernels = [*(k for k in actor.kernels if k != kernel), kernel][-KEPT:]
+            return actor
+
+    def _alive(self) -> list[_Actor]:
+        return [actor for actor in self._all if actor.facts is not None]
+
+    def _give_back(self, actor: _Actor) -> None:
+        with self._changed:
+            if not self._closed:
+                self._idle.append(actor)
+            self._changed.notify_all()
+
+    def _replace(self, lost: _Actor) -> None:
+        """Start another worker; meanwhile the others go on."""
+        with self._changed:
+            self._drop(lost)
+            if self._closed:
+                return
+            self.lost += 1
+            self._starting += 1
+        threading.Thread(target=self._start_one, daemon=True).start()
+
+    def _start_one(self) -> None:
+        with self._changed:
+            actor = self._new()
+        problem = ""
+        try:
+            answer = self._begin(actor)
+            if self._ray.wait([answer], timeout=START)[0]:
+                facts = self._begun(answer)
+                common([facts, *self.workers])
+                actor.facts = facts
+            else:
+                problem = f"and was not replaced within {START:g} s"
+        except Exception as error:  # noqa: BLE001  # the thread's last words: nobody else would hear of it
+            problem = f"and cannot be replaced: {error}"
+        with self._changed:
+            self._starting -= 1
+            if problem:
+                self.notes.append(f"a worker died {problem}")
+                self._drop(actor)
+            else:
+                self._give_back(actor)
+            self._changed.notify_all()
+
+    def _drop(self, actor: _Actor) -> None:
+        if actor in self._all:
+            self._all.remove(actor)
+        with suppress(Exception):
+            # It may be gone, and the cluster with it.
+            self._ray.kill(actor.handle)
+
+    def close(self) -> None:
+        """End the workers. The connection stays. Closing twice is fine."""
+        with self._changed:
+            self._closed = True
+            for actor in list(self._all):
+                self._drop(actor)
+            self._idle.clear()
+            self._changed.notify_all()
+
+
+def common(facts: Sequence[Facts]) -> JSON:
+    """The environment that stands for all. Raises UsageError where they differ in what costs depend on."""
+    first = min((f.environment for f in facts), key=lambda e: json.dumps(e, sort_keys=True))
+    for key in first:
+        found: dict[str, str] = {}
+        for each in facts:
+            found.setdefault(str(each.environment.get(key)), each.machine)
+        if len(found) > 1 and key not in _VARYING:
+            differ = ", ".join(f"{value} on {machine}" for value, machine in sorted(found.items()))
+            raise UsageError(f"the machines of the cluster differ in '{key}': {differ}; costs of them do not compare")
+    return first

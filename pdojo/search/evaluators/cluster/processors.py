@@ -1,0 +1,82 @@
+"""Processors of their own for the workers of one machine."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pdojo.errors import MeasurementError
+
+PATIENCE = 20.0
+"""Seconds that processors are waited for: a worker that is being killed has its own until it is gone."""
+_TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+
+
+def core_order(processors: Iterable[int]) -> list[int]:
+    """The processors, those first that are the first one of their core."""
+    cores: dict[str, list[int]] = {}
+    for processor in sorted(processors):
+        cores.setdefault(_core(processor), []).append(processor)
+    places = {p: place for siblings in cores.values() for place, p in enumerate(siblings)}
+    return sorted(places, key=lambda p: (places[p], p))
+
+
+def core_count(processors: Iterable[int]) -> int:
+    """How many cores they belong to: what shares a core cannot be timed at the same time."""
+    return len({_core(processor) for processor in processors})
+
+
+def claim(count: int, allowed: Sequence[int], folder: Path | None = None, patience: float = PATIENCE) -> list[int]:
+    """Processors of these that no other worker on this machine has, until this process ends.
+
+    Each is a locked file; processors of different cores come first. Raises MeasurementError where too few are free.
+    """
+    folder = folder or Path(tempfile.gettempdir()) / f"pdojo-processors-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.stat().st_uid != os.getuid():
+            raise MeasurementError(f"the folder '{folder}' with the locks of processors is another user's")
+        end = time.monotonic() + patience
+        while True:
+            claimed = _locked(core_order(allowed), count, folder)
+            if len(claimed) == count:
+                # The locks last as long as the handles, and those as long as the process.
+                return sorted(claimed)
+            for handle in claimed.values():
+                os.close(handle)
+            if time.monotonic() > end:
+                raise MeasurementError(
+                    f"a worker needs {count} processors for itself, and {len(claimed)} of {len(allowed)} are free:"
+                    f" start Ray with fewer (ray start --num-cpus N), or end other searches on this machine"
+                )
+            time.sleep(0.1)
+    except OSError as error:
+        raise MeasurementError(f"cannot lock processors in '{folder}': {error.strerror}") from None
+
+
+def _locked(processors: Iterable[int], count: int, folder: Path) -> dict[int, int]:
+    """Handles of the locks of the first processors that are free, at most `count`."""
+    claimed: dict[int, int] = {}
+    for processor in processors:
+        if len(claimed) == count:
+            break
+        handle = os.open(folder / str(processor), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with suppress(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            claimed[processor] = handle
+            continue
+        os.close(handle)
+    return claimed
+
+
+def _core(processor: int) -> str:
+    """The processors of its core, as the system lists them; itself where it does not tell."""
+    try:
+        return Path(_TOPOLOGY.format(processor)).read_text().strip()
+    except OSError:
+        return str(processor)

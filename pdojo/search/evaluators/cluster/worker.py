@@ -1,0 +1,132 @@
+"""What runs on the machines of a cluster: in an actor, a runtime evaluator for each of the last kernels."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+
+import pdojo
+from pdojo.backends.measure import Program
+from pdojo.backends.measure.environment import environment
+from pdojo.dialect.machine import Machine, host
+from pdojo.dialect.machine_file import machine_from_json, machine_to_json
+from pdojo.dialect.notation import parse_notation
+from pdojo.errors import UsageError
+from pdojo.search.dojo import fingerprint_of
+from pdojo.search.evaluation import JSON, Candidate, Evaluation
+from pdojo.search.evaluators.cluster.processors import claim
+from pdojo.search.evaluators.runtime import Runtime
+
+KEPT = 4
+"""Kernels whose evaluators, with their processes and arrays, a worker keeps."""
+_SOURCES = (".py", ".toml", ".pdojo")
+
+
+@dataclass(frozen=True)
+class Release:
+    """Which pdojo this is. Costs depend on it, and workers are spoken to in its terms."""
+
+    version: str
+    source: str
+    """SHA-256 of the files of the package."""
+
+    def __str__(self) -> str:
+        return f"{self.version} ({self.source[:8]})"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a worker says of itself."""
+
+    environment: JSON
+    """As a search on its machine would see it."""
+    machine: str
+    """The name of the machine."""
+    process: int
+    processors: tuple[int, ...]
+    """Those that it has for itself."""
+
+
+@lru_cache(maxsize=1)
+def release() -> Release:
+    """The pdojo of this process."""
+    folder = Path(pdojo.__file__).parent
+    digest = sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in _SOURCES):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode())
+        digest.update(content)
+    return Release(version("pdojo"), digest.hexdigest())
+
+
+def host_of(wanted: Release) -> JSON:
+    """The machine description of the host. Raises UsageError where another pdojo is installed."""
+    _check(wanted)
+    return machine_to_json(host())
+
+
+class Measurer:
+    """The actor. It does nothing before `begin`, so that whatever is wrong is the answer to a question."""
+
+    def begin(self, wanted: Release, machine: str, processors: int) -> Facts:
+        """Take processors, for a machine description in JSON.
+
+        Raises UsageError where another pdojo is installed, LoweringError for a machine that this is not, and
+        MeasurementError where too few processors are free.
+        """
+        _check(wanted)
+        self._machine = machine_from_json(json.loads(machine))
+        _check_machine(self._machine)
+        # Before this process is bound to its processors, so that it is what every search on this machine sees.
+        facts = dict(environment())
+        own = claim(processors, sorted(os.sched_getaffinity(0)))
+        # Also compilers stay there: they would disturb what others time.
+        os.sched_setaffinity(0, own)
+        self._evaluators: OrderedDict[str, Runtime] = OrderedDict()
+        return Facts(facts, platform.node(), os.getpid(), tuple(own))
+
+    def evaluate(self, plain: str, best: float, texts: Sequence[str]) -> list[Evaluation]:
+        """The costs of programs; `best` is the least cost so far anywhere."""
+        evaluator = self._evaluator(plain)
+        evaluator.best = min(evaluator.best, best)
+        return evaluator.evaluate([self._candidate(text) for text in texts])
+
+    def confirm(self, plain: str, seed: int, texts: Sequence[str]) -> list[Evaluation]:
+        """The duel of a program, or of two, on inputs of that seed."""
+        evaluator = self._evaluator(plain)
+        evaluator.seed = seed - 1
+        candidate, *best = (self._candidate(text) for text in texts)
+        return evaluator.confirm(candidate, best[0] if best else None)
+
+    def _candidate(self, text: str) -> Candidate:
+        return Candidate(Program(text, self._machine), fingerprint_of(text))
+
+    def _evaluator(self, plain: str) -> Runtime:
+        """The evaluator of a kernel, whose plain program is given."""
+        if plain not in self._evaluators:
+            while len(self._evaluators) >= KEPT:
+                self._evaluators.popitem(last=False)[1].close()
+            self._evaluators[plain] = Runtime(self._machine, parse_notation(plain)[0])
+        self._evaluators.move_to_end(plain)
+        return self._evaluators[plain]
+
+
+def _check(wanted: Release) -> None:
+    if release() != wanted:
+        raise UsageError(
+            f"{platform.node()} has pdojo {release()}, and the search runs in {wanted}: install the same everywhere"
+        )
+
+
+def _check_machine(machine: Machine) -> None:
+    from pdojo.backends.llvm.optimize import processor
+
+    processor(machine)

@@ -1,0 +1,310 @@
+"""Costs from a Ray cluster on this machine: shared between workers, which are killed meanwhile."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from pdojo.backends.measure import Program
+from pdojo.dialect.intrinsic import Intrinsic
+from pdojo.dialect.machine import host, machine
+from pdojo.dialect.notation import parse_notation
+from pdojo.errors import LoweringError, MeasurementError, UsageError
+from pdojo.search.database import Database
+from pdojo.search.dojo import Dojo, fingerprint_of
+from pdojo.search.evaluation import Candidate
+from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster, worker
+from pdojo.search.evaluators.cluster.pool import common
+from pdojo.search.evaluators.cluster.processors import claim, core_count, core_order
+from pdojo.search.evaluators.runtime import Runtime
+
+TEXT = """
+kernel double(x) -> (y)
+x f32 [64, 100] heap
+y f32 [64, 100] heap
+
+64 100 y[{0},{1}] = x[{0},{1}] + x[{0},{1}]
+"""
+PLAIN = parse_notation(TEXT)[0]
+DEADLY = Intrinsic(
+    "deadly",
+    "kernel deadly(x, y) -> (y)\nx f32 [4] heap\ny f32 [4] heap\n\n4 y[{0}] = x[{0}] + x[{0}]\n",
+    {
+        "llvm": """
+declare i32 @getppid()
+declare i32 @kill(i32, i32)
+
+define void @deadly(ptr %x, ptr %y) alwaysinline {
+  %parent = call i32 @getppid()
+  %done = call i32 @kill(i32 %parent, i32 9)
+  ret void
+}
+"""
+    },
+)
+"""An instruction that kills the worker whose process runs it."""
+ONE = replace(host(), threads=1)
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (pip install 'pdojo[ray]')")
+two_processors = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two workers need two processors")
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Connection]:
+    with Connection("local") as found:
+        yield found
+
+
+@pytest.fixture
+def alone() -> Iterator[None]:
+    """The processors of this machine, which other processes that run tests may use for clusters too."""
+    with (Path(tempfile.gettempdir()) / f"pdojo-cluster-tests-{os.getuid()}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture
+def cluster(connection: Connection, alone: None) -> Iterator[Cluster]:
+    found = Cluster(connection, replace(ONE, intrinsics=(DEADLY,)), most=2)
+    yield found
+    found.close()
+
+
+def candidates(count: int) -> list[Candidate]:
+    found = [Candidate.of(Dojo(PLAIN, ONE))]
+    for size in range(2, count + 1):
+        dojo = Dojo(PLAIN, ONE)
+        dojo.step(f"tile_scope@y:0{{size={size}}}")
+        found.append(Candidate.of(dojo))
+    return found
+
+
+def candidate(text: str) -> Candidate:
+    return Candidate(Program(text, ONE), fingerprint_of(text))
+
+
+def children(process: int) -> list[int]:
+    return [int(p) for t in Path(f"/proc/{process}/task").glob("*/children") for p in t.read_text().split()]
+
+
+def test_processors_of_their_own(tmp_path: Path) -> None:
+    first, second = claim(1, [4, 5, 6], tmp_path), claim(2, [4, 5, 6], tmp_path)
+    assert sorted(first + second) == [4, 5, 6]
+    with pytest.raises(MeasurementError, match="needs 1 processors for itself, and 0 of 3 are free"):
+        claim(1, [4, 5, 6], tmp_path, patience=0.2)
+    with pytest.raises(MeasurementError, match="cannot lock processors in"):
+        claim(1, [4], tmp_path / "4")
+
+
+def test_cores_come_before_their_siblings(monkeypatch: pytest.MonkeyPatch) -> None:
+    def core(processor: int) -> str:
+        return str(processor % 2)
+
+    monkeypatch.setattr("pdojo.search.evaluators.cluster.processors._core", core)
+    assert core_order([3, 2, 1, 0]) == [0, 1, 2, 3]
+    assert core_order([0, 2, 3]) == [0, 3, 2]
+    assert core_count([0, 2, 3]) == 2
+
+
+def test_only_equal_machines() -> None:
+    def facts(machine: str, **environment: object) -> worker.Facts:
+        return worker.Facts(environment, machine, 1, (0,))
+
+    one, other = facts("a", processor="A", llvm="20.1", cpus=[0]), facts("b", processor="A", llvm="20.1", cpus=[0, 1])
+    assert common([one, other]) == common([other, one]) == other.environment
+    third = facts("c", processor="B", llvm="20.1", cpus=[0])
+    with pytest.raises(UsageError) as caught:
+        common([one, other, third])
+    assert str(caught.value) == (
+        "the machines of the cluster differ in 'processor': A on a, B on c; costs of them do not compare"
+    )
+
+
+@needs_ray
+@two_processors
+def test_costs_and_duels(cluster: Cluster) -> None:
+    evaluator = OnCluster(cluster, PLAIN)
+    told: list[str] = []
+    found = list(evaluator.evaluate([*candidates(3), candidate(TEXT.replace("+ x", "? x"))], told.append))
+    assert [e.is_ok for e in found] == [True, True, True, False]
+    assert found[3].failure == "CompileError"
+    first, second = candidates(2)
+    assert [e.is_ok for e in evaluator.confirm(second, first, told.append)] == [True, True]
+    assert [e.is_ok for e in evaluator.confirm(first, None)] == [True]
+    assert told == ["timing 4 on 2 workers", "checking a new best"]
+    facts = cluster.workers
+    assert len({f.process for f in facts}) == len({p for f in facts for p in f.processors}) == 2
+    local = Runtime(replace(ONE, intrinsics=(DEADLY,)), PLAIN)
+    try:
+        assert evaluator.settings == local.settings
+    finally:
+        local.close()
+        evaluator.close()
+
+
+@needs_ray
+@two_processors
+def test_a_worker_is_killed_in_the_middle(cluster: Cluster) -> None:
+    evaluator = OnCluster(cluster, PLAIN)
+    victim = cluster.workers[0].process
+
+    def kill() -> None:
+        # A worker starts processes with its first job.
+        while not children(victim):
+            time.sleep(0.01)
+        os.kill(victim, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    found = list(evaluator.evaluate(candidates(12)))
+    killer.join()
+    assert len(found) == 12
+    assert all(e.is_ok for e in found)
+    assert cluster.lost == 1
+    end = time.monotonic() + 60
+    while len(cluster.workers) < 2 and time.monotonic() < end:
+        time.sleep(0.1)
+    processes = [facts.process for facts in cluster.workers]
+    assert len(processes) == 2
+    assert victim not in processes
+    assert not cluster.notes
+    evaluator.close()
+
+
+@needs_ray
+@two_processors
+@pytest.mark.slow
+def test_a_program_that_kills_its_worker(cluster: Cluster) -> None:
+    evaluator = OnCluster(cluster, PLAIN)
+    deadly = candidate(TEXT.replace("64 100 y", "64 25 4:m(deadly) y").replace("{1}", "4*{1}+{2}"))
+    good = candidates(7)
+    found = list(evaluator.evaluate([*good[:2], deadly, *good[2:]]))
+    assert found[2].failure == "WorkerLost"
+    assert found[2].detail["message"] == "3 workers of the cluster died over it"
+    assert [e.is_ok for e in found] == [True] * 2 + [False] + [True] * 5
+    assert [e.failure for e in evaluator.confirm(deadly, good[0])] == ["WorkerLost"] * 2
+    assert cluster.lost == 9
+    evaluator.close()
+
+
+@needs_ray
+@two_processors
+def test_what_waits_is_stopped(cluster: Cluster) -> None:
+    stop = threading.Event()
+    OnCluster(cluster, PLAIN, stop=stop).close()
+    assert not stop.is_set()
+    evaluator = OnCluster(cluster, PLAIN, stop=stop)
+    found = evaluator.evaluate(candidates(40))
+    assert next(found).is_ok
+    stop.set()
+    with pytest.raises(KeyboardInterrupt):
+        list(found)
+    evaluator.close()
+    # Others go on.
+    other = OnCluster(cluster, PLAIN)
+    assert next(iter(other.evaluate(candidates(1)))).is_ok
+    other.close()
+
+
+@needs_ray
+def test_mistakes_that_workers_find_are_clear(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    foreign = "aarch64-neon" if host().architecture == "x86_64" else "x86-64-avx2"
+    with pytest.raises(LoweringError, match=f"machine '{foreign}' is of the architecture"):
+        Cluster(connection, replace(machine(foreign), threads=1))
+    with pytest.raises(UsageError, match="gives 1000 processors, which the machine 'host' has; the most is"):
+        Cluster(connection, replace(ONE, threads=1000))
+    other = replace(worker.release(), version="0.0.9")
+    monkeypatch.setattr(worker, "release", lambda: other)
+    with pytest.raises(UsageError, match=r"has pdojo .*, and the search runs in 0\.0\.9 .*: install the same"):
+        Cluster(connection, ONE)
+    with pytest.raises(UsageError, match=r"the search runs in 0\.0\.9"):
+        connection.host()
+
+
+@needs_ray
+def test_the_host_of_a_cluster(connection: Connection) -> None:
+    assert connection.host() == host()
+
+
+@needs_ray
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("127.0.0.1:1", "no Ray cluster at '127.0.0.1:1': Connection refused"),
+        ("ray://127.0.0.1:1", "no Ray cluster at 'ray://127.0.0.1:1': Connection refused"),
+        ("somewhere", "'somewhere' is no address of a Ray cluster: local, auto, HOST:PORT or ray://HOST:PORT"),
+    ],
+)
+def test_no_cluster(address: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    with pytest.raises(UsageError) as caught:
+        Connection(address)
+    assert str(caught.value) == problem
+    assert caught.value.exit_code == 2
+
+
+def test_ray_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: str) -> None:
+        return None
+
+    monkeypatch.setattr("pdojo.search.evaluators.cluster.connection.find_spec", missing)
+    with pytest.raises(UsageError, match=r"needs Ray: pip install 'pdojo\[ray\]'"):
+        Connection("local")
+
+
+@needs_ray
+@two_processors
+@pytest.mark.slow
+@pytest.mark.usefixtures("alone")
+def test_a_campaign_whose_driver_is_killed_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    driver = Path(__file__).parents[1] / "cluster_driver.py"
+    command = [sys.executable, str(driver), str(path)]
+    killed = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 120
+    while len(measured(path)) < 12:
+        assert killed.poll() is None, killed.communicate()[1]
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    killed.kill()
+    workers = [int(word) for word in killed.communicate()[1].split()]
+    before = measured(path)
+    assert {kernel for kernel, *_ in before} == {"exp", "tanh"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert not found["errors"]
+    assert found["endings"] == ["the budget of evaluations is used up"] * 2
+    assert [[row[0] for row in history] for history in found["histories"]] == [list(range(17))] * 2
+    # What was measured before was not measured again, and both kernels were measured to the end.
+    after = measured(path)
+    assert after[: len(before)] == before
+    assert sorted(kernel for kernel, *_ in after) == ["exp"] * 17 + ["tanh"] * 17
+    # Workers do not outlive the driver that was killed.
+    assert not [process for process in workers if Path(f"/proc/{process}").exists()]
+
+
+def measured(path: Path) -> list[tuple[str, str, float]]:
+    """Kernel, program and time of each measurement in a database, in order."""
+    if not path.exists():
+        return []
+    with Database(path, create=False) as database:
+        rows = database.connection.rows(
+            "SELECT r.kernel, p.hash, m.measured FROM measurements m JOIN programs p ON p.id = m.program"
+            " JOIN (SELECT DISTINCT t.program, q.kernel FROM traces t JOIN problems q ON q.id = t.problem) r"
+            " ON r.program = p.id ORDER BY m.id"
+        )
+    return [tuple(row) for row in rows]
