@@ -60,17 +60,21 @@ class Costs:
         """Ask the evaluator. What it does not account for is the phase `evaluate`."""
         if not candidates:
             return
-        start = perf_counter()
+        rest = 0.0
         count = 0
-        for evaluation in self._evaluator.evaluate(candidates, self._doing):
-            passed = perf_counter() - start
-            for phase, seconds in evaluation.seconds.items():
-                self._times.add(phase, seconds)
-                passed -= seconds
-            self._times.add("evaluate", max(0.0, passed))
-            count += 1
-            yield _checked(evaluation)
-            start = perf_counter()
+        start = perf_counter()
+        try:
+            for evaluation in self._evaluator.evaluate(candidates, self._doing):
+                rest += perf_counter() - start
+                for phase, seconds in evaluation.seconds.items():
+                    self._times.add(phase, seconds)
+                    rest -= seconds
+                count += 1
+                yield _checked(evaluation)
+                start = perf_counter()
+        finally:
+            # Evaluators that give all at once account for more than has passed, until the last one is given.
+            self._times.add("evaluate", max(0.0, rest))
         assert count == len(candidates), f"{count} evaluations of {len(candidates)} programs"
 
 

@@ -71,6 +71,16 @@ class _Asked:
         return self.candidate.fingerprint
 
 
+@dataclass(frozen=True)
+class _Best:
+    """The best program so far."""
+
+    node: Node
+    candidate: Candidate
+    cost: float
+    """In the duel that it won. `node.cost` is what it was told to cost when it was evaluated alone."""
+
+
 class _Search:
     """One call of `search`."""
 
@@ -86,7 +96,7 @@ class _Search:
         self.listener: Listener | None = None
         self.known: dict[str, Node] = {}
         """The first node of each program."""
-        self.best: tuple[Node, Candidate] | None = None
+        self.best: _Best | None = None
         self.history: list[Row] = []
         self.failures: Counter[str] = Counter()
         self.repeated = self.stale = 0
@@ -113,7 +123,7 @@ class _Search:
             raise
         finally:
             self.log.mark(state)
-        best = None if self.best is None else self.best[0]
+        best = None if self.best is None else self.best.node
         return Result(best, root, tuple(self.history), ending, self._progress())
 
     def _root(self) -> Node:
@@ -203,25 +213,31 @@ class _Search:
     def _settle(
         self, candidate: Candidate, dojo: Dojo, parent: Node | None, evaluation: Evaluation, seconds: float
     ) -> Node:
-        """The node of a new program, after its duel where it seems to be the best."""
-        won = False
+        """The node of a new program, after its duel where it seems to be the best.
+
+        Its cost stays that of evaluating it alone: what duels say, by other statistics, compares with nothing else.
+        """
+        duel = None
         if self._seems_best(evaluation):
-            duel = self.costs.duel(candidate, None if self.best is None else self.best[1])
-            evaluation, won = duel.evaluation, duel.won
+            duel = self.costs.duel(candidate, None if self.best is None else self.best.candidate)
+            evaluation = evaluation if duel.evaluation.is_ok else duel.evaluation
         if not evaluation.is_ok:
             self.failures[evaluation.failure] += 1
         node = self._node(len(self.known), candidate.fingerprint, dojo, parent, evaluation)
         self.known[candidate.fingerprint] = node
-        if won:
-            self.best = node, candidate
-        best = inf if self.best is None else self.best[0].cost
-        self.history.append(Row(node.number, seconds, node.cost, evaluation.failure, best, won))
+        won = duel is not None and duel.won
+        if duel is not None and won:
+            self.best = _Best(node, candidate, duel.evaluation.cost)
+        self.history.append(Row(node.number, seconds, node.cost, evaluation.failure, self._best_cost(), won))
         return node
+
+    def _best_cost(self) -> float:
+        return inf if self.best is None else self.best.cost
 
     def _seems_best(self, evaluation: Evaluation) -> bool:
         if not evaluation.is_ok or self.best is None:
             return evaluation.is_ok
-        best = self.best[0].cost
+        best = self.best.node.cost
         return evaluation.cost < best or (evaluation.cost == best and not self.deterministic)
 
     def _node(self, number: int, fingerprint: str, dojo: Dojo, parent: Node | None, evaluation: Evaluation) -> Node:
@@ -274,7 +290,7 @@ class _Search:
             self.costs.made / max(perf_counter() - self.began, 1e-9),
             self.last,
             self.root_cost,
-            inf if self.best is None else self.best[0].cost,
+            self._best_cost(),
             dict(self.failures),
             dict(self.times.spent),
             doing,

@@ -58,7 +58,7 @@ class Node:
     parent: Node | None
     """The state that this one was proposed from; None for the root."""
     evaluation: Evaluation
-    """What the strategy is told: after the duel, where there was one."""
+    """What the strategy is told: the cost of the program alone, or its failure, alone or in a duel."""
     states: States = field(repr=False)
 
     @property

@@ -49,10 +49,10 @@ class Row:
     seconds: float
     """Since the start, pauses left out."""
     cost: float
-    """Infinite where the program failed."""
+    """As the strategy was told; infinite where the program failed."""
     failure: str
     best: float
-    """Cost of the best program so far; infinite where there is none. What a duel finds may be more than before."""
+    """Cost of the best program so far in the duel that it won, which may be more than before; infinite without one."""
     is_best: bool
     """Whether this is the best program since then."""
 
@@ -79,6 +79,7 @@ class Progress:
     root: float
     """Cost of the root."""
     best: float
+    """Cost of the best program in the duel that it won."""
     failures: Mapping[str, int]
     """By kind."""
     spent: Mapping[str, float]
@@ -96,11 +97,16 @@ class Result:
     """What a search found."""
 
     best: Node | None
-    """The best program, whose cost is that of its last duel; None where not even the root could be run."""
+    """The best program; None where not even the root could be run."""
     root: Node
     history: tuple[Row, ...]
     ending: Ending
     progress: Progress
+
+    @property
+    def cost(self) -> float:
+        """Of the best program, in the duel that it won; infinite where there is none."""
+        return self.progress.best
 
     @property
     def trace(self) -> Trace:

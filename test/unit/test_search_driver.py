@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from random import Random
+from time import perf_counter
 
 import pytest
 
@@ -106,8 +108,29 @@ def test_a_duel_that_does_not_come_to_timing_is_lost() -> None:
 
     result = find(Unfit(), 10)
     assert result.best is result.root
-    assert result.best.cost < inf
+    assert result.root.cost < inf
     assert result.progress.failures["CompileError"] > 0
+
+
+def test_costs_in_duels_are_compared_with_nothing_else() -> None:
+    class Medians(TextCosts):
+        """Duels find more than evaluations: a median beside a minimum."""
+
+        deterministic = False
+
+        def confirm(
+            self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
+        ) -> list[Evaluation]:
+            return [replace(e, cost=2 * e.cost + 100) for e in super().confirm(candidate, best, listener)]
+
+    costs = Medians()
+    result, plain = find(costs), find(TextCosts())
+    assert [row.cost for row in result.history] == [row.cost for row in plain.history]
+    assert [row.is_best for row in result.history] == [row.is_best for row in plain.history]
+    assert [row.best for row in result.history] == [2 * row.best + 100 for row in plain.history]
+    assert len(costs.confirmed) == sum(row.is_best for row in result.history)
+    assert result.best is not None
+    assert result.cost == 2 * result.best.cost + 100
 
 
 def test_strategies_are_told_in_the_order_of_asking() -> None:
@@ -258,6 +281,24 @@ def test_progress_is_told() -> None:
     assert last.rate > 0
     assert last.best < last.root
     assert {"propose", "store", "evaluate"} <= set(last.spent)
+
+
+def test_time_is_accounted_for_once() -> None:
+    class AtOnce(TextCosts):
+        """Gives a batch when all of it is evaluated, and accounts for half of the time."""
+
+        passed = 0.0
+
+        def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
+            began = perf_counter()
+            found = list(super().evaluate(candidates, listener))
+            self.passed += perf_counter() - began
+            return iter([replace(evaluation, seconds={"run": self.pause / 2}) for evaluation in found])
+
+    costs = AtOnce(pause=0.02)
+    spent = search(start(), costs, Downhill(batch=5), Edges(), Budget(20), 1).progress.spent
+    assert spent["run"] == pytest.approx(21 * 0.01)
+    assert costs.passed <= spent["run"] + spent["evaluate"] < 1.1 * costs.passed + 0.02
 
 
 def test_a_root_that_fails_is_left_behind() -> None:
