@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("numpy", "islpy", "llvmlite", "rich", "torch")
+HEAVY = ("numpy", "islpy", "llvmlite", "rich", "textual", "torch")
 PROGRAM = f"""
 import sys
 from pdojo_tools.opt import main

@@ -76,18 +76,26 @@ def _quoted(name: str, plain: re.Pattern[str]) -> str:
 
 def tree_lines(nodes: list[Node], bars: str = "") -> Iterator[str]:
     """Scopes and statements, a line each unless they nest perfectly."""
-    for node in nodes:
+    for line, _ in tree_rows(nodes, bars):
+        yield line
+
+
+def tree_rows(nodes: list[Node], bars: str = "") -> Iterator[tuple[str, list[Node]]]:
+    """The same lines, each with the nodes that it shows, outermost first."""
+    for first in nodes:
         line: list[str] = []
+        node, shown = first, [first]
         while isinstance(node, Scope):
             line.append(scope_text(node))
             if len(node.children) != 1:
                 break
             node = node.children[0]
+            shown.append(node)
         if isinstance(node, Leaf):
             line.append(_statement(node))
-        yield bars + " ".join(line)
+        yield bars + " ".join(line), shown
         if isinstance(node, Scope):
-            yield from tree_lines(node.children, bars + "| ")
+            yield from tree_rows(node.children, bars + "| ")
 
 
 def scope_text(scope: Scope) -> str:

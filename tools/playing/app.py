@@ -1,0 +1,293 @@
+"""The game on the screen. Nothing here computes: the game, the measurements and the code have a thread each."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+from threading import Event
+
+from pdojo_tools.playing.choice import Entry
+from pdojo_tools.playing.desk import BINDINGS, Desk
+from pdojo_tools.playing.dialogs import Ask
+from pdojo_tools.playing.generated import FORMS, code_lines
+from pdojo_tools.playing.lane import Lane
+from pdojo_tools.playing.moves_pane import MovesPane
+from pdojo_tools.playing.page import Marks, difference, marks_of
+from pdojo_tools.playing.session import Session, State, View, find_candidates, preview, spell_count
+from pdojo_tools.playing.stopwatch import Stopwatch, Times
+from pdojo_tools.playing.trace_pane import TracePane, summary
+from textual import on
+from textual.binding import Binding
+from textual.widgets import OptionList, TabbedContent
+
+from pdojo.backends.measure import Ok, Options
+from pdojo.errors import PdojoError
+from pdojo.transforms.game import Skipped
+from pdojo.transforms.move import Move
+
+
+class PlayApp(Desk):
+    """A game by hand; `options` are how programs are measured."""
+
+    BINDINGS = [  # noqa: RUF012  # as the library declares it
+        Binding("slash", "filter", "filter", key_display="/", priority=True),
+        Binding("u", "undo", "undo"),
+        Binding("y", "redo", "redo", show=False),
+        Binding("t", "time", "time"),
+        Binding("x", "stop", "stop timing", show=False),
+        Binding("c", "code", "code"),
+        Binding("r", "refused", "refused", show=False),
+        Binding("e", "explain", "explain", show=False),
+        Binding("a", "any_move", "any move", show=False, priority=True),
+        *BINDINGS,
+    ]
+
+    def __init__(self, session: Session, path: str | None = None, options: Options | None = None) -> None:
+        super().__init__(session, path)
+        self.times = Times()
+        self._clock, self._coder = Lane("clock"), Lane("code")
+        self._stopwatch = Stopwatch(session.dojo.machine, self.view.states[0], options)
+        self._looking = Event()
+        """Set when the moves that are being looked for are no longer wanted."""
+        self._timing: Event | None = None
+        """Set when the measurement under way is no longer wanted."""
+        self._timing_since = 0.0
+        self._form = next(iter(FORMS))
+        self._coded: tuple[str, str] | None = None
+        """The fingerprint of the program whose code is shown or being generated, and the form."""
+
+    # The screen.
+
+    def on_mount(self) -> None:
+        """Show the beginning."""
+        self.set_interval(0.25, self._show_status)
+        self.board.moves.move_tree.focus()
+        self._look(self.view)
+
+    def on_unmount(self) -> None:
+        """End what is under way."""
+        self._looking.set()
+        for lane in (self._game, self._clock, self._coder):
+            lane.close()
+        if self._timing is None:
+            self._stopwatch.close()
+        else:
+            # The thread that measures closes it.
+            self._timing.set()
+            self._stopwatch.interrupt()
+
+    def show(self, view: View) -> None:
+        """Show where the game stands; in a new state, look for its moves."""
+        is_new = view.number != self.view.number
+        self.view = view
+        if is_new:
+            self._look(view)
+        self._show_status()
+
+    def _look(self, view: View) -> None:
+        self._looking.set()
+        self._looking = Event()
+        board = self.board
+        board.show_game(view, self.times)
+        board.moves.show(None)
+        board.show_preview("", [])
+        self.run_worker(partial(self._find_moves, view, self._looking), group="moves", exclusive=True)
+        self._show_code()
+
+    def _show_status(self) -> None:
+        doing = ""
+        if self._timing is not None:
+            doing = f"timing: {self._stopwatch.phase} {time.monotonic() - self._timing_since:.0f} s"
+        self.show_status(summary(self.view, self.times, doing))
+
+    # Moves.
+
+    async def _find_moves(self, view: View, stopped: Event) -> None:
+        entries = await self.done(self._game, find_candidates, view.now, stopped)
+        if view.number == self.view.number:
+            self.board.moves.show(entries or [])
+
+    @on(MovesPane.Highlighted)
+    @on(OptionList.OptionHighlighted, "#trace")
+    @on(TabbedContent.TabActivated, "#right")
+    def _highlighted(self) -> None:
+        """Show what the highlighted move would change, or that of the trace did; which one depends on the tab."""
+        board, states = self.board, self.view.states
+        if board.is_open("moves"):
+            self.run_worker(partial(self._preview, self.view, board.moves.highlighted), group="preview", exclusive=True)
+        elif board.is_open("trace"):
+            board.show_program(self.view, Marks())
+            number = board.trace.highlighted or 0
+            if 0 < number < len(states):
+                lines = difference(states[number - 1].page.lines, states[number].page.lines)
+                board.show_preview(str(self.view.steps[number - 1].move), lines)
+            else:
+                board.show_preview("", [])
+
+    async def _preview(self, view: View, entry: Entry | None) -> None:
+        """Show what a move is about and what it would change, unless the cursor goes on at once."""
+        if entry is None:
+            self.board.show_program(view, Marks())
+            self.board.show_preview("", [])
+            return
+        await asyncio.sleep(0.05)
+        marks = await self.done(self._game, marks_of, view.now.page, view.now.program, entry.move)
+        if entry.refusal is not None:
+            lines = [f"refused: {entry.refusal.reason}", *entry.refusal.witness.splitlines()]
+        else:
+            lines = await self.done(self._game, preview, view.now, entry.move)
+        is_current = view.number == self.view.number and self.board.is_open("moves")
+        if is_current and self.board.moves.highlighted is entry:
+            self.board.show_program(view, marks or Marks())
+            self.board.show_preview(str(entry.move), lines or [], prose=entry.refusal is not None)
+
+    @on(MovesPane.Chosen)
+    def _chosen(self, event: MovesPane.Chosen) -> None:
+        if event.entry.refusal is not None:
+            self.say(str(event.entry.refusal), error=True)
+        else:
+            self._make(event.entry.move)
+
+    def _make(self, move: Move) -> None:
+        async def make() -> None:
+            view = await self.done(self._game, self.session.make, move)
+            if view is not None:
+                self.show(view)
+
+        self.run_worker(make, group="game")
+
+    def action_any_move(self) -> None:
+        """Make a move that is typed."""
+        entry = self.board.moves.highlighted
+
+        def make(text: str | None) -> None:
+            if text is None:
+                return
+            try:
+                self._make(Move.parse(text))
+            except PdojoError as error:
+                self.say(str(error), error=True)
+
+        self.push_screen(Ask("Which move?", "" if entry is None else str(entry.move)), make)
+
+    def action_filter(self) -> None:
+        """Go where the filter is typed."""
+        self.board.open("moves")
+        self.screen.set_focus(self.board.moves.filter)
+
+    def action_refused(self) -> None:
+        """Refused moves, and back."""
+        self.board.open("moves")
+        self.board.moves.toggle_refused()
+
+    def action_explain(self) -> None:
+        """The evidence for or against the highlighted move."""
+        entry = self.board.moves.highlighted
+        if entry is None:
+            self.say("highlight a move first")
+            return
+
+        async def explain(move: Move) -> None:
+            self.board.show_preview(f"{move}: asking ...", [])
+            lines = await self.done(self._game, self.session.explain, move)
+            self.board.show_preview(str(move), lines or [], prose=True)
+
+        self.run_worker(partial(explain, entry.move), group="preview", exclusive=True)
+
+    # The trace.
+
+    def action_undo(self) -> None:
+        """Take the last move back."""
+        if self.view.steps:
+            self._undo(-1)
+        else:
+            self.say("there is no move to undo")
+
+    @on(TracePane.Delete)
+    def _delete(self, event: TracePane.Delete) -> None:
+        self._undo(event.index)
+
+    def _undo(self, index: int) -> None:
+        async def undo() -> None:
+            done = await self.done(self._game, self.session.undo, index)
+            if done is not None:
+                view, skipped = done
+                self.show(view)
+                self._report(skipped)
+
+        self.run_worker(undo, group="game")
+
+    def _report(self, skipped: list[Skipped]) -> None:
+        if skipped:
+            self.say(f"{spell_count(len(skipped))} lost, made later and no longer legal (y takes the undo back):")
+            self.say("\n".join(map(str, skipped)), error=True)
+
+    def action_redo(self) -> None:
+        """Take the last undo back."""
+
+        async def redo() -> None:
+            view = await self.done(self._game, self.session.redo)
+            if view is not None:
+                self.show(view)
+
+        self.run_worker(redo, group="game")
+
+    # Times and code.
+
+    def action_time(self) -> None:
+        """Time the program now, and the first time the plain one too."""
+        if self._timing is not None:
+            self.say("a measurement is under way; x gives it up")
+            return
+        view = self.view
+        plain = view.states[0]
+        wanted = {state.fingerprint: (moves, state) for moves, state in ((0, plain), (len(view.steps), view.now))}
+        if view.now is not plain and self.times.latest(plain) is not None:
+            wanted.pop(plain.fingerprint, None)
+            wanted[view.now.fingerprint] = len(view.steps), view.now
+        self._timing, self._timing_since = Event(), time.monotonic()
+        self._show_status()
+        self.run_worker(partial(self._time, list(wanted.values()), self._timing), group="clock")
+
+    async def _time(self, wanted: list[tuple[int, State]], stopped: Event) -> None:
+        outcomes = await self.done(self._clock, self._stopwatch.measure, [state for _, state in wanted], stopped)
+        self._timing = None
+        for (moves, state), outcome in zip(wanted, outcomes or (), strict=False):
+            self.times.add(moves, state, outcome)
+            if not isinstance(outcome, Ok):
+                self.say(f"after {spell_count(moves)}: {outcome.summary}", error=True)
+        self.board.show_times(self.view, self.times)
+        self._show_status()
+
+    def action_stop(self) -> None:
+        """Give up the measurement."""
+        if self._timing is None:
+            self.say("nothing is being measured")
+        else:
+            self._timing.set()
+            self._stopwatch.interrupt()
+
+    def action_code(self) -> None:
+        """Show the code; where it is shown, its next form."""
+        if self.board.is_open("code"):
+            forms = list(FORMS)
+            self._form = forms[(forms.index(self._form) + 1) % len(forms)]
+        self.board.open("code")
+        self._show_code()
+
+    @on(TabbedContent.TabActivated, "#left")
+    def _show_code(self) -> None:
+        """Generate code where it is in sight and another than before."""
+        wanted = self.view.now.fingerprint, self._form
+        if not self.board.is_open("code") or wanted == self._coded:
+            return
+        self._coded = wanted
+        self.board.show_code(self._form, ["generating ..."], "")
+        self.run_worker(partial(self._generate, wanted, self.view.now), group="code", exclusive=True)
+
+    async def _generate(self, wanted: tuple[str, str], state: State) -> None:
+        form = wanted[1]
+        lines = await self.done(self._coder, code_lines, state.program.kernel, self.session.dojo.machine, form)
+        if wanted == self._coded:
+            self.board.show_code(form, lines or [], state.program.nest.name)

@@ -1,0 +1,131 @@
+"""What is on the screen: the program with a preview and the code on the left, lists on the right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import TextWrapper
+
+from pdojo_tools.playing.colour import difference_painter, program_painter
+from pdojo_tools.playing.listing import Listing
+from pdojo_tools.playing.moves_pane import MovesPane
+from pdojo_tools.playing.page import Marks
+from pdojo_tools.playing.session import View
+from pdojo_tools.playing.stopwatch import Times
+from pdojo_tools.playing.trace_pane import TimesPane, TracePane
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+from textual.widgets import TabbedContent, TabPane
+from textual.widgets._tabbed_content import ContentTabs
+
+TABS = {"program": "left", "code": "left", "moves": "right", "trace": "right", "times": "right", "log": "right"}
+"""The tabs, in order of their keys, and the side that they are on."""
+
+
+class Board(Horizontal):
+    """The two sides of the screen."""
+
+    def compose(self) -> ComposeResult:
+        """The widgets, for the library."""
+        with TabbedContent(id="left"):
+            with TabPane("1 Program", id="tab-program"), Vertical():
+                yield Listing(id="program")
+                yield Listing(id="preview")
+            with TabPane("2 Code", id="tab-code"):
+                yield Listing(id="code")
+        with TabbedContent(id="right"):
+            with TabPane("3 Moves", id="tab-moves"):
+                yield MovesPane()
+            with TabPane("4 Trace", id="tab-trace"):
+                yield TracePane()
+            with TabPane("5 Times", id="tab-times"):
+                yield TimesPane()
+            with TabPane("6 Log", id="tab-log"):
+                yield Listing(id="log")
+
+    def on_mount(self) -> None:
+        """Tab goes from pane to pane; tabs have keys of their own."""
+        for tabs in self.query(ContentTabs):
+            tabs.can_focus = False
+
+    @property
+    def moves(self) -> MovesPane:
+        """The moves."""
+        return self.query_one(MovesPane)
+
+    @property
+    def trace(self) -> TracePane:
+        """The moves made."""
+        return self.query_one(TracePane)
+
+    def listing(self, name: str) -> Listing:
+        """One of the listings: `program`, `preview`, `code`, `times`, `log`."""
+        return self.query_one(f"#{name}", Listing)
+
+    def is_open(self, tab: str) -> bool:
+        """Whether a tab is in sight."""
+        return self.query_one(f"#{TABS[tab]}", TabbedContent).active == f"tab-{tab}"
+
+    def open(self, tab: str) -> None:
+        """Bring a tab in sight, and the cursor into it."""
+        if self.screen.maximized is not None:
+            self.screen.minimize()
+        self.query_one(f"#{TABS[tab]}", TabbedContent).active = f"tab-{tab}"
+        pane: Widget = self.moves.move_tree if tab == "moves" else self.trace if tab == "trace" else self.listing(tab)
+        self.screen.set_focus(pane)
+
+    def show_game(self, view: View, times: Times) -> None:
+        """A state: its program, its trace, its times."""
+        self.show_program(view, Marks())
+        changed = view.changes.changed | view.changes.below_gap
+        if changed:
+            self.listing("program").reveal(min(changed), max(changed))
+        self.show_times(view, times)
+
+    def show_times(self, view: View, times: Times) -> None:
+        """What was measured."""
+        self.trace.show(view, times)
+        self.query_one(TimesPane).show(view, times)
+
+    def show_program(self, view: View, marks: Marks) -> None:
+        """The program, with the lines that a move is about."""
+        page = view.now.page
+        self.listing("program").show(page.lines, program_painter(page, view.changes, marks))
+        if marks.head:
+            self.listing("program").reveal(min(marks.head), max(marks.head | marks.part))
+
+    def show_preview(self, title: str, lines: Sequence[str], *, prose: bool = False) -> None:
+        """What stands below the program: a difference, or prose, which is wrapped."""
+        listing = self.listing("preview")
+        # A title is markup, and square brackets are not.
+        listing.border_title = title.replace("[", r"\[")
+        if prose:
+            listing.show(_wrapped(lines, listing), stay=False)
+        else:
+            listing.show(lines, difference_painter(lines), stay=False)
+
+    def show_log(self, messages: Sequence[str]) -> None:
+        """What was said."""
+        log = self.listing("log")
+        log.show(_wrapped(messages, log))
+        log.scroll_end(animate=False)
+
+    def show_code(self, form: str, lines: Sequence[str], name: str) -> None:
+        """Generated code; from the top of the function, where it is known."""
+        self.query_one("#left", TabbedContent).get_tab("tab-code").label = f"2 Code: {form}"
+        listing = self.listing("code")
+        listing.show(lines, stay=False)
+        first = next((i for i, line in enumerate(lines) if line.startswith((f"{name}:", "define "))), 0)
+        listing.scroll_to(y=first, animate=False)
+
+
+def _wrapped(lines: Sequence[str], listing: Listing) -> list[str]:
+    """Lines as wide as the listing; what goes on is indented."""
+    # A pane that was never in sight has no width yet.
+    width = listing.scrollable_content_region.width or 40
+    found: list[str] = []
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()))
+        wrapper = TextWrapper(width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False)
+        found += wrapper.wrap(line.strip()) or [""]
+    return found

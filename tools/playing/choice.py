@@ -1,0 +1,54 @@
+"""Choosing among hundreds of moves: what is listed, filtered by what is typed, grouped by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pdojo.transforms.base import Refusal
+from pdojo.transforms.move import Move
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A candidate: a legal move, or a refused one with its refusal."""
+
+    move: Move
+    refusal: Refusal | None = None
+
+    @property
+    def label(self) -> str:
+        """What stands in the list, below the name of the move."""
+        text = str(self.move).partition("@")[2]
+        return text if self.refusal is None else f"{text}: {self.refusal.reason}"
+
+    @property
+    def searched(self) -> str:
+        """What the filter looks at, in lower case."""
+        reason = "" if self.refusal is None else f" {self.refusal.reason}"
+        return f"{self.move}{reason}".lower()
+
+
+def filtered(entries: Sequence[Entry], wanted: str) -> list[Entry]:
+    """The entries whose text has every word of `wanted` in it; capital letters do not count.
+
+    Where there are none, those that have the letters of `wanted` in this order.
+    """
+    words = wanted.lower().split()
+    if not words:
+        return list(entries)
+    found = [e for e in entries if all(word in e.searched for word in words)]
+    return found or [e for e in entries if _has_in_order(e.searched, "".join(words))]
+
+
+def _has_in_order(text: str, letters: str) -> bool:
+    rest = iter(text)
+    return all(letter in rest for letter in letters)
+
+
+def grouped(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """The entries by the name of their move, names in alphabetical order."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(entry.move.name, []).append(entry)
+    return {name: groups[name] for name in sorted(groups)}

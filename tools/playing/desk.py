@@ -1,0 +1,210 @@
+"""The screen around a game: messages, work beside the screen, saving and leaving."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import ParamSpec, TypeVar
+
+from pdojo_tools.playing.board import TABS, Board
+from pdojo_tools.playing.dialogs import Ask, Help, Leave, Leaving
+from pdojo_tools.playing.lane import Lane
+from pdojo_tools.playing.look import CSS, THEME
+from pdojo_tools.playing.session import Session, View, spell_count
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Input, Static
+
+from pdojo.errors import PdojoError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BINDINGS = (
+    Binding("s", "save", "save", priority=True),
+    Binding("z", "zoom", "zoom", show=False),
+    Binding("question_mark", "help", "help", key_display="?"),
+    Binding("q", "leave", "quit"),
+    Binding("ctrl+c,ctrl+q", "leave", "quit", show=False, priority=True),
+    *(Binding(str(n), f"open('{tab}')", tab, show=False) for n, tab in enumerate(TABS, 1)),
+)
+"""The keys of the actions here; they stand last in the footer."""
+
+LONGEST = 8
+"""Lines of a message that are shown outside of the log."""
+
+
+class Desk(App[str]):
+    """A screen with a game on it; its result is what to say when it is over."""
+
+    CSS = CSS
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(self, session: Session, path: str | None) -> None:
+        # Said here already: whether NO_COLOR gives no colours or shades of grey is decided before there is a theme.
+        super().__init__(ansi_color=True)
+        self.register_theme(THEME)
+        self.theme = THEME.name
+        self.session = session
+        self.path = path
+        """Where the trace goes; asked for where None."""
+        self.view: View = session.view
+        self.saved = False
+        """Whether the trace was stored."""
+        self.messages: list[str] = []
+        self._game = Lane("game")
+        self._status = ""
+
+    def compose(self) -> ComposeResult:
+        """The widgets, for the library."""
+        yield Static("", id="status", markup=False)
+        yield Board()
+        yield Footer(compact=True, show_command_palette=False)
+
+    @property
+    def board(self) -> Board:
+        """The two sides of the screen."""
+        # Also while a dialog is above it.
+        return self.screen_stack[0].query_one(Board)
+
+    def on_mount(self) -> None:
+        """Hear of lost connections."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._terminated)
+        self._on_hangup = signal.signal(signal.SIGHUP, self._hung_up)
+
+    def on_unmount(self) -> None:
+        """Leave signals to others."""
+        signal.signal(signal.SIGHUP, self._on_hangup)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Whether a key does this now: keys after which something is typed act before the next key is looked at.
+
+        That is, unless something is being typed already.
+        """
+        if action in ("filter", "any_move", "save"):
+            return not isinstance(self.focused, Input) and not isinstance(self.screen, ModalScreen)
+        return super().check_action(action, parameters)
+
+    def show_status(self, text: str) -> None:
+        """Show the line above the game; drawn only where it is another, for slow connections."""
+        # There is no such line when the game is over.
+        for status in self.screen_stack[0].query("#status").results(Static):
+            if text != self._status:
+                self._status = text
+                status.update(text)
+
+    def say(self, text: str, *, error: bool = False) -> None:
+        """Tell the user, for some seconds and in the log."""
+        self.messages += [*text.splitlines(), ""]
+        self.board.show_log(self.messages)
+        shown = "\n".join(text.splitlines()[-LONGEST:])
+        self.notify(shown, severity="error" if error else "information", timeout=8 if error else 4, markup=False)
+
+    async def done(self, lane: Lane, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """The result of a job; None where it failed, which is told."""
+        try:
+            return await lane.run(job, *args, **kwargs)
+        except PdojoError as error:
+            self.say(str(error), error=True)
+        except Exception:  # noqa: BLE001  # a bug that one move shows must not lose all the others
+            self.say(f"this is a bug in pdojo:\n{traceback.format_exc()}", error=True)
+        return None
+
+    def show(self, view: View) -> None:
+        """Show where the game stands."""
+        raise NotImplementedError
+
+    def action_open(self, tab: str) -> None:
+        """Go to a tab."""
+        self.board.open(tab)
+
+    def action_zoom(self) -> None:
+        """The pane with the cursor alone on the screen, and back."""
+        if self.screen.maximized is not None:
+            self.screen.minimize()
+        else:
+            self.screen.action_maximize()
+
+    def action_help(self) -> None:
+        """The keys."""
+        self.push_screen(Help())
+
+    # Saving and leaving.
+
+    def action_save(self) -> None:
+        """Store the trace."""
+        self._save(lambda: None)
+
+    def _save(self, then: Callable[[], None]) -> None:
+        """Store the trace, where its place is known or told, and go on."""
+
+        async def save(path: str) -> None:
+            view = await self.done(self._game, self.session.save, path)
+            if view is not None:
+                self.path, self.saved = path, True
+                self.show(view)
+                self.say(f"saved {spell_count(len(view.steps))} in {path}")
+                then()
+
+        def start(path: str | None) -> None:
+            if path is not None:
+                self.run_worker(save(path), group="game")
+
+        if self.path is not None:
+            start(self.path)
+        else:
+            self.push_screen(Ask("Save the trace in which file?", self._default_path, _doubt), start)
+
+    @property
+    def _default_path(self) -> str:
+        return re.sub(r"[^\w.-]", "_", self.view.now.program.nest.name) + ".trace"
+
+    def action_leave(self) -> None:
+        """End the game; ask where moves would be lost."""
+        if isinstance(self.screen, Leave):
+            return
+        if not self.view.unsaved:
+            self._end()
+            return
+
+        def answered(answer: Leaving | None) -> None:
+            if answer == "save":
+                self._save(self._end)
+            elif answer == "discard":
+                self.exit(f"left without saving {spell_count(len(self.view.steps))}")
+
+        self.push_screen(Leave(len(self.view.steps)), answered)
+
+    def _end(self) -> None:
+        self.exit(f"the trace is in {self.path}" if self.saved else "")
+
+    def _terminated(self) -> None:
+        """We are to end."""
+        self.exit(f"ended by SIGTERM{self._rescued()}", return_code=128 + signal.SIGTERM)
+
+    def _hung_up(self, number: int, frame: FrameType | None) -> None:
+        """The terminal is gone: whatever is drawn from now on may wait for it for ever."""
+        self._rescued()
+        os._exit(128 + number)
+
+    def _rescued(self) -> str:
+        """Store the trace, if it is not, beside where it would be; what to say about that."""
+        if not self.view.unsaved:
+            return ""
+        path = f"{self.path or self._default_path}.unsaved"
+        try:
+            self.session.save(path)
+        except PdojoError as error:
+            return f"; {error}; the trace was\n{self.session.dojo.trace.dump()}"
+        return f"; the trace is in {path}"
+
+
+def _doubt(path: str) -> str | None:
+    return f"'{path}' exists; Enter again replaces it" if Path(path).exists() else None

@@ -1,0 +1,200 @@
+"""The moves: a tree grouped by name, narrowed by what is typed, legal ones or refused ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pdojo_tools.playing.choice import Entry, filtered, grouped
+from rich.text import Text
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input, Static, Tree
+from textual.widgets.tree import TreeNode
+
+OPENED = 300
+"""Groups are opened as long as the filter leaves no more moves than this."""
+
+
+class MoveTree(Tree[Entry]):
+    """The tree. A click highlights a line, a click on the highlighted line is Enter."""
+
+    BINDINGS = [Binding("enter", "select_cursor", "make", key_display="Enter")]  # noqa: RUF012  # as the library declares it
+
+    def __init__(self) -> None:
+        super().__init__("moves", id="move-tree")
+        self.show_root = False
+        self.guide_depth = 2
+
+    def on_click(self, event: events.Click) -> None:
+        """Only highlight a line that was not highlighted."""
+        line = event.style.meta.get("line")
+        if isinstance(line, int) and line != self.cursor_line and not event.style.meta.get("toggle"):
+            self.cursor_line = line
+            event.prevent_default()
+
+
+class SteadyInput(Input):
+    """A line to type in whose cursor does not blink: over a slow connection that would never end."""
+
+    def on_mount(self) -> None:
+        """Stop blinking."""
+        self.cursor_blink = False
+
+
+class MovesPane(Vertical):
+    """The filter, how many moves there are, and the tree."""
+
+    @dataclass
+    class Highlighted(Message):
+        """A move is highlighted, or none."""
+
+        entry: Entry | None
+
+    @dataclass
+    class Chosen(Message):
+        """A move is to be made."""
+
+        entry: Entry
+
+    def __init__(self) -> None:
+        super().__init__(id="moves-pane")
+        self.entries: Sequence[Entry] | None = None
+        """All candidates; None while they are being looked for."""
+        self.refused = False
+        """Whether the refused ones are shown."""
+        self._opened: set[str] = set()
+        self._kept: str | None = None
+        """What was highlighted before the moves were looked for again."""
+
+    def compose(self) -> ComposeResult:
+        """The widgets, for the library."""
+        yield SteadyInput(placeholder="/ to filter", id="filter", compact=True)
+        yield Static("", id="count")
+        yield MoveTree()
+
+    @property
+    def move_tree(self) -> MoveTree:
+        """The tree of moves."""
+        return self.query_one(MoveTree)
+
+    @property
+    def filter(self) -> Input:
+        """Where the filter is typed."""
+        return self.query_one("#filter", Input)
+
+    @property
+    def highlighted(self) -> Entry | None:
+        """The move under the cursor."""
+        node = self.move_tree.cursor_node
+        return None if node is None else node.data
+
+    @property
+    def shown(self) -> list[Entry]:
+        """The moves that are listed now, also those in groups that are not opened."""
+        wanted = [e for e in self.entries or () if (e.refusal is not None) is self.refused]
+        return filtered(wanted, self.filter.value)
+
+    def show(self, entries: Sequence[Entry] | None) -> None:
+        """Show candidates; None says that they are being looked for."""
+        if entries is None and self.entries is not None:
+            self._kept = self._key(self.move_tree.cursor_node)
+        self.entries = entries
+        self._rebuild()
+
+    def toggle_refused(self) -> None:
+        """Show the refused candidates instead of the legal ones, or the other way round."""
+        self.refused = not self.refused
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        tree, shown = self.move_tree, self.shown
+        kept = self._kept or self._key(tree.cursor_node)
+        tree.clear()
+        self.query_one("#count", Static).update(Text(self._count(len(shown))))
+        if self.entries is None:
+            return
+        self._kept = None
+        open_all = bool(self.filter.value.strip()) and len(shown) <= OPENED
+        for name, entries in grouped(shown).items():
+            node = tree.root.add(Text(f"{name} {len(entries)}"))
+            if open_all or name in self._opened:
+                self._fill(node, entries)
+                node.expand()
+        self._restore(kept, first_move=open_all)
+
+    def _count(self, shown: int) -> str:
+        if self.entries is None:
+            return "looking for moves ..."
+        refused = sum(e.refusal is not None for e in self.entries)
+        legal = len(self.entries) - refused
+        here, other = (refused, f"{legal} legal: r") if self.refused else (legal, f"{refused} refused: r")
+        kind = "refused" if self.refused else "legal"
+        return f"{here} {kind} ({other})" if shown == here else f"{shown} of {here} {kind} ({other})"
+
+    def _fill(self, group: TreeNode[Entry], entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            group.add_leaf(Text(entry.label), entry)
+
+    def _restore(self, key: str | None, *, first_move: bool) -> None:
+        """Put the cursor where it was, or on the first line."""
+        groups = list(self.move_tree.root.children)
+        nodes = [node for group in groups for node in (group, *group.children)]
+        found = next((node for node in nodes if self._key(node) == key), None)
+        if found is None and nodes:
+            found = nodes[1] if first_move and len(nodes) > 1 else nodes[0]
+        # Lines are numbered when they are asked for.
+        _ = self.move_tree.last_line
+        self.move_tree.move_cursor(found)
+        self.post_message(self.Highlighted(None if found is None else found.data))
+
+    def _key(self, node: TreeNode[Entry] | None) -> str | None:
+        if node is None:
+            return None
+        return _name(node) if node.data is None else str(node.data.move)
+
+    @on(Tree.NodeExpanded)
+    def _expanded(self, event: Tree.NodeExpanded[Entry]) -> None:
+        name = _name(event.node)
+        if not event.node.children:
+            self._fill(event.node, grouped(self.shown).get(name, ()))
+        if not self.filter.value.strip():
+            self._opened.add(name)
+
+    @on(Tree.NodeCollapsed)
+    def _collapsed(self, event: Tree.NodeCollapsed[Entry]) -> None:
+        if not self.filter.value.strip():
+            self._opened.discard(_name(event.node))
+
+    @on(Tree.NodeHighlighted)
+    def _highlighted(self, event: Tree.NodeHighlighted[Entry]) -> None:
+        self.post_message(self.Highlighted(event.node.data))
+
+    @on(Tree.NodeSelected)
+    def _selected(self, event: Tree.NodeSelected[Entry]) -> None:
+        if event.node.data is not None:
+            self.post_message(self.Chosen(event.node.data))
+
+    @on(Input.Changed, "#filter")
+    def _typed(self) -> None:
+        self._rebuild()
+
+    @on(Input.Submitted, "#filter")
+    def _submitted(self) -> None:
+        self.screen.set_focus(self.move_tree)
+
+    def on_key(self, event: events.Key) -> None:
+        """From the filter, Down goes to the moves and Escape clears it and goes there too."""
+        if not self.filter.has_focus or event.key not in ("down", "escape"):
+            return
+        if event.key == "escape":
+            self.filter.value = ""
+        self.screen.set_focus(self.move_tree)
+        event.stop()
+
+
+def _name(group: TreeNode[Entry]) -> str:
+    return str(group.label).partition(" ")[0]

@@ -1,0 +1,107 @@
+"""A program as lines: which of them a move is about, which changed, what a move would change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher, unified_diff
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.nest import Array, Leaf, Nest, Node, Scope
+from pdojo.dialect.notation.printer import header_lines, tree_rows
+from pdojo.errors import IllegalMove, LocationError
+from pdojo.transforms.base import Dimension
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import instantiate
+
+
+@dataclass(frozen=True)
+class Page:
+    """The canonical text of a program, line by line."""
+
+    lines: tuple[str, ...]
+    declared: dict[str, int]
+    """The line that declares the buffer of each array."""
+    places: dict[str, int]
+    """The line that shows each scope and statement, by identifier."""
+
+    @property
+    def text(self) -> str:
+        """The canonical text, as `print_notation` gives it."""
+        return "\n".join(self.lines) + "\n"
+
+    @staticmethod
+    def of(nest: Nest) -> Page:
+        """The page of a program."""
+        lines = list(header_lines(nest))
+        first = len(lines) - len(nest.buffers)
+        declared = {name: first + i for i, buffer in enumerate(nest.buffers) for name in buffer.names}
+        lines.append("")
+        places: dict[str, int] = {}
+        for line, nodes in tree_rows(nest.children):
+            places.update((node.id, len(lines)) for node in nodes)
+            lines.append(line)
+        return Page(tuple(lines), declared, places)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Lines of a page that a move is about."""
+
+    head: frozenset[int] = frozenset()
+    """The scope, the statement or the declaration that the move names."""
+    part: frozenset[int] = frozenset()
+    """What is inside the scope, or uses the array."""
+
+
+def marks_of(page: Page, program: Program, move: Move) -> Marks:
+    """The lines that a move is about; none for a location that the program does not have."""
+    try:
+        site = instantiate(move).resolve(program, move.at)
+    except (LocationError, IllegalMove):
+        return Marks()
+    if isinstance(site, Array | Dimension):
+        array = site if isinstance(site, Array) else site.array
+        head = page.declared[array.name]
+        inside = (leaf.id for leaf in program.nest.leaves if any(a.array.buffer is array.buffer for a in leaf.accesses))
+    else:
+        head = page.places[site.id]
+        inside = _inside(site)
+    return Marks(frozenset({head}), frozenset(page.places[identifier] for identifier in inside) - {head})
+
+
+def _inside(node: Node) -> Iterator[str]:
+    yield node.id
+    if isinstance(node, Scope):
+        for child in node.children:
+            yield from _inside(child)
+    else:
+        assert isinstance(node, Leaf)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Lines of a page that the last move changed."""
+
+    changed: frozenset[int] = frozenset()
+    """Lines that are new or other than before."""
+    below_gap: frozenset[int] = frozenset()
+    """Lines above which others vanished."""
+
+    @staticmethod
+    def between(before: Sequence[str], after: Sequence[str]) -> Changes:
+        """What differs, as places in `after`."""
+        changed: set[int] = set()
+        gaps: set[int] = set()
+        for kind, _, _, low, high in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+            if kind in ("replace", "insert"):
+                changed.update(range(low, high))
+            elif kind == "delete":
+                gaps.add(min(low, len(after) - 1))
+        return Changes(frozenset(changed), frozenset(gaps))
+
+
+def difference(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """A diff with a line of context; places that are apart are separated by `...`."""
+    lines = list(unified_diff(before, after, lineterm="", n=1))[2:]
+    return ["..." if line.startswith("@@") else line for line in lines][1:]

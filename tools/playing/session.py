@@ -1,0 +1,143 @@
+"""A game by hand without its screen: moves made, taken back and stored, and the times that were measured.
+
+Programs compute what they know when it is asked for, so all of this is used from one thread; what the screen needs it
+gets as `View`s, which do not change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Event
+
+from pdojo_tools.explaining import explain_moves
+from pdojo_tools.outputs import write_output
+from pdojo_tools.playing.choice import Entry
+from pdojo_tools.playing.page import Changes, Page, difference
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.errors import UsageError
+from pdojo.search.dojo import Dojo, fingerprint_of
+from pdojo.transforms.apply import apply, candidates
+from pdojo.transforms.game import Skipped
+from pdojo.transforms.move import Move
+from pdojo.transforms.trace import Step
+
+
+@dataclass(frozen=True)
+class State:
+    """A program on the way from the first one to the one now."""
+
+    program: Program
+    page: Page
+    fingerprint: str
+
+    @staticmethod
+    def of(program: Program) -> State:
+        """The state with that program."""
+        page = Page.of(program.nest)
+        return State(program, page, fingerprint_of(page.text))
+
+
+@dataclass(frozen=True)
+class View:
+    """Where the game stands."""
+
+    number: int
+    """Grows with every change: what was computed for another number is out of date."""
+    states: tuple[State, ...]
+    """Before the first move, and after each."""
+    steps: tuple[Step, ...]
+    changes: Changes
+    """What the last move changed, or the last undo."""
+    unsaved: bool
+
+    @property
+    def now(self) -> State:
+        """The program now."""
+        return self.states[-1]
+
+
+def spell_count(moves: int) -> str:
+    """`1 move`, `2 moves`."""
+    return f"{moves} move{'s' * (moves != 1)}"
+
+
+def preview(state: State, move: Move) -> list[str]:
+    """What a move would change. Raises LocationError or IllegalMove."""
+    after = apply(state.program, move).program
+    return difference(state.page.lines, Page.of(after.nest).lines)
+
+
+def find_candidates(state: State, stopped: Event) -> list[Entry] | None:
+    """All candidates, legal and refused; None where it was stopped before the end."""
+    found: list[Entry] = []
+    for move, refusal in candidates(state.program):
+        if stopped.is_set():
+            return None
+        found.append(Entry(move, refusal))
+    return found
+
+
+class Session:
+    """A game by hand. Moves that are there from the beginning count as stored."""
+
+    def __init__(self, dojo: Dojo) -> None:
+        self.dojo = dojo
+        self._number = 0
+        self._states: list[State] = []
+        self._stored = self._steps()
+        self._before: list[tuple[Step, ...]] = []
+        """Traces before each undo that was not followed by a move."""
+        self.view = self._viewed()
+
+    def make(self, move: Move) -> View:
+        """Make a move. Raises LocationError or IllegalMove; nothing has changed then."""
+        self.dojo.step(move)
+        self._before.clear()
+        return self._moved()
+
+    def undo(self, index: int = -1) -> tuple[View, list[Skipped]]:
+        """Take a move back; later ones that no longer apply are lost, and returned. Raises UsageError."""
+        before = self._steps()
+        skipped = self.dojo.undo(index)
+        self._before.append(before)
+        return self._moved(), skipped
+
+    def redo(self) -> View:
+        """Take the last undo back. Raises UsageError where there is none."""
+        if not self._before:
+            raise UsageError("there is no undo to take back")
+        steps = self._before.pop()
+        skipped = self.dojo.become(step.resolved for step in steps)
+        assert not skipped, "this trace was made before"
+        return self._moved()
+
+    def save(self, path: str) -> View:
+        """Store the trace. Raises UsageError where that fails."""
+        write_output(self.dojo.trace.dump(), path)
+        self._stored = self._steps()
+        return self._viewed()
+
+    def explain(self, move: Move) -> list[str]:
+        """The evidence for or against a move. Raises LocationError or IllegalMove for what is no move here."""
+        return explain_moves(self.dojo.game, [move], "text").splitlines()
+
+    def _steps(self) -> tuple[Step, ...]:
+        return tuple(self.dojo.trace.steps)
+
+    def _moved(self) -> View:
+        before = self.view.now.page.lines
+        self._number += 1
+        return self._viewed(before)
+
+    def _viewed(self, before: tuple[str, ...] | None = None) -> View:
+        programs = self.dojo.game.programs
+        kept = 0
+        while kept < min(len(programs), len(self._states)) and self._states[kept].program is programs[kept]:
+            kept += 1
+        self._states[kept:] = [State.of(program) for program in programs[kept:]]
+        now = self._states[-1].page.lines
+        changes = Changes() if before is None else Changes.between(before, now)
+        steps = self._steps()
+        self.view = View(self._number, tuple(self._states), steps, changes, steps != self._stored)
+        return self.view

@@ -1,0 +1,96 @@
+"""The moves made, with the times after each; the history of times; all of it in one line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdojo_tools.playing.listing import Listing
+from pdojo_tools.playing.session import View, spell_count
+from pdojo_tools.playing.stopwatch import Times, Timing, spell_seconds, spell_time
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import OptionList, Sparkline
+
+from pdojo.backends.measure import Ok
+
+
+class TracePane(OptionList):
+    """The trace: a row for the program before the first move, and one for each move."""
+
+    BINDINGS = [Binding("d", "delete", "delete")]  # noqa: RUF012  # as the library declares it
+
+    @dataclass
+    class Delete(Message):
+        """The move with that number, from 0, is to be taken back."""
+
+        index: int
+
+    def __init__(self) -> None:
+        super().__init__(id="trace", compact=True, markup=False)
+
+    def show(self, view: View, times: Times) -> None:
+        """Show a state; the cursor stays where it is, or goes to the last move."""
+        at_end = self.highlighted is None or self.highlighted >= self.option_count - 1
+        before = self.highlighted
+        names = ["(plain program)", *(str(step.move) for step in view.steps)]
+        rows: list[Text] = []
+        for number, (state, name) in enumerate(zip(view.states, names, strict=True)):
+            index = "" if number == 0 else str(number - 1)
+            rows.append(Text(f"{index:>3} {spell_time(times.latest(state)):>9} {name}", no_wrap=True))
+        self.clear_options()
+        self.add_options(rows)
+        self.highlighted = len(rows) - 1 if at_end or before is None else min(before, len(rows) - 1)
+
+    def action_delete(self) -> None:
+        """Ask for the highlighted move to be taken back."""
+        if self.highlighted:
+            self.post_message(self.Delete(self.highlighted - 1))
+
+
+class TimesPane(Vertical):
+    """What was measured, in order: how many times as fast as the plain program as bars, and a table."""
+
+    def compose(self) -> ComposeResult:
+        """The widgets, for the library."""
+        yield Sparkline([], id="speeds")
+        yield Listing(id="times")
+
+    def show(self, view: View, times: Times) -> None:
+        """Show measurements."""
+        plain = view.states[0]
+        gains = [times.gain(seconds, plain) for seconds in times.seconds]
+        self.query_one(Sparkline).data = [gain for gain in gains if gain is not None]
+        rows = ["t times the program now"] if not times.timings else ["moves    median       min  gain"]
+        for timing in times.timings:
+            rows += _row(timing, times, view)
+        listing = self.query_one(Listing)
+        listing.show(rows)
+        listing.scroll_end(animate=False)
+
+
+def _row(timing: Timing, times: Times, view: View) -> list[str]:
+    outcome = timing.outcome
+    if not isinstance(outcome, Ok):
+        return [f"{timing.moves:5} {outcome.summary}"]
+    gain = times.gain(outcome.median, view.states[0])
+    spelled = "" if gain is None else f"{gain:.2f}x" if gain < 100 else f"{gain:.0f}x"
+    row = f"{timing.moves:5} {spell_time(outcome):>9} {spell_seconds(outcome.minimum):>9} {spelled:>5}"
+    if outcome.foreign_load is not None and outcome.foreign_load >= 0.1:
+        return [row, f"      ({outcome.foreign_load:.1f} cores busy otherwise)"]
+    return [row]
+
+
+def summary(view: View, times: Times, doing: str) -> str:
+    """One line about a state, and what is being done."""
+    nest, machine = view.now.program.nest, view.now.program.machine
+    threads = "1 thread" if machine.threads == 1 else f"{machine.threads} threads"
+    parts = [f"{nest.name} on {machine.name}, {threads}", spell_count(len(view.steps))]
+    outcome = times.latest(view.now)
+    if isinstance(outcome, Ok):
+        gain = times.gain(outcome.median, view.states[0])
+        parts.append(spell_seconds(outcome.median) + ("" if gain is None else f" ({gain:.3g}x)"))
+    parts += [doing] * bool(doing) + ["not saved"] * view.unsaved
+    return " | ".join(parts)
