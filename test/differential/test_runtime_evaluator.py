@@ -59,7 +59,7 @@ def test_costs_of_a_batch_and_of_what_does_not_compile(runtime: Runtime) -> None
     fast = dojo()
     fast.step("tile_scope@y:1{size=10}")
     broken = Candidate(Program(TEXT.replace("+ x", "? x"), host()), "broken")
-    found = runtime.evaluate([Candidate.of(dojo()), broken, Candidate.of(fast)])
+    found = list(runtime.evaluate([Candidate.of(dojo()), broken, Candidate.of(fast)]))
     assert [e.is_ok for e in found] == [True, False, True]
     assert found[1].failure == CompileError.__name__
     assert all(0 < e.cost < 1 and e.detail["kind"] == "Ok" and e.seconds["compile"] > 0 for e in found if e.is_ok)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from math import inf
@@ -73,18 +73,26 @@ class Runtime:
             self._environment = dict(environment())
         return settings_of(self._machine, self._environment)
 
-    def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> list[Evaluation]:
-        """The least time of few samples for each; of more samples, taken in turns, for those that lead."""
+    def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
+        """The least time of few samples for each; of more samples, taken in turns, for those that lead.
+
+        Costs come as soon as they are final: those before the first that may lead at once, the others at the end.
+        """
         tell = listener or _ignore
         tell(f"compiling {len(candidates)}")
         assembled = self._assemble(candidates)
-        found: list[Evaluation] = []
+        held: list[Evaluation] = []
         for number, program in enumerate(assembled):
             tell(f"timing {number + 1} of {len(candidates)}")
-            found.append(self._screen(program))
-        self.best = min(self.best, *(e.cost for e in found)) if found else self.best
-        self._time_leaders(assembled, found, tell)
-        return found
+            found = self._screen(program)
+            if not held and found.cost > PROMISING * self.best:
+                yield found
+            else:
+                held.append(found)
+        if held:
+            self.best = min(self.best, *(e.cost for e in held))
+            self._time_leaders(assembled[len(assembled) - len(held) :], held, tell)
+            yield from held
 
     def confirm(
         self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None

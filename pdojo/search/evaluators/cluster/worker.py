@@ -97,7 +97,7 @@ class Measurer:
         """The costs of programs; `best` is the least cost so far anywhere."""
         evaluator = self._evaluator(plain)
         evaluator.best = min(evaluator.best, best)
-        return evaluator.evaluate([self._candidate(text) for text in texts])
+        return list(evaluator.evaluate([self._candidate(text) for text in texts]))
 
     def confirm(self, plain: str, seed: int, texts: Sequence[str]) -> list[Evaluation]:
         """The duel of a program, or of two, on inputs of that seed."""
