@@ -143,7 +143,7 @@ def test_products_at_odd_sizes(name: str, shape: str) -> None:
 def test_whole_tiles_and_rests(name: str) -> None:
     """The instruction does all that fills tiles; accumulators are in registers; rests are vectors."""
     for shape, rests in (("48x64x64", False), ("37x65x75", True), ("5000x16x64", False)):
-        nest = tuned(name, shape, on=machine(ZEN4)).game.program.nest
+        nest = tuned(name, shape, on=ZEN4).game.program.nest
         sums = [leaf for leaf in nest.leaves if leaf.accumulate is not None]
         assert DOTS[name] in used(nest)
         assert all(leaf.output.array.buffer.memory.value == "register" for leaf in sums)
@@ -189,7 +189,7 @@ def test_what_the_instruction_does_not_mean(text: str) -> None:
 
 
 def test_without_the_instructions() -> None:
-    assert not used(tuned("matmul_i8", "48x64x64", on=machine("x86-64-avx512")).game.program.nest)
+    assert not used(tuned("matmul_i8", "48x64x64", on="x86-64-avx512").game.program.nest)
 
 
 # Tiles: 16 rows of 64 bytes.
@@ -335,7 +335,7 @@ def test_every_tile_product() -> None:
 def test_tiles_in_machine_code(name: str) -> None:
     """Tiles are configured; accumulators stay in them over the whole sum, from their zeros to their store."""
     described = machine(AMX)
-    code = asm_text(tuned(name, "64x256x64", on=described).after, described)
+    code = asm_text(tuned(name, "64x256x64", on=AMX).after, described)
     lines = [line.split()[0] for line in code.splitlines() if "tmm" in line or "tilecfg" in line]
     steps = [line for line in lines if line != "tileloadd"]
     assert steps == ["ldtilecfg", *["tilezero"] * 4, *[TILES[name]] * 4, *["tilestored"] * 4]
@@ -360,4 +360,4 @@ def test_tiles_are_refused() -> None:
     with pytest.raises(LoweringError, match="the system refuses the tiles of AMX, which this program uses: "):
         permit_tiles()
     with pytest.raises(LoweringError, match="amx-"):
-        compile_kernel(tuned("matmul_i8", "64x128x64", on=machine(AMX)).after, machine(AMX))
+        compile_kernel(tuned("matmul_i8", "64x128x64", on=AMX).after, machine(AMX))
