@@ -51,6 +51,10 @@ MASKS = {
     "outer only": "4 8:v where ({0} < 2) y[{0}*8+{1}] = x[{0}*8+{1}]",
     "reversed": "5 8:v where ({0}*8+{1} < 32) y[31-{0}*8-{1}] = x[31-{0}*8-{1}]",
     "strided": "5 8:v where ({0}+{1}*5 < 32) y[{0}+{1}*5] = x[{0}+{1}*5]",
+    "every second read": "32 y[{0}] = 0\n2 8:v where ({0}*16+{1}*2 < 30) y[{0}*8+{1}] = x[{0}*16+{1}*2+1]",
+    "every third read backwards": "32 y[{0}] = 0\n2 8:v where ({0}*8+{1} < 11) y[{0}*8+{1}] = x[31-{0}*24-{1}*3]",
+    "holes in every second read": "32 y[{0}] = 0\n2 8:v where (({1}*3)%4 < 2) y[{0}*8+{1}] = x[{0}*16+{1}*2]",
+    "shared reads": "32 y[{0}] = 0\n4 8:v where ({0}*8+{1} < 29) y[{0}*8+{1}] = x[{0}*8+({1}*3)//4]",
     "uniform beyond the end": "40 8:v where ({0}*8+{1} < 30) y[{0}*8+{1}] = x[{0}]",
     "accumulating": "5 8:v where ({0}*8+{1} < 32) y[{0}*8+{1}] += x[{0}*8+{1}]",
     "unrolled": "5:u 8:v where ({0}*8+{1} < 30) y[{0}*8+{1}] = x[{0}*8+{1}]",
@@ -87,10 +91,11 @@ def test_mask(name: str, dtype: str) -> None:
     agree(both(MASKS[name], dtype, fill=True))
 
 
+@pytest.mark.parametrize("lanes", [8, 5])
 @pytest.mark.parametrize("step", [2, 3, 4])
-def test_lanes_apart_read_nothing_behind_the_array(step: int) -> None:
-    """The array ends where a page begins that nobody may touch."""
-    page, size = mmap.PAGESIZE, 8 * step
+def test_lanes_apart_read_nothing_behind_the_array(step: int, lanes: int) -> None:
+    """The array ends where a page begins that nobody may touch; fewer than eight lanes are under a mask."""
+    page, size = mmap.PAGESIZE, lanes * step
     memory = mmap.mmap(-1, 2 * page)
     whole = np.frombuffer(memory, np.float32)
     # The last element that is read is the last of the array.
@@ -98,7 +103,8 @@ def test_lanes_apart_read_nothing_behind_the_array(step: int) -> None:
     x[...] = np.arange(len(x))
     protect = ctypes.CDLL(None, use_errno=True).mprotect
     assert protect(ctypes.c_void_p(whole.ctypes.data + page), ctypes.c_size_t(page), 0) == 0
-    text = f"kernel k(x) -> (y)\nx f32 [{len(x)}] heap\ny f32 [8] heap\n\n8:v y[{{0}}] = x[{{0}}*{step}]\n"
+    guard = f" where ({{0}} < {lanes})" if lanes < 8 else ""
+    text = f"kernel k(x) -> (y)\nx f32 [{len(x)}] heap\ny f32 [{lanes}] heap\n\n8:v{guard} y[{{0}}] = x[{{0}}*{step}]\n"
     assert np.array_equal(compile(kernel(text))(x), x[::step])
 
 

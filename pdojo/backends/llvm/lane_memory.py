@@ -38,8 +38,8 @@ def load_lanes(reach: Reach, place: Place, depth: int, mask: SSAValue | None) ->
     reach.prefetch(place, shape.base if shape.offsets else place.index.substitute({depth: const(0)}, code.extents))
     if place.buffer in reach.framed and mask is None and shape.offsets is not None:
         return from_memory(code, _load_apart(reach, place, shape.base, shape.offsets), dtype)
-    if mask is None and shape.offsets is not None and _span(shape.offsets) <= NEAR * len(shape.offsets):
-        return from_memory(code, _load_near(reach, place, shape.base, shape.offsets), dtype)
+    if shape.offsets is not None and _are_near(shape.offsets, masked=mask is not None):
+        return from_memory(code, _load_near(reach, place, shape.base, shape.offsets, mask), dtype)
     kind = VectorType(memory_type(dtype), [code.extents[depth]])
     pointers, alignment = _pointers(reach, place, shape, depth)
     name = f"llvm.masked.gather.{suffix(kind)}.v{code.extents[depth]}p0"
@@ -163,10 +163,16 @@ def _span(offsets: tuple[int, ...]) -> int:
     return max(offsets) - min(offsets) + 1
 
 
-def _load_near(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...]) -> SSAValue:
+def _are_near(offsets: tuple[int, ...], *, masked: bool) -> bool:
+    """Whether few vectors cover all lanes. Under a mask every element belongs to one lane, which says if it is read."""
+    return _span(offsets) <= NEAR * len(offsets) and not (masked and len(set(offsets)) < len(offsets))
+
+
+def _load_near(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...], mask: SSAValue | None) -> SSAValue:
     """Lanes that are a few elements apart, picked from vectors that cover all of them and nothing outside.
 
-    What lies between two elements of an array is memory of the array, too.
+    What lies between two elements of an array is memory of the array, too. Under a mask nothing but the elements of its
+    lanes is touched; the others are 0.
     """
     code = reach.code
     count, span, low = len(offsets), _span(offsets), min(offsets)
@@ -177,12 +183,22 @@ def _load_near(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...])
     have: dict[int, int] = {}
     for start in starts:
         index = base + (low + start)
-        op = llvm.LoadOp(reach.pointer(place, index), kind, reach.alignment(place, index))
-        annotate(op, place)
-        vector = code.emit(op)
+        pointer, alignment = reach.pointer(place, index), reach.alignment(place, index)
         here = {
             lane: o - low - start for lane, o in enumerate(offsets) if lane not in have and 0 <= o - low - start < width
         }
+        if mask is None:
+            op = llvm.LoadOp(pointer, kind, alignment)
+            annotate(op, place)
+        else:
+            touched = {position: lane for lane, position in here.items()}
+            # From the second operand, which is all zeros, comes what no lane reads.
+            idle = code.vector_constant([0] * count, 1)
+            active = _shuffle(reach, mask, idle, [touched.get(position, count) for position in range(width)])
+            rest = code.zeros(place.buffer.dtype, width)
+            op = llvm.CallIntrinsicOp(f"llvm.masked.load.{suffix(kind)}.p0", [pointer, active, rest], [kind])
+            annotate(op, place, alignment=alignment)
+        vector = code.emit(op)
         if picked is None:
             # The first shuffle also brings vectors to the number of lanes.
             order = [here.get(lane, 0) for lane in range(count)]

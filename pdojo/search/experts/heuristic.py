@@ -4,7 +4,8 @@ Loops are brought into their simplest form (`loops.py`), shared divisors become 
 rows under windows with a stride are parted (`windows.py`). Contractions get register tiles (`contraction.py`) or the
 machine's dot products (`dots.py`). For everything else: fuse the outer loops (`fusion.py`); give every
 statement its own innermost loop along contiguous memory, in vectors, reductions with several accumulators, and fuse the
-loops over vectors, so that intermediate values stay in registers (`vectors.py`); reuse memory; threads for the loops
+loops over vectors, so that intermediate values stay in registers (`vectors.py`); reuse memory, that of outputs too
+(`sharing.py`); threads for the loops
 that share the work most evenly (`threads.py`); unrolling; non-temporal stores for outputs that do not fit into the
 caches (`streams.py`).
 """
@@ -18,6 +19,7 @@ from pdojo.search.experts.greedy import place_buffers
 from pdojo.search.experts.loops import drop_unit_loops, flatten
 from pdojo.search.experts.player import Note, Player
 from pdojo.search.experts.reciprocals import share_reciprocals
+from pdojo.search.experts.sharing import share_outputs
 from pdojo.search.experts.streams import stream
 from pdojo.search.experts.threads import share_work
 from pdojo.search.experts.vectors import shrink_temporaries, unroll_groups, vectorize_statements
@@ -38,6 +40,7 @@ def heuristic(game: Game) -> list[Note]:
     fuse_outer(player)
     vectorize_statements(player)
     shrink_temporaries(player)
+    share_outputs(player)
     share_work(player)
     unroll_groups(player)
     place_buffers(player)

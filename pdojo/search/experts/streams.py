@@ -30,7 +30,8 @@ def _bypass(player: Player, leaf: Leaf, lanes: Scope) -> None:
     array = leaf.output.array
     # Several writers are the parts of one that was peeled.
     written_once = all(w.accumulate is None for w in player.nest.writers[array.name])
-    unread = array.intent is Intent.OUT and not player.nest.readers[array.name]
+    # Lines that another array's values were in are in a cache.
+    unread = array.intent is Intent.OUT and not player.nest.readers[array.name] and len(array.buffer.names) == 1
     if written_once and unread and streaming_misfit(leaf, lanes) is None:
         player.attempt("hint", leaf, "the output exceeds the caches: do not read it first", kind="nontemporal")
 
