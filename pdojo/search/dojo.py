@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.transforms.game import Game, Skipped
 from pdojo.transforms.move import Move
@@ -57,7 +56,7 @@ class Dojo:
     @property
     def text(self) -> str:
         """What an agent sees: the program in the notation, canonical, without identifiers."""
-        return print_notation(self._game.kernel)
+        return self._game.program.text
 
     @property
     def fingerprint(self) -> str:

@@ -168,7 +168,7 @@ def _recompute(player: Player) -> None:
     for leaf in list(player.nest.leaves):
         name = leaf.output.array.name
         if _is_cheap(player, leaf) and _kept(player, name) > player.game.machine.private_cache // 2:
-            player.transact(lambda leaf=leaf, name=name: _inlined(player, leaf, name))
+            player.transact(lambda leaf=leaf, name=name: recompute(player, leaf, name))
 
 
 def _is_cheap(player: Player, leaf: Leaf) -> bool:
@@ -201,9 +201,9 @@ def _kept(player: Player, name: str) -> int:
     return prod(shape[d] for d in free) * byte_width(array.dtype)
 
 
-def _inlined(player: Player, leaf: Leaf, name: str) -> bool:
+def recompute(player: Player, leaf: Leaf, name: str) -> bool:
     """Inline a statement at all of its uses and delete it."""
-    why = f"computed once more where it is used: '{name}' does not fit the cache in between"
+    why = f"computed once more where it is used: '{name}' need not be kept in between"
     for reader in [r.id for r in player.nest.readers[name]]:
         while (use := _use(player, reader, name)) is not None:
             before = set(player.nest.arrays)

@@ -24,7 +24,7 @@ def vectorize_statements(player: Player) -> None:
     _distribute(player)
     for identifier in [leaf.id for leaf in player.nest.leaves]:
         if not player.is_sealed(player.leaf(identifier)):
-            _vectorize(player, identifier)
+            vectorize_statement(player, identifier)
     _fuse_vector_loops(player)
 
 
@@ -85,7 +85,7 @@ def _stored_along(leaf: Leaf) -> Scope | None:
     return None
 
 
-def _vectorize(player: Player, identifier: str) -> None:
+def vectorize_statement(player: Player, identifier: str) -> None:
     """Vectors along the contiguous loop of a statement, what is left over by itself."""
     loop = _vector_loop(player.leaf(identifier))
     if loop is None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from random import Random
 from typing import Protocol
 
+from pdojo.errors import UsageError
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
+
+NEIGHBOURHOODS = ("edges", "mutate", "heuristic")
+"""Names of the neighbourhoods."""
 
 
 class Neighbourhood(Protocol):
@@ -28,3 +32,22 @@ class Neighbourhood(Protocol):
         The same state and the same random numbers give the same neighbour, in every process.
         """
         ...
+
+
+def neighbourhood(name: str) -> Neighbourhood:
+    """The neighbourhood of that name. Raises UsageError where there is none."""
+    match name:
+        case "edges":
+            from pdojo.search.neighbourhoods.edges import Edges
+
+            return Edges()
+        case "mutate":
+            from pdojo.search.neighbourhoods.mutate import Mutate
+
+            return Mutate()
+        case "heuristic":
+            from pdojo.search.neighbourhoods.heuristic import Heuristic
+
+            return Heuristic()
+        case _:
+            raise UsageError(f"unknown neighbourhood '{name}'; known are {', '.join(NEIGHBOURHOODS)}")

@@ -9,11 +9,15 @@ from __future__ import annotations
 from random import Random
 from typing import Protocol
 
+from pdojo.errors import UsageError
 from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
 
-__all__ = ["Node", "Proposal", "Strategy"]
+__all__ = ["STRATEGIES", "Node", "Proposal", "Strategy", "strategy"]
+
+STRATEGIES = ("sample", "anneal", "evolve", "model")
+"""Names of the strategies."""
 
 
 class Strategy(Protocol):
@@ -55,3 +59,29 @@ class Strategy(Protocol):
         `node.parent` is the proposal's parent. At the end of a search the last batch may be asked for in part.
         """
         ...
+
+
+def strategy(name: str, steps: int = 1000) -> Strategy:
+    """The strategy of that name with its usual settings, for a search that evaluates about so many programs.
+
+    Raises UsageError where there is none.
+    """
+    match name:
+        case "sample":
+            from pdojo.search.strategies.sample import Sample
+
+            return Sample()
+        case "anneal":
+            from pdojo.search.strategies.anneal import Anneal
+
+            return Anneal(steps)
+        case "evolve":
+            from pdojo.search.strategies.evolve import Evolve
+
+            return Evolve()
+        case "model":
+            from pdojo.search.strategies.model import Model
+
+            return Model()
+        case _:
+            raise UsageError(f"unknown strategy '{name}'; known are {', '.join(STRATEGIES)}")

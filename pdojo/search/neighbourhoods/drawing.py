@@ -1,0 +1,68 @@
+"""Drawing a random legal move: candidates are cheap, so legality is only asked of those that are drawn.
+
+Candidates are drawn without replacement until one is legal. Every legal move is as likely as every other to be that
+one, so this is a uniform choice from the list of legal moves, without asking about the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.errors import IllegalMove, LocationError
+from pdojo.search.dojo import Dojo
+from pdojo.transforms.base import Site, identify
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import AnyTransformation, transformation, transformation_names
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A candidate: a transformation with its parameters, and a site of the right shape."""
+
+    transformation: AnyTransformation
+    site: Site
+
+    @property
+    def move(self) -> Move:
+        """The move, by identifier."""
+        return self.transformation.as_move(identify(self.site))
+
+    def is_legal(self, program: Program) -> bool:
+        """Whether the move may be made; `program` is the one that the site belongs to."""
+        return self.transformation.refusal(program, self.site) is None
+
+
+def choices(program: Program, names: Sequence[str] | None = None) -> list[Choice]:
+    """All candidates, or those of some transformations, in a fixed order."""
+    wanted = transformation_names() if names is None else names
+    return [Choice(made, site) for name in wanted for site, made in transformation(name).candidates(program)]
+
+
+def shuffled(items: Sequence[T], random: Random) -> Iterator[T]:
+    """The items in random order; random numbers are only drawn for those that are taken."""
+    rest = list(items)
+    while rest:
+        position = random.randrange(len(rest))
+        rest[position], rest[-1] = rest[-1], rest[position]
+        yield rest.pop()
+
+
+def draw(program: Program, random: Random, names: Sequence[str] | None = None) -> Move | None:
+    """A legal move, each with the same probability; None where there is none. `names` are the ones to choose from."""
+    drawn = (choice.move for choice in shuffled(choices(program, names), random) if choice.is_legal(program))
+    return next(drawn, None)
+
+
+def step_if_legal(dojo: Dojo, move: Move) -> bool:
+    """Make a move if it is legal; whether it was."""
+    try:
+        dojo.step(move)
+    except (IllegalMove, LocationError):
+        return False
+    return True

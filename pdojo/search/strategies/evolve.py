@@ -1,0 +1,107 @@
+"""Regularised evolution: a population of traces, whose children combine two of them and are changed a little."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from random import Random
+
+from pdojo.search.dojo import Dojo
+from pdojo.search.evaluation import JSON
+from pdojo.search.neighbourhoods import Neighbourhood
+from pdojo.search.node import Node, Proposal
+from pdojo.search.strategies.seen import Seen
+from pdojo.transforms.move import Move
+
+
+class Evolve:
+    """The fastest of a few random members has a child; the oldest member goes (Real et al., 2019).
+
+    Members age, so that what was fast by a lucky measurement does not stay for ever. A child is a neighbour of its
+    parent, or of a cross of its parent with another one.
+    """
+
+    name = "evolve"
+
+    def __init__(
+        self, batch: int = 8, population: int = 24, tournament: int = 5, crossover: float = 0.4, tries: int = 16
+    ) -> None:
+        self.batch = batch
+        self.population = population
+        """Members; the first ones are descendants of the root at random."""
+        self.tournament = tournament
+        """Members of which the fastest is a parent."""
+        self.crossover = crossover
+        """How often a child has two parents."""
+        self.tries = tries
+        """Children that are drawn until one is new."""
+
+    @property
+    def settings(self) -> JSON:
+        """What was given."""
+        return {
+            "batch": self.batch,
+            "population": self.population,
+            "tournament": self.tournament,
+            "crossover": self.crossover,
+            "tries": self.tries,
+        }
+
+    def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
+        """The population begins with the root."""
+        self._neighbourhood = neighbourhood
+        self._random = random
+        self._seen = Seen(root)
+        self.members: deque[Node] = deque([root])
+
+    def ask(self) -> Proposal | None:
+        """A child; while there are few members, of any one."""
+        return self._seen.fresh(self._child, self.tries)
+
+    def tell(self, node: Node) -> None:
+        """The child is the youngest member; what failed is none."""
+        self._seen.told(node)
+        if node.evaluation.is_ok:
+            self.members.append(node)
+            while len(self.members) > self.population:
+                self.members.popleft()
+
+    def _child(self) -> Proposal | None:
+        parent = self._select()
+        base: Dojo = parent.dojo
+        if len(self.members) > 1 and self._random.random() < self.crossover:
+            base = self._crossed(parent, self._select())
+            crossed = Proposal(base, parent)
+            if crossed not in self._seen and self._random.random() < 0.5:
+                return crossed
+        near = self._neighbourhood.neighbour(base, self._random)
+        return None if near is None else Proposal(near, parent)
+
+    def _select(self) -> Node:
+        # The first members are not chosen by their speed: that would make all descendants of the first fast one.
+        drawn = self.tournament if len(self.members) >= self.population else 1
+        return min((self._random.choice(self.members) for _ in range(drawn)), key=lambda member: member.cost)
+
+    def _crossed(self, first: Node, second: Node) -> Dojo:
+        """The first moves of one and the last of the other, as far as these apply."""
+        child = first.dojo.fork()
+        child.become(cross(first.moves, second.moves, self._random))
+        return child
+
+
+def cross(first: Sequence[Move], second: Sequence[Move], random: Random) -> list[Move]:
+    """The first trace up to a random point, the second from there on.
+
+    The two are aligned by the moves that they have in common, and the point lies where they differ: what both have
+    comes once, and of the differences the earlier ones are decided by the first trace, the later ones by the second.
+    """
+    pieces = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
+    differences = [k for k, (kind, *_) in enumerate(pieces) if kind != "equal"]
+    if not differences:
+        return list(first)
+    cut = random.choice(differences)
+    moves: list[Move] = []
+    for k, (_, low, high, other_low, other_high) in enumerate(pieces):
+        moves += first[low:high] if k <= cut else second[other_low:other_high]
+    return moves

@@ -1,0 +1,162 @@
+"""A learned cost model that looks at candidates before they are evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from pdojo.errors import UsageError
+from pdojo.search.evaluation import JSON
+from pdojo.search.features import VERSION, features
+from pdojo.search.neighbourhoods import Neighbourhood
+from pdojo.search.node import Node, Proposal
+from pdojo.search.strategies.sample import LOWEST, Sample
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FAILED = 3.0
+"""Logarithm of what a failed program is taken to cost, relative to the slowest that did not fail."""
+MOST_LEAVES = 8
+"""Leaves of each tree: a search has seen hundreds of programs, not millions."""
+
+
+class Model:
+    """Gradient boosting on features of programs predicts costs; only what it takes for fast is evaluated.
+
+    Each batch is the predicted best of several times as many candidates, with some at random among them, which keep
+    the model honest. Candidates are neighbours of programs that were drawn as `sample` draws them, the fast ones
+    more often. Until enough programs are known, this is sampling.
+    """
+
+    name = "model"
+
+    def __init__(
+        self,
+        batch: int = 8,
+        pool: int = 4,
+        random_share: float = 0.25,
+        enough: int = 24,
+        power: float = 2.0,
+        trees: int = 60,
+    ) -> None:
+        import_learner()
+        self.batch = batch
+        self.pool = pool
+        """Candidates per program that is evaluated."""
+        self.random_share = random_share
+        """The part of a batch that is not chosen by the model."""
+        self.enough = enough
+        """Programs that must be known before the model is asked."""
+        self.power = power
+        """Of 1 / cost, in the probability of a parent."""
+        self.trees = trees
+
+    @property
+    def settings(self) -> JSON:
+        """What was given, and the version of the features."""
+        return {
+            "batch": self.batch,
+            "pool": self.pool,
+            "random_share": self.random_share,
+            "enough": self.enough,
+            "power": self.power,
+            "trees": self.trees,
+            "features": VERSION,
+        }
+
+    def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
+        """Nothing is known but the root."""
+        self._random = random
+        self._sample = Sample(self.batch, self.power)
+        self._sample.start(root, neighbourhood, random)
+        self._seed = random.randrange(2**32)
+        self._rows: list[list[float]] = []
+        self._costs: list[float] = []
+        self._numbers: set[int] = set()
+        self._planned: list[Proposal] = []
+        self._is_fresh = True
+        """Whether the costs of all that was asked for are told."""
+        self._learn(root)
+
+    def ask(self) -> Proposal | None:
+        """The next candidate of the batch."""
+        if len(self._rows) < self.enough:
+            return self._sample.ask()
+        if self._is_fresh:
+            self._planned = self._plan()
+            self._is_fresh = False
+        return self._planned.pop(0) if self._planned else None
+
+    def tell(self, node: Node) -> None:
+        """One more program that the model learns from."""
+        self._sample.tell(node)
+        self._learn(node)
+        self._is_fresh = True
+
+    def _learn(self, node: Node) -> None:
+        if node.number not in self._numbers:
+            self._numbers.add(node.number)
+            self._rows.append(features(node.dojo.game.program.nest, node.dojo.machine))
+            self._costs.append(node.cost)
+
+    def _plan(self) -> list[Proposal]:
+        """The candidates of a batch, best first; those drawn at random come last."""
+        pool: list[Proposal] = []
+        while len(pool) < self.batch * self.pool:
+            proposal = self._sample.ask()
+            if proposal is None:
+                break
+            pool.append(proposal)
+        at_random = min(len(pool), round(self.batch * self.random_share))
+        chosen, rest = pool[:at_random], pool[at_random:]
+        predicted = self._predict([features(p.dojo.game.program.nest, p.dojo.machine) for p in rest])
+        ranked = sorted(range(len(rest)), key=lambda k: (predicted[k], k))
+        best = [rest[k] for k in ranked[: self.batch - at_random]]
+        for k in ranked[self.batch - at_random :]:
+            self._sample.forget(rest[k])
+        return [*best, *chosen]
+
+    def _predict(self, rows: Sequence[Sequence[float]]) -> list[float]:
+        """What the model says of programs, after it was fitted to all that is known."""
+        if not rows:
+            return []
+        learner, limits = import_learner()
+        with limits(limits=1):
+            # One thread: sums of several would depend on how they share the rows.
+            fitted = learner(
+                max_iter=self.trees,
+                learning_rate=0.15,
+                max_leaf_nodes=MOST_LEAVES,
+                min_samples_leaf=3,
+                early_stopping=False,
+                random_state=self._seed,
+            ).fit(_matrix(self._rows), targets(self._costs))
+            return [float(value) for value in fitted.predict(_matrix(rows))]
+
+
+def targets(costs: Sequence[float]) -> list[float]:
+    """Logarithms of costs relative to the best; failed programs are worse than all others."""
+    known = [log(max(cost, LOWEST)) for cost in costs if cost < float("inf")]
+    best, worst = min(known, default=0.0), max(known, default=0.0)
+    return [log(max(cost, LOWEST)) - best if cost < float("inf") else worst - best + FAILED for cost in costs]
+
+
+def _matrix(rows: Sequence[Sequence[float]]) -> NDArray[Any]:
+    import numpy
+
+    return numpy.array(rows, dtype=numpy.float64)
+
+
+def import_learner() -> Any:
+    """The class of the model, and what limits its threads. Raises UsageError where scikit-learn is not installed."""
+    try:
+        from sklearn.ensemble import HistGradientBoostingRegressor
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        raise UsageError(
+            "the strategy 'model' needs scikit-learn: pip install 'pdojo[search]', or use 'evolve'"
+        ) from None
+    return HistGradientBoostingRegressor, threadpool_limits

@@ -1,0 +1,225 @@
+"""Neighbourhoods: what is drawn how often, and that every neighbour is a program of the game with its trace."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from functools import cache
+from random import Random
+
+import pytest
+
+from pdojo.dialect.machine import machine
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.oracle import equivalent
+from pdojo.errors import UsageError
+from pdojo.kernels import workload
+from pdojo.search.dojo import Dojo
+from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
+from pdojo.search.neighbourhoods.cpu import PROPOSALS
+from pdojo.search.neighbourhoods.drawing import choices, draw, shuffled
+from pdojo.search.neighbourhoods.edges import Edges
+from pdojo.search.neighbourhoods.heuristic import Heuristic
+from pdojo.search.neighbourhoods.mutate import Mutate
+from pdojo.search.neighbourhoods.proposals import Alteration
+from pdojo.search.neighbourhoods.sizes import other_sizes
+from pdojo.search.tuning import tune, with_alignment
+
+MACHINE = machine("x86-64-zen4")
+TINY = """kernel k(x) -> (y)
+x f32 [8, 4] heap
+y f32 [8, 4] heap
+t f32 [8, 4] heap
+
+8 4 t[{0},{1}] = x[{0},{1}] + 1
+8 4 y[{0},{1}] = exp(t[{0},{1}])
+"""
+
+
+def tiny(name: str = "toy") -> Dojo:
+    return Dojo(parse_notation(TINY)[0], machine(name))
+
+
+@cache
+def expert(name: str) -> Dojo:
+    """What the heuristic pass makes of a kernel; not to be changed."""
+    return Dojo.of(tune(with_alignment(workload(name).instantiate(), 64), MACHINE, "heuristic").game)
+
+
+def test_a_draw_is_a_uniform_choice_from_the_legal_moves() -> None:
+    dojo = tiny()
+    program = dojo.game.program
+    legal = [c for c in choices(program) if c.is_legal(program)]
+    # Candidates are located by identifier, the list of moves for people; both in one order.
+    assert [c.transformation.at(program, c.site) for c in legal] == dojo.moves()
+    draws = 2000
+    counts = Counter(str(draw(program, Random(seed))) for seed in range(draws))
+    assert counts.keys() == {str(c.move) for c in legal}
+    expected = draws / len(legal)
+    chi_squared = sum((n - expected) ** 2 / expected for n in counts.values())
+    # Its mean is the degrees of freedom, its variance twice that.
+    freedom = len(legal) - 1
+    assert abs(chi_squared - freedom) < 4 * (2 * freedom) ** 0.5
+
+
+def test_shuffling_is_uniform() -> None:
+    counts = Counter("".join(shuffled("abc", Random(seed))) for seed in range(6000))
+    assert len(counts) == 6
+    assert all(abs(n - 1000) < 150 for n in counts.values())
+
+
+def test_an_edge_is_a_move_or_the_last_one_taken_back() -> None:
+    dojo = tiny()
+    dojo.step("join_scopes@t:0")
+    before = dojo.text
+    back = 0
+    draws = 300
+    for seed in range(draws):
+        near = Edges().neighbour(dojo, Random(seed))
+        assert near is not None
+        assert abs(len(near.trace.steps) - len(dojo.trace.steps)) == 1
+        back += len(near.trace.steps) == 0
+    share = draws / (len(dojo.moves()) + 1)
+    assert abs(back - share) < 5 * share**0.5
+    assert dojo.text == before
+
+
+def test_mutations_insert_delete_and_change() -> None:
+    dojo = tiny()
+    for move in ("join_scopes@t:0", "join_scopes@t:1", "tile_scope@t:0{size=2}"):
+        dojo.step(move)
+    seen: Counter[str] = Counter()
+    for seed in range(60):
+        near = Mutate().neighbour(dojo, Random(seed))
+        assert near is not None
+        assert near.fingerprint != dojo.fingerprint
+        sizes = [dict(step.resolved.params).get("size") for step in near.trace.steps]
+        longer = len(near.trace.steps) - len(dojo.trace.steps)
+        seen["insert" if longer > 0 else "delete" if longer < 0 else "change" if sizes[2] != 2 else "other"] += 1
+    assert {"insert", "delete", "change"} <= seen.keys()
+
+
+def test_short_traces_become_the_expert_pass() -> None:
+    known = expert("softmax:64x64")
+    plain = known.fork()
+    plain.become([])
+    near = Heuristic().neighbour(plain, Random(0))
+    assert near is not None
+    assert near.text == known.text
+
+
+def test_machines_without_proposals_are_named() -> None:
+    with pytest.raises(UsageError, match=r"no proposals for toy-gpu, only for CPUs"):
+        Heuristic().neighbour(tiny("toy-gpu"), Random(0))
+
+
+def test_unknown_neighbourhoods_are_named() -> None:
+    with pytest.raises(UsageError, match=r"unknown neighbourhood 'hill'; known are edges, mutate, heuristic"):
+        neighbourhood("hill")
+
+
+@pytest.mark.parametrize("name", ["softmax:64x64", "matmul:32x32x32", "layernorm:4x100"])
+def test_alterations_lead_to_programs_of_the_game(name: str) -> None:
+    """Each alteration finds something on some kernel, is played again to the same program, and keeps the meaning."""
+    dojo = expert(name)
+    heuristic = Heuristic()
+    states: dict[str, Dojo] = {}
+    for seed in range(8):
+        near = heuristic.neighbour(dojo, Random(seed))
+        assert near is not None
+        assert near.fingerprint != dojo.fingerprint
+        states[near.fingerprint] = near
+    assert len(states) > 4
+    for near in states.values():
+        assert_is_of_the_game(near)
+    for near in list(states.values())[:2]:
+        check_meaning_of(near)
+
+
+def assert_is_of_the_game(dojo: Dojo) -> None:
+    """The trace leads to the program, from the plain kernel."""
+    again = Dojo(dojo.plain, dojo.machine)
+    assert not again.become([step.resolved for step in dojo.trace.steps])
+    assert again.fingerprint == dojo.fingerprint
+
+
+def check_meaning_of(dojo: Dojo) -> None:
+    assert equivalent(dojo.plain, dojo.kernel, schedules=1) is None
+
+
+@pytest.mark.parametrize("alter", [alter for alter, _ in PROPOSALS.alterations])
+def test_every_alteration_finds_something(alter: Alteration) -> None:
+    found = 0
+    for dojo in (expert("softmax:64x64"), expert("matmul:32x32x32")):
+        for seed in range(4):
+            edit = alter(dojo, Random(seed))
+            if edit is not None:
+                near = dojo.fork()
+                near.become(edit.moves)
+                found += near.fingerprint != dojo.fingerprint
+    assert found > 1
+
+
+def test_sizes_of_fused_loops_change_together() -> None:
+    """softmax: the loops of e and s are one family of the reduction's groups; y has its own loop."""
+    dojo = expert("softmax:64x64")
+    before = [step.resolved for step in dojo.trace.steps]
+    families: set[frozenset[str]] = set()
+    for seed in range(40):
+        edit = other_sizes(dojo, Random(seed))
+        assert edit is not None
+        changed = {move.at for move, old in zip(edit.moves, before, strict=True) if move != old}
+        if frozenset(changed) in families:
+            continue
+        families.add(frozenset(changed))
+        # Nothing is lost but what more copies do not allow.
+        lost = {skipped.move.name for skipped in dojo.fork().become(edit.moves)}
+        assert lost <= {"unroll", "set_location"}
+    assert frozenset({"%5", "%8", "%12"}) in families
+    assert frozenset({"%15"}) in families
+    assert frozenset({"%2", "%5", "%8", "%12", "%15"}) in families
+
+
+def test_peeled_rests_follow_the_size() -> None:
+    """Where whole groups were peeled off, other whole groups are."""
+    dojo = expert("layernorm:4x100")
+    moves = [step.resolved for step in dojo.trace.steps]
+    before = {move.at: dict(move.params)["after"] for move in moves if move.name == "peel_scope"}
+    assert before
+    changed = 0
+    for seed in range(30):
+        edit = other_sizes(dojo, Random(seed))
+        assert edit is not None
+        after = {move.at: dict(move.params)["after"] for move in edit.moves if move.name == "peel_scope"}
+        changed += any(after.get(at) != old for at, old in before.items())
+    assert changed
+
+
+SCRIPT = """
+from random import Random
+from pdojo.dialect.machine import machine
+from pdojo.kernels import workload
+from pdojo.search.dojo import Dojo
+from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
+from pdojo.search.neighbourhoods.heuristic import Heuristic
+
+random = Random(7)
+dojo = Dojo(workload("softmax:64x64").instantiate(), machine("x86-64-zen4"))
+dojo = Heuristic().neighbour(dojo, random)
+for name in NEIGHBOURHOODS:
+    for _ in range(4):
+        near = neighbourhood(name).neighbour(dojo, random)
+        print(near.fingerprint, len(near.trace.steps))
+"""
+
+
+def test_neighbours_do_not_depend_on_the_process() -> None:
+    found: set[str] = set()
+    for seed in ("0", "77"):
+        run = subprocess.run(
+            [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
+        )
+        found.add(run.stdout)
+    assert len(found) == 1
+    assert len(next(iter(found)).splitlines()) == 4 * len(NEIGHBOURHOODS)
