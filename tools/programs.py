@@ -15,7 +15,7 @@ from pdojo.dialect.machine import Machine, host, machine
 from pdojo.dialect.notation.source import did_you_mean
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
-from pdojo.kernels import PRESETS, kernel_names, workload
+from pdojo.kernels import PRESETS, Workload, kernel_names, workload
 
 
 def load_kernel(
@@ -27,15 +27,14 @@ def load_kernel(
     Raises PdojoError for anything that is no valid kernel.
     """
     name = argument.partition(":")[0]
-    if not Path(argument).exists():
-        if name in (*kernel_names(), *PRESETS):
-            found = workload(f"{name}:{shape}" if shape else argument, dtype)
-            kernel = _chosen([found.instantiate()], wanted, name)
-            validate(Program(kernel, host()))
-            return kernel
-        if _is_bare_word(name):
-            hint = did_you_mean(name, (*kernel_names(), *PRESETS))
-            raise UsageError(f"there is no file '{argument}' and no library kernel of that name; {hint}")
+    found = library_workload(argument, shape, dtype)
+    if found is not None:
+        kernel = _chosen([found.instantiate()], wanted, name)
+        validate(Program(kernel, host()))
+        return kernel
+    if not Path(argument).exists() and _is_bare_word(name):
+        hint = did_you_mean(name, (*kernel_names(), *PRESETS))
+        raise UsageError(f"there is no file '{argument}' and no library kernel of that name; {hint}")
     if shape is not None or dtype is not None:
         raise UsageError(f"a shape and an element type are for library kernels; '{argument}' has its own")
     chunk = read_input(argument)
@@ -47,6 +46,14 @@ def load_kernel(
     kernel = _chosen([op for op in program.module.walk() if isinstance(op, KernelOp)], wanted, chunk.name)
     validate(Program(kernel, host()))
     return kernel
+
+
+def library_workload(argument: str, shape: str | None = None, dtype: str | None = None) -> Workload | None:
+    """The library kernel that an argument names, at its sizes; None where it names none. Files come first."""
+    name = argument.partition(":")[0]
+    if Path(argument).exists() or name not in (*kernel_names(), *PRESETS):
+        return None
+    return workload(f"{name}:{shape}" if shape else argument, dtype)
 
 
 def _is_bare_word(argument: str) -> bool:

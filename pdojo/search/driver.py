@@ -15,7 +15,7 @@ from pdojo.kernels import Workload
 from pdojo.search.costs import Costs
 from pdojo.search.database import Database, Entry, Memory, Problem, Run
 from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import Candidate, Evaluation, Evaluator
+from pdojo.search.evaluation import JSON, Candidate, Evaluation, Evaluator
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal, States
 from pdojo.search.progress import Budget, Ending, Listener, Progress, Result, Row, Times
@@ -48,11 +48,16 @@ def search(
         raise UsageError(f"a seed has at most 64 bits, not {seed}")
     with nullcontext(database) if database is not None else Database.in_memory() as known:
         memory = known.memory(Problem.of(dojo, workload), evaluator)
-        settings = {"strategy": strategy.settings, "neighbourhood": neighbourhood.settings, "batch": strategy.batch}
+        settings = run_settings(strategy, neighbourhood)
         log = memory.run((dojo.text, dojo.trace), strategy.name, neighbourhood.name, seed, settings)
         searching = _Search(dojo, evaluator, strategy, budget, memory, log)
         searching.listener = listener
         return searching.run(neighbourhood, Random(seed))
+
+
+def run_settings(strategy: Strategy, neighbourhood: Neighbourhood) -> JSON:
+    """What a run is known by, beside names, problem and seed."""
+    return {"strategy": strategy.settings, "neighbourhood": neighbourhood.settings, "batch": strategy.batch}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,55 @@
+"""Earlier runs of a search that differ in nothing but the seed, and what programs failed of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdojo.search.database.database import Database
+from pdojo.search.database.memory import Memory, evaluation_of
+from pdojo.search.database.schema import JSON, canonical
+from pdojo.search.evaluation import Evaluation
+from pdojo.transforms.trace import Trace
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """A run in the database."""
+
+    seed: int
+    evaluations: int
+    """In its log, beside the root."""
+
+
+def earlier_runs(
+    database: Database, memory: Memory, root: Trace, strategy: str, neighbourhood: str, settings: JSON
+) -> list[EarlierRun]:
+    """Runs of a problem from the same trace, in the same way; the one that went on last comes last."""
+    rows = database.connection.rows(
+        "SELECT r.seed, (SELECT max(0, count(*) - 1) FROM evaluations e WHERE e.run = r.id) AS evaluations"
+        " FROM runs r JOIN traces t ON t.id = r.root"
+        " WHERE r.problem = ? AND r.settings = ? AND t.text = ?"
+        " AND r.strategy = ? AND r.neighbourhood = ? AND r.text = ? ORDER BY r.changed, r.id",
+        memory.problem.id,
+        memory.settings.id,
+        root.dump(),
+        strategy,
+        neighbourhood,
+        canonical(settings),
+    )
+    return [EarlierRun(row["seed"], row["evaluations"]) for row in rows]
+
+
+def example_of_failure(database: Database, memory: Memory, kind: str) -> Evaluation | None:
+    """The last program of a problem that failed in that way under these settings."""
+    row = database.connection.row(
+        "SELECT x.*, e.text AS facts FROM ("
+        "SELECT program, settings, cost, failure, detail, environment, seconds, measured FROM measurements"
+        " UNION ALL SELECT program, settings, cost, failure, detail, environment, seconds, measured FROM duels) x"
+        " LEFT JOIN environments e ON e.id = x.environment"
+        " WHERE x.settings = ? AND x.failure = ? AND x.program IN (SELECT program FROM traces WHERE problem = ?)"
+        " ORDER BY x.measured DESC LIMIT 1",
+        memory.settings.id,
+        kind,
+        memory.problem.id,
+    )
+    return None if row is None else evaluation_of(row, database.connection.path)

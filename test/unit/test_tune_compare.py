@@ -1,0 +1,188 @@
+"""`pdojo-tune --compare`: curves, what they say together, plots, going on."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pdojo_tools import tune
+from pdojo_tools.tuning import comparing
+from pdojo_tools.tuning.curves import Comparison, Curve, Reference, Spread
+
+from pdojo.errors import UsageError
+from tuned_kernels import SOFTMAX
+
+
+@pytest.fixture
+def softmax(tmp_path: Path) -> Path:
+    path = tmp_path / "softmax.pdojo"
+    path.write_text(SOFTMAX)
+    return path
+
+
+def curve(strategy: str, seed: int, *best: float, near: str = "edges", failures: int = 0) -> Curve:
+    return Curve("k", strategy, near, seed, best, len(best) - 1, {"Timeout": failures} if failures else {}, "", 1.0)
+
+
+def comparison(*curves: Curve) -> Comparison:
+    return Comparison({}, {"k": Reference("s", 8.0, 4.0)}, {each.key: each for each in curves})
+
+
+def test_spreads_with_infinite_values() -> None:
+    assert Spread.of([3.0]) == Spread(3, 3, 3)
+    assert Spread.of([1.0, 3.0]) == Spread(1.5, 2, 2.5)
+    assert Spread.of([1.0, 2.0, 3.0, 4.0, 5.0]) == Spread(2, 3, 4)
+    assert Spread.of([1.0, 2.0, inf]) == Spread(1.5, 2, inf)
+    assert Spread.of([inf, inf, 1.0]) == Spread(inf, inf, inf)
+
+
+def test_standings() -> None:
+    # The best known costs 2; 95 % of its speed is a cost of 2.105.
+    found = comparison(
+        curve("sample", 0, 8, 4, 2.1, 2.0),
+        curve("sample", 1, 8, 8, 8, 4, failures=2),
+        curve("anneal", 0, inf, 2.2, 2.2, 2.2),
+    )
+    assert found.best_known("k") == 2.0
+    sample, anneal = found.standings()
+    assert (sample.searches, sample.arrived) == (2, 1)
+    assert sample.arrival == Spread(inf, inf, inf)
+    assert sample.final == Spread(0.625, 0.75, 0.875)
+    assert sample.failed == 0.25
+    assert anneal.arrived == 0
+    assert anneal.final.middle == pytest.approx(2.0 / 2.2)
+    assert [spread.middle for spread in found.speeds("k", ("anneal", "edges"))] == [
+        0.0,
+        *[pytest.approx(2.0 / 2.2)] * 3,
+    ]
+
+
+def test_the_pass_may_be_the_best_known() -> None:
+    found = comparison(curve("sample", 0, 8, 8))
+    assert found.best_known("k") == 4.0
+    assert found.standings()[0].final.middle == 0.5
+
+
+def test_files_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "curves.json"
+    found = comparison(curve("sample", 0, inf, 2.0))
+    found.settings = {"budget": 1}
+    found.save(path)
+    again = Comparison.open(path, {"budget": 1})
+    assert again.curves == found.curves
+    assert again.references == found.references
+    with pytest.raises(UsageError, match="another comparison: budget was 1 and is 2"):
+        Comparison.open(path, {"budget": 2})
+    for text, message in (("nothing", "no comparison"), ("[]", "no comparison"), ('{"format": 1}', "no comparison")):
+        path.write_text(text)
+        with pytest.raises(UsageError, match=message):
+            Comparison.open(path, {})
+
+
+def arguments(softmax: Path, tmp_path: Path, *more: str) -> list[str]:
+    asked = [
+        "--compare",
+        "--search",
+        "sample,anneal",
+        "--seeds",
+        "2",
+        "--budget",
+        "6",
+        "--neighbourhood",
+        "edges,mutate",
+    ]
+    judged = ["--evaluator", "analytical", "--machine", "x86-64-avx2", "--pass", "naive"]
+    return [
+        str(softmax),
+        *asked,
+        *judged,
+        "--database",
+        str(tmp_path / "db"),
+        "-o",
+        str(tmp_path / "curves.json"),
+        *more,
+    ]
+
+
+def test_a_comparison(
+    softmax: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tune.main(arguments(softmax, tmp_path)) == 0
+    out = capsys.readouterr().out
+    assert "8 of 8" in out
+    assert "evaluations to 95%" in out.replace("\n", " ") or "95%" in out
+    path = tmp_path / "curves.json"
+    data: dict[str, Any] = json.loads(path.read_text())
+    assert len(data["curves"]) == 8
+    assert {(c["strategy"], c["neighbourhood"], c["seed"]) for c in data["curves"]} == {
+        (s, n, k) for s in ("sample", "anneal") for n in ("edges", "mutate") for k in (0, 1)
+    }
+    for each in data["curves"]:
+        assert len(each["best"]) == 7
+        assert each["best"] == sorted(each["best"], reverse=True)
+    assert len(data["summary"]) == 4
+    if find_spec("matplotlib") is not None:
+        assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in path.with_suffix(".svg").read_text()
+    # All is there: nothing is searched again.
+    monkeypatch.setattr(comparing, "search", None)
+    assert tune.main(arguments(softmax, tmp_path)) == 0
+    assert json.loads(path.read_text()) == data
+    # Other settings are another comparison.
+    assert tune.main(arguments(softmax, tmp_path, "--seed", "5")) == 2
+    assert "has another comparison: first_seed was 0 and is 5" in capsys.readouterr().err
+
+
+def test_an_interrupted_comparison_goes_on(
+    softmax: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real, calls = comparing.search, 0
+
+    def interrupted(*args: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise KeyboardInterrupt
+        return real(*args, **named)
+
+    monkeypatch.setattr(comparing, "search", interrupted)
+    assert tune.main(arguments(softmax, tmp_path)) == 130
+    assert "the same command goes on" in capsys.readouterr().out
+    assert len(json.loads((tmp_path / "curves.json").read_text())["curves"]) == 3
+    assert tune.main(arguments(softmax, tmp_path)) == 0
+    assert calls == 4 + 5
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    assert tune.main(arguments(softmax, whole)) == 0
+
+    def curves(path: Path) -> list[tuple[Any, ...]]:
+        return [
+            (c["strategy"], c["neighbourhood"], c["seed"], c["best"]) for c in json.loads(path.read_text())["curves"]
+        ]
+
+    assert curves(tmp_path / "curves.json") == curves(whole / "curves.json")
+
+
+def test_curves_are_json(softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = arguments(softmax, tmp_path)
+    assert tune.main([*args[:-1], str(tmp_path / "curves.csv")]) == 2
+    assert "curves are JSON; name the file" in capsys.readouterr().err
+
+
+def test_what_is_not_installed_is_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.console import Console
+
+    def missing(name: str, steps: int = 1000) -> object:
+        if name == "model":
+            raise UsageError("it needs a package")
+        return object()
+
+    monkeypatch.setattr(comparing, "strategy", missing)
+    found = comparing._available(Console())  # pyright: ignore[reportPrivateUsage]
+    assert "model" not in found
+    assert "sample" in found
+    assert "model is left out: it needs a package" in capsys.readouterr().out

@@ -1,0 +1,184 @@
+"""Reports of `pdojo-tune`: one page without any address, everything escaped, sections, charts or a note instead."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from math import inf
+from pathlib import Path
+
+import pytest
+from pdojo_tools import tune
+from pdojo_tools.tuning import prefixes
+from pdojo_tools.tuning.prefixes import Prefix, grouped, time_prefixes
+from pdojo_tools.tuning.report import charts
+from pdojo_tools.tuning.report.elements import Html, html, table, tag
+from pdojo_tools.tuning.report.sides import sides
+
+from pdojo.dialect.machine import host
+from pdojo.dialect.notation import parse_notation
+from pdojo.search.tuning import tune as make_moves
+from tuned_kernels import ADD, SOFTMAX, model
+
+VOID = {"meta", "br", "path", "use", "rect", "image", "line"}
+
+
+class Page(HTMLParser):
+    """Checks that elements are closed in order, and collects what there is."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.headings: list[str] = []
+        self.names: set[str] = set()
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.collect(attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.collect(attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("h2", "h3"):
+            self.headings.append(data)
+
+    def collect(self, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name in ("href", "src"):
+                self.links.append(value or "")
+
+
+SECTIONS = [
+    "Summary",
+    "Convergence",
+    "Program",
+    "Trace",
+    "Generated code",
+    "Failures",
+    "Where the time went",
+    "Provenance",
+]
+
+
+def report(tmp_path: Path, *args: str) -> str:
+    path = tmp_path / "report.html"
+    assert tune.main([*args, "--report", str(path)]) == 0
+    return path.read_text()
+
+
+def check(text: str) -> Page:
+    """A page that loads nothing."""
+    page = Page(text)
+    assert not re.findall(r"https?:|url\((?!#)|@import|<script", text)
+    assert all(link.startswith("#") for link in page.links)
+    assert {link[1:] for link in page.links} <= set(page.ids)
+    assert len(page.ids) == len(set(page.ids))
+    assert "prefers-color-scheme: dark" in text
+    assert 'name="viewport"' in text
+    return page
+
+
+def test_a_report_of_a_search(tmp_path: Path) -> None:
+    strange = tmp_path / "a<b>&c.pdojo"
+    strange.write_text(SOFTMAX)
+    text = report(tmp_path, *model(strange, database=tmp_path / "db", budget="12"))
+    page = check(text)
+    assert page.headings == [str(strange), *SECTIONS]
+    assert "a&lt;b&gt;&amp;c.pdojo" in text
+    assert "a<b>" not in text
+    assert "m[{0}] max= x[{0},{1}]" in text
+    assert "The estimate in cycles after each move" in text
+    assert "pushq" in text or "mov" in text
+    for fact in ("12 evaluations", "analytical", "x86-64-avx2", "llvmlite", "seed", "--budget 12"):
+        assert fact in text
+    assert page.names >= {"svg", "table", "details", "pre"}
+
+
+def test_a_report_of_several_kernels(tmp_path: Path) -> None:
+    softmax = tmp_path / "softmax.pdojo"
+    softmax.write_text(SOFTMAX)
+    text = report(tmp_path, *model(softmax, "add:64x64", database=tmp_path / "db", budget="3"))
+    page = check(text)
+    assert page.headings == [str(softmax), *SECTIONS, "add:64x64", *SECTIONS]
+    assert {"k0-trace", "k1-trace"} <= set(page.ids)
+
+
+def test_a_report_of_a_pass_alone(tmp_path: Path) -> None:
+    text = report(tmp_path, "add:64x64", "--no-measure", "--machine", "x86-64-avx2")
+    headings = check(text).headings
+    assert headings == ["add:64x64", "Summary", "Program", "Trace", "Generated code", "Provenance"]
+    assert "Nothing was measured in the end." in text
+
+
+def test_a_report_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charts, "has_charts", lambda: False)
+    text = report(tmp_path, *model("add:64x64", database=tmp_path / "db", budget="3"))
+    check(text)
+    assert text.count("Charts are left out: they need matplotlib") == 2
+    assert "<svg" not in text
+
+
+def test_a_report_for_a_machine_without_machine_code(tmp_path: Path) -> None:
+    args = ["add:64x64", "--no-measure", "--machine", "nvidia-sm90", "--pass", "none"]
+    text = report(tmp_path, *args)
+    check(text)
+    assert "Assembly" in text
+
+
+def test_what_is_not_html_is_escaped() -> None:
+    assert html("<b>") == "&lt;b&gt;"
+    assert html(Html("<b>")) == "<b>"
+    assert tag("a", "<", href='"x"') == '<a href="&quot;x&quot;">&lt;</a>'
+    assert "&lt;i&gt;" in table(("<i>",), [("<u>",)])
+    assert "<u>" not in table(("<i>",), [("<u>",)])
+
+
+def test_lines_that_differ_are_marked() -> None:
+    found = sides("one\ntwo\nsame\n", "1\nsame\nmore <\n")
+    assert found.count('class="row gone"') == 2
+    assert found.count('class="row come"') == 2
+    # A line on one side alone stands beside a gap.
+    assert found.count('class="row gap"') == 2
+    assert "more &lt;" in found
+
+
+def test_moves_that_change_nothing_share_a_row() -> None:
+    costs = [10.0, 10.1, 10.2, 5.0, 5.1, inf, 5.0, 4.9]
+    groups = grouped([Prefix(k, f"m{k}", cost) for k, cost in enumerate(costs)])
+    assert [[prefix.moves for prefix in group.prefixes] for group in groups] == [[0], [1, 2], [3, 4], [5], [6, 7]]
+
+
+def test_the_time_after_each_move_is_measured() -> None:
+    kernel = parse_notation(ADD)[0]
+    tuning = make_moves(kernel, host(), "naive")
+    tuning.game.apply("tile_scope@y:0{size=16}")
+    told: list[str] = []
+    found = time_prefixes(tuning.game, 0, told.append)
+    assert [prefix.moves for prefix in found] == list(range(len(tuning.game.trace.steps) + 1))
+    assert found[0].move == ""
+    assert found[-1].move == "tile_scope@y:0{size=16}"
+    assert all(0 < prefix.cost < 1 and not prefix.note for prefix in found)
+    assert told[-1] == f"timing {len(found)} programs in turns"
+
+
+def test_slow_programs_are_left_out_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefixes, "LONGEST", 1.0)
+    slow = "kernel slow(x) -> (y)\nx f32 [1] heap\ny f32 [1] heap\n\n"
+    slow += "1000\n| y[{0}-{0}] = 0\n| 1000 1000 1000 y[{0}-{0}] += x[{0}-{0}]\n"
+    found = time_prefixes(make_moves(parse_notation(slow)[0], host(), None).game, 0, lambda _: None)
+    assert found == [Prefix(0, "", inf, "left out: a call takes more than 1 s")]

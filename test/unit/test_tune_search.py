@@ -1,0 +1,315 @@
+"""`pdojo-tune --search`: arguments, searches that the model judges, going on, Ctrl-C, several kernels, a real run."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pdojo_tools import tune
+from pdojo_tools.tuning.limits import budget_text, cost_text, duration, parse_budget, times_text
+from pdojo_tools.tuning.live import Baselines, Display, seconds_left
+from pdojo_tools.tuning.targets import Targets
+from rich.console import Console
+
+from pdojo.dialect.machine import machine
+from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.errors import UsageError
+from pdojo.search.progress import Budget, Progress
+from pdojo.search.tuning import tune as make_moves
+from pdojo.search.tuning import with_alignment
+from pdojo.transforms.trace import Trace
+from tuned_kernels import ADD, MACHINE, SOFTMAX, model
+
+
+@pytest.fixture
+def softmax(tmp_path: Path) -> Path:
+    path = tmp_path / "softmax.pdojo"
+    path.write_text(SOFTMAX)
+    return path
+
+
+# Arguments
+
+
+def test_budgets() -> None:
+    assert parse_budget("1000") == Budget(1000)
+    assert parse_budget("90s") == Budget(seconds=90)
+    assert parse_budget("15m") == Budget(seconds=900)
+    assert parse_budget("1.5h") == Budget(seconds=5400)
+    assert parse_budget("1000, 15m") == parse_budget("15m,1000") == Budget(1000, 900)
+    assert budget_text(Budget(1000, 900)) == "1000 evaluations or 15:00 min"
+    for text in ("", "ten", "10,20", "1m,2m", "10d", "-5", "1000,", "1e3"):
+        with pytest.raises(UsageError, match="is no budget: write evaluations"):
+            parse_budget(text)
+    with pytest.raises(UsageError, match="'0s' leaves nothing to do"):
+        parse_budget("0s")
+
+
+def test_words_for_numbers() -> None:
+    assert [duration(seconds) for seconds in (0.4, 59, 61, 3599, 9000)] == [
+        "0 s",
+        "59 s",
+        "1:01 min",
+        "59:59 min",
+        "2:30 h",
+    ]
+    assert cost_text(0.00123456, "s") == "1.235 ms"
+    assert cost_text(1234567, "cycles") == "1,234,567 cycles"
+    assert cost_text(float("inf"), "s") == "-"
+    assert times_text(3.0, 2.0) == "1.50"
+    assert times_text(float("inf"), 2.0) == times_text(1.0, 0.0) == "-"
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (["softmax", "--search", "smaple"], "unknown strategy 'smaple'; did you mean 'sample'?"),
+        (
+            ["softmax", "--search", "sample", "--neighbourhood", "edge"],
+            "unknown neighbourhood 'edge'; did you mean 'edges'?",
+        ),
+        (["softmax", "--search", "sample", "--budget", "soon"], "'soon' is no budget: write evaluations (1000)"),
+        (["softmax", "--search", "sample,anneal"], "--search takes one name; several are for --compare"),
+        (["softmax", "--budget", "10"], "--budget belongs to a search; say which one with --search"),
+        (["softmax", "--fresh"], "--fresh belongs to a search"),
+        (["softmax", "--seeds", "3"], "--seeds belongs to --compare"),
+        (["softmax", "--seed", "-1"], "a seed is a number from 0 to 2^62, not '-1'"),
+        (["softmax", "--search", "sample", "--fresh", "--seed", "1"], "--fresh takes one that had none"),
+        (["softmax", "--search", "sample", "--explain"], "leave out --search"),
+        (["softmax", "--search", "sample", "--no-measure"], "add --evaluator analytical"),
+        (["softmax", "--search", "sample", "--start", "plain", "--trace", "a.trace"], "--start plain would leave out"),
+        (
+            ["softmax", "add", "--shape", "64x64"],
+            "--shape is for one kernel, and there are 2; write sizes behind each name",
+        ),
+        (["softmax", "softmax"], "kernel 'softmax' is given twice"),
+        (["softmax", "--report", "a.txt"], "a report is HTML; name the file 'a.html', not 'a.txt'"),
+        (["softmax", "--report", "no/such/a.html"], "there is no folder 'no/such'"),
+        (["softmax", "-o", "folder"], "'folder' is a folder; name a file"),
+        (["softmax:4x64", "add:4x64", "-o", "file"], "'file' is a file; the results of several kernels need a folder"),
+        (["softmax:4x64", "add:4x64", "--emit", "-"], "--emit -: the results of several kernels need a folder"),
+        (["softmax", "--compare", "--report", "a.html"], "--compare and --report do not go together"),
+        (["softmax", "--compare", "--budget", "3m"], "--compare counts evaluations"),
+    ],
+)
+def test_mistakes(
+    args: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    Path("file").write_text("")
+    small = [f"{word}:4x64" if word == "softmax" and "--shape" not in args else word for word in args]
+    small = args if "twice" in text else small
+    assert tune.main([*small, "--pass", "none"]) == 2
+    err = capsys.readouterr().err
+    assert text in err
+    assert err.count("\n") == 1
+
+
+def test_the_learned_model_needs_its_package(
+    softmax: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    assert tune.main(model(softmax, database=tmp_path / "db", search="model")) == 2
+    assert "scikit-learn" in capsys.readouterr().err
+
+
+def test_a_database_that_is_none(softmax: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tune.main(model(softmax, database=softmax)) == 1
+    err = capsys.readouterr().err
+    assert str(softmax) in err
+    assert "Traceback" not in err
+
+
+# Searching
+
+
+@pytest.mark.parametrize("search", ["sample", "anneal", "evolve"])
+def test_search_verifies_and_stores(
+    search: str, softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace, program = tmp_path / "best.trace", tmp_path / "best.pdojo"
+    args = model(softmax, database=tmp_path / "db", search=search)
+    assert tune.main([*args, "-o", str(trace), "--emit", str(program)]) == 0
+    out = capsys.readouterr().out
+    assert f"softmax.pdojo: {search}, mutate, seed 0: 20 evaluations" in re.sub(r"\S*/", "", out)
+    assert re.search(r"search: 20 evaluations in .*, the budget of evaluations is used up; best [\d.,]+ cycles", out)
+    assert "times as fast as plain" in out
+    assert "exact oracle" in out
+    assert "time: " in out
+    kernel = with_alignment(parse_notation(SOFTMAX)[0], 64)
+    again = make_moves(kernel, machine(MACHINE), None, Trace.load(trace))
+    assert print_notation(again.after) == program.read_text()
+
+
+def test_a_search_from_the_plain_kernel(softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = model(softmax, database=tmp_path / "db", near="heuristic", budget="1")
+    assert tune.main([*args, "--start", "plain", "--pass", "heuristic"]) == 0
+    # The first proposal of the heuristic neighbourhood is what the pass makes.
+    assert "1.00 times as fast as the pass" in capsys.readouterr().out
+
+
+def best_of(out: str) -> str:
+    (found,) = re.findall(r"^search: .*(best [\d.,]+ cycles)", out, re.MULTILINE)
+    return found
+
+
+def test_a_run_goes_on_and_fresh_ones_begin_anew(
+    softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def found(name: str, budget: str, *more: str) -> str:
+        assert tune.main([*model(softmax, database=tmp_path / name, budget=budget), *more]) == 0
+        return capsys.readouterr().out
+
+    first = found("parts", "8")
+    assert "going on" not in first
+    second = found("parts", "25")
+    assert "going on with the run of seed 0, of which 8 evaluations are known" in second
+    whole = found("whole", "25")
+    assert best_of(second) == best_of(whole)
+    fresh = found("parts", "8", "--fresh")
+    assert "going on" not in fresh
+    assert "seed 1" in fresh
+    # Without a seed, the run that was last goes on; with one, that run.
+    assert "going on with the run of seed 1, of which 8" in found("parts", "9")
+    assert "going on with the run of seed 0, of which 25" in found("parts", "25", "--seed", "0")
+
+
+def test_several_kernels(softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "traces"
+    args = model(softmax, "add:64x64", database=tmp_path / "db", budget="4")
+    assert tune.main([*args, "-o", str(folder), "--emit", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert "add:64x64 ====" in out
+    stored = sorted(path.name for path in folder.iterdir())
+    assert stored == ["add-64x64.pdojo", "add-64x64.trace", "softmax.pdojo", "softmax.trace"]
+
+
+def test_a_kernel_that_fails_leaves_the_others(
+    softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The heuristic neighbourhood knows nothing of this machine.
+    strange = tmp_path / "strange.pdojo"
+    strange.write_text(ADD.replace("x f32", "machine nvidia-sm90\nx f32", 1))
+    args = model(strange, softmax, database=tmp_path / "db", budget="4", near="heuristic")
+    cut = args.index("--machine")
+    assert tune.main([*args[:cut], *args[cut + 2 :], "--pass", "none"]) == 1
+    said = capsys.readouterr()
+    assert f"{strange}: the neighbourhood 'heuristic' has no proposals for nvidia-sm90" in said.out
+    assert f"1 of 2 kernels have no result: {strange}" in said.err
+    assert f"{softmax}: sample, heuristic" in said.out
+
+
+def test_names_of_files_differ(tmp_path: Path) -> None:
+    class Named:
+        slug = "softmax"
+
+    targets = Targets.of(str(tmp_path), None, None, [Named(), Named()])  # pyright: ignore[reportArgumentType]
+    assert targets.names == ("softmax", "softmax-2")
+
+
+def test_a_real_run(softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "report.html"
+    args = [str(softmax), "--search", "sample", "--neighbourhood", "mutate", "--budget", "4", "--pass", "naive"]
+    assert tune.main([*args, "--threads", "1", "--database", str(tmp_path / "db"), "--report", str(report)]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"search: 4 evaluations .* best [\d.e-]+ ms, [\d.]+ times as fast as plain", out)
+    for title in ("plain", "pass", "best"):
+        assert re.search(rf"{title}\s+│\s+\d+ │", out)
+    assert out.count("right") >= 3
+    assert "times as fast as pass" in out
+    text = report.read_text()
+    assert "The median time of a call after each move" in text
+    assert "<svg" in text
+
+
+# Ctrl-C
+
+
+def test_ctrl_c_keeps_the_best(softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace, database = tmp_path / "best.trace", tmp_path / "db"
+    report = tmp_path / "report.html"
+    args = model(softmax, database=database, budget="100000")
+    command = [sys.executable, "-m", "pdojo_tools.tune", *args, "-o", str(trace), "--report", str(report)]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+        # A shell's background jobs ignore the signal, and what they start inherits that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        assert process.stdout is not None
+        said = ""
+        while not re.search(r"^[1-9]\d* evaluations", said, re.MULTILINE):
+            line = process.stdout.readline()
+            assert line, process.communicate()
+            said += line
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "interrupted\n"), out
+    assert "it was interrupted" in out
+    assert "the best so far is kept; go on with: pdojo-tune" in out
+    assert Trace.load(trace).steps
+    assert "it was interrupted" in report.read_text()
+    known = re.search(r"search: (\d+) evaluations", out)
+    assert known is not None
+    # It goes on, and finds what a search finds that nobody interrupted.
+    budget = str(int(known[1]) + 5)
+    assert tune.main(model(softmax, database=database, budget=budget)) == 0
+    resumed = capsys.readouterr().out
+    assert "going on with the run of seed 0" in resumed
+    assert tune.main(model(softmax, database=tmp_path / "other", budget=budget)) == 0
+    assert best_of(resumed) == best_of(capsys.readouterr().out)
+
+
+# The display
+
+
+def progress(evaluations: int, best: float, doing: str = "", rate: float = 2.0) -> Progress:
+    return Progress(evaluations, 3, 0, 10.0 * evaluations, rate, best, 2.0, best, {"Timeout": 2}, {"run": 1.0}, doing)
+
+
+def test_plain_lines_come_with_every_new_best_and_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    times = iter([0.0, 0.0, 1.0, 2.0, 40.0])
+    display = Display(Console(), "softmax", Budget(100), "s", Baselines(4.0, 2.0), clock=lambda: next(times))
+    with display:
+        for evaluations, best in ((1, 2.0), (2, 2.0), (3, 1.0), (4, 1.0)):
+            display(progress(evaluations, best))
+    assert capsys.readouterr().out.splitlines() == [
+        "softmax: 100 evaluations",
+        "1 evaluations, 10 s, 2 failed: best 2000 ms, 2.00 times as fast as plain, 1.00 times as fast as the pass",
+        "3 evaluations, 30 s, 2 failed: best 1000 ms, 4.00 times as fast as plain, 2.00 times as fast as the pass",
+        "4 evaluations, 40 s, 2 failed: best 1000 ms, 4.00 times as fast as plain, 2.00 times as fast as the pass",
+    ]
+
+
+def test_a_terminal_is_drawn_once_a_second_at_most() -> None:
+    seconds = 0.0
+    console = Console(force_terminal=True, width=100)
+    with (
+        console.capture() as capture,
+        Display(console, "add", Budget(100), "s", Baselines(), lambda: seconds) as display,
+    ):
+        for doing in ("one", "two", "three"):
+            display(progress(10, 1.0, doing))
+            seconds += 0.6
+    drawn = capture.get()
+    assert "now: one" in drawn
+    assert "now: two" not in drawn
+    assert "now: three" in drawn
+    assert "10 of 100 evaluations (3 known before), 2.0 a second, 1:40 min, about 45 s left" in drawn
+    assert "failed: 2 Timeout" in drawn
+
+
+def test_time_left() -> None:
+    assert seconds_left(progress(10, 1.0), Budget(100)) == 45
+    assert seconds_left(progress(10, 1.0), Budget(100, 120)) == 20
+    assert seconds_left(progress(10, 1.0, rate=0.0), Budget(100)) is None

@@ -1,0 +1,199 @@
+"""The command line of `pdojo-tune`, and what of it makes no sense together."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from pdojo_tools.command import Arguments, positive
+from pdojo_tools.tuning.evaluators import EVALUATORS
+from pdojo_tools.tuning.limits import parse_budget
+
+from pdojo.dialect.notation.source import did_you_mean
+from pdojo.errors import UsageError
+from pdojo.search.experts import EXPERT_PASSES
+from pdojo.search.neighbourhoods import NEIGHBOURHOODS
+from pdojo.search.progress import Budget
+from pdojo.search.strategies import STRATEGIES, strategy
+
+DESCRIPTION = """Tune kernels by an expert pass and by search, verify them, and measure what that gained.
+
+Kernels are .pdojo or MLIR files, library kernels (`softmax`), and those at sizes (`softmax:24576x512`). docs/tuning.md
+says more."""
+BUDGET = 1000
+"""Evaluations of a search."""
+COMPARED_BUDGET = 250
+"""Evaluations of each search of a comparison."""
+SEEDS = 5
+_OF_SEARCH = ("neighbourhood", "budget", "evaluator", "start", "database")
+"""Options that say something about searches only."""
+
+
+def parse(args: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments; those that depend on others have their defaults. Raises UsageError."""
+    given = _arguments().parse_args(args)
+    if given.compare:
+        _check_comparison(given)
+    else:
+        _check_tuning(given)
+    _check_all(given)
+    for name in given.search or ():
+        # What it needs must be installed: nobody should learn that after a pass of minutes.
+        strategy(name)
+    evaluations = COMPARED_BUDGET if given.compare else BUDGET
+    defaults = {
+        "neighbourhood": ["edges", "heuristic"] if given.compare else ["heuristic"],
+        "budget": Budget(evaluations),
+        "evaluator": EVALUATORS[0],
+        "start": "plain" if given.compare else "pass",
+    }
+    for name, value in defaults.items():
+        if getattr(given, name) is None:
+            setattr(given, name, value)
+    if given.no_measure and given.search is not None and given.evaluator == "runtime":
+        raise UsageError("--no-measure leaves the search nothing to go by; add --evaluator analytical")
+    return given
+
+
+def _arguments() -> Arguments:
+    parser = Arguments(prog="pdojo-tune", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    _add_kernels(parser)
+    _add_search(parser)
+    _add_comparison(parser)
+    _add_results(parser)
+    return parser
+
+
+def _add_kernels(parser: Arguments) -> None:
+    add = parser.add_argument
+    add(
+        "programs",
+        metavar="KERNEL",
+        nargs="+",
+        help="a file, - for standard input, or a library kernel: softmax:64x512",
+    )
+    add("--kernel", metavar="NAME", help="which kernel, where the file has several")
+    add("--shape", metavar="AxBxC", help="sizes of a library kernel in its file's order, others by name: 8x64x56,S=2")
+    add("--dtype", metavar="TYPE", help="element type of library kernels: f32, f64, bf16, f16")
+    add("--pass", dest="expert", choices=(*EXPERT_PASSES, "none"), default="heuristic", help="the expert pass")
+    add("--trace", metavar="FILE", help="make the moves of a trace before the pass")
+    add(
+        "--machine",
+        metavar="MACHINE",
+        help="a name or a TOML file: the machine to tune for; by default the kernel's, or host",
+    )
+    add("--threads", type=positive, metavar="N", help="threads for parallel scopes; by default the machine's")
+    add("--align", type=positive, default=64, metavar="BYTES", help="alignment that callers guarantee; 64 by default")
+
+
+def _add_search(parser: Arguments) -> None:
+    add = parser.add_argument_group("search").add_argument
+    add("--search", type=_names("strategy", STRATEGIES), metavar="STRATEGY", help=f"search by {', '.join(STRATEGIES)}")
+    add(
+        "--neighbourhood",
+        type=_names("neighbourhood", NEIGHBOURHOODS),
+        metavar="NAME",
+        help=f"what is near a trace: {', '.join(NEIGHBOURHOODS)}; heuristic by default",
+    )
+    add(
+        "--budget",
+        type=_budget,
+        metavar="N,TIME",
+        help=f"evaluations (1000), a time (90s, 15m, 2h), or both; {BUDGET} evaluations by default",
+    )
+    add("--evaluator", choices=EVALUATORS, help="what costs are: times on this machine (default), or a model's")
+    add("--start", choices=("plain", "pass"), help="search from the plain kernel, or from the pass's result (default)")
+    add("--seed", type=_seed, metavar="N", help="seed of the search and of the random inputs")
+    add("--database", metavar="FILE", help="where measurements are kept, and runs go on; see docs/database.md")
+    add("--fresh", action="store_true", help="begin a new run instead of going on with the last one")
+
+
+def _add_comparison(parser: Arguments) -> None:
+    add = parser.add_argument_group("comparison").add_argument
+    add(
+        "--compare",
+        action="store_true",
+        help="compare searches; --search and --neighbourhood take lists: sample,anneal",
+    )
+    add("--seeds", type=positive, metavar="N", help=f"searches of each kind; {SEEDS} by default")
+
+
+def _add_results(parser: Arguments) -> None:
+    add = parser.add_argument_group("results").add_argument
+    add("--explain", action="store_true", help="only print the pass's moves, and why each was made")
+    add("--no-measure", action="store_true", help="neither run nor time the programs")
+    add(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="store the trace (a folder for several kernels); with --compare the curves",
+    )
+    add("--emit", metavar="FILE", help="store the tuned program, in the notation (a folder for several kernels)")
+    add("--report", metavar="FILE.html", help="write a report of everything, as one file")
+
+
+def _names(kind: str, known: Sequence[str]) -> Callable[[str], list[str]]:
+    """One name or several, of those that are known."""
+
+    def parse_names(text: str) -> list[str]:
+        names = [part.strip() for part in text.split(",")]
+        for name in names:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"unknown {kind} '{name}'; {did_you_mean(name, known)}")
+        return list(dict.fromkeys(names))
+
+    return parse_names
+
+
+def _budget(text: str) -> Budget:
+    try:
+        return parse_budget(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _seed(text: str) -> int:
+    value = int(text) if text.isdigit() else -1
+    if not 0 <= value < 2**62:
+        raise argparse.ArgumentTypeError(f"a seed is a number from 0 to 2^62, not '{text}'")
+    return value
+
+
+def _check_all(given: argparse.Namespace) -> None:
+    if len(given.programs) > 1:
+        for name in ("kernel", "shape", "trace"):
+            if getattr(given, name) is not None:
+                hint = "; write sizes behind each name: softmax:64x512" if name == "shape" else ""
+                raise UsageError(f"--{name} is for one kernel, and there are {len(given.programs)}{hint}")
+    if given.start == "plain" and given.trace is not None:
+        raise UsageError("--start plain would leave out the moves of --trace; leave out one of them")
+    twice = next((name for name in given.programs if given.programs.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"kernel '{twice}' is given twice")
+
+
+def _check_tuning(given: argparse.Namespace) -> None:
+    if given.seeds is not None:
+        raise UsageError("--seeds belongs to --compare")
+    if given.search is None:
+        for name in _OF_SEARCH:
+            if getattr(given, name) is not None:
+                raise UsageError(f"--{name} belongs to a search; say which one with --search")
+        if given.fresh:
+            raise UsageError("--fresh belongs to a search; say which one with --search")
+        return
+    for name in ("search", "neighbourhood"):
+        if len(getattr(given, name) or [""]) > 1:
+            raise UsageError(f"--{name} takes one name; several are for --compare")
+    if given.explain:
+        raise UsageError("--explain only prints the moves of the pass; leave out --search")
+    if given.fresh and given.seed is not None:
+        raise UsageError("a run is known by its seed: --fresh takes one that had none, so leave out --seed")
+
+
+def _check_comparison(given: argparse.Namespace) -> None:
+    for name in ("explain", "no_measure", "fresh", "emit", "report"):
+        if getattr(given, name):
+            raise UsageError(f"--compare and --{name.replace('_', '-')} do not go together")
+    if given.budget is not None and (given.budget.evaluations is None or given.budget.seconds is not None):
+        raise UsageError("--compare counts evaluations: --budget 250, without a time")

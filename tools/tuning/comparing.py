@@ -1,0 +1,193 @@
+"""`--compare`: how fast searches converge (the paper's Figure 13), over several seeds, on shared measurements."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pdojo_tools.tuning.arguments import SEEDS
+from pdojo_tools.tuning.comparing_plot import MISSING, write_plots
+from pdojo_tools.tuning.curves import JSON, NEAR, Comparison, Curve, Key, Reference, Standing
+from pdojo_tools.tuning.evaluators import make_evaluator
+from pdojo_tools.tuning.finding import baselines_of
+from pdojo_tools.tuning.live import Baselines, Display
+from pdojo_tools.tuning.subject import Subject, subject_of
+from pdojo_tools.tuning.targets import check_writable
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pdojo.errors import UsageError
+from pdojo.search.database import Database, Problem
+from pdojo.search.driver import search
+from pdojo.search.evaluation import Evaluator
+from pdojo.search.neighbourhoods import neighbourhood
+from pdojo.search.progress import Budget, Ending
+from pdojo.search.strategies import STRATEGIES, strategy
+
+OUTPUT = "pdojo-compare.json"
+
+
+def compare(console: Console, given: argparse.Namespace) -> None:
+    """Search as often as needed, then print a table and draw the plot. What is in the file already is not repeated."""
+    subjects = [subject_of(title, given) for title in given.programs]
+    path = _output(given.output)
+    strategies = given.search or _available(console)
+    settings = _settings(given, subjects, strategies)
+    comparison = Comparison.open(path, settings)
+    with Database(given.database) as database:
+        work = _Work(console, given, comparison, path, database, strategies)
+        try:
+            for subject in subjects:
+                work.run(subject)
+        except KeyboardInterrupt:
+            _say(console, f"what is finished is in {path}; the same command goes on")
+            raise
+    comparison.save(path)
+    print_standings(console, comparison)
+    _say(console, f"curves in {path}")
+    drawn = write_plots(comparison, path)
+    _say(console, f"plots in {', '.join(map(str, drawn))}" if drawn else MISSING)
+
+
+def _output(given: str | None) -> Path:
+    path = Path(given or OUTPUT)
+    if path.suffix != ".json":
+        raise UsageError(f"curves are JSON; name the file '{path.with_suffix('.json')}', not '{path}'")
+    check_writable(str(path))
+    return path
+
+
+def _available(console: Console) -> list[str]:
+    """The strategies whose packages are installed."""
+    found: list[str] = []
+    for name in STRATEGIES:
+        try:
+            strategy(name)
+        except UsageError as error:
+            _say(console, f"{name} is left out: {error}")
+        else:
+            found.append(name)
+    return found
+
+
+def _settings(given: argparse.Namespace, subjects: Sequence[Subject], strategies: Sequence[str]) -> JSON:
+    """Everything that decides about the curves."""
+    settings: JSON = {
+        "kernels": [subject.title for subject in subjects],
+        "machine": [subject.machine.name for subject in subjects],
+        "threads": [subject.machine.threads for subject in subjects],
+        "align": given.align,
+        "pass": given.expert,
+        "strategies": list(strategies),
+        "neighbourhoods": list(given.neighbourhood),
+        "first_seed": given.seed or 0,
+        "seeds": given.seeds or SEEDS,
+        "budget": given.budget.evaluations,
+        "evaluator": given.evaluator,
+        "start": given.start,
+    }
+    if given.evaluator == "runtime":
+        from pdojo.backends.measure.environment import environment
+
+        settings["environment"] = environment()
+    return settings
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Searches that are not in the comparison yet."""
+
+    console: Console
+    given: argparse.Namespace
+    comparison: Comparison
+    path: Path
+    database: Database
+    strategies: Sequence[str]
+
+    def run(self, subject: Subject) -> None:
+        """All searches of a kernel; they share the evaluator and the memory."""
+        keys = self._keys(subject)
+        if all(key in self.comparison.curves for key in keys):
+            return
+        seed = self.given.seed or 0
+        evaluator = make_evaluator(self.given.evaluator, subject.machine, subject.plain, seed)
+        try:
+            memory = self.database.memory(Problem.of(subject.start("plain"), subject.workload), evaluator)
+            baselines = baselines_of(subject, evaluator, memory, duel=False)
+            self.comparison.references[subject.title] = Reference(evaluator.unit, baselines.plain, baselines.passed)
+            for number, key in enumerate(keys):
+                if key not in self.comparison.curves:
+                    self._search(subject, evaluator, baselines, key, f"{number + 1} of {len(keys)}")
+        finally:
+            evaluator.close()
+
+    def _keys(self, subject: Subject) -> list[Key]:
+        """All searches of a kernel, seed by seed, so that what is there early says something about every kind."""
+        first = self.given.seed or 0
+        return [
+            (subject.title, chosen, near, seed)
+            for seed in range(first, first + (self.given.seeds or SEEDS))
+            for near in self.given.neighbourhood
+            for chosen in self.strategies
+        ]
+
+    def _search(self, subject: Subject, evaluator: Evaluator, baselines: Baselines, key: Key, place: str) -> None:
+        _, chosen, near, seed = key
+        evaluations = self.given.budget.evaluations
+        budget = Budget(evaluations)
+        title = f"{place}: {subject.title}, {chosen}, {near}, seed {seed}"
+        with Display(self.console, title, budget, evaluator.unit, baselines) as display:
+            result = search(
+                subject.start(self.given.start),
+                evaluator,
+                strategy(chosen, evaluations),
+                neighbourhood(near),
+                budget,
+                seed,
+                database=self.database,
+                listener=display,
+                workload=subject.workload,
+            )
+        if result.ending is Ending.INTERRUPTED:
+            raise KeyboardInterrupt
+        self.comparison.curves[key] = Curve.of(key, result, evaluations)
+        self.comparison.save(self.path)
+
+
+def print_standings(console: Console, comparison: Comparison) -> None:
+    """A table for each kernel, the kinds that arrive first on top."""
+    budget = comparison.settings["budget"]
+    for kernel in comparison.settings["kernels"]:
+        table = Table(title=escape(f"{kernel}, {budget} evaluations, {comparison.settings['seeds']} seeds"))
+        table.add_column("strategy")
+        table.add_column("neighbourhood")
+        for heading in (f"evaluations to {NEAR:.0%}", "quartiles", "arrived", "final speed", "quartiles", "failed"):
+            table.add_column(heading, justify="right")
+        standings = [each for each in comparison.standings() if each.kernel == kernel]
+        for each in sorted(standings, key=lambda each: (each.arrival.middle, -each.final.middle)):
+            table.add_row(*_cells(each, budget))
+        console.print(table)
+    _say(console, "speeds are relative to the best program that any of the searches, or the pass, found")
+
+
+def _cells(each: Standing, budget: int) -> list[str]:
+    def count(value: float) -> str:
+        return f"> {budget}" if value > budget else f"{value:.0f}"
+
+    return [
+        each.strategy,
+        each.neighbourhood,
+        count(each.arrival.middle),
+        f"{count(each.arrival.low)} to {count(each.arrival.high)}",
+        f"{each.arrived} of {each.searches}",
+        f"{each.final.middle:.1%}",
+        f"{each.final.low:.1%} to {each.final.high:.1%}",
+        f"{each.failed:.1%}",
+    ]
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,235 @@
+"""Convergence curves of searches, what they say together, and the file that they are kept in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from pdojo_tools.outputs import write_output
+
+from pdojo.errors import UsageError
+from pdojo.search.progress import Result
+
+JSON: TypeAlias = dict[str, Any]
+FORMAT = 1
+NEAR = 0.95
+"""Part of the speed of the best known program that counts as having arrived."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One search: cost of the best program after each evaluation."""
+
+    kernel: str
+    strategy: str
+    neighbourhood: str
+    seed: int
+    best: tuple[float, ...]
+    """When measured alone, from the root, number 0, to the budget; infinite where nothing could be run yet."""
+    evaluations: int
+    """That there were; after them the curve goes on level."""
+    failures: Mapping[str, int]
+    ending: str
+    seconds: float
+
+    @staticmethod
+    def of(key: Key, result: Result, budget: int) -> Curve:
+        """The curve of a search that has ended.
+
+        What duels say differs from duel to duel; the cost of a program alone is the same in all searches.
+        """
+        best: list[float] = []
+        for row in result.history:
+            best.append(row.cost if row.is_best else best[-1] if best else inf)
+        level = [best[-1]] * (budget + 1 - len(best))
+        progress = result.progress
+        return Curve(
+            *key, (*best, *level), progress.evaluations, dict(progress.failures), result.ending.value, progress.seconds
+        )
+
+    @property
+    def key(self) -> Key:
+        """What a comparison knows it by."""
+        return self.kernel, self.strategy, self.neighbourhood, self.seed
+
+    @property
+    def kind(self) -> Kind:
+        """What searches of several seeds have in common."""
+        return self.strategy, self.neighbourhood
+
+    def to_json(self) -> JSON:
+        """As plain data; null is infinite."""
+        return {**asdict(self), "best": [cost if isfinite(cost) else None for cost in self.best]}
+
+    @staticmethod
+    def from_json(data: JSON) -> Curve:
+        """The inverse of `to_json`. Raises TypeError or KeyError for anything else."""
+        best = tuple(inf if cost is None else float(cost) for cost in data["best"])
+        values: JSON = {**data, "best": best}
+        return Curve(**values)
+
+    def arrival(self, best: float) -> float:
+        """Evaluations until a program is nearly as fast as the best known; infinite where none is."""
+        return next((k for k, cost in enumerate(self.best) if best >= NEAR * cost), inf)
+
+
+Key: TypeAlias = tuple[str, str, str, int]
+Kind: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a kernel's searches are compared with."""
+
+    unit: str
+    plain: float
+    passed: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median and quartiles over seeds; infinite values take part."""
+
+    low: float
+    middle: float
+    high: float
+
+    @staticmethod
+    def of(values: Iterable[float]) -> Spread:
+        """The spread of at least one value."""
+        ordered = sorted(values)
+        return Spread(*(_quantile(ordered, part) for part in (0.25, 0.5, 0.75)))
+
+
+def _quantile(ordered: Sequence[float], part: float) -> float:
+    """By linear interpolation."""
+    place = part * (len(ordered) - 1)
+    below = int(place)
+    rest = place - below
+    if rest == 0 or ordered[below] == inf:
+        return ordered[below]
+    return ordered[below] + rest * (ordered[below + 1] - ordered[below])
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one kind of search did on a kernel."""
+
+    kernel: str
+    strategy: str
+    neighbourhood: str
+    searches: int
+    arrived: int
+    """Searches that came near the best known program."""
+    arrival: Spread
+    """Evaluations until then."""
+    final: Spread
+    """Speed of the best found, relative to the best known."""
+    failed: float
+    """Part of the programs that failed."""
+
+
+@dataclass
+class Comparison:
+    """All curves so far."""
+
+    settings: JSON
+    references: dict[str, Reference] = field(default_factory=dict[str, Reference])
+    curves: dict[Key, Curve] = field(default_factory=dict[Key, Curve])
+
+    def of_kernel(self, kernel: str) -> list[Curve]:
+        """The curves of a kernel, in the order in which they were found."""
+        return [curve for curve in self.curves.values() if curve.kernel == kernel]
+
+    def best_known(self, kernel: str) -> float:
+        """The least cost that any search saw, or the pass's where that is less."""
+        known = self.references.get(kernel)
+        seen = (cost for curve in self.of_kernel(kernel) for cost in curve.best)
+        return min(seen, default=inf) if known is None else min(known.passed, *seen)
+
+    def speeds(self, kernel: str, kind: Kind) -> list[Spread]:
+        """Speed of the best so far after each evaluation, relative to the best known."""
+        best = self.best_known(kernel)
+        curves = [curve.best for curve in self.of_kernel(kernel) if curve.kind == kind]
+        return [Spread.of(0.0 if cost == inf else best / cost for cost in costs) for costs in zip(*curves, strict=True)]
+
+    def standings(self) -> list[Standing]:
+        """One for each kernel and kind of search."""
+        found: list[Standing] = []
+        for kernel in dict.fromkeys(curve.kernel for curve in self.curves.values()):
+            best = self.best_known(kernel)
+            curves = self.of_kernel(kernel)
+            kinds = dict.fromkeys(curve.kind for curve in curves)
+            found += [_standing(kernel, [c for c in curves if c.kind == kind], best) for kind in kinds]
+        return found
+
+    def to_json(self) -> JSON:
+        """As plain data, with what follows from the curves."""
+        return {
+            "format": FORMAT,
+            "settings": self.settings,
+            "references": {name: _finite(asdict(each)) for name, each in self.references.items()},
+            "summary": [_finite(asdict(each)) for each in self.standings()],
+            "curves": [curve.to_json() for curve in self.curves.values()],
+        }
+
+    def save(self, path: Path) -> None:
+        """Write the file, in one step."""
+        write_output(json.dumps(self.to_json()) + "\n", str(path))
+
+    @staticmethod
+    def open(path: Path, settings: JSON) -> Comparison:
+        """The comparison in a file, or a new one where there is no file. Raises UsageError where it is another one."""
+        if not path.exists():
+            return Comparison(settings)
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            stored, form = data["settings"], data["format"]
+            references = {
+                name: Reference(each["unit"], *(_cost(each[cost]) for cost in ("plain", "passed")))
+                for name, each in data["references"].items()
+            }
+            curves = [Curve.from_json(curve) for curve in data["curves"]]
+        except OSError as error:
+            raise UsageError(f"cannot read '{path}': {error.strerror}") from None
+        except (ValueError, KeyError, TypeError):
+            raise UsageError(f"'{path}' is there, and no comparison; name another file with -o") from None
+        if form != FORMAT:
+            raise UsageError(f"'{path}' has format {form}, and this version reads {FORMAT}; name another file with -o")
+        changed = next((name for name in settings if stored.get(name) != settings[name]), None)
+        if changed is not None:
+            raise UsageError(
+                f"'{path}' has another comparison: {changed} was {stored.get(changed)} and is {settings[changed]}; "
+                "name another file with -o, or remove it"
+            )
+        return Comparison(stored, references, {curve.key: curve for curve in curves})
+
+
+def _standing(kernel: str, curves: Sequence[Curve], best: float) -> Standing:
+    arrivals = [curve.arrival(best) for curve in curves]
+    programs = sum(curve.evaluations + 1 for curve in curves)
+    return Standing(
+        kernel,
+        *curves[0].kind,
+        len(curves),
+        sum(isfinite(arrival) for arrival in arrivals),
+        Spread.of(arrivals),
+        Spread.of(0.0 if curve.best[-1] == inf else best / curve.best[-1] for curve in curves),
+        sum(sum(curve.failures.values()) for curve in curves) / programs,
+    )
+
+
+def _cost(value: float | None) -> float:
+    return inf if value is None else float(value)
+
+
+def _finite(data: JSON) -> JSON:
+    """The same with null for what is infinite, which JSON does not have."""
+    return {
+        name: _finite(cast(JSON, each)) if isinstance(each, dict) else None if each == inf else each
+        for name, each in data.items()
+    }

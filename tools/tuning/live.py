@@ -1,0 +1,130 @@
+"""What is shown while a search runs: a few lines that are drawn anew, or plain lines where there is no terminal.
+
+Nothing is drawn by a thread of its own: a redraw comes when the search tells something, at most once a second, and so
+never while a program is timed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from types import TracebackType
+from typing import Self
+
+from pdojo_tools.tuning.limits import budget_text, cost_text, duration, times_text
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from pdojo.search.progress import Budget, Progress
+
+REDRAW = 1.0
+"""Seconds between two pictures, at least."""
+QUIET = 30.0
+"""Seconds between two plain lines where nothing better was found."""
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Costs of the plain kernel and of what the pass made of it; infinite where one could not be run."""
+
+    plain: float = inf
+    passed: float = inf
+
+
+class Display:
+    """A listener of searches that shows how they stand."""
+
+    def __init__(
+        self,
+        console: Console,
+        title: str,
+        budget: Budget,
+        unit: str,
+        baselines: Baselines,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._console = console
+        self._title = title
+        self._budget = budget
+        self._unit = unit
+        self._baselines = baselines
+        self._clock = clock
+        self._shown = -inf
+        self._best = inf
+        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        else:
+            self._shown = self._clock()
+            self._print(f"{self._title}: {budget_text(self._budget)}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show this, if it is time to."""
+        now = self._clock()
+        if self._live is not None:
+            if now - self._shown >= REDRAW:
+                self._shown = now
+                self._live.update(self.picture(progress), refresh=True)
+        elif progress.best < self._best or now - self._shown >= QUIET:
+            self._shown, self._best = now, min(self._best, progress.best)
+            self._print(self.line(progress))
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def picture(self, progress: Progress) -> Text:
+        """Everything, on a few lines."""
+        lines = [self._title, self._best_text(progress), self._pace(progress)]
+        if progress.failures:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(progress.failures.items()))
+            lines.append(f"failed: {kinds}")
+        lines.append(f"now: {progress.doing or 'looking for candidates'}")
+        return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
+
+    def line(self, progress: Progress) -> str:
+        """The most important on one line."""
+        failed = sum(progress.failures.values())
+        stand = f"{progress.evaluations} evaluations, {duration(progress.seconds)}, {failed} failed"
+        return f"{stand}: {self._best_text(progress)}"
+
+    def _best_text(self, progress: Progress) -> str:
+        best = f"best {cost_text(progress.best, self._unit)}"
+        gains = [
+            f"{times_text(cost, progress.best)} times as fast as {name}"
+            for name, cost in (("plain", self._baselines.plain), ("the pass", self._baselines.passed))
+            if inf not in (cost, progress.best)
+        ]
+        return ", ".join([best, *gains])
+
+    def _pace(self, progress: Progress) -> str:
+        count = f"{progress.evaluations}"
+        if self._budget.evaluations is not None:
+            count += f" of {self._budget.evaluations}"
+        # The first program counts among those that were known, and not among the evaluations.
+        remembered = min(progress.known, progress.evaluations)
+        known = f" ({remembered} known before)" if remembered else ""
+        left = seconds_left(progress, self._budget)
+        rest = "" if left is None else f", about {duration(left)} left"
+        return f"{count} evaluations{known}, {progress.rate:.1f} a second, {duration(progress.seconds)}{rest}"
+
+
+def seconds_left(progress: Progress, budget: Budget) -> float | None:
+    """How long the search goes on, if it does not slow down; None where nobody knows."""
+    left: list[float] = []
+    if budget.seconds is not None:
+        left.append(max(0.0, budget.seconds - progress.seconds))
+    if budget.evaluations is not None and progress.rate > 0:
+        left.append(max(0, budget.evaluations - progress.evaluations) / progress.rate)
+    return min(left) if left else None

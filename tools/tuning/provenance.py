@@ -1,0 +1,47 @@
+"""What a result depends on, for whoever reads a report later."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any, cast
+
+from pdojo_tools.tuning.finding import Found
+from pdojo_tools.tuning.limits import budget_text
+from pdojo_tools.tuning.subject import Subject
+
+from pdojo.backends.measure.environment import environment
+from pdojo.search.dojo import fingerprint_of
+from pdojo.search.tuning import Tuning
+
+
+def provenance(given: argparse.Namespace, subject: Subject, tuning: Tuning, found: Found | None) -> dict[str, Any]:
+    """Facts by name, in the order in which they are shown."""
+    machine = subject.machine
+    facts: dict[str, Any] = {
+        "made": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        "kernel": subject.title,
+        "machine": f"{machine.name}: {machine.description}" if machine.description else machine.name,
+        "threads": machine.threads,
+        "alignment": f"{given.align} bytes",
+        "expert pass": subject.expert,
+        "moves": len(tuning.game.trace.steps),
+        "plain program": fingerprint_of(tuning.game.programs[0].text),
+        "tuned program": fingerprint_of(tuning.game.program.text),
+    }
+    if found is not None:
+        plan = found.plan
+        facts |= {
+            "search": f"{plan.strategy}, {plan.neighbourhood}, from {plan.start}",
+            "budget": budget_text(plan.budget),
+            "evaluator": plan.evaluator,
+            "seed": found.seed,
+            "database": found.database,
+        }
+    return facts | {name: _text(value) for name, value in environment().items()}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, cast(list[object], value)))
+    return "not known" if value is None else str(value)

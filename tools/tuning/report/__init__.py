@@ -1,0 +1,1 @@
+"""Reports: one HTML file that needs no network and no other file."""

@@ -1,0 +1,191 @@
+"""The part of a report that is about one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from pdojo_tools.tuning.checking import Timed
+from pdojo_tools.tuning.finding import Found
+from pdojo_tools.tuning.limits import budget_text, cost_text, duration, times_text
+from pdojo_tools.tuning.prefixes import Group, Prefix, grouped
+from pdojo_tools.tuning.report.charts import convergence, steps
+from pdojo_tools.tuning.report.elements import Html, folded, html, joined, listing, note, section, table, tag
+from pdojo_tools.tuning.report.sides import sides
+from pdojo_tools.tuning.subject import Subject
+
+from pdojo.backends.llvm.targets import asm_text, llvm_text
+from pdojo.backends.measure import Ok
+from pdojo.dialect.notation import print_notation
+from pdojo.errors import LoweringError
+from pdojo.search.tuning import Tuning
+
+MOST_LINES = 4000
+"""Lines of generated code that are shown."""
+_KINDS = {
+    "CompileError": "does not compile",
+    "Timeout": "took too long",
+    "Crash": "ended its process",
+    "WrongResult": "computed something else",
+    "OutOfMemory": "needs too much memory",
+    "NoModel": "the model knows nothing about it",
+}
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """All that is known of a kernel that was tuned."""
+
+    subject: Subject
+    tuning: Tuning
+    """The best program."""
+    verdict: str
+    """Of the exact oracle."""
+    timed: Sequence[Timed] = ()
+    """The last measurement, plain program first; empty where nothing was measured."""
+    found: Found | None = None
+    """What the search said, where there was one."""
+    prefixes: Sequence[Prefix] = ()
+    unit: str = "s"
+    """Of the costs of prefixes."""
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Provenance: what was asked for, machine, tool chain."""
+
+    def html(self, number: int) -> Html:
+        """The part of the page. Names in it begin with `kN-`."""
+        return tag("article", tag("h2", self.subject.title), *self._sections(f"k{number}-"), id=f"k{number}")
+
+    def _sections(self, prefix: str) -> Iterator[Html]:
+        yield section("Summary", f"{prefix}summary", self._summary())
+        if self.found is not None:
+            yield section("Convergence", f"{prefix}convergence", *self._convergence(self.found, prefix))
+        texts = (print_notation(self.subject.plain), print_notation(self.tuning.after))
+        yield section("Program", f"{prefix}program", sides(*texts))
+        yield section("Trace", f"{prefix}trace", *self._trace(prefix))
+        yield section("Generated code", f"{prefix}code", *_code(self.tuning))
+        if self.found is not None:
+            yield section("Failures", f"{prefix}failures", _failures(self.found))
+            yield section("Where the time went", f"{prefix}time", _spent(self.found))
+        yield section("Provenance", f"{prefix}provenance", _provenance(self.facts))
+
+    def _summary(self) -> Html:
+        if self.timed:
+            last = self.timed[-1].median
+            rows = [
+                (
+                    each.title,
+                    each.moves,
+                    cost_text(each.median, "s"),
+                    cost_text(each.outcome.minimum, "s") if isinstance(each.outcome, Ok) else "-",
+                    times_text(each.median, last),
+                    "right" if isinstance(each.outcome, Ok) else each.outcome.summary,
+                )
+                for each in self.timed
+            ]
+            headings = ("", "moves", "median", "least", "the tuned program is so many times as fast", "result")
+            measured = joined([table(headings, rows, left=(0, 5)), note("All in turns on the same, fresh inputs.")])
+        else:
+            measured = note("Nothing was measured in the end.")
+        return joined([measured, note(self.verdict)])
+
+    def _convergence(self, found: Found, prefix: str) -> Iterator[Html]:
+        result, plan = found.result, found.plan
+        yield note(
+            f"{plan.strategy}, {plan.neighbourhood}, from {plan.start}, seed {found.seed}, budget "
+            f"{budget_text(plan.budget)}: {result.progress.evaluations} evaluations in "
+            f"{duration(result.progress.seconds)}; {result.ending.value}."
+        )
+        if found.plan.evaluator == "runtime":
+            yield note("Dots: the least time of a program alone. Line: the median of the best in the duel that it won.")
+        lines = [("plain", found.baselines.plain), ("pass", found.baselines.passed)]
+        yield convergence(result.history, found.unit, lines, f"{prefix}convergence")
+        better = [row for row in result.history if row.is_best]
+        rows = [(row.number, duration(row.seconds), cost_text(row.best, found.unit)) for row in better]
+        yield folded(f"Every new best: {len(better)}", table(("evaluation", "after", "cost"), rows, left=()))
+
+    def _trace(self, prefix: str) -> Iterator[Html]:
+        moves = self.tuning.game.trace.moves
+        if not self.prefixes:
+            yield table(
+                ("", "move"), [(k + 1, tag("span", move, kind="move")) for k, move in enumerate(moves)], left=(1,)
+            )
+            return
+        how = "The median time of a call" if self.unit == "s" else f"The estimate in {self.unit}"
+        yield note(f"{how} after each move. Moves after which it stays the same within 3 % share a row.")
+        yield steps(self.prefixes, self.unit, f"{prefix}trace")
+        plain = self.prefixes[0].cost
+        before = inf
+        rows: list[tuple[object, ...]] = []
+        for group in grouped(self.prefixes):
+            rows.append(_group_row(group, plain, before, self.unit))
+            before = group.cost
+        yield table(("after move", "", "cost", "times plain", "times the row above"), rows, left=(1,))
+
+
+def _group_row(group: Group, plain: float, before: float, unit: str) -> tuple[object, ...]:
+    first, last = group.prefixes[0].moves, group.prefixes[-1].moves
+    names = [tag("div", p.move or "the plain program", kind="move") for p in group.prefixes]
+    if group.prefixes[-1].note:
+        names.append(tag("div", group.prefixes[-1].note, kind="note"))
+    number = str(first) if first == last else f"{first} to {last}"
+    return (
+        number,
+        joined(names),
+        cost_text(group.cost, unit),
+        times_text(plain, group.cost),
+        times_text(before, group.cost),
+    )
+
+
+def _code(tuning: Tuning) -> Iterator[Html]:
+    machine = tuning.game.machine
+    for title, text_of, option in (("Assembly", asm_text, "asm"), ("LLVM IR", llvm_text, "llvm")):
+        try:
+            text = text_of(tuning.after, machine)
+        except LoweringError as error:
+            yield note(f"{title}: there is none for {machine.name}: {error}")
+            continue
+        lines = text.splitlines()
+        shown = "\n".join(lines[:MOST_LINES])
+        cut = (
+            note(f"{len(lines) - MOST_LINES} lines more: pdojo-opt -t {option}")
+            if len(lines) > MOST_LINES
+            else Html("")
+        )
+        yield folded(f"{title}: {len(lines)} lines", listing(shown), cut)
+
+
+def _failures(found: Found) -> Html:
+    failures = found.result.progress.failures
+    if not failures:
+        return note("None.")
+    total = len(found.result.history)
+    rows = [
+        (kind, count, f"{count / total:.1%}", _KINDS.get(kind, ""), found.examples.get(kind, ""))
+        for kind, count in sorted(failures.items(), key=lambda item: -item[1])
+    ]
+    return table(("kind", "programs", "of all", "meaning", "for example"), rows, left=(0, 3, 4))
+
+
+def _spent(found: Found) -> Html:
+    progress = found.result.progress
+    total = sum(progress.spent.values()) or 1.0
+    rows = [
+        (phase, f"{seconds:.1f}", f"{seconds / total:.0%}")
+        for phase, seconds in sorted(progress.spent.items(), key=lambda item: -item[1])
+    ]
+    return joined(
+        [
+            table(("", "seconds", "of all"), rows),
+            note(
+                f"{progress.evaluations} evaluations, {progress.known} of them known from earlier runs; "
+                f"{progress.repeated} proposals led to a program of this search. Work of several processors adds up."
+            ),
+        ]
+    )
+
+
+def _provenance(facts: Mapping[str, Any]) -> Html:
+    return table(("", ""), [(name, html(value)) for name, value in facts.items()], left=(0, 1))

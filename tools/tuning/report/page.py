@@ -1,0 +1,56 @@
+"""The page: all kernels that were tuned, one chapter each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+from pdojo_tools.tuning.limits import cost_text, times_text
+from pdojo_tools.tuning.report.chapter import Chapter
+from pdojo_tools.tuning.report.elements import Html, joined, note, table, tag
+from pdojo_tools.tuning.report.style import STYLE
+
+_SECTIONS = (
+    ("summary", "Summary"),
+    ("convergence", "Convergence"),
+    ("program", "Program"),
+    ("trace", "Trace"),
+    ("code", "Code"),
+    ("failures", "Failures"),
+    ("time", "Time"),
+    ("provenance", "Provenance"),
+)
+_OF_SEARCHES = ("convergence", "failures", "time")
+
+
+def page(chapters: Sequence[Chapter], made: str) -> str:
+    """The whole page; `made` says when and by what."""
+    title = f"pdojo-tune: {', '.join(chapter.subject.title for chapter in chapters)}"
+    head = tag(
+        "head",
+        Html('<meta charset="utf-8">'),
+        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        # Nothing is loaded from anywhere, whatever a program is called.
+        Html("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"),
+        tag("title", title),
+        tag("style", Html(STYLE)),
+    )
+    overview = _overview(chapters) if len(chapters) > 1 else _links(chapters[0], 0)
+    bodies = [chapter.html(number) for number, chapter in enumerate(chapters)]
+    body = tag("body", tag("h1", title), note(made), overview, *bodies)
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def _links(chapter: Chapter, number: int) -> Html:
+    shown = [(anchor, name) for anchor, name in _SECTIONS if chapter.found is not None or anchor not in _OF_SEARCHES]
+    return tag("nav", *(joined([tag("a", name, href=f"#k{number}-{anchor}"), " "]) for anchor, name in shown))
+
+
+def _overview(chapters: Sequence[Chapter]) -> Html:
+    rows: list[tuple[object, ...]] = []
+    for number, chapter in enumerate(chapters):
+        times = [each.median for each in chapter.timed] or [inf, inf]
+        link = tag("a", chapter.subject.title, href=f"#k{number}")
+        gains = [times_text(cost, times[-1]) for cost in times[:2]]
+        rows.append((link, cost_text(times[-1], "s"), *gains))
+    return table(("kernel", "tuned", "times plain", "times the pass"), rows)

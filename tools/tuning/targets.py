@@ -1,0 +1,84 @@
+"""Where results go: files for one kernel, folders for several; asked for before hours are spent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pdojo_tools.outputs import write_output
+from pdojo_tools.tuning.subject import Subject
+
+from pdojo.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Files of the command line; None for what is not stored."""
+
+    trace: str | None
+    program: str | None
+    report: str | None
+    names: tuple[str, ...]
+    """Of the files in folders, one for each kernel, without suffix; none where there is one kernel."""
+
+    @staticmethod
+    def of(trace: str | None, program: str | None, report: str | None, subjects: Sequence[Subject]) -> Targets:
+        """Check that all can be written. Raises UsageError."""
+        several = len(subjects) > 1
+        for option, path in (("-o", trace), ("--emit", program)):
+            if path is not None and several:
+                _make_folder(option, path)
+            elif path is not None and path != "-":
+                check_writable(path)
+        if report is not None:
+            if not report.endswith((".html", ".htm")):
+                raise UsageError(
+                    f"a report is HTML; name the file '{Path(report).with_suffix('.html')}', not '{report}'"
+                )
+            check_writable(report)
+        return Targets(trace, program, report, _distinct([subject.slug for subject in subjects]) if several else ())
+
+    def write_trace(self, number: int, text: str) -> None:
+        """Store the trace of a kernel, if that was asked for."""
+        self._write(self.trace, number, ".trace", text)
+
+    def write_program(self, number: int, text: str) -> None:
+        """Store the program of a kernel, if that was asked for."""
+        self._write(self.program, number, ".pdojo", text)
+
+    def _write(self, target: str | None, number: int, suffix: str, text: str) -> None:
+        if target is not None:
+            write_output(text, str(Path(target) / f"{self.names[number]}{suffix}") if self.names else target)
+
+
+def check_writable(path: str) -> None:
+    """Raise UsageError where a file cannot be written."""
+    target = Path(path)
+    if target.is_dir():
+        raise UsageError(f"'{path}' is a folder; name a file")
+    if not target.parent.is_dir():
+        raise UsageError(f"cannot write '{path}': there is no folder '{target.parent}'")
+
+
+def _make_folder(option: str, path: str) -> None:
+    folder = Path(path)
+    if path == "-":
+        raise UsageError(f"{option} -: the results of several kernels need a folder")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"'{path}' is a file; the results of several kernels need a folder ({option} FOLDER)")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder '{path}': {error.strerror}") from None
+
+
+def _distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of which no two are equal: later ones are numbered."""
+    found: list[str] = []
+    for name in names:
+        wanted, number = name, 2
+        while wanted in found:
+            wanted, number = f"{name}-{number}", number + 1
+        found.append(wanted)
+    return tuple(found)
