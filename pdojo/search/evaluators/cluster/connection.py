@@ -64,8 +64,9 @@ class Connection:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 self.ray.init(address=self.address, **options)
-        except (OSError, ValueError, RuntimeError) as error:
-            raise UsageError(f"no Ray cluster at '{self.address}': {_first_line(error)}") from None
+        except (OSError, ValueError, RuntimeError, ImportError, self.ray.exceptions.RayError) as error:
+            hint = "" if self.is_private else "; is it of the same Ray and Python, and has this process its token?"
+            raise UsageError(f"no Ray cluster at '{self.address}': {_first_line(error)}{hint}") from None
         if os.getpgrp() != group:
             # Ray took this process out of its group, to end what it starts as one; Ctrl-C would not reach it there.
             os.setpgid(0, group)

@@ -121,9 +121,8 @@ class Measurer:
 
 def _check(wanted: Release) -> None:
     if release() != wanted:
-        raise UsageError(
-            f"{platform.node()} has pdojo {release()}, and the search runs in {wanted}: install the same everywhere"
-        )
+        where = f"{platform.node()} has pdojo {release()} in {Path(pdojo.__file__).parent}"
+        raise UsageError(f"{where}, and the search runs in {wanted}: install the same everywhere")
 
 
 def _check_machine(machine: Machine) -> None:
