@@ -235,6 +235,31 @@ def test_mistakes_that_workers_find_are_clear(connection: Connection, monkeypatc
 
 
 @needs_ray
+def test_what_ray_says_in_our_words(connection: Connection) -> None:
+    def raised() -> None:
+        raise ModuleNotFoundError("No module named 'pdojo.search.evaluators.cluster'")
+
+    def failed() -> None:
+        raise ZeroDivisionError("no units")
+
+    def refused() -> None:
+        raise LoweringError("no such instruction")
+
+    found: list[Exception] = []
+    for function in (raised, failed, refused):
+        with pytest.raises(connection.ray.exceptions.RayError) as caught:
+            connection.ray.get(connection.ray.remote(function).remote())
+        found.append(connection.translated(caught.value))
+    missing, bug, mistake = found
+    assert isinstance(missing, UsageError)
+    assert str(missing) == "the cluster at 'local' has a machine without this pdojo: install the same on all machines"
+    assert isinstance(bug, RuntimeError)
+    assert "ZeroDivisionError: no units" in str(bug)
+    assert type(mistake) is LoweringError
+    assert str(mistake) == "no such instruction"
+
+
+@needs_ray
 def test_the_host_of_a_cluster(connection: Connection) -> None:
     assert connection.host() == host()
 
