@@ -74,8 +74,11 @@ def _chosen(kernels: list[KernelOp], wanted: str | None, source: str) -> KernelO
     return kernels[0]
 
 
-def machine_for(kernel: KernelOp, name: str | None, threads: int | None) -> Machine:
-    """The machine of that name (the kernel's, or the host, where left out) with that number of threads."""
-    named = "host" if kernel.machine is None else kernel.machine.data
-    described = machine(name or named)
+def machine_for(kernel: KernelOp, name: str | None, threads: int | None, host: Machine | None = None) -> Machine:
+    """The machine of that name (the kernel's, or the host, where left out) with that number of threads.
+
+    `host` is what the machine of that name is; this one by default.
+    """
+    named = name or ("host" if kernel.machine is None else kernel.machine.data)
+    described = host if named == "host" and host is not None else machine(named)
     return described if threads is None else replace(described, threads=threads)

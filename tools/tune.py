@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pdojo_tools.command import run_tool
 from pdojo_tools.tables import print_trace
 from pdojo_tools.tuning.arguments import parse
 from pdojo_tools.tuning.subject import subject_of
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from pdojo.search.evaluators.cluster import Connection
 
 WIDTH = 140
 """Of tables of comparisons that go into a file."""
@@ -31,11 +36,27 @@ def _run(args: Sequence[str] | None) -> None:
 
         compare(console, given)
         return
+    if given.ray is None:
+        _tune(console, given, command)
+        return
+    from pdojo.search.evaluators.cluster import Connection
+
+    with console.status(f"connecting to {given.ray}", refresh_per_second=1):
+        connection = Connection(given.ray)
+    with connection:
+        _tune(console, given, command, connection)
+
+
+def _tune(
+    console: Console, given: argparse.Namespace, command: Sequence[str], connection: Connection | None = None
+) -> None:
+    """Tune on this machine, or on the cluster of a connection."""
     from pdojo_tools.tuning.session import Session
     from pdojo_tools.tuning.targets import Targets
 
     with console.status("expert pass", refresh_per_second=1):
-        subjects = [subject_of(title, given) for title in given.programs]
+        host = None if connection is None else connection.host()
+        subjects = [subject_of(title, given, host) for title in given.programs]
     for name, threads in dict.fromkeys((each.machine.name, each.machine.threads) for each in subjects):
         console.print(f"machine {name}, {threads} threads; callers align arrays to {given.align} bytes")
     if given.explain:
@@ -43,7 +64,22 @@ def _run(args: Sequence[str] | None) -> None:
             print_trace(console, "why" if len(subjects) == 1 else f"{subject.title}: why", subject.passed)
         return
     targets = Targets.of(given.output, given.emit, given.report, subjects)
-    Session(console, given, command, targets).run(subjects)
+    session = Session(console, given, command, targets)
+    if connection is None:
+        session.run(subjects)
+        return
+    from pdojo_tools.tuning.on_cluster import check_one_machine, tune_on_cluster
+
+    from pdojo.search.evaluators.cluster import Cluster
+
+    check_one_machine(subjects)
+    with console.status("starting workers", refresh_per_second=1):
+        cluster = Cluster(connection, subjects[0].machine, most=given.workers)
+    try:
+        session.environment = cluster.environment
+        tune_on_cluster(session, subjects, cluster)
+    finally:
+        cluster.close()
 
 
 if __name__ == "__main__":

@@ -95,6 +95,11 @@ def test_words_for_numbers() -> None:
         (["softmax:4x64", "add:4x64", "--emit", "-"], "--emit -: the results of several kernels need a folder"),
         (["softmax", "--compare", "--report", "a.html"], "--compare and --report do not go together"),
         (["softmax", "--compare", "--budget", "3m"], "--compare counts evaluations"),
+        (["softmax", "--ray", "local"], "--ray belongs to a search; say which one with --search"),
+        (["softmax", "--search", "sample", "--workers", "2"], "--workers belongs to --ray"),
+        (["softmax", "--compare", "--ray", "local"], "--compare and --ray do not go together"),
+        (["softmax", "--search", "sample", "--ray", "local", "--evaluator", "analytical"], "a model needs no cluster"),
+        (["softmax", "--search", "sample", "--ray", "nowhere"], "'nowhere' is no address of a Ray cluster"),
     ],
 )
 def test_mistakes(

@@ -25,7 +25,7 @@ BUDGET = 1000
 COMPARED_BUDGET = 250
 """Evaluations of each search of a comparison."""
 SEEDS = 5
-_OF_SEARCH = ("neighbourhood", "budget", "evaluator", "start", "database")
+_OF_SEARCH = ("neighbourhood", "budget", "evaluator", "start", "database", "ray")
 """Options that say something about searches only."""
 
 
@@ -60,6 +60,7 @@ def _arguments() -> Arguments:
     _add_kernels(parser)
     _add_search(parser)
     _add_comparison(parser)
+    _add_cluster(parser)
     _add_results(parser)
     return parser
 
@@ -118,6 +119,16 @@ def _add_comparison(parser: Arguments) -> None:
     add("--seeds", type=positive, metavar="N", help=f"searches of each kind; {SEEDS} by default")
 
 
+def _add_cluster(parser: Arguments) -> None:
+    add = parser.add_argument_group("cluster").add_argument
+    add(
+        "--ray",
+        metavar="ADDRESS",
+        help="time programs on a Ray cluster, and search all kernels at once: local, auto, HOST:PORT, ray://HOST:PORT",
+    )
+    add("--workers", type=positive, metavar="N", help="workers of the cluster; by default as many as it has room for")
+
+
 def _add_results(parser: Arguments) -> None:
     add = parser.add_argument_group("results").add_argument
     add("--explain", action="store_true", help="only print the pass's moves, and why each was made")
@@ -167,6 +178,8 @@ def _check_all(given: argparse.Namespace) -> None:
                 raise UsageError(f"--{name} is for one kernel, and there are {len(given.programs)}{hint}")
     if given.start == "plain" and given.trace is not None:
         raise UsageError("--start plain would leave out the moves of --trace; leave out one of them")
+    if given.workers is not None and given.ray is None:
+        raise UsageError("--workers belongs to --ray")
     twice = next((name for name in given.programs if given.programs.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"kernel '{twice}' is given twice")
@@ -189,10 +202,19 @@ def _check_tuning(given: argparse.Namespace) -> None:
         raise UsageError("--explain only prints the moves of the pass; leave out --search")
     if given.fresh and given.seed is not None:
         raise UsageError("a run is known by its seed: --fresh takes one that had none, so leave out --seed")
+    if given.ray is not None:
+        _check_cluster(given)
+
+
+def _check_cluster(given: argparse.Namespace) -> None:
+    if given.evaluator == "analytical":
+        raise UsageError("--ray is for programs that are timed; a model needs no cluster, so leave out one of them")
+    if given.no_measure:
+        raise UsageError("--ray and --no-measure do not go together: the workers of a cluster measure")
 
 
 def _check_comparison(given: argparse.Namespace) -> None:
-    for name in ("explain", "no_measure", "fresh", "emit", "report"):
+    for name in ("explain", "no_measure", "fresh", "emit", "report", "ray"):
         if getattr(given, name):
             raise UsageError(f"--compare and --{name.replace('_', '-')} do not go together")
     if given.budget is not None and (given.budget.evaluations is None or given.budget.seconds is not None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 
 from pdojo_tools.tuning.evaluators import make_evaluator
@@ -18,7 +19,7 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.driver import run_settings, search
 from pdojo.search.evaluation import Candidate, Evaluation, Evaluator
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.progress import Budget, Ending, Result, Times
+from pdojo.search.progress import Budget, Ending, Listener, Result, Times
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning import Tuning
 
@@ -44,6 +45,19 @@ class Plan:
     def steps(self) -> int:
         """Evaluations that the strategy plans for."""
         return self.budget.evaluations or STEPS
+
+
+def plan_of(given: argparse.Namespace) -> Plan:
+    """The plan of a command line."""
+    return Plan(
+        given.search[0],
+        given.neighbourhood[0],
+        given.budget,
+        given.evaluator,
+        given.start,
+        given.seed,
+        given.fresh,
+    )
 
 
 @dataclass(frozen=True)
@@ -76,33 +90,78 @@ class Found:
         return self.result.ending is Ending.INTERRUPTED
 
 
+@dataclass(frozen=True)
+class Hunt:
+    """A search that is about to begin, or to go on."""
+
+    subject: Subject
+    plan: Plan
+    database: Database
+    evaluator: Evaluator
+    memory: Memory
+    seed: int
+    known: int
+    """Evaluations of it that are in the database."""
+
+    @staticmethod
+    def of(subject: Subject, plan: Plan, database: Database, evaluator: Evaluator) -> Hunt:
+        """The search that a plan asks for: the last such one, where there was one and the plan does not say which."""
+        dojo = subject.start(plan.start)
+        memory = database.memory(Problem.of(dojo, subject.workload), evaluator)
+        settings = run_settings(strategy(plan.strategy, plan.steps), neighbourhood(plan.neighbourhood))
+        runs = earlier_runs(database, memory, dojo.trace, plan.strategy, plan.neighbourhood, settings)
+        if plan.is_fresh:
+            return Hunt(subject, plan, database, evaluator, memory, max((run.seed for run in runs), default=-1) + 1, 0)
+        wanted = plan.seed if plan.seed is not None else runs[-1].seed if runs else 0
+        known = next((run.evaluations for run in runs if run.seed == wanted), 0)
+        return Hunt(subject, plan, database, evaluator, memory, wanted, known)
+
+    def baselines(self) -> Baselines:
+        """What the search's result is compared with."""
+        return baselines_of(self.subject, self.evaluator, self.memory, duel=True)
+
+    def run(self, baselines: Baselines, listener: Listener) -> Found:
+        """Search. What interrupts it ends it with the best so far."""
+        plan = self.plan
+        result = search(
+            self.subject.start(plan.start),
+            self.evaluator,
+            strategy(plan.strategy, plan.steps),
+            neighbourhood(plan.neighbourhood),
+            plan.budget,
+            self.seed,
+            database=self.database,
+            listener=listener,
+            workload=self.subject.workload,
+        )
+        known = {kind: example_of_failure(self.database, self.memory, kind) for kind in result.progress.failures}
+        examples = {kind: reason(evaluation) for kind, evaluation in known.items() if evaluation is not None}
+        path = str(self.database.connection.path)
+        return Found(plan, self.seed, self.evaluator.unit, baselines, result, examples, path)
+
+
 def find(console: Console, subject: Subject, plan: Plan, database: Database) -> Found:
     """Search, and show how it stands. Ctrl-C ends it with the best so far."""
-    dojo = subject.start(plan.start)
     evaluator = make_evaluator(plan.evaluator, subject.machine, subject.plain, plan.seed or 0)
     try:
-        memory = database.memory(Problem.of(dojo, subject.workload), evaluator)
-        seed = _seed(console, plan, dojo, database, memory)
+        hunt = Hunt.of(subject, plan, database, evaluator)
+        if hunt.known:
+            console.print(goes_on(hunt), highlight=False, soft_wrap=True)
         with console.status("the plain program and the pass's", refresh_per_second=1):
-            baselines = baselines_of(subject, evaluator, memory, duel=True)
-        title = f"{subject.title}: {plan.strategy}, {plan.neighbourhood}, seed {seed}"
+            baselines = hunt.baselines()
+        title = f"{subject.title}: {plan.strategy}, {plan.neighbourhood}, seed {hunt.seed}"
         with Display(console, title, plan.budget, evaluator.unit, baselines) as display:
-            result = search(
-                dojo,
-                evaluator,
-                strategy(plan.strategy, plan.steps),
-                neighbourhood(plan.neighbourhood),
-                plan.budget,
-                seed,
-                database=database,
-                listener=display,
-                workload=subject.workload,
-            )
-        known = {kind: example_of_failure(database, memory, kind) for kind in result.progress.failures}
-        examples = {kind: reason(evaluation) for kind, evaluation in known.items() if evaluation is not None}
-        return Found(plan, seed, evaluator.unit, baselines, result, examples, str(database.connection.path))
+            return hunt.run(baselines, display)
     finally:
         evaluator.close()
+
+
+def goes_on(hunt: Hunt) -> str:
+    """That a run goes on, in words."""
+    return (
+        f"going on with the run of seed {hunt.seed}, of which {hunt.known} evaluations are known; "
+        "--fresh would begin a new one"
+    )
 
 
 def baselines_of(subject: Subject, evaluator: Evaluator, memory: Memory, *, duel: bool) -> Baselines:
@@ -128,24 +187,6 @@ def reason(evaluation: Evaluation) -> str:
     except ValueError:
         text = str(evaluation.detail.get("message", evaluation.failure))
     return text.splitlines()[0] if text else evaluation.failure
-
-
-def _seed(console: Console, plan: Plan, dojo: Dojo, database: Database, memory: Memory) -> int:
-    """The seed of this run; says so where one goes on."""
-    settings = run_settings(strategy(plan.strategy, plan.steps), neighbourhood(plan.neighbourhood))
-    runs = earlier_runs(database, memory, dojo.trace, plan.strategy, plan.neighbourhood, settings)
-    if plan.is_fresh:
-        return max((run.seed for run in runs), default=-1) + 1
-    wanted = plan.seed if plan.seed is not None else runs[-1].seed if runs else 0
-    known = next((run for run in runs if run.seed == wanted), None)
-    if known is not None and known.evaluations:
-        console.print(
-            f"going on with the run of seed {wanted}, of which {known.evaluations} evaluations are known; "
-            "--fresh would begin a new one",
-            highlight=False,
-            soft_wrap=True,
-        )
-    return wanted
 
 
 def _ignore(_: str) -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping
 from typing import Any, cast
 
 from pdojo_tools.tuning.finding import Found
 from pdojo_tools.tuning.limits import budget_text
 from pdojo_tools.tuning.subject import Subject
 
-from pdojo.backends.measure.environment import environment
 from pdojo.search.dojo import fingerprint_of
 from pdojo.search.tuning import Tuning
 
 
-def provenance(given: argparse.Namespace, subject: Subject, tuning: Tuning, found: Found | None) -> dict[str, Any]:
+def provenance(
+    given: argparse.Namespace, subject: Subject, tuning: Tuning, found: Found | None, environment: Mapping[str, Any]
+) -> dict[str, Any]:
     """Facts by name, in the order in which they are shown."""
     machine = subject.machine
     facts: dict[str, Any] = {
@@ -38,7 +40,7 @@ def provenance(given: argparse.Namespace, subject: Subject, tuning: Tuning, foun
             "seed": found.seed,
             "database": found.database,
         }
-    return facts | {name: _text(value) for name, value in environment().items()}
+    return facts | {name: _text(value) for name, value in environment.items()}
 
 
 def _text(value: object) -> str:

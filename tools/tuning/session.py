@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import Any
 
 from pdojo_tools.outputs import write_output
 from pdojo_tools.tables import print_program, print_trace
 from pdojo_tools.tuning.checking import FRESH, Timed, measure, print_times, verify
-from pdojo_tools.tuning.finding import Found, Plan, find
+from pdojo_tools.tuning.finding import Found, find, plan_of
 from pdojo_tools.tuning.limits import cost_text, duration, times_text
 from pdojo_tools.tuning.prefixes import estimate_prefixes, time_prefixes
 from pdojo_tools.tuning.provenance import provenance
@@ -23,6 +24,7 @@ from rich.markup import escape
 from rich.rule import Rule
 from rich.table import Table
 
+from pdojo.backends.measure.environment import environment
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, PdojoError
@@ -40,15 +42,23 @@ class Session:
     command: Sequence[str]
     """The arguments, to be given again."""
     targets: Targets
+    environment: Mapping[str, Any] | None = None
+    """Where programs are timed; None for this machine."""
     chapters: list[Chapter] = field(default_factory=list[Chapter])
 
     def run(self, subjects: Sequence[Subject]) -> None:
-        """Tune all. A kernel that fails does not keep the others from being tuned."""
+        """Tune all on this machine."""
+        self.each(subjects, self._tune)
+
+    def each(self, subjects: Sequence[Subject], work: Callable[[int, Subject], None]) -> None:
+        """Do something for all, then report. A kernel that fails does not keep the others from being tuned."""
         failed: list[str] = []
         try:
             for number, subject in enumerate(subjects):
+                if len(self.targets.names) > 1:
+                    self.console.print(Rule(escape(subject.title), characters="=", align="left"))
                 try:
-                    self._tune(number, subject)
+                    work(number, subject)
                 except PdojoError as error:
                     if len(subjects) == 1:
                         raise
@@ -62,50 +72,42 @@ class Session:
             raise MeasurementError(f"{len(failed)} of {len(subjects)} kernels have no result: {', '.join(failed)}")
 
     def _tune(self, number: int, subject: Subject) -> None:
-        if len(self.targets.names) > 1:
-            self.console.print(Rule(escape(subject.title), characters="=", align="left"))
         found = self._search(subject)
+        tuning, verdict = self.verified(subject, found)
+        if found is not None and found.is_interrupted:
+            # Whoever pressed Ctrl-C does not wait for measurements; the best was checked when it was found.
+            self.finish(number, self.chapter(subject, tuning, verdict, found))
+            self.say_how_to_go_on()
+            raise KeyboardInterrupt
+        try:
+            chapter = self._measured(subject, tuning, found, verdict)
+        except KeyboardInterrupt:
+            if found is not None:
+                self.say_how_to_go_on()
+            raise
+        self.finish(number, chapter)
+
+    def verified(self, subject: Subject, found: Found | None) -> tuple[Tuning, str]:
+        """The best program, shown, and what the exact oracle says of it. Raises InvalidKernel where it is wrong."""
         tuning = subject.passed if found is None else found.best
         if found is not None and print_notation(tuning.after) == print_notation(subject.passed.after):
             self._say("the search found nothing better than what the pass makes")
             # It knows why it made its moves.
             tuning = subject.passed
         self._show(tuning)
-        verdict = verify(self.console, tuning)
-        if found is not None and found.is_interrupted:
-            # Whoever pressed Ctrl-C does not wait for measurements; the best was checked when it was found.
-            self._finish(
-                number, Chapter(subject, tuning, verdict, found=found, facts=self._facts(subject, tuning, found))
-            )
-            self._say_how_to_go_on()
-            raise KeyboardInterrupt
-        try:
-            chapter = self._measured(subject, tuning, found, verdict)
-        except KeyboardInterrupt:
-            if found is not None:
-                self._say_how_to_go_on()
-            raise
-        self._finish(number, chapter)
+        return tuning, verify(self.console, tuning)
 
     def _search(self, subject: Subject) -> Found | None:
         given = self.given
         if given.search is None:
             return None
-        plan = Plan(
-            given.search[0],
-            given.neighbourhood[0],
-            given.budget,
-            given.evaluator,
-            given.start,
-            given.seed,
-            given.fresh,
-        )
         with Database(given.database) as database:
-            found = find(self.console, subject, plan, database)
-        self._print_search(found)
+            found = find(self.console, subject, plan_of(given), database)
+        self.print_search(found)
         return found
 
-    def _print_search(self, found: Found) -> None:
+    def print_search(self, found: Found) -> None:
+        """How a search went, on some lines."""
         result = found.result
         best = result.cost
         gains = [
@@ -138,7 +140,7 @@ class Session:
             seed = seed if found is None else FRESH + found.seed
             timed = measure(self.console, self._rows(subject, tuning, found), subject.machine, seed)
             print_times(self.console, timed, subject.plain)
-        chapter = Chapter(subject, tuning, verdict, timed, found, facts=self._facts(subject, tuning, found))
+        chapter = self.chapter(subject, tuning, verdict, found, timed)
         if given.report is None:
             return chapter
         with self.console.status("the time after each move", refresh_per_second=1) as status:
@@ -157,11 +159,15 @@ class Session:
             ("best", tuning.after, len(tuning.game.trace.steps)),
         ]
 
-    def _facts(self, subject: Subject, tuning: Tuning, found: Found | None) -> dict[str, object]:
-        facts = provenance(self.given, subject, tuning, found)
-        return {**facts, "command": shlex.join(["pdojo-tune", *self.command])}
+    def chapter(
+        self, subject: Subject, tuning: Tuning, verdict: str, found: Found | None, timed: Sequence[Timed] = ()
+    ) -> Chapter:
+        """What is known of a kernel, with its provenance."""
+        facts = provenance(self.given, subject, tuning, found, self.environment or environment())
+        command = shlex.join(["pdojo-tune", *self.command])
+        return Chapter(subject, tuning, verdict, timed, found, facts={**facts, "command": command})
 
-    def _finish(self, number: int, chapter: Chapter) -> None:
+    def finish(self, number: int, chapter: Chapter) -> None:
         """Store what was verified; nothing else ever is."""
         self.chapters.append(chapter)
         self.targets.write_trace(number, chapter.tuning.game.trace.dump())
@@ -179,21 +185,23 @@ class Session:
 
     def _overview(self) -> None:
         """A line for each kernel."""
-        table = Table()
-        table.add_column("")
-        for heading in ("plain", "pass", "tuned", "times plain", "times pass"):
+        measured = [chapter for chapter in self.chapters if chapter.timed]
+        titles = list(dict.fromkeys(each.title for chapter in measured for each in chapter.timed))
+        if not titles:
+            return
+        others = titles[:-1]
+        table = Table("")
+        for heading in (*titles, *(f"times {title}" for title in others)):
             table.add_column(heading, justify="right")
-        for chapter in self.chapters:
-            if not chapter.timed:
-                continue
-            times = [each.median for each in chapter.timed]
-            plain, passed, last = times[0], times[1], times[-1]
-            cells = [*(cost_text(cost, "s") for cost in (plain, passed, last)), times_text(plain, last)]
-            table.add_row(escape(chapter.subject.title), *cells, times_text(passed, last))
-        if table.row_count:
-            self.console.print(table)
+        for chapter in measured:
+            times = {each.title: each.median for each in chapter.timed}
+            costs = [cost_text(times[title], "s") for title in titles]
+            gains = [times_text(times[title], times[titles[-1]]) for title in others]
+            table.add_row(escape(chapter.subject.title), *costs, *gains)
+        self.console.print(table)
 
-    def _say_how_to_go_on(self) -> None:
+    def say_how_to_go_on(self) -> None:
+        """After Ctrl-C."""
         again = [word for word in self.command if word != "--fresh"]
         self._say(f"the best so far is kept; go on with: {shlex.join(['pdojo-tune', *again])}")
 

@@ -54,10 +54,13 @@ class Subject:
         return re.sub(r"[^\w.=-]+", "-", known).strip("-.") or "kernel"
 
 
-def subject_of(title: str, given: argparse.Namespace) -> Subject:
-    """The subject that a word of the command line names. Raises PdojoError for what is no kernel or no trace of it."""
+def subject_of(title: str, given: argparse.Namespace, host: Machine | None = None) -> Subject:
+    """The subject that a word of the command line names. Raises PdojoError for what is no kernel or no trace of it.
+
+    `host` is what the machine of that name is; this one by default.
+    """
     kernel = load_kernel(title, given.kernel, shape=given.shape, dtype=given.dtype)
-    machine = machine_for(kernel, given.machine, given.threads)
+    machine = machine_for(kernel, given.machine, given.threads, host)
     trace = None if given.trace is None else Trace.load(given.trace)
     expert = None if given.expert == "none" else given.expert
     passed = tune(with_alignment(kernel, given.align), machine, expert, trace)

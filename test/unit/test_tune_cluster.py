@@ -1,0 +1,88 @@
+"""`pdojo-tune --ray`: kernels searched at once on a private cluster of this machine, and how that is shown."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from pdojo_tools import tune
+from pdojo_tools.tuning.on_cluster import Board
+from rich.console import Console
+
+from pdojo.errors import MeasurementError
+from pdojo.search.campaign import Stage, Standing, Task
+from pdojo.search.progress import Progress
+from pdojo.transforms.trace import Trace
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (pip install 'pdojo[ray]')")
+
+
+@pytest.fixture
+def alone() -> Iterator[None]:
+    """The processors of this machine, which other processes that run tests may use for clusters too."""
+    with (Path(tempfile.gettempdir()) / f"pdojo-cluster-tests-{os.getuid()}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@needs_ray
+@pytest.mark.usefixtures("alone")
+def test_kernels_are_searched_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, report = tmp_path / "traces", tmp_path / "report.html"
+    stored = ["--database", str(tmp_path / "db"), "-o", str(folder), "--report", str(report)]
+    search = ["--search", "sample", "--neighbourhood", "mutate", "--budget", "5", "--threads", "1"]
+    command = ["relu:64x64", "exp:64x64", *search, "--ray", "local", "--workers", "1", *stored]
+    assert tune.main(command) == 0
+    out = capsys.readouterr().out
+    assert "1 workers at local" in out
+    assert len(re.findall(r"search: 5 evaluations in .*, the budget of evaluations is used up; best", out)) == 2
+    assert out.count("times as fast as pass") == 2
+    for name in ("relu-64x64", "exp-64x64"):
+        assert Trace.load(folder / f"{name}.trace").steps
+    page = report.read_text()
+    assert "relu:64x64" in page
+    assert "exp:64x64" in page
+    # What is known is not measured again, and the searches end at once.
+    assert tune.main(command) == 0
+    assert capsys.readouterr().out.count("going on with the run of seed 0, of which 5 evaluations are known") == 2
+
+
+def standing(name: str, stage: Stage, best: float | None = None) -> Standing[None]:
+    progress = None
+    if best is not None:
+        progress = Progress(7, 0, 0, 61.0, 2.5, best, 1.0, best, {"Timeout": 1}, {}, "timing 3 of 8")
+    error = MeasurementError("it crashed") if stage is Stage.FAILED else None
+    return Standing(Task(name, lambda _: None), stage, progress, error=error)
+
+
+def test_plain_lines_where_there_is_no_terminal() -> None:
+    text, now = io.StringIO(), [0.0]
+    board = Board(Console(file=text), lambda: now[0])
+    with board:
+        board([standing("a", Stage.RUNNING), standing("b", Stage.WAITING)])
+        board([standing("a", Stage.RUNNING, 0.5), standing("b", Stage.WAITING)])
+        now[0] = 40.0
+        board([standing("a", Stage.RUNNING, 0.25), standing("b", Stage.FAILED)])
+        board([standing("a", Stage.RUNNING, 0.125), standing("b", Stage.FAILED)])
+    assert text.getvalue().splitlines() == [
+        "a: running",
+        "a: running, best 250 ms, 7 evaluations, 2.5 a second, 1:01 min, 1 failed, timing 3 of 8",
+        "b: failed",
+    ]
+
+
+def test_a_table_on_terminals() -> None:
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=140)
+    with Board(console, lambda: 0.0) as board:
+        board([standing("a[b]", Stage.RUNNING, 0.25), standing("c", Stage.WAITING)])
+    shown = text.getvalue()
+    for word in ("a[b]", "250 ms", "7 evaluations", "waiting", "timing 3 of 8"):
+        assert word in shown

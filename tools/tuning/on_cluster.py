@@ -1,0 +1,168 @@
+"""Kernels tuned on a Ray cluster: all are searched at once, and its workers time the programs (docs/cluster.md)."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from pdojo_tools.tuning.checking import Timed, print_times
+from pdojo_tools.tuning.finding import Found, Hunt, goes_on, plan_of
+from pdojo_tools.tuning.limits import cost_text, duration
+from pdojo_tools.tuning.live import QUIET, REDRAW
+from pdojo_tools.tuning.session import Session
+from pdojo_tools.tuning.subject import Subject
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+
+from pdojo.backends.measure.outcome import outcome_from_json
+from pdojo.errors import UsageError
+from pdojo.search.campaign import Stage, Standing, Task, Turn, campaign
+from pdojo.search.database.database import Database, default_path
+from pdojo.search.evaluation import Candidate
+from pdojo.search.evaluators.cluster import Cluster, OnCluster
+
+
+@dataclass(frozen=True)
+class Catch:
+    """What a search found, and the pass's program and the best timed beside each other on one worker."""
+
+    found: Found
+    timed: Sequence[Timed]
+    """Empty where the search was interrupted, or found no program that runs."""
+
+
+def tune_on_cluster(session: Session, subjects: Sequence[Subject], cluster: Cluster) -> None:
+    """Search all at once; then, one after the other, verify, show and store what was found."""
+    given, console = session.given, session.console
+    path = default_path() if given.database is None else Path(given.database)
+    # A mistake in its name shows before the searches begin.
+    Database(given.database).close()
+    for note in cluster.notes:
+        console.print(note, style="yellow", markup=False, soft_wrap=True)
+    console.print(f"{cluster.size} workers at {given.ray}", highlight=False)
+    tasks = [_task(console, subject, given, cluster) for subject in subjects]
+    with Board(console) as board:
+        standings = campaign(tasks, cluster.size, path, board)
+    session.each(subjects, lambda number, subject: _conclude(session, number, subject, standings[number]))
+    if any(s.stage is Stage.INTERRUPTED or (s.result and s.result.found.is_interrupted) for s in standings):
+        session.say_how_to_go_on()
+        raise KeyboardInterrupt
+
+
+def _task(console: Console, subject: Subject, given: argparse.Namespace, cluster: Cluster) -> Task[Catch]:
+    plan = plan_of(given)
+
+    def run(turn: Turn) -> Catch:
+        assert turn.database is not None
+        evaluator = OnCluster(cluster, subject.plain, seed=plan.seed or 0, stop=turn.stop)
+        try:
+            hunt = Hunt.of(subject, plan, turn.database, evaluator)
+            if hunt.known:
+                console.print(f"{subject.title}: {goes_on(hunt)}", markup=False, highlight=False, soft_wrap=True)
+            found = hunt.run(hunt.baselines(), turn.listener)
+            return Catch(found, () if found.is_interrupted else _timed(subject, found, evaluator))
+        finally:
+            evaluator.close()
+
+    return Task(subject.title, run)
+
+
+def _timed(subject: Subject, found: Found, evaluator: OnCluster) -> Sequence[Timed]:
+    """The pass's program and the best in turns, on inputs that no evaluation had."""
+    if found.result.best is None:
+        return ()
+    best, passed = found.result.best.dojo, subject.start("pass")
+    rival = None if passed.fingerprint == best.fingerprint else Candidate.of(passed)
+    outcomes = [outcome_from_json(each.detail) for each in evaluator.confirm(Candidate.of(best), rival)]
+    # Where the pass's program is the best, its times are both.
+    return Timed("pass", outcomes[-1], len(passed.trace.steps)), Timed("best", outcomes[0], len(best.trace.steps))
+
+
+def _conclude(session: Session, number: int, subject: Subject, standing: Standing[Catch]) -> None:
+    if standing.error is not None:
+        raise standing.error
+    if standing.result is None:
+        session.console.print("interrupted before there was a result")
+        return
+    found, timed = standing.result.found, standing.result.timed
+    session.print_search(found)
+    tuning, verdict = session.verified(subject, found)
+    if timed:
+        print_times(session.console, timed, subject.plain)
+    session.finish(number, session.chapter(subject, tuning, verdict, found, timed))
+
+
+class Board:
+    """A listener of campaigns: a table that is drawn anew, or plain lines where there is no terminal."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._shown = -inf
+        self._said: dict[str, tuple[Stage, float]] = {}
+        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> Board:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def __call__(self, standings: Sequence[Standing[Any]]) -> None:
+        """Show this, if it is time to; the end of a search always."""
+        now = self._clock()
+        is_due = now - self._shown >= (REDRAW if self._live is not None else QUIET)
+        if self._live is not None:
+            if is_due:
+                self._shown = now
+                self._live.update(self.picture(standings), refresh=True)
+            return
+        for standing in standings:
+            stage, best = self._said.get(standing.task.name, (Stage.WAITING, inf))
+            reached = standing.progress.best if standing.progress is not None else inf
+            if stage is not standing.stage or (is_due and reached < best):
+                self._said[standing.task.name] = standing.stage, reached
+                self._shown = now
+                line = f"{standing.task.name}: {', '.join(cell for cell in _cells(standing) if cell)}"
+                self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def picture(self, standings: Sequence[Standing[Any]]) -> Table:
+        """A line for each kernel."""
+        table = Table("", "", "best", "evaluations", "pace", "time", "failed", "now")
+        for standing in standings:
+            table.add_row(escape(standing.task.name), *map(escape, _cells(standing)))
+        return table
+
+
+def _cells(standing: Standing[Any]) -> list[str]:
+    """Stage, best, evaluations, pace, time, failures, and what is done now; empty where nothing is known."""
+    progress = standing.progress
+    if progress is None:
+        return [standing.stage.value, *[""] * 6]
+    failed = sum(progress.failures.values())
+    return [
+        standing.stage.value,
+        f"best {cost_text(progress.best, 's')}" if progress.best < inf else "",
+        f"{progress.evaluations} evaluations",
+        f"{progress.rate:.1f} a second",
+        duration(progress.seconds),
+        f"{failed} failed" if failed else "",
+        progress.doing if standing.stage is Stage.RUNNING else "",
+    ]
+
+
+def check_one_machine(subjects: Sequence[Subject]) -> None:
+    """Raise UsageError where kernels name different machines: a cluster's are all of one kind."""
+    names = list(dict.fromkeys(subject.machine.name for subject in subjects))
+    if len(names) > 1:
+        raise UsageError(f"the machines of a cluster are of one kind, and the kernels are for {' and '.join(names)}")
