@@ -41,7 +41,7 @@ def test_kernels_are_searched_at_once(tmp_path: Path, capsys: pytest.CaptureFixt
     command = ["relu:64x64", "exp:64x64", *search, "--ray", "local", "--workers", "1", *stored]
     assert tune.main(command) == 0
     out = capsys.readouterr().out
-    assert "1 workers at local" in out
+    assert "1 worker at local" in out
     assert len(re.findall(r"search: 5 evaluations in .*, the budget of evaluations is used up; best", out)) == 2
     assert out.count("times as fast as pass") == 2
     for name in ("relu-64x64", "exp-64x64"):

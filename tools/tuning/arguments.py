@@ -178,7 +178,9 @@ def _check_all(given: argparse.Namespace) -> None:
                 raise UsageError(f"--{name} is for one kernel, and there are {len(given.programs)}{hint}")
     if given.start == "plain" and given.trace is not None:
         raise UsageError("--start plain would leave out the moves of --trace; leave out one of them")
-    if given.workers is not None and given.ray is None:
+    if given.ray is not None:
+        _check_cluster(given)
+    elif given.workers is not None:
         raise UsageError("--workers belongs to --ray")
     twice = next((name for name in given.programs if given.programs.count(name) > 1), None)
     if twice is not None:
@@ -202,8 +204,6 @@ def _check_tuning(given: argparse.Namespace) -> None:
         raise UsageError("--explain only prints the moves of the pass; leave out --search")
     if given.fresh and given.seed is not None:
         raise UsageError("a run is known by its seed: --fresh takes one that had none, so leave out --seed")
-    if given.ray is not None:
-        _check_cluster(given)
 
 
 def _check_cluster(given: argparse.Namespace) -> None:

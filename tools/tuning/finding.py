@@ -15,7 +15,6 @@ from pdojo.errors import MeasurementError
 from pdojo.search.costs import Costs
 from pdojo.search.database import Database, Memory, Problem
 from pdojo.search.database.earlier import earlier_runs, example_of_failure
-from pdojo.search.dojo import Dojo
 from pdojo.search.driver import run_settings, search
 from pdojo.search.evaluation import Candidate, Evaluation, Evaluator
 from pdojo.search.neighbourhoods import neighbourhood

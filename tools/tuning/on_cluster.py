@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pdojo_tools.tuning.checking import Timed, print_times
 from pdojo_tools.tuning.finding import Found, Hunt, goes_on, plan_of
@@ -46,7 +46,7 @@ def tune_on_cluster(session: Session, subjects: Sequence[Subject], cluster: Clus
     Database(given.database).close()
     for note in cluster.notes:
         console.print(note, style="yellow", markup=False, soft_wrap=True)
-    console.print(f"{cluster.size} workers at {given.ray}", highlight=False)
+    console.print(f"{cluster.size} worker{'s' * (cluster.size > 1)} at {given.ray}", highlight=False)
     tasks = [_task(console, subject, given, cluster) for subject in subjects]
     with Board(console) as board:
         standings = campaign(tasks, cluster.size, path, board)
@@ -109,7 +109,7 @@ class Board:
         self._said: dict[str, tuple[Stage, float]] = {}
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
 
-    def __enter__(self) -> Board:
+    def __enter__(self) -> Self:
         if self._live is not None:
             self._live.start()
         return self
