@@ -48,3 +48,11 @@ class PluginError(PdojoError):
 
 class DatabaseError(PdojoError):
     """A search database, or what was exported from one, cannot be read or written; the message names the file."""
+
+
+class AssemblyError(PdojoError):
+    """Assembly text that cannot be assembled or built; the message begins with the line."""
+
+
+class SimulationError(PdojoError):
+    """A simulated program did what the hardware cannot do, or never ends; the message names instruction and line."""

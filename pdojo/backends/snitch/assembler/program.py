@@ -1,0 +1,48 @@
+"""Assembled programs: instructions, labels, data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pdojo.backends.snitch.assembler.instruction import Instruction
+from pdojo.errors import AssemblyError
+
+TEXT_BASE = 0x8000_0000
+"""Where instructions lie: the memory that snitch_cluster boots from."""
+TCDM_BASE = 0x1000_0000
+"""Where the core's memory begins (snitch_cluster, default configuration)."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the assembler makes of a text."""
+
+    instructions: tuple[Instruction, ...]
+    labels: dict[str, int]
+    """Addresses."""
+    data: bytes
+    """What lies from `TCDM_BASE` on."""
+    source: str
+    """What the text is called in messages."""
+    text: str
+
+    def index(self, entry: str) -> int:
+        """Which instruction a label stands before. Raises AssemblyError."""
+        address = self.labels.get(entry)
+        if address is None:
+            known = ", ".join(self.functions) or "none"
+            raise AssemblyError(f"{self.source}: there is no label '{entry}'; functions: {known}")
+        if not TEXT_BASE <= address < TEXT_BASE + 4 * len(self.instructions):
+            raise AssemblyError(f"{self.source}: '{entry}' does not stand before an instruction")
+        return (address - TEXT_BASE) // 4
+
+    @cached_property
+    def functions(self) -> tuple[str, ...]:
+        """Labels before instructions, in the order of the text, less those of blocks."""
+        end = TEXT_BASE + 4 * len(self.instructions)
+        return tuple(n for n, a in self.labels.items() if TEXT_BASE <= a < end and not n.startswith((".", "$")))
+
+    def words(self) -> list[int]:
+        """The instructions as 32 bits each."""
+        return [i.encode() for i in self.instructions]

@@ -1,0 +1,71 @@
+"""Text that ordinary RISC-V assemblers take: Snitch's instructions as `.insn` or `.word`."""
+
+from __future__ import annotations
+
+import re
+
+from pdojo.backends.snitch.assembler.instruction import Instruction
+from pdojo.backends.snitch.assembler.operands import instruction
+from pdojo.backends.snitch.assembler.registers import CSR
+from pdojo.backends.snitch.assembler.source import Statement, number, statements
+from pdojo.backends.snitch.assembler.table import ENCODINGS, SNITCH
+
+_ALIASES = {f"{name}.h" for name in ("fmv", "fneg", "fabs", "fgt", "fge")}
+
+
+def rewrite(text: str, source: str = "<assembly>") -> str:
+    """The same program for GNU as or LLVM: what they do not know becomes a word of 32 bits, everything else stays.
+
+    Lines stay what they are, with the instruction as a comment, so that messages name the same line. Raises
+    AssemblyError for instructions that pdojo's assembler refuses.
+    """
+    lines = text.splitlines()
+    found: dict[int, list[Statement]] = {}
+    for statement in statements(text, source):
+        found.setdefault(statement.line, []).append(statement)
+    for line, parts in found.items():
+        if any(_foreign(part) for part in parts):
+            lines[line - 1] = "; ".join(_spelled(part) for part in parts)
+    return "\n".join(lines) + "\n"
+
+
+def _foreign(statement: Statement) -> bool:
+    return statement.name in SNITCH or statement.name in _ALIASES or _named_csr(statement)
+
+
+def _named_csr(statement: Statement) -> bool:
+    return statement.name.startswith("csr") and any(o in ("ssr", "barrier") for o in statement.operands)
+
+
+def _spelled(statement: Statement) -> str:
+    labels = "".join(f"{label}: " for label in statement.labels)
+    if not _foreign(statement):
+        return statement.text
+    if _named_csr(statement):
+        operands = ", ".join(str(CSR[o]) if o in CSR else o for o in statement.operands)
+        return f"{labels}{statement.name} {operands}"
+    written = re.sub(r"\s+", " ", statement.text.partition(":")[2] if statement.labels else statement.text).strip()
+    return f"{labels}{insn(plain(statement))} # {written}"
+
+
+def plain(statement: Statement) -> Instruction:
+    """The instruction of a statement that needs no label. Raises AssemblyError."""
+    from pdojo.backends.snitch.assembler.pseudo import expand
+
+    ((name, operands),) = expand(statement, number)
+    return instruction(statement, name, operands, 0, lambda _: None)
+
+
+def insn(i: Instruction) -> str:
+    """An instruction as `.insn` where its fields are those of a standard format, else as `.word`."""
+    operands = ENCODINGS[i.name].operands
+    word = i.encode()
+    if i.name in ("frep.o", "frep.i"):
+        rd = 2 * i.stagger_mask + (i.name == "frep.o")
+        return f".insn i 0x0b, {i.stagger_max}, x{rd}, x{i.rs1}, {(i.imm - 1 + 2048) % 4096 - 2048}"
+    if i.name == "scfgwi":
+        return f".insn i 0x2b, 2, x0, x{i.rs1}, {(i.imm + 2048) % 4096 - 2048}"
+    if "R" in operands or "o" in operands or "q" in operands:
+        return f".word {word:#010x}"
+    rd, rs1, rs2 = word >> 7 & 31, word >> 15 & 31, word >> 20 & 31
+    return f".insn r {word & 0x7F:#04x}, {word >> 12 & 7}, {word >> 25}, x{rd}, x{rs1}, x{rs2}"

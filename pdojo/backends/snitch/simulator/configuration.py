@@ -1,0 +1,107 @@
+"""What the simulated core complex is made of: sizes and latencies, each with its source.
+
+`m` marks what was measured on a Verilator model of one core complex; the others are read from the RTL of snitch_cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pdojo.dialect.machine import Machine
+from pdojo.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Latencies in cycles. A result that is used `n` cycles later can be used by an instruction that issues `n` cycles later."""
+
+    fma: int = 4
+    """Addition, multiplication, fused and packed, vfsum, vfdotpex: to a dependent instruction (m)."""
+    simple: int = 2
+    """Minimum, maximum, sign injection, comparison, classification (m)."""
+    conversion: int = 3
+    """fcvt and vfcpka (m)."""
+    division_double: int = 21
+    """fdiv.d and fsqrt.d (m)."""
+    division_single: int = 14
+    """fdiv.s and fsqrt.s (m)."""
+    division_packed: int = 13
+    """vfdiv.s (about; m)."""
+    division_double_interval: int = 18
+    """Cycles from one fdiv.d or fsqrt.d to the next (about 18; m)."""
+    division_single_interval: int = 10
+    """Cycles from one fdiv.s or fsqrt.s to the next (about 10.4; m)."""
+    to_integer: int = 4
+    """From the issue of flt.s in the FP subsystem to an instruction that uses the result: 5 from the core's issue (m), of
+    which one is the offloading register. Conversions take `conversion - simple` more: fcvt.w.s 6 (m)."""
+    to_integer_other: int = 1
+    """What fmv.x.w and instructions on doubles take more: flt.d 6, fcvt.w.d 7, fmv.x.w 6 (m)."""
+    load: int = 4
+    """lw to use (m): request register, TCDM, response register, register file."""
+    float_load: int = 3
+    """fld to use (m): no response register."""
+    multiply: int = 4
+    """mul to use, pipelined (m)."""
+    divide: int = 4
+    """div to use, less the number of quotient bits (m)."""
+    stream_start: tuple[int, int, int] = (3, 3, 2)
+    """Cycles from the pointer write's issue in the core to the first request of a lane. Lanes 0 and 1, which can be
+    indirect, have a register behind the address generator; the first datum comes 2 later, 5 in all (m)."""
+    stream_restart: tuple[int, int, int] = (3, 3, 2)
+    """Cycles from the last request of a job to the first of the one that was waiting (snitch_ssr_addr_gen.sv)."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Sizes of a core complex."""
+
+    name: str = "snitch"
+    ring: int = 32
+    """Instructions of the sequencer's ring buffer (m)."""
+    nesting: int = 2
+    """Hardware loops inside each other."""
+    waiting_loops: int = 0
+    """Loops that may be configured behind the one that runs. Before June 2025 they queued (fifo_v3, depth 8); since then
+    the core waits until the nest ends (m)."""
+    inner_repetition: bool = False
+    """Whether there is `frep.i`, which repeats each instruction by itself."""
+    trips: int = 1 << 16
+    """Most iterations of a hardware loop: a counter of 16 bits."""
+    lanes: int = 3
+    dimensions: int = 4
+    repeats: int = 16
+    """Most reads of a stream's element: a field of 4 bits."""
+    bound_bits: int = 17
+    """Width of a stream's bounds and pointers."""
+    stream_fifo: int = 4
+    """Elements that a lane buffers, and its requests in flight."""
+    offload: int = 2
+    """Instructions in the register between core and FP subsystem: 34 = 32 + 2 can be ahead (m)."""
+    outstanding: int = 4
+    """Memory accesses in flight of the core, and of the FP subsystem (m)."""
+    consistency_queue: int = 8
+    """FP loads and stores whose addresses the core remembers."""
+    banks: int = 32
+    memory_bytes: int = 128 << 10
+    division: bool = True
+    """Whether the FPU divides and takes roots: `Xdiv_sqrt`, which the default cluster lacks and kernels that divide need."""
+    timing: Timing = field(default_factory=Timing)
+
+    @staticmethod
+    def of(machine: Machine) -> Configuration:
+        """The configuration that a machine description states. Raises UsageError for a machine that is no Snitch core."""
+        if not machine.stream_registers or not machine.frep_instructions:
+            raise UsageError(f"machine '{machine.name}' has no streams and hardware loops; known: snitch, snitch-2024")
+        old = machine.frep_nesting < 2
+        return Configuration(
+            name=machine.name,
+            ring=machine.frep_instructions,
+            nesting=machine.frep_nesting,
+            waiting_loops=8 if old else 0,
+            inner_repetition=old,
+            trips=machine.frep_trips,
+            lanes=machine.stream_registers,
+            dimensions=machine.stream_dims,
+            repeats=machine.stream_repeats,
+            memory_bytes=machine.cache_bytes[0],
+        )

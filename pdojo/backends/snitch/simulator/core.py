@@ -1,0 +1,261 @@
+"""The integer core: one stage, in order, a scoreboard, one write port (snitch.sv); and the register behind it that feeds
+the FP subsystem, the streams' configuration, multiplier and divider in order (snitch_cc.sv)."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pdojo.backends.snitch.assembler.instruction import Instruction
+from pdojo.backends.snitch.simulator import causes
+from pdojo.backends.snitch.simulator.configuration import Configuration
+from pdojo.backends.snitch.simulator.float_unit import FloatUnit
+from pdojo.backends.snitch.simulator.integer import DIVIDE, MULTIPLY, quotient_bits
+from pdojo.backends.snitch.simulator.lane import BadStream, Lane
+from pdojo.backends.snitch.simulator.memory import Memory
+from pdojo.backends.snitch.simulator.operation import FloatOperation, trap
+from pdojo.backends.snitch.simulator.sequencer import Sequencer
+
+BUFFERED, DIRECT, LOOP, STREAM, MULTIPLIER, DIVIDER = range(6)
+
+
+class Offloaded(NamedTuple):
+    """What the core has handed on."""
+
+    kind: int
+    instruction: Instruction
+    operation: FloatOperation | None
+    first: int
+    """rs1, or an address."""
+    second: int
+
+
+class Step:
+    """A decoded instruction of the core."""
+
+    __slots__ = ("count", "index", "instruction", "port", "run", "stalls", "waits")
+
+    def __init__(self, index: int, instruction: Instruction) -> None:
+        self.index = index
+        self.instruction = instruction
+        self.waits: tuple[int, ...] = ()
+        """Registers that must hold their final value."""
+        self.port = False
+        """Whether it writes a register when it issues."""
+        self.run: Callable[[int], int] = _never
+        """Executes it in a cycle: the index of the next instruction, or what is in the way, negated."""
+        self.count = 0
+        self.stalls = [0] * causes.COUNT
+
+
+def _never(now: int) -> int:
+    raise AssertionError(now)
+
+
+class Core:
+    """Registers, scoreboard, what is in flight."""
+
+    __slots__ = (
+        "_configuration",
+        "_divider_free",
+        "blocked",
+        "floats",
+        "in_flight",
+        "lanes",
+        "memory",
+        "offload",
+        "pending_floats",
+        "program",
+        "ready",
+        "registers",
+        "responses",
+        "sequencer",
+        "source",
+        "stall",
+        "step",
+        "steps",
+        "trace",
+    )
+
+    def __init__(self, configuration: Configuration, memory: Memory, source: str) -> None:
+        self._configuration = configuration
+        self.memory = memory
+        self.source = source
+        self.registers = [0] * 32
+        self.ready = [0] * 32
+        self.steps: list[Step] = []
+        self.step: Step | None = None
+        """What issues next; None after the end."""
+        self.offload: deque[Offloaded] = deque()
+        self.responses: list[tuple[int, int, int]] = []
+        """Results of multiplier, divider and FP subsystem: when they arrive, where they go."""
+        self.pending_floats: deque[tuple[int, bool]] = deque()
+        """Words that FP loads and stores in flight access, and whether they write."""
+        self.in_flight = 0
+        self.blocked = 0
+        """Why the offloaded instruction at the front waits."""
+        self.stall = 0
+        self.trace: list[tuple[int, str, int, int]] | None = None
+        self._divider_free = 0
+        self.floats: FloatUnit
+        self.sequencer: Sequencer
+        self.lanes: list[Lane] = []
+
+    # One cycle
+
+    def issue(self, now: int) -> bool:
+        """Issue an instruction and write back what arrived; whether anything happened."""
+        step = self.step
+        port = issued = False
+        if step is not None:
+            ready = self.ready
+            self.stall = 0
+            for register in step.waits:
+                if ready[register] > now:
+                    self.stall = causes.OPERAND
+                    step.stalls[causes.OPERAND] += 1
+                    break
+            else:
+                following = step.run(now)
+                if following >= 0:
+                    step.count += 1
+                    issued, port = True, step.port
+                    self.step = self.steps[following] if following < len(self.steps) else None
+                    if self.trace is not None:
+                        self.trace.append((now, "core", step.index, 0))
+                else:
+                    self.stall = -following
+                    step.stalls[-following] += 1
+            if self.stall and self.trace is not None:
+                self.trace.append((now, "core", step.index, self.stall))
+        if not port and (self.responses or self.memory.core_responses):
+            return self._write_back(now) or issued
+        if port and self.memory.core_responses:
+            return self._stores(now) or issued
+        return issued
+
+    def _write_back(self, now: int) -> bool:
+        """Loads before results of other units."""
+        arrived = self.memory.core_responses
+        if arrived and arrived[0].time <= now:
+            response = arrived.popleft()
+            self.in_flight -= 1
+            if not response.store:
+                self._write(response.register, int(response.value), now)
+                return True
+            # A store's answer needs no write port.
+            if not self.responses or self.responses[0][0] > now:
+                return True
+        if self.responses and self.responses[0][0] <= now:
+            _, register, value = self.responses.pop(0)
+            self._write(register, value, now)
+            return True
+        return False
+
+    def _stores(self, now: int) -> bool:
+        arrived = self.memory.core_responses
+        if arrived[0].time <= now and arrived[0].store:
+            arrived.popleft()
+            self.in_flight -= 1
+            return True
+        return False
+
+    def _write(self, register: int, value: int, now: int) -> None:
+        if register:
+            self.registers[register] = value
+            self.ready[register] = now + 1
+
+    def respond(self, time: int, register: int, value: int) -> None:
+        """A result of another unit arrives."""
+        insort(self.responses, (time, register, value))
+
+    def retire_float_access(self) -> None:
+        """An FP load or store is done."""
+        self.pending_floats.popleft()
+
+    # What has been offloaded
+
+    def dispatch(self, now: int, *, direct: bool) -> bool:
+        """Hand the instruction at the front on; `direct`: the FP subsystem's ring was empty. Whether it went."""
+        item = self.offload[0]
+        match item.kind:
+            case 0:  # BUFFERED
+                assert item.operation is not None
+                if self.sequencer.full(now):
+                    self.blocked = causes.QUEUE
+                    return False
+                self.sequencer.write(item.operation, item.first)
+            case 1:  # DIRECT
+                if not self._direct(item, now, empty=direct):
+                    return False
+            case 2:  # LOOP
+                if not self.sequencer.accept(item.instruction, (item.first & 0xFFFFFFFF) + 1, now):
+                    self.blocked = causes.LOOP
+                    return False
+            case 3:  # STREAM
+                if not self._configure(item, now):
+                    self.blocked = causes.CONFIGURED
+                    return False
+            case 4:  # MULTIPLIER
+                value = MULTIPLY[item.instruction.name](item.first, item.second)
+                # `now` is one cycle after issue, and a register that is written can be read one cycle later.
+                self.respond(now + self._configuration.timing.multiply - 2, item.instruction.rd, value)
+            case _:
+                if self._divider_free > now:
+                    self.blocked = causes.DIVIDER
+                    return False
+                self._divide(item, now)
+        self.offload.popleft()
+        return True
+
+    def _direct(self, item: Offloaded, now: int, *, empty: bool) -> bool:
+        operation = item.operation
+        assert operation is not None
+        if not empty:
+            self.blocked = causes.ORDER
+            return False
+        if self.sequencer.active:
+            loop = self.sequencer.loops[0].instruction
+            raise self.trap(item.instruction, f"inside of the hardware loop of line {loop.line}, where it cannot be repeated")
+        cause = self.floats.issue(operation, item.first, True, now)
+        if cause:
+            self.blocked = cause
+            operation.stalls[cause] += 1
+            return False
+        return True
+
+    def _configure(self, item: Offloaded, now: int) -> bool:
+        code = item.instruction.imm if item.instruction.name == "scfgwi" else item.second
+        number, register = code & 31, code >> 5 & 0x7F
+        if number != 31 and number >= len(self.lanes):
+            raise self.trap(item.instruction, f"there is no stream {number}; there are {len(self.lanes)}")
+        chosen = self.lanes if number == 31 else [self.lanes[number]]
+        if any(lane.pending is not None for lane in chosen):
+            return False
+        try:
+            for lane in chosen:
+                lane.write(register, item.first, now, item.instruction.line)
+        except BadStream as error:
+            raise self.trap(item.instruction, f"SSR{chosen[0].number}: {error}") from None
+        return True
+
+    def _divide(self, item: Offloaded, now: int) -> None:
+        name = item.instruction.name
+        steps = quotient_bits(item.first, item.second, is_signed=not name.endswith("u"))
+        self.respond(
+            now + self._configuration.timing.divide - 2 + steps, item.instruction.rd, DIVIDE[name](item.first, item.second)
+        )
+        self._divider_free = now + steps + 2
+
+    # For the instructions
+
+    def trap(self, instruction: Instruction, message: str) -> Exception:
+        """An error at an instruction."""
+        return trap(self.source, instruction, message)
+
+    @property
+    def divider_free(self) -> int:
+        """When the divider takes another division."""
+        return self._divider_free

@@ -1,0 +1,88 @@
+"""Why nothing moves any more, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pdojo.backends.snitch.simulator import causes
+from pdojo.backends.snitch.simulator.lane import Lane
+
+if TYPE_CHECKING:
+    from pdojo.backends.snitch.assembler.instruction import Instruction
+    from pdojo.backends.snitch.simulator.simulate import Complex
+
+
+def explain(machine: Complex, now: int) -> str:
+    """Who waits for what: results that cannot leave, the FP subsystem, what is offloaded, the core."""
+    found = [*_results(machine, now), *_head(machine, now), *_offloaded(machine), *_core(machine)]
+    return "; ".join(found) if found else "the program is still at work"
+
+
+def _at(i: Instruction) -> str:
+    return f"line {i.line} ('{i.text}')"
+
+
+def _results(machine: Complex, now: int) -> list[str]:
+    pipe = machine.floats.pipe
+    if not pipe or pipe[0][0] > now or not 32 <= pipe[0][1] < 32 + len(machine.lanes):
+        return []
+    lane = machine.lanes[pipe[0][1] - 32]
+    return [f"a result for SSR{lane.number} cannot leave the FPU: {_unwritable(lane)}"]
+
+
+def _unwritable(lane: Lane) -> str:
+    if lane.addresses and lane.turning:
+        return f"its write stream of line {lane.line} waits until {len(lane.fifo)} elements of the read stream are read"
+    if not lane.writes:
+        return "it has no write stream"
+    if not lane.addresses:
+        return f"its write stream of line {lane.line} has had all its {lane.length} elements"
+    return "its buffer is full"
+
+
+def _head(machine: Complex, now: int) -> list[str]:
+    sequencer, floats = machine.sequencer, machine.floats
+    if sequencer.head is None:
+        if not sequencer.active:
+            return []
+        loop = sequencer.loops[0]
+        there = sequencer.written - loop.base
+        return [f"the hardware loop of {_at(loop.instruction)} has {there} of its {loop.count} instructions"]
+    operation = sequencer.head[0]
+    view = operation.streaming if floats.streaming else operation.plain
+    where = _at(operation.instruction)
+    waiting = [lane for lane in view.lanes if not lane.fifo or lane.fifo[0][0] > now]
+    if waiting:
+        return [f"{where} reads SSR{lane.number}: {_unreadable(lane)}" for lane in waiting]
+    blocked = [r for r in view.registers if floats.ready[r] == causes.INFINITE]
+    return [f"{where} waits for {'a result' if blocked else 'the FPU'}"]
+
+
+def _unreadable(lane: Lane) -> str:
+    if lane.writes:
+        return f"its stream of line {lane.line} writes"
+    if lane.addresses:
+        return "its elements never come" if lane.turning else "the memory has not answered"
+    if not lane.line:
+        return "it has no stream"
+    return f"all {lane.length} elements of its stream of line {lane.line} have been read"
+
+
+def _offloaded(machine: Complex) -> list[str]:
+    core = machine.core
+    if not core.offload:
+        return []
+    item = core.offload[0]
+    if core.blocked != causes.CONFIGURED:
+        return [f"{_at(item.instruction)} waits: {causes.MEANINGS.get(causes.NAMES[core.blocked], 'for its turn')}"]
+    lanes = [lane for lane in machine.lanes if lane.pending is not None]
+    reasons = [f"SSR{lane.number} still has a job that waits behind the one of line {lane.line}: {lane.left()}" for lane in lanes]
+    return [f"{_at(item.instruction)} waits: {', '.join(reasons)}"]
+
+
+def _core(machine: Complex) -> list[str]:
+    step = machine.core.step
+    if step is None:
+        return []
+    meaning = causes.MEANINGS.get(causes.NAMES[machine.core.stall], "nothing")
+    return [f"the core is at {_at(step.instruction)}: {meaning}"]

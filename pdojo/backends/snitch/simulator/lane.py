@@ -1,0 +1,225 @@
+"""A stream register (SSR): shadowed configuration, address generator, buffer (snitch_ssr.sv, snitch_ssr_addr_gen.sv)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pdojo.backends.snitch.assembler.program import TCDM_BASE
+from pdojo.backends.snitch.simulator.causes import INFINITE
+from pdojo.backends.snitch.simulator.configuration import Configuration
+
+if TYPE_CHECKING:
+    from pdojo.backends.snitch.simulator.memory import Memory
+
+MOST_ELEMENTS = 1 << 22
+"""A longer stream is a mistake: the memory has 2^14 words."""
+
+
+class BadStream(Exception):  # noqa: N818 - a message on its way to the instruction that it concerns
+    """What is wrong with a configuration."""
+
+
+class Lane:
+    """One stream register, seen from the memory (requests) and from the FP subsystem (elements)."""
+
+    __slots__ = (
+        "addresses",
+        "bounds",
+        "configuration",
+        "fifo",
+        "length",
+        "line",
+        "memory",
+        "moved",
+        "next",
+        "number",
+        "out",
+        "pending",
+        "position",
+        "repeat",
+        "seen",
+        "shadow_repeat",
+        "slot",
+        "start",
+        "strides",
+        "turning",
+        "words",
+        "writes",
+    )
+
+    def __init__(self, number: int, configuration: Configuration, memory: Memory) -> None:
+        self.number = number
+        self.slot = 32 + number
+        """Where the FP subsystem puts an element that it takes."""
+        self.configuration = configuration
+        self.memory = memory
+        self.words = memory.doubles
+        self.fifo: deque[tuple[int, float]] = deque()
+        """Elements that were read, and when each can be taken."""
+        self.out: deque[tuple[int, float]] = deque()
+        """Elements to write, and when each can leave."""
+        self.addresses: list[int] = []
+        """Words of the running job, as indices of 8 bytes; empty where none runs."""
+        self.position = self.length = self.next = 0
+        self.start = INFINITE
+        self.writes = False
+        self.turning = False
+        """The job waits until what an earlier one of the other direction left is taken."""
+        self.pending: tuple[list[int], bool, int] | None = None
+        self.bounds = [1] * configuration.dimensions
+        self.strides = [0] * configuration.dimensions
+        self.repeat = self.shadow_repeat = self.seen = 0
+        self.line = 0
+        """Line of the instruction that started the job."""
+        self.moved = 0
+
+    # Configuration
+
+    def write(self, register: int, value: int, now: int, line: int) -> bool:
+        """Write a configuration register; False where the core has to wait. Raises BadStream."""
+        if self.pending is not None:
+            return False
+        dimensions = self.configuration.dimensions
+        if register == 1:
+            self._set_repeat(value)
+        elif 2 <= register < 2 + dimensions:
+            if value >= 1 << self.configuration.bound_bits:
+                raise BadStream(f"a bound of {value + 1} does not fit {self.configuration.bound_bits} bits")
+            self.bounds[register - 2] = value + 1
+        elif 6 <= register < 6 + dimensions:
+            if value % 8:
+                raise BadStream(f"a stride of {_signed(value)} bytes is no multiple of 8")
+            self.strides[register - 6] = _signed(value)
+        elif 24 <= register < 32 and (register & 3) < dimensions:
+            self._start(value, (register & 3) + 1, now, line, writes=register >= 28)
+        else:
+            raise BadStream(f"stream register {register} is not modelled")
+        return True
+
+    def _set_repeat(self, value: int) -> None:
+        most = self.configuration.repeats
+        if value >= most:
+            raise BadStream(f"an element is to be read {value + 1} times; the field has room for {most}")
+        self.shadow_repeat = value
+        if not self.addresses:
+            self._load_repeat()
+
+    def _load_repeat(self) -> None:
+        """The number of reads is no part of a job: it changes as soon as the address generator is free."""
+        if self.shadow_repeat != self.repeat and self.fifo:
+            left = f"{len(self.fifo)} element{'s' if len(self.fifo) > 1 else ''}"
+            raise BadStream(
+                f"the number of reads changes from {self.repeat + 1} to {self.shadow_repeat + 1} while {left} of the stream "
+                f"before (line {self.line}) are unread"
+            )
+        self.repeat = self.shadow_repeat
+
+    def _start(self, pointer: int, dims: int, now: int, line: int, *, writes: bool) -> None:
+        addresses = self._words(pointer, dims)
+        # `now` is one cycle after the instruction's issue.
+        if self.addresses:
+            self.pending = (addresses, writes, line)
+            return
+        self._run(addresses, line, now - 1 + self.configuration.timing.stream_start[self.number], writes=writes)
+
+    def _words(self, pointer: int, dims: int) -> list[int]:
+        """All addresses of a job, as indices of words. A stride register holds the step from where the inner loops end."""
+        if pointer % 8:
+            raise BadStream(f"the pointer {pointer:#x} is no multiple of 8")
+        count = 1
+        for bound in self.bounds[:dims]:
+            count *= bound
+        if count > MOST_ELEMENTS:
+            raise BadStream(f"a stream of {count} elements")
+        steps: list[int] = []
+        for k in range(dims):
+            steps.append(self.strides[k] + sum(steps[j] * (self.bounds[j] - 1) for j in range(k)))
+        offsets = np.zeros(1, np.int64)
+        for k in range(dims):
+            offsets = (np.arange(self.bounds[k], dtype=np.int64)[:, None] * steps[k] + offsets[None, :]).reshape(-1)
+        low, high = pointer + int(offsets.min()), pointer + int(offsets.max())
+        end = TCDM_BASE + self.configuration.memory_bytes
+        if low < TCDM_BASE or high + 8 > end:
+            raise BadStream(f"the stream reaches from {low:#x} to {high + 7:#x}, outside of {TCDM_BASE:#x} to {end - 1:#x}")
+        return ((offsets + (pointer - TCDM_BASE)) >> 3).tolist()
+
+    def _run(self, addresses: list[int], line: int, start: int, *, writes: bool) -> None:
+        self.addresses, self.length, self.position = addresses, len(addresses), 0
+        self.next = addresses[0]
+        self.line, self.start = line, start
+        self.turning = writes != self.writes
+        if self.turning and not self.fifo and not self.out:
+            self.turn()
+        self.memory.running.append(self)
+        self.memory.running.sort(key=lambda lane: lane.number)
+
+    def turn(self) -> None:
+        """The direction changes: nothing of the earlier stream is left."""
+        self.turning = False
+        self.writes = not self.writes
+
+    # Memory side
+
+    def wants(self, now: int) -> bool:
+        """Whether a word is requested in this cycle."""
+        if self.start > now:
+            return False
+        if self.turning:
+            if self.fifo or self.out:
+                return False
+            self.turn()
+        if self.writes:
+            return bool(self.out) and self.out[0][0] <= now
+        return len(self.fifo) < self.configuration.stream_fifo
+
+    def grant(self, now: int) -> None:
+        """The memory serves the request: what is read can be taken two cycles later."""
+        if self.writes:
+            self.words[self.next] = self.out.popleft()[1]
+        else:
+            self.fifo.append((now + 2, self.words[self.next]))
+        self.moved += 1
+        position = self.position + 1
+        if position < self.length:
+            self.position = position
+            self.next = self.addresses[position]
+        else:
+            self._finish(now)
+
+    def _finish(self, now: int) -> None:
+        self.memory.running.remove(self)
+        self.addresses, self.start = [], INFINITE
+        self._load_repeat()
+        if self.pending is not None:
+            (addresses, writes, line), self.pending = self.pending, None
+            self._run(addresses, line, now + self.configuration.timing.stream_restart[self.number], writes=writes)
+
+    # FP subsystem's side
+
+    def take(self) -> float:
+        """The element at the front, which has been checked to be there; it stays for as many reads as were asked for."""
+        if self.repeat:
+            if self.seen < self.repeat:
+                self.seen += 1
+                return self.fifo[0][1]
+            self.seen = 0
+        return self.fifo.popleft()[1]
+
+    def left(self) -> str:
+        """What nobody has taken or stored; empty where that is nothing."""
+        where = f"SSR{self.number} (line {self.line})"
+        rest = (self.length - self.position if self.addresses else 0) + len(self.fifo)
+        if self.out:
+            return f"{where} holds {len(self.out)} elements that no stream writes to memory"
+        if self.addresses and self.writes:
+            return f"{where} is to write {rest} more elements"
+        if rest:
+            return f"{where} has {rest} elements that nobody read"
+        return ""
+
+
+def _signed(value: int) -> int:
+    return (value + (1 << 31) & 0xFFFFFFFF) - (1 << 31)

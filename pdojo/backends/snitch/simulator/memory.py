@@ -1,0 +1,234 @@
+"""The TCDM: banks, ports and who is served first (snitch_tcdm_interconnect, tcdm_mux, rr_arb_tree with fair arbitration)."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pdojo.backends.snitch.assembler.program import TCDM_BASE
+from pdojo.backends.snitch.simulator.configuration import Configuration
+from pdojo.backends.snitch.simulator.lane import Lane
+from pdojo.backends.snitch.simulator.scalar import boxed
+from pdojo.backends.snitch.simulator.rounding import bits
+
+
+class Request(NamedTuple):
+    """An access of the core or of the FP subsystem. An address is an offset in the memory."""
+
+    time: int
+    """When the request register shows it."""
+    offset: int
+    size: int
+    """log2 of the number of bytes."""
+    store: bool
+    value: float | int
+    """What to store."""
+    register: int
+    """Where a load goes."""
+    signed: bool
+    first: bool
+    """Whether the core counts it; repetitions in a hardware loop it does not."""
+
+
+class Response(NamedTuple):
+    """What came back."""
+
+    time: int
+    register: int
+    value: float | int
+    store: bool
+    first: bool
+
+
+@dataclass
+class Turns:
+    """A fair round-robin arbiter of two: who is served where both want to be; who was chosen and not served keeps the turn."""
+
+    next: int = 0
+    locked: int | None = None
+
+    def choose(self, first: bool, second: bool) -> int:
+        """Which of the two, of whom at least one wants to."""
+        if self.locked is not None:
+            return self.locked
+        if first and second:
+            return self.next
+        return 0 if first else 1
+
+    def served(self, chosen: int, first: bool, second: bool) -> None:
+        """The chosen one was served."""
+        self.locked = None
+        self.next = 1 - chosen if first and second else chosen
+
+
+class Memory:
+    """Words, and the requests for them. Lane 0 shares its port with the core and the FP subsystem's loads and stores."""
+
+    __slots__ = (
+        "_bank_mask",
+        "_bank_turns",
+        "_between",
+        "_port",
+        "bytes",
+        "conflicts",
+        "core_requests",
+        "core_responses",
+        "core_taken",
+        "doubles",
+        "float_requests",
+        "float_responses",
+        "float_taken",
+        "halves",
+        "running",
+        "words",
+    )
+
+    def __init__(self, configuration: Configuration, contents: bytearray) -> None:
+        view = memoryview(contents)
+        self.bytes = view
+        self.halves = view.cast("H")
+        self.words = view.cast("I")
+        self.doubles = view.cast("d")
+        self.running: list[Lane] = []
+        """Lanes with a job."""
+        self.core_requests: deque[Request] = deque()
+        self.float_requests: deque[Request] = deque()
+        self.core_responses: deque[Response] = deque()
+        self.float_responses: deque[Response] = deque()
+        self.core_taken = self.float_taken = -1
+        """When the last request left its register."""
+        self._bank_mask = configuration.banks - 1
+        self._bank_turns = [0] * configuration.banks
+        self._between = Turns()
+        """Core before FP subsystem."""
+        self._port = Turns()
+        """Lane 0 before both."""
+        self.conflicts = 0
+
+    def step(self, now: int) -> bool:
+        """One cycle; whether anybody was served."""
+        wanting = [lane for lane in self.running if lane.wants(now)]
+        if self.core_requests or self.float_requests:
+            return self._with_core(wanting, now)
+        if not wanting:
+            return False
+        mask = self._bank_mask
+        if len(wanting) == 1:
+            lane = wanting[0]
+            self._bank_turns[lane.next & mask] = lane.number
+            lane.grant(now)
+        elif len(wanting) == 2 and (wanting[0].next ^ wanting[1].next) & mask:
+            for lane in wanting:
+                self._bank_turns[lane.next & mask] = lane.number
+                lane.grant(now)
+        else:
+            self._arbitrate({lane.number: lane.next & mask for lane in wanting}, wanting, None, now)
+        return True
+
+    def _with_core(self, wanting: list[Lane], now: int) -> bool:
+        core = bool(self.core_requests) and self.core_requests[0].time <= now
+        floating = bool(self.float_requests) and self.float_requests[0].time <= now
+        lane0 = bool(wanting) and wanting[0].number == 0
+        path = core or floating
+        if not path and not wanting:
+            return False
+        port = self._port.choose(lane0, path) if lane0 or path else 0
+        self.conflicts += lane0 and path
+        who = self._between.choose(core, floating) if path else 0
+        request = None
+        banks = {lane.number: lane.next & self._bank_mask for lane in wanting}
+        if path and port == 1:
+            request = (self.float_requests if who else self.core_requests)[0]
+            banks[0] = request.offset >> 3 & self._bank_mask
+        served = self._arbitrate(banks, wanting, request, now)
+        if lane0 or path:
+            if 0 in served:
+                self._port.served(port, lane0, path)
+            else:
+                self._port.locked = port
+        if request is not None and 0 in served:
+            self._between.served(who, core, floating)
+            self._serve(request, now, who)
+        elif path:
+            self._between.locked = who
+        return bool(served)
+
+    def _arbitrate(self, banks: dict[int, int], wanting: list[Lane], request: Request | None, now: int) -> set[int]:
+        """Serve one port of each bank; the ports that were served."""
+        served: set[int] = set()
+        for bank in dict.fromkeys(banks.values()):
+            ports = sorted(p for p, b in banks.items() if b == bank)
+            turn = self._bank_turns[bank]
+            served.add(_winner(ports, turn))
+            above = [p for p in ports if p > turn]
+            self._bank_turns[bank] = above[0] if above else ports[0]
+            self.conflicts += len(ports) - 1
+        for lane in wanting:
+            if lane.number in served and not (lane.number == 0 and request is not None):
+                lane.grant(now)
+        return served
+
+    def _serve(self, request: Request, now: int, who: int) -> None:
+        value: float | int = 0
+        if request.store:
+            self._store(request)
+        else:
+            value = self._load(request, floating=who == 1)
+        if who:
+            self.float_requests.popleft()
+            self.float_taken = now
+            # The FP subsystem's responses have no register on their way.
+            self.float_responses.append(Response(now + 1, request.register, value, request.store, request.first))
+        else:
+            self.core_requests.popleft()
+            self.core_taken = now
+            self.core_responses.append(Response(now + 2, request.register, value, request.store, request.first))
+
+    def _store(self, request: Request) -> None:
+        word = bits(request.value) if isinstance(request.value, float) else request.value
+        offset = request.offset
+        match request.size:
+            case 0:
+                self.bytes[offset] = word & 0xFF
+            case 1:
+                self.halves[offset >> 1] = word & 0xFFFF
+            case 2:
+                self.words[offset >> 2] = word & 0xFFFFFFFF
+            case _:
+                assert isinstance(request.value, float)
+                self.doubles[offset >> 3] = request.value
+
+    def _load(self, request: Request, *, floating: bool) -> float | int:
+        offset = request.offset
+        match request.size:
+            case 0:
+                word, width = self.bytes[offset], 8
+            case 1:
+                word, width = self.halves[offset >> 1], 16
+            case 2:
+                word, width = self.words[offset >> 2], 32
+            case _:
+                return self.doubles[offset >> 3]
+        if floating:
+            return boxed(word, width)
+        return word | 0x100000000 - (1 << width) if request.signed and word >> width - 1 else word
+
+
+def _winner(ports: list[int], turn: int) -> int:
+    """Who is served among ports 0 to 2, as a tree of two levels decides: the turn's bits break ties."""
+    left = [p for p in ports if p < 2]
+    if 2 in ports and (not left or turn & 2):
+        return 2
+    return left[0] if len(left) == 1 else turn & 1
+
+
+def offset_of(address: int, size: int, memory_bytes: int) -> tuple[int, str]:
+    """Where an address lies in the memory, and what is wrong with it (empty where nothing is)."""
+    offset = address - TCDM_BASE
+    if address & (1 << size) - 1:
+        return offset, f"the address {address:#x} is no multiple of {1 << size}"
+    if not 0 <= offset < memory_bytes:
+        end = TCDM_BASE + memory_bytes - 1
+        return offset, f"the address {address:#x} is outside of the memory, {TCDM_BASE:#x} to {end:#x}"
+    return offset, ""

@@ -1,0 +1,252 @@
+"""Running a program on one core complex, cycle by cycle; cycles in which nothing can happen are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pdojo.backends.snitch.assembler.instruction import Instruction
+from pdojo.backends.snitch.assembler.program import TCDM_BASE, Program
+from pdojo.backends.snitch.assembler.registers import INTEGER
+from pdojo.backends.snitch.simulator import causes
+from pdojo.backends.snitch.simulator.configuration import Configuration
+from pdojo.backends.snitch.simulator.core import Core, Step
+from pdojo.backends.snitch.simulator.deadlock import explain
+from pdojo.backends.snitch.simulator.float_unit import FloatUnit
+from pdojo.backends.snitch.simulator.integer import MASK
+from pdojo.backends.snitch.simulator.lane import BadStream, Lane
+from pdojo.backends.snitch.simulator.memory import Memory
+from pdojo.backends.snitch.simulator.operation import Decoder, FloatOperation
+from pdojo.backends.snitch.simulator.result import Event, Line, Result, by_cause, total
+from pdojo.backends.snitch.simulator.sequencer import Sequencer
+from pdojo.backends.snitch.simulator.steps import END, StepDecoder
+from pdojo.errors import SimulationError, UsageError
+
+CYCLES = 10_000_000
+"""A program that takes longer is taken to hang."""
+
+
+class Complex:
+    """One core complex with a program in it."""
+
+    def __init__(self, program: Program, configuration: Configuration, memory: bytearray, *, trace: bool) -> None:
+        self.program, self.configuration = program, configuration
+        self.memory = Memory(configuration, memory)
+        self.core = Core(configuration, self.memory, program.source)
+        self.lanes = [Lane(number, configuration, self.memory) for number in range(configuration.lanes)]
+        self.core.lanes = self.lanes
+        decoder = Decoder(configuration, self.lanes, program.source)
+        self.floats = self.core.floats = FloatUnit(configuration, self.memory, self.lanes, self.core)
+        self.sequencer = self.core.sequencer = Sequencer(configuration, decoder)
+        self.steps = StepDecoder(self.core, decoder, configuration, program)
+        self.core.steps.extend(_decoded(self.steps, i, instruction) for i, instruction in enumerate(program.instructions))
+        self.trace: list[tuple[int, str, int, int]] | None = [] if trace else None
+        self.core.trace = self.floats.trace = self.trace
+        self.fp_stalls = [0] * causes.COUNT
+        self.core_cycles = 0
+
+    def run(self, limit: int) -> int:
+        """Run to the end; the number of cycles. Raises SimulationError."""
+        memory, floats, sequencer, core = self.memory, self.floats, self.sequencer, self.core
+        requests, pipe, offload = (memory.core_requests, memory.float_requests), floats, core.offload
+        running, responses = memory.running, memory.float_responses
+        now = last = 0
+        while True:
+            moved = False
+            if pipe.pipe or responses:
+                moved = floats.output(now)
+            if (running or requests[0] or requests[1]) and memory.step(now):
+                moved = True
+            head = sequencer.head
+            if head is not None:
+                cause = floats.issue(head[0], head[1], sequencer.first, now)
+                if cause:
+                    self._stalled(head[0], cause, now)
+                else:
+                    sequencer.advance(now)
+                    moved = True
+            if offload:
+                core.blocked = 0
+                if core.dispatch(now, direct=head is None):
+                    moved = True
+            if core.step is not None or core.responses or memory.core_responses:
+                if core.issue(now):
+                    moved = True
+                if core.step is None and not self.core_cycles:
+                    self.core_cycles = now + 1
+            if moved:
+                last = now
+                now += 1
+                if now < limit:
+                    continue
+            elif self._finished():
+                return last + 1
+            else:
+                now = self._skip(now)
+            if now >= limit:
+                raise SimulationError(f"{self.program.source}: no end after {limit} cycles; {explain(self, now)}")
+
+    def _stalled(self, operation: FloatOperation, cause: int, now: int) -> None:
+        operation.stalls[cause] += 1
+        self.fp_stalls[cause] += 1
+        if self.trace is not None:
+            self.trace.append((now, "fp", operation.index, cause))
+
+    def _finished(self) -> bool:
+        core, memory = self.core, self.memory
+        idle = core.step is None and not core.offload and not core.responses and not core.in_flight
+        if not idle or self.sequencer.head is not None or self.sequencer.loops or self.floats.busy:
+            return False
+        return not any(lane.writes and lane.out for lane in memory.running)
+
+    def _skip(self, now: int) -> int:
+        """The next cycle in which something can happen. Raises SimulationError where there is none."""
+        following = min(self._times(now), default=0)
+        if not following:
+            raise SimulationError(f"{self.program.source}: deadlock in cycle {now}: {explain(self, now)}")
+        skipped = following - now - 1
+        if skipped:
+            head = self.sequencer.head
+            if head is not None:
+                cause = max(1, floats_cause(self, now))
+                head[0].stalls[cause] += skipped
+                self.fp_stalls[cause] += skipped
+            if self.core.step is not None and self.core.stall:
+                self.core.step.stalls[self.core.stall] += skipped
+        return following
+
+    def _times(self, now: int) -> list[int]:
+        """When what is under way will be ready."""
+        core, memory, floats = self.core, self.memory, self.floats
+        times = [lane.start for lane in memory.running]
+        times += [queue[0][0] for lane in self.lanes for queue in (lane.fifo, lane.out) if queue]
+        times += [queue[0].time for queue in (memory.core_requests, memory.float_requests) if queue]
+        times += [queue[0].time for queue in (memory.core_responses, memory.float_responses) if queue]
+        if floats.pipe:
+            times.append(floats.pipe[0][0])
+        if core.responses:
+            times.append(core.responses[0][0])
+        if core.step is not None:
+            times += [core.ready[r] for r in core.step.waits]
+        head = self.sequencer.head
+        operation = head[0] if head is not None else core.offload[0].operation if core.offload else None
+        if operation is not None:
+            times += [floats.ready[r] for r in operation.plain.registers]
+            times.append(operation.group.free)
+        if core.offload:
+            times.append(core.divider_free)
+        return [time for time in times if now < time < causes.INFINITE]
+
+
+def floats_cause(complex_: Complex, now: int) -> int:
+    """Why the head of the sequencer waits, without issuing it."""
+    head = complex_.sequencer.head
+    assert head is not None
+    floats, operation = complex_.floats, head[0]
+    view = operation.streaming if floats.streaming else operation.plain
+    if any(floats.ready[r] > now for r in view.registers):
+        return causes.OPERAND
+    if any(not lane.fifo or lane.fifo[0][0] > now for lane in view.lanes):
+        return causes.STREAM
+    return causes.BUSY
+
+
+def _decoded(decoder: StepDecoder, index: int, instruction: Instruction) -> Step:
+    """The step of an instruction; one that is not modelled is an error where it is reached, not before."""
+    try:
+        return decoder.decode(index, instruction)
+    except SimulationError as error:
+        step, message = Step(index, instruction), str(error)
+
+        def fail(now: int) -> int:
+            raise SimulationError(message)
+
+        step.run = fail
+        return step
+
+
+def simulate(
+    program: Program,
+    configuration: Configuration | None = None,
+    *,
+    entry: str = "",
+    arguments: Sequence[int] | Mapping[str, int] = (),
+    memory: bytearray | None = None,
+    limit: int = CYCLES,
+    trace: bool = False,
+) -> Result:
+    """Call a function of a program and run it to its end.
+
+    `entry` is a label, by default the first function. `arguments` are a0, a1, ... or registers by name. `memory` is the
+    TCDM, which begins at `TCDM_BASE`; it is changed, and the program's data are put at its beginning. Raises
+    SimulationError for what hardware could not do, a deadlock, and more than `limit` cycles.
+    """
+    configuration = configuration or Configuration()
+    if memory is None:
+        memory = bytearray(configuration.memory_bytes)
+    if len(memory) != configuration.memory_bytes:
+        raise UsageError(f"the memory has {len(memory)} bytes; '{configuration.name}' has {configuration.memory_bytes}")
+    if len(program.data) > len(memory):
+        raise UsageError(f"{program.source}: {len(program.data)} bytes of data do not fit the memory of {len(memory)}")
+    memory[: len(program.data)] = program.data
+    machine = Complex(program, configuration, memory, trace=trace)
+    registers = machine.core.registers
+    registers[INTEGER["ra"]] = END
+    registers[INTEGER["sp"]] = TCDM_BASE + configuration.memory_bytes
+    for register, value in _registers(arguments).items():
+        registers[register] = value & MASK
+    if not entry and not program.functions:
+        raise UsageError(f"{program.source}: no function to call")
+    machine.core.step = machine.core.steps[program.index(entry or program.functions[0])]
+    try:
+        cycles = machine.run(limit)
+    except BadStream as error:
+        raise SimulationError(f"{program.source}: {error}") from None
+    for lane in machine.lanes:
+        if left := lane.left():
+            raise SimulationError(f"{program.source}: at the end, {left}; the next job of the stream would hang or mix them up")
+    return _result(machine, cycles)
+
+
+def _registers(arguments: Sequence[int] | Mapping[str, int]) -> dict[int, int]:
+    if isinstance(arguments, Mapping):
+        unknown = [name for name in arguments if name not in INTEGER]
+        if unknown:
+            raise UsageError(f"'{unknown[0]}' is no integer register")
+        return {INTEGER[name]: value for name, value in arguments.items()}
+    if len(arguments) > 8:
+        raise UsageError(f"{len(arguments)} arguments; registers a0 to a7 take 8")
+    return {INTEGER[f"a{k}"]: value for k, value in enumerate(arguments)}
+
+
+def _result(machine: Complex, cycles: int) -> Result:
+    core, floats = machine.core, machine.floats
+    operations: dict[int, list[FloatOperation]] = {}
+    for operation in machine.steps.operations:
+        operations.setdefault(operation.index, []).extend((operation, *operation.variants.values()))
+    lines: list[Line] = []
+    flops = issued = 0
+    for step in core.steps:
+        mine = operations.get(step.index)
+        stalls = by_cause(step.stalls)
+        if mine is None:
+            lines.append(Line(step.index, step.count, stalls))
+            continue
+        count = sum(o.count for o in mine)
+        issued += count
+        flops += sum(o.count * o.flops for o in mine)
+        lines.append(Line(step.index, count, by_cause(mine[0].stalls), stalls))
+    return Result(
+        program=machine.program,
+        cycles=cycles,
+        core_cycles=machine.core_cycles,
+        lines=tuple(lines),
+        flops=flops,
+        fpu_operations=floats.issued,
+        fp_instructions=issued,
+        core_instructions=sum(step.count for step in core.steps),
+        fp_stalls=by_cause(machine.fp_stalls),
+        core_stalls=total([by_cause(step.stalls) for step in core.steps]),
+        bank_conflicts=machine.memory.conflicts,
+        stream_elements=tuple(lane.moved for lane in machine.lanes),
+        events=tuple(Event(c, u, i, causes.NAMES[w]) for c, u, i, w in machine.trace or ()),
+    )
