@@ -60,7 +60,9 @@ class Core:
     __slots__ = (
         "_configuration",
         "_divider_free",
+        "_retiring",
         "blocked",
+        "crowded",
         "floats",
         "in_flight",
         "lanes",
@@ -96,9 +98,12 @@ class Core:
         self.in_flight = 0
         self.blocked = 0
         """Why the offloaded instruction at the front waits."""
+        self.crowded = False
+        """Whether the register between core and FP subsystem was full when the cycle began."""
         self.stall = 0
         self.trace: list[tuple[int, str, int, int]] | None = None
         self._divider_free = 0
+        self._retiring = 0
         self.floats: FloatUnit
         self.sequencer: Sequencer
         self.lanes: list[Lane] = []
@@ -109,6 +114,7 @@ class Core:
         """Issue an instruction and write back what arrived; whether anything happened."""
         step = self.step
         port = issued = False
+        retiring, self._retiring = self._retiring, 0
         if step is not None:
             ready = self.ready
             self.stall = 0
@@ -130,6 +136,8 @@ class Core:
                     step.stalls[-following] += 1
             if self.stall and self.trace is not None:
                 self.trace.append((now, "core", step.index, self.stall))
+        for _ in range(retiring):
+            self.pending_floats.popleft()
         if not port and (self.responses or self.memory.core_responses):
             return self._write_back(now) or issued
         if port and self.memory.core_responses:
@@ -172,8 +180,8 @@ class Core:
         insort(self.responses, (time, register, value))
 
     def retire_float_access(self) -> None:
-        """An FP load or store is done."""
-        self.pending_floats.popleft()
+        """An FP load or store is done; the core sees it in the next cycle."""
+        self._retiring += 1
 
     # What has been offloaded
 

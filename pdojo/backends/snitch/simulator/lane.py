@@ -163,10 +163,8 @@ class Lane:
 
     # Memory side
 
-    def wants(self, now: int) -> bool:
-        """Whether a word is requested in this cycle."""
-        if self.start > now:
-            return False
+    def ready(self, now: int) -> bool:
+        """Whether a job that has started requests a word in this cycle."""
         if self.turning:
             if self.fifo or self.out:
                 return False

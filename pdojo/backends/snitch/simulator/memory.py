@@ -69,6 +69,7 @@ class Memory:
         "_bank_mask",
         "_bank_turns",
         "_between",
+        "_depth",
         "_port",
         "bytes",
         "conflicts",
@@ -98,6 +99,7 @@ class Memory:
         self.float_responses: deque[Response] = deque()
         self.core_taken = self.float_taken = -1
         """When the last request left its register."""
+        self._depth = configuration.stream_fifo
         self._bank_mask = configuration.banks - 1
         self._bank_turns = [0] * configuration.banks
         self._between = Turns()
@@ -108,19 +110,19 @@ class Memory:
 
     def step(self, now: int) -> bool:
         """One cycle; whether anybody was served."""
-        wanting = [lane for lane in self.running if lane.wants(now)]
+        wanting: list[Lane] = []
+        for lane in self.running:
+            if lane.start <= now and (lane.ready(now) if lane.writes or lane.turning else len(lane.fifo) < self._depth):
+                wanting.append(lane)
         if self.core_requests or self.float_requests:
             return self._with_core(wanting, now)
         if not wanting:
             return False
         mask = self._bank_mask
-        if len(wanting) == 1:
-            lane = wanting[0]
-            self._bank_turns[lane.next & mask] = lane.number
-            lane.grant(now)
-        elif len(wanting) == 2 and (wanting[0].next ^ wanting[1].next) & mask:
+        if len(wanting) == 1 or _distinct(wanting, mask):
+            turns = self._bank_turns
             for lane in wanting:
-                self._bank_turns[lane.next & mask] = lane.number
+                turns[lane.next & mask] = lane.number
                 lane.grant(now)
         else:
             self._arbitrate({lane.number: lane.next & mask for lane in wanting}, wanting, None, now)
@@ -213,6 +215,14 @@ class Memory:
         if floating:
             return boxed(word, width)
         return word | 0x100000000 - (1 << width) if request.signed and word >> width - 1 else word
+
+
+def _distinct(lanes: list[Lane], mask: int) -> bool:
+    """Whether two or three lanes want words of different banks."""
+    first, second = lanes[0].next & mask, lanes[1].next & mask
+    if len(lanes) == 2:
+        return first != second
+    return first != second and lanes[2].next & mask not in (first, second)
 
 
 def _winner(ports: list[int], turn: int) -> int:

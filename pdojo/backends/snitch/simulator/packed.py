@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from functools import cache
 from struct import Struct
 
 from pdojo.backends.snitch.simulator.rounding import bits, from_bits, fused_odd, sum_odd, to_half, to_single
@@ -139,6 +140,7 @@ def _pair(a: float, b: float, _: float) -> float:
     return from_bits(bits(b) << 32 & 0xFFFFFFFF00000000 | bits(a) & 0xFFFFFFFF)
 
 
+@cache
 def packed_functions() -> dict[str, Function]:
     """All packed functions from floats to floats, by mnemonic."""
     table: dict[str, Function] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from struct import Struct
 
 from pdojo.backends.snitch.simulator.rounding import CANONICAL, NAN, bits, from_bits, fused, fused_odd
@@ -180,6 +181,7 @@ def _signs(letter: str, kind: str) -> Function:
     return lambda a, b, _: boxed(sign_injected(payload(a, width), payload(b, width), sign, kind), width)
 
 
+@cache
 def float_functions() -> dict[str, Function]:
     """All scalar functions from floats to floats, by mnemonic."""
     getters: dict[str, Unbox] = {"d": lambda x: x, "s": unbox_single, "h": unbox_half}

@@ -47,14 +47,15 @@ class Complex:
     def run(self, limit: int) -> int:
         """Run to the end; the number of cycles. Raises SimulationError."""
         memory, floats, sequencer, core = self.memory, self.floats, self.sequencer, self.core
-        requests, pipe, offload = (memory.core_requests, memory.float_requests), floats, core.offload
+        core_requests, float_requests, offload = memory.core_requests, memory.float_requests, core.offload
+        room = self.configuration.offload
         running, responses = memory.running, memory.float_responses
         now = last = 0
         while True:
             moved = False
-            if pipe.pipe or responses:
+            if floats.pipe or responses:
                 moved = floats.output(now)
-            if (running or requests[0] or requests[1]) and memory.step(now):
+            if (running or core_requests or float_requests) and memory.step(now):
                 moved = True
             head = sequencer.head
             if head is not None:
@@ -66,6 +67,7 @@ class Complex:
                     moved = True
             if offload:
                 core.blocked = 0
+                core.crowded = len(offload) >= room
                 if core.dispatch(now, direct=head is None):
                     moved = True
             if core.step is not None or core.responses or memory.core_responses:

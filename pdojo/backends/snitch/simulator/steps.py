@@ -191,14 +191,14 @@ class StepDecoder:
         core, x, rs1, following = self._core, self._core.registers, i.rs1, index + 1
         operation = self._operation(index, i)
         stores, size = i.name.startswith("fs"), SIZES[i.name]
-        offload, room, depth = core.offload, self._configuration.offload, self._configuration.consistency_queue
+        offload, depth = core.offload, self._configuration.consistency_queue
         memory_bytes = self._configuration.memory_bytes
 
         def access(now: int) -> int:
             offset, wrong = offset_of(x[rs1] + i.imm & MASK, size, memory_bytes)
             if wrong:
                 raise core.trap(i, wrong)
-            if len(offload) >= room:
+            if core.crowded:
                 return -(core.blocked or causes.QUEUE)
             if len(core.pending_floats) >= depth:
                 return -causes.CONSISTENCY
@@ -229,12 +229,12 @@ class StepDecoder:
             kind = DIRECT if operation.direct else BUFFERED
         else:
             raise core.trap(i, "the simulator does not know this instruction")
-        offload, room = core.offload, self._configuration.offload
+        offload = core.offload
         result = rd if "d" in i.encoding.operands.split(",") else 0
         integers = "s" in i.encoding.operands.split(",")
 
         def hand_on(now: int) -> int:
-            if len(offload) >= room:
+            if core.crowded:
                 return -(core.blocked or causes.QUEUE)
             first, second = (x[rs1], x[rs2]) if integers else (0, 0)
             offload.append(Offloaded(kind, i, operation, first, second))
@@ -272,10 +272,10 @@ class StepDecoder:
     def _switch(self, i: Instruction, index: int) -> Run:
         core, following = self._core, index + 1
         operation = self._operation(index, i)
-        offload, room = core.offload, self._configuration.offload
+        offload = core.offload
 
         def switch(now: int) -> int:
-            if len(offload) >= room:
+            if core.crowded:
                 return -(core.blocked or causes.QUEUE)
             offload.append(Offloaded(DIRECT, i, operation, 0, 0))
             return following
