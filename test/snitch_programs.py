@@ -23,7 +23,13 @@ def run(body: str, **options: Any) -> Result:
 
 
 def stream(
-    lane: int, dims: Sequence[tuple[int, int]], pointer: int, *, write: bool = False, repeat: int = 1, register: str = "t1"
+    lane: int,
+    dims: Sequence[tuple[int, int]],
+    pointer: int,
+    *,
+    write: bool = False,
+    repeat: int = 1,
+    register: str = "t1",
 ) -> str:
     """Configure and start a stream: (extent, stride in bytes) for each dimension, innermost first."""
     lines: list[str] = []
@@ -49,7 +55,9 @@ def issues(body: str, unit: str, name: str, **options: Any) -> list[int]:
     """The cycles in which instructions that begin like this issued."""
     result = run(body, trace=True, **options)
     instructions = result.program.instructions
-    return [e.cycle for e in result.events if e.unit == unit and not e.cause and instructions[e.index].text.startswith(name)]
+    return [
+        e.cycle for e in result.events if e.unit == unit and not e.cause and instructions[e.index].text.startswith(name)
+    ]
 
 
 def distance(first: str, then: str, unit: str = "core", **options: Any) -> int:

@@ -240,10 +240,14 @@ def test_the_first_element_comes_five_cycles_after_the_pointer() -> None:
     body = ON + stream(0, [(4, 8)], BASE) + loop(4, "fadd.d fa0, ft0, fa1")
     result = run(body, trace=True)
     instructions = result.program.instructions
-    started = [
-        e.cycle for e in result.events if e.unit == "core" and instructions[e.index].text.startswith("scfgwi")
-    ][-1]
-    first = [e.cycle for e in result.events if e.unit == "fp" and instructions[e.index].text.startswith("fadd") and not e.cause]
+    started = [e.cycle for e in result.events if e.unit == "core" and instructions[e.index].text.startswith("scfgwi")][
+        -1
+    ]
+    first = [
+        e.cycle
+        for e in result.events
+        if e.unit == "fp" and instructions[e.index].text.startswith("fadd") and not e.cause
+    ]
     assert first[0] - started == 5
 
 
@@ -259,7 +263,11 @@ def test_an_element_a_cycle() -> None:
 
 def test_two_reads_and_a_write() -> None:
     """256 elements: 259 cycles, from the first issue to the last write."""
-    body = stream(0, [(256, 8)], BASE) + stream(1, [(256, 8)], BASE + 8192 + 8) + stream(2, [(256, 8)], BASE + 16400, write=True)
+    body = (
+        stream(0, [(256, 8)], BASE)
+        + stream(1, [(256, 8)], BASE + 8192 + 8)
+        + stream(2, [(256, 8)], BASE + 16400, write=True)
+    )
     body += ON + loop(256, "fadd.d ft2, ft0, ft1")
     times = issues(body, "fp", "fadd")
     assert abs(run(body).cycles - times[0] - 259) <= 2
@@ -273,7 +281,9 @@ def test_a_stream_read_twice_in_an_instruction_gives_one_element() -> None:
 def beside(lane: int) -> Result:
     loads = "\n".join(f"lw a{1 + i % 6}, 0(a0)" for i in range(64))
     adds = ACCUMULATE.replace("fa1", f"ft{lane}")
-    return run(stream(lane, [(256, 8)], BASE) + ON + loop(64, adds) + loads + "\n" + FENCE + OFF, arguments=[BASE + 4096])
+    return run(
+        stream(lane, [(256, 8)], BASE) + ON + loop(64, adds) + loads + "\n" + FENCE + OFF, arguments=[BASE + 4096]
+    )
 
 
 def test_stream_0_shares_its_port_with_the_core() -> None:
@@ -307,7 +317,9 @@ def test_configuration_is_shadowed() -> None:
 
 
 def test_switching_streams_is_in_order_and_does_not_drain_writes() -> None:
-    body = stream(2, [(16, 8)], BASE, write=True) + ON + loop(16, "fadd.d ft2, fa0, fa1") + OFF + "fmin.d fa3, fa4, fa5\n"
+    body = (
+        stream(2, [(16, 8)], BASE, write=True) + ON + loop(16, "fadd.d ft2, fa0, fa1") + OFF + "fmin.d fa3, fa4, fa5\n"
+    )
     result = run(body, trace=True)
     last = [e.cycle for e in result.events if e.unit == "fp" and not e.cause][-1]
     assert last < result.cycles - 1

@@ -32,7 +32,9 @@ class _Assembly:
 
     source: str
     in_text: bool = True
-    text: list[tuple[Statement, str, tuple[str, ...]]] = field(default_factory=list[tuple[Statement, str, tuple[str, ...]]])
+    text: list[tuple[Statement, str, tuple[str, ...]]] = field(
+        default_factory=list[tuple[Statement, str, tuple[str, ...]]]
+    )
     data: bytearray = field(default_factory=bytearray)
     fixups: list[tuple[Statement, int, int, str]] = field(default_factory=list[tuple[Statement, int, int, str]])
     """Places in the data that need the value of an expression: where, how many bytes, the expression."""

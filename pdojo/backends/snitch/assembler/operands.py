@@ -38,7 +38,9 @@ _FIELDS = {
 }
 
 
-def instruction(statement: Statement, name: str, operands: tuple[str, ...], address: int, symbols: Symbols) -> Instruction:
+def instruction(
+    statement: Statement, name: str, operands: tuple[str, ...], address: int, symbols: Symbols
+) -> Instruction:
     """The instruction that is written there. Raises AssemblyError."""
     encoding = ENCODINGS.get(name)
     if encoding is None:

@@ -25,7 +25,8 @@ def rewrite(text: str, source: str = "<assembly>") -> str:
         found.setdefault(statement.line, []).append(statement)
     for line, parts in found.items():
         if any(_foreign(part) for part in parts):
-            lines[line - 1] = "; ".join(_spelled(part) for part in parts)
+            comment = "; ".join(_tidy(part) for part in parts if _foreign(part))
+            lines[line - 1] = f"{'; '.join(_spelled(part) for part in parts)} # {comment}"
     return "\n".join(lines) + "\n"
 
 
@@ -44,8 +45,11 @@ def _spelled(statement: Statement) -> str:
     if _named_csr(statement):
         operands = ", ".join(str(CSR[o]) if o in CSR else o for o in statement.operands)
         return f"{labels}{statement.name} {operands}"
-    written = re.sub(r"\s+", " ", statement.text.partition(":")[2] if statement.labels else statement.text).strip()
-    return f"{labels}{insn(plain(statement))} # {written}"
+    return f"{labels}{insn(plain(statement))}"
+
+
+def _tidy(statement: Statement) -> str:
+    return re.sub(r"\s+", " ", f"{statement.name} {', '.join(statement.operands)}").strip()
 
 
 def plain(statement: Statement) -> Instruction:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pdojo.backends.snitch.simulator.configuration import Configuration, Timing
+from pdojo.backends.snitch.simulator.placement import Placed, Placement
 from pdojo.backends.snitch.simulator.result import Event, Line, Result
 from pdojo.backends.snitch.simulator.simulate import simulate
 
-__all__ = ["Configuration", "Event", "Line", "Result", "Timing", "simulate"]
+__all__ = ["Configuration", "Event", "Line", "Placed", "Placement", "Result", "Timing", "simulate"]

@@ -91,7 +91,7 @@ class Configuration:
     def of(machine: Machine) -> Configuration:
         """The configuration that a machine description states. Raises UsageError for a machine that is no Snitch core."""
         if not machine.stream_registers or not machine.frep_instructions:
-            raise UsageError(f"machine '{machine.name}' has no streams and hardware loops; known: snitch, snitch-2024")
+            raise UsageError(f"machine '{machine.name}' has no streams and hardware loops, as snitch has")
         old = machine.frep_nesting < 2
         return Configuration(
             name=machine.name,
@@ -104,4 +104,5 @@ class Configuration:
             dimensions=machine.stream_dims,
             repeats=machine.stream_repeats,
             memory_bytes=machine.cache_bytes[0],
+            division="xdiv_sqrt" in machine.features,
         )

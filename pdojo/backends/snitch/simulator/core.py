@@ -71,6 +71,7 @@ class Core:
         "pending_floats",
         "program",
         "ready",
+        "refused",
         "registers",
         "responses",
         "sequencer",
@@ -98,6 +99,8 @@ class Core:
         self.in_flight = 0
         self.blocked = 0
         """Why the offloaded instruction at the front waits."""
+        self.refused = False
+        """Whether it is the FP subsystem that could not issue it."""
         self.crowded = False
         """Whether the register between core and FP subsystem was full when the cycle began."""
         self.stall = 0
@@ -188,6 +191,7 @@ class Core:
     def dispatch(self, now: int, *, direct: bool) -> bool:
         """Hand the instruction at the front on; `direct`: the FP subsystem's ring was empty. Whether it went."""
         item = self.offload[0]
+        self.refused = False
         match item.kind:
             case 0:  # BUFFERED
                 assert item.operation is not None
@@ -226,17 +230,26 @@ class Core:
             return False
         if self.sequencer.active:
             loop = self.sequencer.loops[0].instruction
-            raise self.trap(item.instruction, f"inside of the hardware loop of line {loop.line}, where it cannot be repeated")
+            raise self.trap(
+                item.instruction, f"inside of the hardware loop of line {loop.line}, where it cannot be repeated"
+            )
         cause = self.floats.issue(operation, item.first, True, now)
         if cause:
-            self.blocked = cause
-            operation.stalls[cause] += 1
+            self.blocked, self.refused = cause, True
             return False
         return True
 
     def _configure(self, item: Offloaded, now: int) -> bool:
         code = item.instruction.imm if item.instruction.name == "scfgwi" else item.second
         number, register = code & 31, code >> 5 & 0x7F
+        if item.instruction.name == "scfgr":
+            if register or number >= len(self.lanes):
+                raise self.trap(item.instruction, f"register {register} of stream {number} cannot be read; status is 0")
+            # Read in this cycle, in the core's registers as late as a product.
+            self.respond(
+                now + self._configuration.timing.multiply - 2, item.instruction.rd, self.lanes[number].status(now)
+            )
+            return True
         if number != 31 and number >= len(self.lanes):
             raise self.trap(item.instruction, f"there is no stream {number}; there are {len(self.lanes)}")
         chosen = self.lanes if number == 31 else [self.lanes[number]]
@@ -253,7 +266,9 @@ class Core:
         name = item.instruction.name
         steps = quotient_bits(item.first, item.second, is_signed=not name.endswith("u"))
         self.respond(
-            now + self._configuration.timing.divide - 2 + steps, item.instruction.rd, DIVIDE[name](item.first, item.second)
+            now + self._configuration.timing.divide - 2 + steps,
+            item.instruction.rd,
+            DIVIDE[name](item.first, item.second),
         )
         self._divider_free = now + steps + 2
 

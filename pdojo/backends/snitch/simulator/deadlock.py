@@ -76,7 +76,10 @@ def _offloaded(machine: Complex) -> list[str]:
     if core.blocked != causes.CONFIGURED:
         return [f"{_at(item.instruction)} waits: {causes.MEANINGS.get(causes.NAMES[core.blocked], 'for its turn')}"]
     lanes = [lane for lane in machine.lanes if lane.pending is not None]
-    reasons = [f"SSR{lane.number} still has a job that waits behind the one of line {lane.line}: {lane.left()}" for lane in lanes]
+    reasons = [
+        f"SSR{lane.number} still has a job that waits behind the one of line {lane.line}: {lane.left()}"
+        for lane in lanes
+    ]
     return [f"{_at(item.instruction)} waits: {', '.join(reasons)}"]
 
 

@@ -30,6 +30,7 @@ class Lane:
         "bounds",
         "configuration",
         "fifo",
+        "finished",
         "length",
         "line",
         "memory",
@@ -72,6 +73,8 @@ class Lane:
         self.bounds = [1] * configuration.dimensions
         self.strides = [0] * configuration.dimensions
         self.repeat = self.shadow_repeat = self.seen = 0
+        self.finished = -1
+        """When the last request of a job was served."""
         self.line = 0
         """Line of the instruction that started the job."""
         self.moved = 0
@@ -98,6 +101,12 @@ class Lane:
         else:
             raise BadStream(f"stream register {register} is not modelled")
         return True
+
+    def status(self, now: int) -> int:
+        """The status register: bit 31 is set when all requests of the job have been served, bit 30 for a write stream. The
+        other bits are not modelled."""
+        done = not self.addresses and self.finished < now
+        return done << 31 | self.writes << 30
 
     def _set_repeat(self, value: int) -> None:
         most = self.configuration.repeats
@@ -143,7 +152,9 @@ class Lane:
         low, high = pointer + int(offsets.min()), pointer + int(offsets.max())
         end = TCDM_BASE + self.configuration.memory_bytes
         if low < TCDM_BASE or high + 8 > end:
-            raise BadStream(f"the stream reaches from {low:#x} to {high + 7:#x}, outside of {TCDM_BASE:#x} to {end - 1:#x}")
+            raise BadStream(
+                f"the stream reaches from {low:#x} to {high + 7:#x}, outside of {TCDM_BASE:#x} to {end - 1:#x}"
+            )
         return ((offsets + (pointer - TCDM_BASE)) >> 3).tolist()
 
     def _run(self, addresses: list[int], line: int, start: int, *, writes: bool) -> None:
@@ -189,7 +200,7 @@ class Lane:
 
     def _finish(self, now: int) -> None:
         self.memory.running.remove(self)
-        self.addresses, self.start = [], INFINITE
+        self.addresses, self.start, self.finished = [], INFINITE, now
         self._load_repeat()
         if self.pending is not None:
             (addresses, writes, line), self.pending = self.pending, None

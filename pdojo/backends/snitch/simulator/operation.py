@@ -191,7 +191,9 @@ class Decoder:
         else:
             raise self.trap(instruction, "the simulator does not know this instruction")
         if operation.interval and not self._configuration.division:
-            raise self.trap(instruction, "this core has no divider (Configuration.division)")
+            raise self.trap(
+                instruction, "this core has no divider (feature xdiv_sqrt of the machine, Configuration.division)"
+            )
         if "m" in letters and instruction.rm not in (ROUNDING["rne"], ROUNDING["dyn"]) and crossing is None:
             raise self.trap(instruction, "only rounding to nearest is modelled")
 

@@ -175,5 +175,3 @@ def packed_compare(name: str) -> Callable[[float, float, float], int] | None:
         return sum(int(compare(x, y)) << i for i, (x, y) in enumerate(zip(lanes_of(a, letter), second, strict=True)))
 
     return mask
-
-

@@ -32,6 +32,8 @@ class Line:
     """Cycles that it waited in the unit that issues it, by cause."""
     offload_stalls: dict[str, int] = field(default_factory=dict[str, int])
     """Cycles that the core waited before it could hand an FP instruction on."""
+    handed_on: int = 0
+    """How often the core handed it on to the FP subsystem, where it is an FP instruction."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,15 @@ class Result:
         return self.fpu_operations / self.cycles if self.cycles else 0.0
 
     @property
-    def instructions_per_cycle(self) -> float:
-        """Instructions of both units for each cycle; offloaded ones count where they execute."""
-        offloaded = sum(line.count for line in self.lines if line.offload_stalls or self._is_float(line.index))
-        return (self.core_instructions + self.fp_instructions - min(offloaded, self.fp_instructions)) / max(1, self.cycles)
+    def instructions(self) -> int:
+        """Instructions of both units, those of a hardware loop as often as they ran; each counts in the unit that executes it."""
+        offloaded = sum(line.handed_on for line in self.lines)
+        return self.core_instructions - offloaded + self.fp_instructions
 
-    def _is_float(self, index: int) -> bool:
-        return any(letter in self.program.instructions[index].encoding.operands for letter in "DSTR")
+    @property
+    def instructions_per_cycle(self) -> float:
+        """Instructions of both units for each cycle; up to 2."""
+        return self.instructions / self.cycles if self.cycles else 0.0
 
     def fraction_of_peak(self, width: int) -> float:
         """Floating-point operations for each cycle over the most there can be: a fused multiply-add of 64 bits of numbers of

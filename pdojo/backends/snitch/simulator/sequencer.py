@@ -107,7 +107,9 @@ class Sequencer:
     def _check(self, instruction: Instruction, trips: int) -> None:
         size = self._size
         if instruction.imm > size:
-            message = f"a loop of {instruction.imm} instructions; the sequencer holds {size}, and would cut off the rest"
+            message = (
+                f"a loop of {instruction.imm} instructions; the sequencer holds {size}, and would cut off the rest"
+            )
             raise self._decoder.trap(instruction, message)
         if trips > self._configuration.trips:
             message = f"{trips} iterations; the counter goes to {self._configuration.trips}"
@@ -124,7 +126,9 @@ class Sequencer:
         if loop.end > outer.end:
             raise trap(loop.instruction, "the inner loop is longer than what is left of the outer one")
         if loop.base == outer.base and loop.end == outer.end:
-            raise trap(loop.instruction, "an inner loop that is all of the outer one runs only once: multiply the trips")
+            raise trap(
+                loop.instruction, "an inner loop that is all of the outer one runs only once: multiply the trips"
+            )
         if outer.mask:
             raise trap(outer.instruction, "staggering is defined for the innermost loop only")
         self.loops.append(loop)

@@ -38,10 +38,14 @@ class Complex:
         self.floats = self.core.floats = FloatUnit(configuration, self.memory, self.lanes, self.core)
         self.sequencer = self.core.sequencer = Sequencer(configuration, decoder)
         self.steps = StepDecoder(self.core, decoder, configuration, program)
-        self.core.steps.extend(_decoded(self.steps, i, instruction) for i, instruction in enumerate(program.instructions))
+        self.core.steps.extend(
+            _decoded(self.steps, i, instruction) for i, instruction in enumerate(program.instructions)
+        )
         self.trace: list[tuple[int, str, int, int]] | None = [] if trace else None
         self.core.trace = self.floats.trace = self.trace
         self.fp_stalls = [0] * causes.COUNT
+        self._waiting: tuple[FloatOperation, int] | None = None
+        """What the FP subsystem could not issue in this cycle, and why."""
         self.core_cycles = 0
 
     def run(self, limit: int) -> int:
@@ -58,6 +62,7 @@ class Complex:
             if (running or core_requests or float_requests) and memory.step(now):
                 moved = True
             head = sequencer.head
+            self._waiting = None
             if head is not None:
                 cause = floats.issue(head[0], head[1], sequencer.first, now)
                 if cause:
@@ -68,8 +73,12 @@ class Complex:
             if offload:
                 core.blocked = 0
                 core.crowded = len(offload) >= room
+                item = offload[0]
                 if core.dispatch(now, direct=head is None):
                     moved = True
+                elif core.refused:
+                    assert item.operation is not None
+                    self._stalled(item.operation, core.blocked, now)
             if core.step is not None or core.responses or memory.core_responses:
                 if core.issue(now):
                     moved = True
@@ -88,6 +97,7 @@ class Complex:
                 raise SimulationError(f"{self.program.source}: no end after {limit} cycles; {explain(self, now)}")
 
     def _stalled(self, operation: FloatOperation, cause: int, now: int) -> None:
+        self._waiting = (operation, cause)
         operation.stalls[cause] += 1
         self.fp_stalls[cause] += 1
         if self.trace is not None:
@@ -107,10 +117,9 @@ class Complex:
             raise SimulationError(f"{self.program.source}: deadlock in cycle {now}: {explain(self, now)}")
         skipped = following - now - 1
         if skipped:
-            head = self.sequencer.head
-            if head is not None:
-                cause = max(1, floats_cause(self, now))
-                head[0].stalls[cause] += skipped
+            if self._waiting is not None:
+                operation, cause = self._waiting
+                operation.stalls[cause] += skipped
                 self.fp_stalls[cause] += skipped
             if self.core.step is not None and self.core.stall:
                 self.core.step.stalls[self.core.stall] += skipped
@@ -137,19 +146,6 @@ class Complex:
         if core.offload:
             times.append(core.divider_free)
         return [time for time in times if now < time < causes.INFINITE]
-
-
-def floats_cause(complex_: Complex, now: int) -> int:
-    """Why the head of the sequencer waits, without issuing it."""
-    head = complex_.sequencer.head
-    assert head is not None
-    floats, operation = complex_.floats, head[0]
-    view = operation.streaming if floats.streaming else operation.plain
-    if any(floats.ready[r] > now for r in view.registers):
-        return causes.OPERAND
-    if any(not lane.fifo or lane.fifo[0][0] > now for lane in view.lanes):
-        return causes.STREAM
-    return causes.BUSY
 
 
 def _decoded(decoder: StepDecoder, index: int, instruction: Instruction) -> Step:
@@ -205,7 +201,9 @@ def simulate(
         raise SimulationError(f"{program.source}: {error}") from None
     for lane in machine.lanes:
         if left := lane.left():
-            raise SimulationError(f"{program.source}: at the end, {left}; the next job of the stream would hang or mix them up")
+            raise SimulationError(
+                f"{program.source}: at the end, {left}; the next job of the stream would hang or mix them up"
+            )
     return _result(machine, cycles)
 
 
@@ -236,7 +234,7 @@ def _result(machine: Complex, cycles: int) -> Result:
         count = sum(o.count for o in mine)
         issued += count
         flops += sum(o.count * o.flops for o in mine)
-        lines.append(Line(step.index, count, by_cause(mine[0].stalls), stalls))
+        lines.append(Line(step.index, count, by_cause(mine[0].stalls), stalls, step.count))
     return Result(
         program=machine.program,
         cycles=cycles,

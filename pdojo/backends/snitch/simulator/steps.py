@@ -6,7 +6,18 @@ from collections.abc import Callable
 
 from pdojo.backends.snitch.assembler.instruction import Instruction
 from pdojo.backends.snitch.assembler.program import TEXT_BASE, Program
-from pdojo.backends.snitch.assembler.registers import BARRIER, CYCLE, FCSR, FFLAGS, FRM, INSTRET, MCYCLE, MHARTID, MINSTRET, SSR
+from pdojo.backends.snitch.assembler.registers import (
+    BARRIER,
+    CYCLE,
+    FCSR,
+    FFLAGS,
+    FRM,
+    INSTRET,
+    MCYCLE,
+    MHARTID,
+    MINSTRET,
+    SSR,
+)
 from pdojo.backends.snitch.simulator import causes
 from pdojo.backends.snitch.simulator.configuration import Configuration
 from pdojo.backends.snitch.simulator.core import (
@@ -222,7 +233,7 @@ class StepDecoder:
             kind = DIVIDER
         elif i.name.startswith("frep"):
             kind = LOOP
-        elif i.name in ("scfgwi", "scfgw"):
+        elif i.name in ("scfgwi", "scfgw", "scfgr"):
             kind = STREAM
         elif i.name.startswith(("f", "v")):
             operation = self._operation(index, i)
@@ -230,8 +241,9 @@ class StepDecoder:
         else:
             raise core.trap(i, "the simulator does not know this instruction")
         offload = core.offload
-        result = rd if "d" in i.encoding.operands.split(",") else 0
-        integers = "s" in i.encoding.operands.split(",")
+        letters = i.encoding.operands.split(",")
+        result = rd if "d" in letters else 0
+        integers = "s" in letters or "t" in letters
 
         def hand_on(now: int) -> int:
             if core.crowded:

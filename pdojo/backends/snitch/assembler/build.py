@@ -1,0 +1,49 @@
+"""Programs as ELF files that measure themselves on a simulator of the hardware. docs/snitch.md has the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pdojo.backends.snitch.assembler.assemble import assemble
+from pdojo.backends.snitch.assembler.elf import Segment, elf
+from pdojo.backends.snitch.assembler.harness import DATA_BASE, ENTRY, harness
+from pdojo.backends.snitch.assembler.program import TCDM_BASE, TEXT_BASE, Program
+from pdojo.errors import AssemblyError, UsageError
+
+
+def build(
+    program: Program,
+    entry: str,
+    arguments: Sequence[int],
+    image: bytes,
+    expected: bytes,
+    path: Path,
+    *,
+    memory_bytes: int,
+) -> None:
+    """Write an ELF file that calls `entry` with these arguments and measures it.
+
+    `image` is what the TCDM begins with before the call, `expected` after it. Raises UsageError where the file cannot be
+    written.
+    """
+    entry = entry or (program.functions[0] if program.functions else "")
+    program.index(entry)
+    padded = [part + bytes(-len(part) % 8) for part in (image, expected)]
+    around = harness(entry, arguments, padded[0], padded[1], TCDM_BASE + memory_bytes)
+    whole = assemble(f"{program.text}\n{around.text}", program.source)
+    text = b"".join(word.to_bytes(4, "little") for word in whole.words())
+    if TEXT_BASE + len(text) > DATA_BASE:
+        raise AssemblyError(
+            f"{program.source}: {len(text)} bytes of instructions; there is room for {DATA_BASE - TEXT_BASE}"
+        )
+    segments = [Segment(".text", TEXT_BASE, text, True), Segment(".data", DATA_BASE, around.data, False)]
+    symbols = {
+        "_start": whole.labels[ENTRY],
+        **{name: whole.labels[name] for name in program.functions},
+        **around.symbols,
+    }
+    try:
+        path.write_bytes(elf(segments, whole.labels[ENTRY], symbols))
+    except OSError as error:
+        raise UsageError(f"cannot write '{path}': {error.strerror}") from None

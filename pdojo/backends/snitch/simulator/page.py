@@ -1,0 +1,106 @@
+"""A trace as a page of HTML that needs nothing else: figures, the source with what its lines cost, every cycle."""
+
+from __future__ import annotations
+
+import html
+import json
+
+from pdojo.backends.snitch.simulator.causes import MEANINGS
+from pdojo.backends.snitch.simulator.report import line_figures
+from pdojo.backends.snitch.simulator.result import Result
+
+_STYLE = """
+body{font:14px system-ui,sans-serif;margin:24px;color:#1b1f24;background:#fff}
+h1{font-size:20px}h2{font-size:16px;margin-top:28px}
+table{border-collapse:collapse}td,th{padding:1px 10px 1px 0;text-align:left;vertical-align:top}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+pre,td.c{font:12px ui-monospace,Consolas,monospace;white-space:pre}
+.bar{display:inline-block;height:9px;background:#3b7dd8}.wait{background:#e08a2e}
+td.w{color:#a55a10}canvas{width:100%;height:90px;border:1px solid #d0d7de}
+#cycles tr:nth-child(even){background:#f6f8fa}button,input{font:inherit}
+"""
+
+_SCRIPT = """
+const data=JSON.parse(document.getElementById('data').textContent),rows=data.rows,page=200;let at=0;
+const cell=(i,w)=>i<0?'':w?'<td class="c w">- '+w+'</td>':'<td class="c">'+data.text[i]+'</td>';
+function show(){const part=rows.slice(at,at+page);
+ document.getElementById('cycles').innerHTML='<tr><th class=n>cycle</th><th>core</th><th>FP subsystem</th></tr>'+
+  part.map(r=>'<tr><td class=n>'+r[0]+'</td>'+(cell(r[1],data.causes[r[2]])||'<td></td>')+(cell(r[3],data.causes[r[4]])||'<td></td>')+'</tr>').join('');
+ document.getElementById('where').textContent=rows.length?'rows '+(at+1)+' to '+Math.min(rows.length,at+page)+' of '+rows.length:'nothing was traced';}
+function go(to){at=Math.max(0,Math.min(rows.length-1,to));show();}
+function find(cycle){let low=0;while(low<rows.length&&rows[low][0]<cycle)low++;go(low);}
+const canvas=document.getElementById('strip'),paint=()=>{const w=canvas.width=canvas.clientWidth,h=canvas.height=90,g=canvas.getContext('2d');
+ const bins=Math.min(w,data.cycles)||1,fp=new Array(bins).fill(0),core=new Array(bins).fill(0);
+ for(const r of rows){const b=Math.min(bins-1,Math.floor(r[0]*bins/data.cycles));if(r[3]>=0&&!r[4])fp[b]++;if(r[1]>=0&&!r[2])core[b]++;}
+ const per=data.cycles/bins;for(let b=0;b<bins;b++){const x=b*w/bins,ww=Math.max(1,w/bins);
+  g.fillStyle='#3b7dd8';g.fillRect(x,44-44*Math.min(1,fp[b]/per),ww,44*Math.min(1,fp[b]/per));
+  g.fillStyle='#57a65b';g.fillRect(x,90-44*Math.min(1,core[b]/per),ww,44*Math.min(1,core[b]/per));}};
+canvas.onclick=e=>find(Math.floor(e.offsetX/canvas.clientWidth*data.cycles));window.onresize=paint;
+document.getElementById('back').onclick=()=>go(at-page);document.getElementById('on').onclick=()=>go(at+page);
+document.getElementById('to').onchange=e=>find(+e.target.value);paint();show();
+"""
+
+
+def page(result: Result) -> str:
+    """The page. The result should come from a simulation with `trace=True`."""
+    title = html.escape(result.program.source)
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style></head><body>
+<h1>{title}: {result.cycles} cycles</h1>
+{_figures(result)}
+<h2>Source</h2>
+{_source(result)}
+<h2>Cycles</h2>
+<p>Issue rate of the FP subsystem (above) and the core (below); click to go there.</p><canvas id="strip"></canvas>
+<p><button id="back">back</button> <button id="on">on</button> cycle <input id="to" size="8"> <span id="where"></span></p>
+<table id="cycles"></table>
+<script type="application/json" id="data">{_data(result)}</script><script>{_SCRIPT}</script>
+</body></html>
+"""
+
+
+def _figures(result: Result) -> str:
+    rows = [
+        ("the core returned after", result.core_cycles, "cycles"),
+        ("instructions", result.instructions, f"{result.instructions_per_cycle:.3f} a cycle"),
+        ("FPU instructions", result.fpu_operations, f"utilisation {result.utilisation:.3f}"),
+        ("floating-point operations", result.flops, f"{result.flops / max(1, result.cycles):.3f} a cycle"),
+        ("waits for a bank or port", result.bank_conflicts, "cycles of requests"),
+    ]
+    for unit, stalls in (("FP subsystem", result.fp_stalls), ("core", result.core_stalls)):
+        for cause, cycles in sorted(stalls.items(), key=lambda item: -item[1]):
+            rows.append((f"{unit} waits: {cause}", cycles, MEANINGS[cause]))
+    body = "".join(f'<tr><td>{a}</td><td class="n">{b}</td><td>{html.escape(c)}</td></tr>' for a, b, c in rows)
+    return f"<table>{body}</table>"
+
+
+def _source(result: Result) -> str:
+    figures = line_figures(result)
+    most = max((count + sum(stalls.values()) for count, stalls in figures.values()), default=1) or 1
+    rows: list[str] = []
+    for number, text in enumerate(result.program.text.splitlines(), 1):
+        count, stalls = figures.get(number, (0, {}))
+        waited = sum(stalls.values())
+        bars = f'<span class="bar" style="width:{160 * count / most:.0f}px"></span>'
+        bars += f'<span class="bar wait" style="width:{160 * waited / most:.0f}px"></span>'
+        causes = ", ".join(f"{cause} {cycles}" for cause, cycles in sorted(stalls.items(), key=lambda item: -item[1]))
+        rows.append(
+            f'<tr><td class="n">{number}</td><td class="c">{html.escape(text)}</td><td class="n">{count or ""}</td>'
+            f'<td class="n">{waited or ""}</td><td>{bars if count or waited else ""}</td><td class="w">{causes}</td></tr>'
+        )
+    head = (
+        '<tr><th class="n">line</th><th></th><th class="n">issued</th><th class="n">waited</th><th></th><th></th></tr>'
+    )
+    return f"<table>{head}{''.join(rows)}</table>"
+
+
+def _data(result: Result) -> str:
+    causes = ["", *MEANINGS]
+    rows: dict[int, list[int]] = {}
+    for event in result.events:
+        row = rows.setdefault(event.cycle, [event.cycle, -1, 0, -1, 0])
+        at = 1 if event.unit == "core" else 3
+        row[at : at + 2] = event.index, causes.index(event.cause)
+    texts = [html.escape(" ".join(i.text.split())) for i in result.program.instructions]
+    data = {"cycles": result.cycles, "causes": causes, "text": texts, "rows": [rows[c] for c in sorted(rows)]}
+    return json.dumps(data, separators=(",", ":")).replace("</", "<\\/")

@@ -1,0 +1,164 @@
+"""Kernels as people write them by hand, beside the cycles that RTL takes for those of snitch_cluster; and skipping cycles."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from snitch_programs import BASE, FENCE, OFF, ON, loop, run, stream
+
+from pdojo.backends.snitch.simulator import Placement, Result
+from pdojo.backends.snitch.simulator.simulate import Complex
+
+Stream = tuple[int, Sequence[tuple[int, int]], int, bool, int]
+"""Lane, dimensions (innermost first), pointer, whether it writes, reads of an element."""
+
+
+def configure(*streams: Stream) -> str:
+    """Configuration in which each constant is loaded once, as compilers do; pointers last."""
+    registers: dict[int, list[int]] = {}
+    pointers: list[tuple[int, int]] = []
+    for lane, dims, pointer, writes, repeat in streams:
+        inner = 0
+        for k, (extent, stride) in enumerate(dims):
+            registers.setdefault(extent - 1, []).append(lane + 32 * (2 + k))
+            registers.setdefault(stride - inner, []).append(lane + 32 * (6 + k))
+            inner += stride * (extent - 1)
+        if repeat > 1:
+            registers.setdefault(repeat - 1, []).append(lane + 32)
+        pointers.append((pointer, lane + 32 * ((28 if writes else 24) + len(dims) - 1)))
+    lines: list[str] = []
+    for value, targets in registers.items():
+        lines += [f"li t1, {value}"] if value else []
+        lines += [f"scfgwi {'t1' if value else 'zero'}, {target}" for target in targets]
+    for pointer, target in pointers:
+        lines += [f"li t1, {pointer}", f"scfgwi t1, {target}"]
+    return "\n".join(lines) + "\n"
+
+
+def close(result: Result, handwritten: int, tolerance: float) -> None:
+    assert abs(result.cycles / handwritten - 1) <= tolerance, (result.cycles, handwritten)
+
+
+def test_axpy() -> None:
+    """278 cycles on RTL."""
+    placement, rng = Placement(), np.random.default_rng(0)
+    x, y = (placement.place(rng.standard_normal(256)) for _ in range(2))
+    z = placement.output((256,), float)
+    body = "li t0, 255\nscfgwi t0, 64\nscfgwi t0, 65\nscfgwi t0, 66\nli t1, 8\nscfgwi t1, 192\nscfgwi t1, 193\nscfgwi t1, 194\n"
+    body += (
+        "scfgwi a0, 768\nscfgwi a1, 769\nscfgwi a2, 898\n"
+        + ON
+        + "frep.o t0, 1, 0, 0\nfmadd.d ft2, fa0, ft0, ft1\n"
+        + FENCE
+        + OFF
+    )
+    result = run(
+        "fld fa0, 0(a3)\n" + body, arguments=[x.address, y.address, z.address, x.address], memory=placement.memory
+    )
+    scale = float(x.values[0])
+    np.testing.assert_allclose(z.values, scale * x.values + y.values, rtol=1e-15, atol=1e-15)
+    close(result, 278, 0.02)
+    assert result.utilisation > 0.9
+
+
+def test_dot() -> None:
+    """293 cycles on RTL."""
+    placement, rng = Placement(), np.random.default_rng(0)
+    x, y = (placement.place(rng.standard_normal(256)) for _ in range(2))
+    z = placement.output((1,), float)
+    body = "li t1, 255\nscfgwi t1, 64\nscfgwi t1, 65\nli t1, 8\nscfgwi t1, 192\nscfgwi t1, 193\nscfgwi a0, 768\nscfgwi a1, 769\n"
+    body += "fcvt.d.w fs0, zero\n" + "".join(f"fmv.d fs{k}, fs0\n" for k in (1, 2, 3)) + ON
+    body += loop(64, "\n".join(f"fmadd.d fs{k}, ft0, ft1, fs{k}" for k in range(4))) + FENCE + OFF
+    body += "fadd.d fs0, fs0, fs1\nfadd.d fs2, fs2, fs3\nfadd.d fs0, fs0, fs2\nfsd fs0, 0(a2)\n"
+    result = run(body, arguments=[x.address, y.address, z.address], memory=placement.memory)
+    np.testing.assert_allclose(z.values[0], x.values @ y.values, rtol=1e-13)
+    close(result, 293, 0.02)
+
+
+@pytest.mark.parametrize(("size", "handwritten", "tolerance"), [(16, 4150, 0.005), (8, 566, 0.03)])
+def test_gemm(size: int, handwritten: int, tolerance: float) -> None:
+    """4150 and 566 cycles on RTL."""
+    placement, rng = Placement(), np.random.default_rng(0)
+    a, b = (placement.place(rng.standard_normal((size, size))) for _ in range(2))
+    c = placement.output((size, size), float)
+    row, blocks = 8 * size, size // 8
+    body = configure(
+        (0, [(size, 8), (blocks, 0), (size, row)], a.address, False, 8),
+        (1, [(8, 8), (size, row), (blocks, 64), (size, 0)], b.address, False, 1),
+        (2, [(8, 8), (blocks, 64), (size, row)], c.address, True, 1),
+    )
+    body += ON + f"li t0, {size * blocks - 1}\nli t2, {size - 3}\nfrep.o t0, 24, 0, 0\n"
+    body += "".join(f"fmul.d fs{k}, ft0, ft1\n" for k in range(8)) + "frep.o t2, 8, 0, 0\n"
+    body += "".join(f"fmadd.d fs{k}, ft0, ft1, fs{k}\n" for k in range(8))
+    body += "".join(f"fmadd.d ft2, ft0, ft1, fs{k}\n" for k in range(8)) + FENCE + OFF
+    result = run(body, memory=placement.memory)
+    placement.check()
+    np.testing.assert_allclose(c.values, a.values @ b.values, rtol=1e-12)
+    close(result, handwritten, tolerance)
+    assert result.flops == 2 * size**3 - size * size
+    assert result.fraction_of_peak(8) == result.flops / result.cycles / 2
+
+
+def test_transpose() -> None:
+    """284 cycles on RTL."""
+    placement = Placement()
+    x, y = placement.place(np.arange(256.0).reshape(16, 16)), placement.output((16, 16), float)
+    body = configure((0, [(16, 128), (16, 8)], x.address, False, 1), (1, [(256, 8)], y.address, True, 1))
+    result = run(body + ON + loop(256, "fmv.d ft1, ft0") + FENCE + OFF, memory=placement.memory)
+    np.testing.assert_array_equal(y.values, x.values.T)
+    close(result, 284, 0.02)
+
+
+def random_body(seed: int) -> str:
+    """Streams, loops, loads, stores and integer work in some order."""
+    rng = random.Random(seed)
+    parts: list[str] = []
+    for _ in range(rng.randint(2, 6)):
+        count = rng.choice([4, 16, 24])
+        match rng.randrange(6):
+            case 0:
+                read = stream(0, [(count, 8 * rng.choice([1, 4, 32]))], BASE) + stream(1, [(count, 8)], BASE + 8192)
+                write = stream(2, [(count, 8)], BASE + 32768, write=True)
+                parts.append(read + write + ON + loop(count, "fadd.d ft2, ft0, ft1") + OFF)
+            case 1:
+                sums = "\n".join(f"fadd.d fs{k}, fs{k}, fa1" for k in range(rng.randint(1, 5)))
+                parts.append(loop(count, sums))
+            case 2:
+                parts.append(
+                    "\n".join(f"fld ft{3 + k % 4}, {8 * k}(a0)\nfsd ft{3 + k % 4}, {8 * k}(a1)" for k in range(count))
+                )
+            case 3:
+                parts.append("\n".join(f"lw t{k % 3}, {4 * k}(a0)\nsw t{k % 3}, {4 * k}(a1)" for k in range(count)))
+            case 4:
+                parts.append(
+                    "li t3, 97\nli t4, 3\ndiv t5, t3, t4\nmul t5, t5, t4\nadd t6, t5, t5\nfdiv.d fa3, fa3, fa4"
+                )
+            case _:
+                parts.append(
+                    f"li t3, {count}\n{len(parts) + 1}: addi t3, t3, -1\nbnez t3, {len(parts) + 1}b\nflt.d t4, fa0, fa1\nmv t5, t4"
+                )
+    return "\n".join(parts) + "\n" + FENCE
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_skipping_idle_cycles_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = random_body(seed)
+    arguments = [BASE, BASE + 16384]
+    memories = [bytearray(128 << 10), bytearray(128 << 10)]
+    fast = run(body, arguments=arguments, memory=memories[0])
+
+    def one(machine: Complex, now: int) -> int:
+        return now + 1
+
+    monkeypatch.setattr(Complex, "_skip", one)
+    slow = run(body, arguments=arguments, memory=memories[1])
+    assert memories[0] == memories[1]
+    assert (fast.cycles, fast.core_cycles, fast.lines) == (slow.cycles, slow.core_cycles, slow.lines)
+    assert (fast.fp_stalls, fast.core_stalls, fast.bank_conflicts) == (
+        slow.fp_stalls,
+        slow.core_stalls,
+        slow.bank_conflicts,
+    )
