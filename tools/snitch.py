@@ -36,8 +36,8 @@ def _arguments() -> Arguments:
         metavar="ARGUMENT",
         action="append",
         default=[],
-        help="next argument: an integer, or an array (its address): f64[16,16] of random numbers, f64[8]=zero, f64[8]=1.5, "
-        "f64[8]=out for one that is to be written completely",
+        help="next argument: an integer, or an array (its address): f64[16,16] of random numbers, f64[8]=zero, "
+        "f64[8]=1.5, f64[8]=out for one that is to be written completely",
     )
     add("--machine", metavar="MACHINE", default="snitch", help="snitch, snitch-2024, or a TOML file")
     add("--seed", type=int, default=0, metavar="N", help="seed of the random numbers")

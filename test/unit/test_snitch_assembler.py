@@ -180,7 +180,8 @@ def test_ordinary_assemblers_agree(tmp_path: Path) -> None:
 
 
 def test_rewriting_keeps_lines_and_what_is_known() -> None:
-    text = ".text\nmain: # begin\n  addi a0, a0, 1 // one\nloop: frep.o t0, 2, 0, 0 # loop\n vfadd.s fa0, fa1, fa2; nop\n ret\n"
+    text = ".text\nmain: # begin\n  addi a0, a0, 1 // one\nloop: frep.o t0, 2, 0, 0 # loop\n"
+    text += " vfadd.s fa0, fa1, fa2; nop\n ret\n"
     assert rewrite(text).splitlines() == [
         ".text",
         "main: # begin",

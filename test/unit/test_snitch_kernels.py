@@ -1,4 +1,4 @@
-"""Kernels as people write them by hand, beside the cycles that RTL takes for those of snitch_cluster; and skipping cycles."""
+"""Kernels as people write them by hand, beside the cycles of snitch_cluster's on RTL; and skipping cycles."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from snitch_programs import BASE, FENCE, OFF, ON, loop, run, stream
 
 from pdojo.backends.snitch.simulator import Placement, Result
 from pdojo.backends.snitch.simulator.simulate import Complex
+from snitch_programs import BASE, FENCE, OFF, ON, loop, run, stream
 
 Stream = tuple[int, Sequence[tuple[int, int]], int, bool, int]
 """Lane, dimensions (innermost first), pointer, whether it writes, reads of an element."""
@@ -47,7 +47,8 @@ def test_axpy() -> None:
     placement, rng = Placement(), np.random.default_rng(0)
     x, y = (placement.place(rng.standard_normal(256)) for _ in range(2))
     z = placement.output((256,), float)
-    body = "li t0, 255\nscfgwi t0, 64\nscfgwi t0, 65\nscfgwi t0, 66\nli t1, 8\nscfgwi t1, 192\nscfgwi t1, 193\nscfgwi t1, 194\n"
+    body = "li t0, 255\nscfgwi t0, 64\nscfgwi t0, 65\nscfgwi t0, 66\n"
+    body += "li t1, 8\nscfgwi t1, 192\nscfgwi t1, 193\nscfgwi t1, 194\n"
     body += (
         "scfgwi a0, 768\nscfgwi a1, 769\nscfgwi a2, 898\n"
         + ON
@@ -69,7 +70,8 @@ def test_dot() -> None:
     placement, rng = Placement(), np.random.default_rng(0)
     x, y = (placement.place(rng.standard_normal(256)) for _ in range(2))
     z = placement.output((1,), float)
-    body = "li t1, 255\nscfgwi t1, 64\nscfgwi t1, 65\nli t1, 8\nscfgwi t1, 192\nscfgwi t1, 193\nscfgwi a0, 768\nscfgwi a1, 769\n"
+    body = "li t1, 255\nscfgwi t1, 64\nscfgwi t1, 65\nli t1, 8\nscfgwi t1, 192\nscfgwi t1, 193\n"
+    body += "scfgwi a0, 768\nscfgwi a1, 769\n"
     body += "fcvt.d.w fs0, zero\n" + "".join(f"fmv.d fs{k}, fs0\n" for k in (1, 2, 3)) + ON
     body += loop(64, "\n".join(f"fmadd.d fs{k}, ft0, ft1, fs{k}" for k in range(4))) + FENCE + OFF
     body += "fadd.d fs0, fs0, fs1\nfadd.d fs2, fs2, fs3\nfadd.d fs0, fs0, fs2\nfsd fs0, 0(a2)\n"
@@ -138,7 +140,8 @@ def random_body(seed: int) -> str:
                 )
             case _:
                 parts.append(
-                    f"li t3, {count}\n{len(parts) + 1}: addi t3, t3, -1\nbnez t3, {len(parts) + 1}b\nflt.d t4, fa0, fa1\nmv t5, t4"
+                    f"li t3, {count}\n{len(parts) + 1}: addi t3, t3, -1\nbnez t3, {len(parts) + 1}b\n"
+                    "flt.d t4, fa0, fa1\nmv t5, t4"
                 )
     return "\n".join(parts) + "\n" + FENCE
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import random
 import struct
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from snitch_programs import BASE, run
 
 from pdojo.backends.snitch.assembler import assemble
 from pdojo.backends.snitch.simulator import Placement, simulate
@@ -25,6 +25,7 @@ from pdojo.backends.snitch.simulator.rounding import (
     to_half,
     to_single,
 )
+from snitch_programs import BASE, run
 
 FLOATS: dict[str, tuple[str, str]] = {"d": ("f8", "u8"), "s": ("f4", "u4"), "h": ("f2", "u2")}
 LOAD = {"d": "fld", "s": "flw", "h": "flh"}
@@ -61,7 +62,7 @@ def apply(text: str, letter: str, *operands: NDArray[Any], result: str | None = 
     arrays = [placement.place(operand) for operand in operands]
     out = placement.output(operands[0].shape, result or operands[0].dtype)
     loads = "\n".join(f"{LOAD[letter]} fa{k}, 0(a{k})\naddi a{k}, a{k}, {size}" for k in range(len(operands)))
-    store = f"sw a7, 0(a5)\naddi a5, a5, 4" if result == "u4" else f"{STORE[letter]} fa0, 0(a5)\naddi a5, a5, {size}"
+    store = "sw a7, 0(a5)\naddi a5, a5, 4" if result == "u4" else f"{STORE[letter]} fa0, 0(a5)\naddi a5, a5, {size}"
     if result is not None and result != "u4":
         to = next(k for k, v in FLOATS.items() if v[0] == result)
         store = f"{STORE[to]} fa0, 0(a5)\naddi a5, a5, {np.dtype(result).itemsize}"
@@ -186,10 +187,8 @@ def test_conversions_to_integers(letter: str) -> None:
         for name, low, high in (("w", -(1 << 31), (1 << 31) - 1), ("wu", 0, (1 << 32) - 1)):
             ours = apply(f"fcvt.{name}.{letter} a7, fa0, {mode}", letter, a, result="u4")
             for x, r in zip(a.tolist(), ours.tolist(), strict=True):
-                if math.isfinite(x):
-                    expected = max(low, min(high, function(x)))
-                else:
-                    expected = low if x == -math.inf else high
+                outside = low if x == -math.inf else high
+                expected = max(low, min(high, function(x))) if math.isfinite(x) else outside
                 assert r == expected & 0xFFFFFFFF, (x, mode)
 
 
@@ -325,7 +324,7 @@ def test_copies_keep_all_bits() -> None:
     assert bits(memory[0]) == 0x7FF0000000000001
 
 
-INTEGER = {
+INTEGER: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "xor": lambda a, b: a ^ b,

@@ -1,4 +1,4 @@
-"""Streams and hardware loops: random patterns against NumPy, nests, staggering; deadlocks and traps with their reasons."""
+"""Streams and hardware loops: random patterns against NumPy, nests, staggering; deadlocks and traps."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from snitch_programs import BASE, FENCE, OFF, OLD, ON, loop, run, stream
 
 from pdojo.backends.snitch.assembler import assemble
 from pdojo.backends.snitch.simulator import Configuration, Placement, simulate
 from pdojo.dialect.machine import machine
 from pdojo.errors import SimulationError, UsageError
+from snitch_programs import BASE, FENCE, OFF, OLD, ON, loop, run, stream
 
 SIZE = 128 << 10
 
@@ -150,7 +150,8 @@ def test_staggering_renames_registers() -> None:
 
 def test_older_cores_repeat_each_instruction() -> None:
     memory = bytearray(SIZE)
-    body = "fcvt.d.w fa0, zero\nfcvt.d.w fa1, a1\nli t0, 3\nfrep.i t0, 2, 0, 0\nfadd.d fa0, fa0, fa1\nfadd.d fa0, fa0, fa0\nfsd fa0, 0(a0)"
+    body = "fcvt.d.w fa0, zero\nfcvt.d.w fa1, a1\nli t0, 3\nfrep.i t0, 2, 0, 0\n"
+    body += "fadd.d fa0, fa0, fa1\nfadd.d fa0, fa0, fa0\nfsd fa0, 0(a0)"
     run(body, memory=memory, arguments=[BASE, 1], configuration=OLD)
     assert np.frombuffer(memory, np.float64)[0] == 4 * 16
     with pytest.raises(SimulationError, match=r"t\.s:5:1: error: 'snitch' has no frep\.i"):
@@ -235,7 +236,8 @@ TRAPS = {
         "an inner loop that is all of the outer one runs only once",
     ),
     "three deep": (
-        "li t0, 3\nfrep.o t0, 3, 0, 0\nfadd.d fa0, fa1, fa2\nfrep.o t0, 2, 0, 0\nfadd.d fa0, fa1, fa2\nfrep.o t0, 1, 0, 0\nfadd.d fa0, fa1, fa2",
+        "li t0, 3\nfrep.o t0, 3, 0, 0\nfadd.d fa0, fa1, fa2\nfrep.o t0, 2, 0, 0\nfadd.d fa0, fa1, fa2\n"
+        "frep.o t0, 1, 0, 0\nfadd.d fa0, fa1, fa2",
         "the sequencer can have 2 loops inside each other",
     ),
     "stream out of memory": (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from snitch_programs import BASE, FENCE, OFF, OLD, ON, issues, loop, run, stream
 
 from pdojo.backends.snitch.simulator import Result
+from snitch_programs import BASE, FENCE, OFF, OLD, ON, issues, loop, run, stream
 
 ACCUMULATE = "\n".join(f"fadd.d fs{i}, fs{i}, fa1" for i in range(4))
 

@@ -1,4 +1,4 @@
-"""An assembler for Snitch: text to programs for the simulator, to text that ordinary assemblers take, and to ELF files."""
+"""An assembler for Snitch: text to programs for the simulator, text for ordinary assemblers, and ELF files."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ def build(
 ) -> None:
     """Write an ELF file that calls `entry` with these arguments and measures it.
 
-    `image` is what the TCDM begins with before the call, `expected` after it. Raises UsageError where the file cannot be
-    written.
+    `image` is what the TCDM begins with before the call, `expected` after it. Raises UsageError where the file cannot
+    be written.
     """
     entry = entry or (program.functions[0] if program.functions else "")
     program.index(entry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pdojo.backends.snitch.assembler.table import ENCODINGS, Encoding
@@ -39,7 +40,7 @@ class Instruction:
         word = encoding.match
         for letter in encoding.operands.split(","):
             if letter:
-                word |= _field(self, letter)
+                word |= _FIELDS[letter](self)
         return word
 
 
@@ -53,34 +54,23 @@ def _jump(offset: int) -> int:
     return (o >> 20) << 31 | (o >> 1 & 0x3FF) << 21 | (o >> 11 & 1) << 20 | (o >> 12 & 0xFF) << 12
 
 
-def _field(i: Instruction, letter: str) -> int:
-    match letter:
-        case "d" | "D":
-            return i.rd << 7
-        case "s" | "S" | "Z":
-            return i.rs1 << 15
-        case "t" | "T" | "5" | ">":
-            return (i.imm if letter == ">" else i.rs2) << 20
-        case "R":
-            return i.rs3 << 27
-        case "o":
-            return i.rs1 << 15 | (i.imm & 0xFFF) << 20
-        case "q":
-            return i.rs1 << 15 | (i.imm >> 5 & 0x7F) << 25 | (i.imm & 0x1F) << 7
-        case "j" | "E" | "Y":
-            return (i.imm & 0xFFF) << 20
-        case "u":
-            return (i.imm & 0xFFFFF) << 12
-        case "p":
-            return _branch(i.imm)
-        case "a":
-            return _jump(i.imm)
-        case "N":
-            return (i.imm - 1 & 0xFFF) << 20
-        case "m" | "X":
-            return (i.rm if letter == "m" else i.stagger_max) << 12
-        case _:  # K
-            return i.stagger_mask << 8
+_FIELDS: dict[str, Callable[[Instruction], int]] = {
+    **dict.fromkeys("dD", lambda i: i.rd << 7),
+    **dict.fromkeys("sSZ", lambda i: i.rs1 << 15),
+    **dict.fromkeys("tT5", lambda i: i.rs2 << 20),
+    "R": lambda i: i.rs3 << 27,
+    "o": lambda i: i.rs1 << 15 | (i.imm & 0xFFF) << 20,
+    "q": lambda i: i.rs1 << 15 | (i.imm >> 5 & 0x7F) << 25 | (i.imm & 0x1F) << 7,
+    **dict.fromkeys("jEY>", lambda i: (i.imm & 0xFFF) << 20),
+    "u": lambda i: (i.imm & 0xFFFFF) << 12,
+    "p": lambda i: _branch(i.imm),
+    "a": lambda i: _jump(i.imm),
+    "N": lambda i: (i.imm - 1 & 0xFFF) << 20,
+    "m": lambda i: i.rm << 12,
+    "X": lambda i: i.stagger_max << 12,
+    "K": lambda i: i.stagger_mask << 8,
+}
+"""The bits of each kind of operand."""
 
 
 def decode(word: int) -> Encoding | None:

@@ -1,4 +1,4 @@
-"""Names of registers, rounding modes and control registers (RISC-V calling convention; Snitch's own in the cluster's manual)."""
+"""Names of registers, rounding modes and control registers, those of RISC-V and Snitch's own."""
 
 from __future__ import annotations
 

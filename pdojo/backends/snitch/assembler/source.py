@@ -1,10 +1,11 @@
-"""Assembly text as statements: labels, a mnemonic or directive, operands. And expressions, whose value may need labels."""
+"""Assembly text as statements: labels, a mnemonic or directive, operands. And expressions over labels."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pdojo.errors import AssemblyError
 
@@ -73,7 +74,7 @@ def _split(operands: str) -> tuple[str, ...]:
         return ()
     masked = _QUOTED.sub(lambda m: '"' * len(m.group()), operands)
     cuts = [-1, *(m.start() for m in re.finditer(",", masked)), len(operands)]
-    return tuple(operands[a + 1 : b].strip() for a, b in zip(cuts, cuts[1:], strict=False))
+    return tuple(operands[a + 1 : b].strip() for a, b in pairwise(cuts))
 
 
 def number(text: str) -> int | None:

@@ -1,9 +1,10 @@
-"""All instructions: operands and encoding. RV32IMAFD as in the RISC-V manual; the rest from snitch_cluster's riscv_instr.sv.
+"""All instructions: operands and encoding. RV32IMFD as in the RISC-V manual; the rest from snitch_cluster's
+riscv_instr.sv.
 
-Operands by letter: `d s t` integer rd, rs1, rs2; `D S T R` floating-point rd, rs1, rs2, rs3; `j` 12-bit immediate; `o` and
-`q` offset(rs1) of loads and stores; `p` and `a` targets of branches and jumps; `u` 20 upper bits; `>` shift; `E` control
-register; `Z` 5 bits in rs1; `5` 5 bits in rs2; `m` rounding mode, may be left out; `Y` stream register; `N X K` number of
-instructions, period and mask of staggering of a hardware loop.
+Operands by letter: `d s t` integer rd, rs1, rs2; `D S T R` floating-point rd, rs1, rs2, rs3; `j` 12-bit immediate; `o`
+and `q` offset(rs1) of loads and stores; `p` and `a` targets of branches and jumps; `u` 20 upper bits; `>` shift; `E`
+control register; `Z` 5 bits in rs1; `5` 5 bits in rs2; `m` rounding mode, may be left out; `Y` stream register; `N X K`
+number of instructions, period and mask of staggering of a hardware loop.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ FUSED = 0x0600007F
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How an instruction is written and encoded: the bits of `mask` are those of `match`, operands are in the others."""
+    """How an instruction is written and encoded: bits of `mask` are those of `match`, operands are in the others."""
 
     name: str
     operands: str
@@ -50,12 +51,10 @@ def _base() -> list[Encoding]:
         Encoding("ebreak", "", 0x00100073, 0xFFFFFFFF),
         Encoding("wfi", "", 0x10500073, 0xFFFFFFFF),
     ]
-    for funct3, name in enumerate(("beq", "bne", "", "", "blt", "bge", "bltu", "bgeu")):
-        if name:
-            table.append(Encoding(name, "s,t,p", 0x63 | funct3 << 12, I_MASK))
-    for funct3, name in enumerate(("lb", "lh", "lw", "", "lbu", "lhu")):
-        if name:
-            table.append(Encoding(name, "d,o", 0x03 | funct3 << 12, I_MASK))
+    for funct3, name in ((0, "beq"), (1, "bne"), (4, "blt"), (5, "bge"), (6, "bltu"), (7, "bgeu")):
+        table.append(Encoding(name, "s,t,p", 0x63 | funct3 << 12, I_MASK))
+    for funct3, name in ((0, "lb"), (1, "lh"), (2, "lw"), (4, "lbu"), (5, "lhu")):
+        table.append(Encoding(name, "d,o", 0x03 | funct3 << 12, I_MASK))
     for funct3, name in enumerate(("sb", "sh", "sw")):
         table.append(Encoding(name, "t,q", 0x23 | funct3 << 12, I_MASK))
     for funct3, name in ((0, "addi"), (2, "slti"), (3, "sltiu"), (4, "xori"), (6, "ori"), (7, "andi")):

@@ -26,7 +26,7 @@ def assembler_command() -> list[str]:
 
 
 def object_file(text: str, path: Path) -> None:
-    """Assemble text that ordinary assemblers take (see `rewrite`). Raises AssemblyError with what the assembler says."""
+    """Assemble what `rewrite` gives. Raises AssemblyError with what the assembler says."""
     command = assembler_command()
     source = path.with_suffix(".s")
     source.write_text(text, encoding="utf-8")

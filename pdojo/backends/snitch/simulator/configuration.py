@@ -1,6 +1,6 @@
 """What the simulated core complex is made of: sizes and latencies, each with its source.
 
-`m` marks what was measured on a Verilator model of one core complex; the others are read from the RTL of snitch_cluster.
+`m` marks what was measured on a Verilator model of one core complex; the others are read from snitch_cluster's RTL.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pdojo.errors import UsageError
 
 @dataclass(frozen=True)
 class Timing:
-    """Latencies in cycles. A result that is used `n` cycles later can be used by an instruction that issues `n` cycles later."""
+    """Latencies in cycles: how much later than an instruction another one can issue that uses its result."""
 
     fma: int = 4
     """Addition, multiplication, fused and packed, vfsum, vfdotpex: to a dependent instruction (m)."""
@@ -32,8 +32,8 @@ class Timing:
     division_single_interval: int = 10
     """Cycles from one fdiv.s or fsqrt.s to the next (about 10.4; m)."""
     to_integer: int = 4
-    """From the issue of flt.s in the FP subsystem to an instruction that uses the result: 5 from the core's issue (m), of
-    which one is the offloading register. Conversions take `conversion - simple` more: fcvt.w.s 6 (m)."""
+    """From the issue of flt.s in the FP subsystem to an instruction that uses the result: 5 from the core's issue (m),
+    of which one is the offloading register. Conversions take `conversion - simple` more: fcvt.w.s 6 (m)."""
     to_integer_other: int = 1
     """What fmv.x.w and instructions on doubles take more: flt.d 6, fcvt.w.d 7, fmv.x.w 6 (m)."""
     load: int = 4
@@ -61,8 +61,8 @@ class Configuration:
     nesting: int = 2
     """Hardware loops inside each other."""
     waiting_loops: int = 0
-    """Loops that may be configured behind the one that runs. Before June 2025 they queued (fifo_v3, depth 8); since then
-    the core waits until the nest ends (m)."""
+    """Loops that may be configured behind the one that runs. Before June 2025 they queued (fifo_v3, depth 8); since
+    then the core waits until the nest ends (m)."""
     inner_repetition: bool = False
     """Whether there is `frep.i`, which repeats each instruction by itself."""
     trips: int = 1 << 16
@@ -84,12 +84,12 @@ class Configuration:
     banks: int = 32
     memory_bytes: int = 128 << 10
     division: bool = True
-    """Whether the FPU divides and takes roots: `Xdiv_sqrt`, which the default cluster lacks and kernels that divide need."""
+    """Whether the FPU divides and takes roots: `Xdiv_sqrt`, which the default cluster lacks."""
     timing: Timing = field(default_factory=Timing)
 
     @staticmethod
     def of(machine: Machine) -> Configuration:
-        """The configuration that a machine description states. Raises UsageError for a machine that is no Snitch core."""
+        """The configuration that a machine description states. Raises UsageError where it is no Snitch core."""
         if not machine.stream_registers or not machine.frep_instructions:
             raise UsageError(f"machine '{machine.name}' has no streams and hardware loops, as snitch has")
         old = machine.frep_nesting < 2

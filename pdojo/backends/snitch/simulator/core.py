@@ -1,5 +1,5 @@
-"""The integer core: one stage, in order, a scoreboard, one write port (snitch.sv); and the register behind it that feeds
-the FP subsystem, the streams' configuration, multiplier and divider in order (snitch_cc.sv)."""
+"""The integer core: one stage, in order, a scoreboard, one write port (snitch.sv); and the register behind it that
+feeds the FP subsystem, the streams' configuration, multiplier and divider in order (snitch_cc.sv)."""
 
 from __future__ import annotations
 
@@ -192,34 +192,28 @@ class Core:
         """Hand the instruction at the front on; `direct`: the FP subsystem's ring was empty. Whether it went."""
         item = self.offload[0]
         self.refused = False
-        match item.kind:
-            case 0:  # BUFFERED
-                assert item.operation is not None
-                if self.sequencer.full(now):
-                    self.blocked = causes.QUEUE
-                    return False
-                self.sequencer.write(item.operation, item.first)
-            case 1:  # DIRECT
-                if not self._direct(item, now, empty=direct):
-                    return False
-            case 2:  # LOOP
-                if not self.sequencer.accept(item.instruction, (item.first & 0xFFFFFFFF) + 1, now):
-                    self.blocked = causes.LOOP
-                    return False
-            case 3:  # STREAM
-                if not self._configure(item, now):
-                    self.blocked = causes.CONFIGURED
-                    return False
-            case 4:  # MULTIPLIER
-                value = MULTIPLY[item.instruction.name](item.first, item.second)
-                # `now` is one cycle after issue, and a register that is written can be read one cycle later.
-                self.respond(now + self._configuration.timing.multiply - 2, item.instruction.rd, value)
-            case _:
-                if self._divider_free > now:
-                    self.blocked = causes.DIVIDER
-                    return False
-                self._divide(item, now)
-        self.offload.popleft()
+        if item.kind == BUFFERED:
+            gone = self._buffer(item, now)
+        elif item.kind == DIRECT:
+            gone = self._direct(item, now, empty=direct)
+        elif item.kind == LOOP:
+            gone = self.sequencer.accept(item.instruction, (item.first & 0xFFFFFFFF) + 1, now)
+            self.blocked = causes.LOOP
+        elif item.kind == STREAM:
+            gone = self._configure(item, now)
+            self.blocked = causes.CONFIGURED
+        else:
+            gone = self._compute(item, now)
+        if gone:
+            self.offload.popleft()
+        return gone
+
+    def _buffer(self, item: Offloaded, now: int) -> bool:
+        assert item.operation is not None
+        if self.sequencer.full(now):
+            self.blocked = causes.QUEUE
+            return False
+        self.sequencer.write(item.operation, item.first)
         return True
 
     def _direct(self, item: Offloaded, now: int, *, empty: bool) -> bool:
@@ -262,15 +256,20 @@ class Core:
             raise self.trap(item.instruction, f"SSR{chosen[0].number}: {error}") from None
         return True
 
-    def _divide(self, item: Offloaded, now: int) -> None:
-        name = item.instruction.name
-        steps = quotient_bits(item.first, item.second, is_signed=not name.endswith("u"))
-        self.respond(
-            now + self._configuration.timing.divide - 2 + steps,
-            item.instruction.rd,
-            DIVIDE[name](item.first, item.second),
-        )
-        self._divider_free = now + steps + 2
+    def _compute(self, item: Offloaded, now: int) -> bool:
+        """Multiply or divide. `now` is one cycle after the issue, and what is written can be read one cycle later."""
+        name, timing = item.instruction.name, self._configuration.timing
+        if item.kind == MULTIPLIER:
+            arrives, value = now + timing.multiply - 2, MULTIPLY[name](item.first, item.second)
+        elif self._divider_free > now:
+            self.blocked = causes.DIVIDER
+            return False
+        else:
+            steps = quotient_bits(item.first, item.second, is_signed=not name.endswith("u"))
+            arrives, value = now + timing.divide - 2 + steps, DIVIDE[name](item.first, item.second)
+            self._divider_free = now + steps + 2
+        self.respond(arrives, item.instruction.rd, value)
+        return True
 
     # For the instructions
 

@@ -9,7 +9,16 @@ from pdojo.backends.snitch.simulator import causes
 from pdojo.backends.snitch.simulator.configuration import Configuration
 from pdojo.backends.snitch.simulator.lane import Lane
 from pdojo.backends.snitch.simulator.memory import Memory, Request
-from pdojo.backends.snitch.simulator.operation import COMPUTE, LOAD, SPARE, STORE, TO_INTEGER, FloatOperation, Group
+from pdojo.backends.snitch.simulator.operation import (
+    COMPUTE,
+    LOAD,
+    SPARE,
+    STORE,
+    TO_INTEGER,
+    FloatOperation,
+    Group,
+    View,
+)
 from pdojo.backends.snitch.simulator.rounding import CANONICAL
 
 if TYPE_CHECKING:
@@ -67,7 +76,11 @@ class FloatUnit:
             if not fifo or fifo[0][0] > now:
                 return causes.STREAM
         if operation.kind != COMPUTE:
-            return self._other(operation, argument, first, now)
+            return self._other(operation, view, argument, first, now)
+        return self._compute(operation, view, argument, now)
+
+    def _compute(self, operation: FloatOperation, view: View, argument: int, now: int) -> int:
+        """Start an operation whose operands are there."""
         group = operation.group
         if group.count >= group.stages or group.free > now:
             return causes.BUSY
@@ -88,7 +101,7 @@ class FloatUnit:
         if operation.interval:
             group.free = now + operation.interval
         if destination < 32:
-            ready[destination] = causes.INFINITE
+            self.ready[destination] = causes.INFINITE
         self.issued += 1
         operation.count += 1
         if self.trace is not None:
@@ -106,10 +119,9 @@ class FloatUnit:
         pipe.insert(at, (leaves, *result[1:]))
         self.pipe = deque(pipe)
 
-    def _other(self, operation: FloatOperation, argument: int, first: bool, now: int) -> int:
+    def _other(self, operation: FloatOperation, view: View, argument: int, first: bool, now: int) -> int:
         """Loads, stores, and switching streams on and off."""
         memory = self.memory
-        view = operation.streaming if self.streaming else operation.plain
         if operation.kind in (LOAD, STORE):
             waiting = len(memory.float_requests) + (memory.float_taken == now)
             if self._in_flight + (self._freed == now) >= self._limit or waiting >= 2:

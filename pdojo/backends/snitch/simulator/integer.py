@@ -49,9 +49,9 @@ ALU: dict[str, Binary] = {
     "sra": lambda a, b: signed(a) >> (b & 31) & MASK,
     "slt": lambda a, b: int(a ^ _SIGN < b ^ _SIGN),
     "sltu": lambda a, b: int(a < b),
-    "xor": operator.xor,
-    "or": operator.or_,
-    "and": operator.and_,
+    "xor": lambda a, b: a ^ b,
+    "or": lambda a, b: a | b,
+    "and": lambda a, b: a & b,
 }
 MULTIPLY: dict[str, Binary] = {
     "mul": lambda a, b: a * b & MASK,

@@ -1,4 +1,4 @@
-"""A stream register (SSR): shadowed configuration, address generator, buffer (snitch_ssr.sv, snitch_ssr_addr_gen.sv)."""
+"""A stream register: shadowed configuration, address generator, buffer (snitch_ssr.sv, snitch_ssr_addr_gen.sv)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_ELEMENTS = 1 << 22
 """A longer stream is a mistake: the memory has 2^14 words."""
 
 
-class BadStream(Exception):  # noqa: N818 - a message on its way to the instruction that it concerns
+class BadStream(Exception):  # noqa: N818  # a message on its way to the instruction that it concerns
     """What is wrong with a configuration."""
 
 
@@ -103,8 +103,8 @@ class Lane:
         return True
 
     def status(self, now: int) -> int:
-        """The status register: bit 31 is set when all requests of the job have been served, bit 30 for a write stream. The
-        other bits are not modelled."""
+        """The status register: bit 31 is set when all requests of the job have been served, bit 30 for a write stream.
+        The other bits are not modelled."""
         done = not self.addresses and self.finished < now
         return done << 31 | self.writes << 30
 
@@ -121,8 +121,8 @@ class Lane:
         if self.shadow_repeat != self.repeat and self.fifo:
             left = f"{len(self.fifo)} element{'s' if len(self.fifo) > 1 else ''}"
             raise BadStream(
-                f"the number of reads changes from {self.repeat + 1} to {self.shadow_repeat + 1} while {left} of the stream "
-                f"before (line {self.line}) are unread"
+                f"the number of reads changes from {self.repeat + 1} to {self.shadow_repeat + 1} while {left} of the "
+                f"stream before (line {self.line}) are unread"
             )
         self.repeat = self.shadow_repeat
 
@@ -135,7 +135,7 @@ class Lane:
         self._run(addresses, line, now - 1 + self.configuration.timing.stream_start[self.number], writes=writes)
 
     def _words(self, pointer: int, dims: int) -> list[int]:
-        """All addresses of a job, as indices of words. A stride register holds the step from where the inner loops end."""
+        """All addresses of a job, as indices of words. A stride is the step from where the inner loops end."""
         if pointer % 8:
             raise BadStream(f"the pointer {pointer:#x} is no multiple of 8")
         count = 1
@@ -209,7 +209,7 @@ class Lane:
     # FP subsystem's side
 
     def take(self) -> float:
-        """The element at the front, which has been checked to be there; it stays for as many reads as were asked for."""
+        """The element at the front, which has been checked to be there; it stays for all its reads."""
         if self.repeat:
             if self.seen < self.repeat:
                 self.seen += 1

@@ -1,4 +1,4 @@
-"""The TCDM: banks, ports and who is served first (snitch_tcdm_interconnect, tcdm_mux, rr_arb_tree with fair arbitration)."""
+"""The TCDM: banks, ports and who is served first (snitch_tcdm_interconnect, tcdm_mux, fair rr_arb_tree)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 from pdojo.backends.snitch.assembler.program import TCDM_BASE
 from pdojo.backends.snitch.simulator.configuration import Configuration
 from pdojo.backends.snitch.simulator.lane import Lane
-from pdojo.backends.snitch.simulator.scalar import boxed
 from pdojo.backends.snitch.simulator.rounding import bits
+from pdojo.backends.snitch.simulator.scalar import boxed
 
 
 class Request(NamedTuple):
@@ -43,7 +43,7 @@ class Response(NamedTuple):
 
 @dataclass
 class Turns:
-    """A fair round-robin arbiter of two: who is served where both want to be; who was chosen and not served keeps the turn."""
+    """A fair round-robin arbiter of two. Who was chosen and not served keeps the turn."""
 
     next: int = 0
     locked: int | None = None
@@ -63,7 +63,7 @@ class Turns:
 
 
 class Memory:
-    """Words, and the requests for them. Lane 0 shares its port with the core and the FP subsystem's loads and stores."""
+    """Words, and requests for them. Lane 0 shares its port with the core and the FP subsystem's loads and stores."""
 
     __slots__ = (
         "_bank_mask",
@@ -110,10 +110,12 @@ class Memory:
 
     def step(self, now: int) -> bool:
         """One cycle; whether anybody was served."""
-        wanting: list[Lane] = []
-        for lane in self.running:
-            if lane.start <= now and (lane.ready(now) if lane.writes or lane.turning else len(lane.fifo) < self._depth):
-                wanting.append(lane)
+        depth = self._depth
+        wanting = [
+            lane
+            for lane in self.running
+            if lane.start <= now and (lane.ready(now) if lane.writes or lane.turning else len(lane.fifo) < depth)
+        ]
         if self.core_requests or self.float_requests:
             return self._with_core(wanting, now)
         if not wanting:

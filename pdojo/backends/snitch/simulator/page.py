@@ -10,34 +10,72 @@ from pdojo.backends.snitch.simulator.report import line_figures
 from pdojo.backends.snitch.simulator.result import Result
 
 _STYLE = """
-body{font:14px system-ui,sans-serif;margin:24px;color:#1b1f24;background:#fff}
-h1{font-size:20px}h2{font-size:16px;margin-top:28px}
-table{border-collapse:collapse}td,th{padding:1px 10px 1px 0;text-align:left;vertical-align:top}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
-pre,td.c{font:12px ui-monospace,Consolas,monospace;white-space:pre}
-.bar{display:inline-block;height:9px;background:#3b7dd8}.wait{background:#e08a2e}
-td.w{color:#a55a10}canvas{width:100%;height:90px;border:1px solid #d0d7de}
-#cycles tr:nth-child(even){background:#f6f8fa}button,input{font:inherit}
+body { font: 14px system-ui, sans-serif; margin: 24px; color: #1b1f24; background: #fff }
+h1 { font-size: 20px }
+h2 { font-size: 16px; margin-top: 28px }
+table { border-collapse: collapse }
+td, th { padding: 1px 10px 1px 0; text-align: left; vertical-align: top }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
+td.c { font: 12px ui-monospace, Consolas, monospace; white-space: pre }
+td.w { color: #a55a10 }
+.bar { display: inline-block; height: 9px; background: #3b7dd8 }
+.wait { background: #e08a2e }
+canvas { width: 100%; height: 90px; border: 1px solid #d0d7de }
+#cycles tr:nth-child(even) { background: #f6f8fa }
+button, input { font: inherit }
 """
 
+# A row of data is: cycle, instruction and cause of the core, of the FP subsystem; no instruction is -1, no cause 0.
 _SCRIPT = """
-const data=JSON.parse(document.getElementById('data').textContent),rows=data.rows,page=200;let at=0;
-const cell=(i,w)=>i<0?'':w?'<td class="c w">- '+w+'</td>':'<td class="c">'+data.text[i]+'</td>';
-function show(){const part=rows.slice(at,at+page);
- document.getElementById('cycles').innerHTML='<tr><th class=n>cycle</th><th>core</th><th>FP subsystem</th></tr>'+
-  part.map(r=>'<tr><td class=n>'+r[0]+'</td>'+(cell(r[1],data.causes[r[2]])||'<td></td>')+(cell(r[3],data.causes[r[4]])||'<td></td>')+'</tr>').join('');
- document.getElementById('where').textContent=rows.length?'rows '+(at+1)+' to '+Math.min(rows.length,at+page)+' of '+rows.length:'nothing was traced';}
-function go(to){at=Math.max(0,Math.min(rows.length-1,to));show();}
-function find(cycle){let low=0;while(low<rows.length&&rows[low][0]<cycle)low++;go(low);}
-const canvas=document.getElementById('strip'),paint=()=>{const w=canvas.width=canvas.clientWidth,h=canvas.height=90,g=canvas.getContext('2d');
- const bins=Math.min(w,data.cycles)||1,fp=new Array(bins).fill(0),core=new Array(bins).fill(0);
- for(const r of rows){const b=Math.min(bins-1,Math.floor(r[0]*bins/data.cycles));if(r[3]>=0&&!r[4])fp[b]++;if(r[1]>=0&&!r[2])core[b]++;}
- const per=data.cycles/bins;for(let b=0;b<bins;b++){const x=b*w/bins,ww=Math.max(1,w/bins);
-  g.fillStyle='#3b7dd8';g.fillRect(x,44-44*Math.min(1,fp[b]/per),ww,44*Math.min(1,fp[b]/per));
-  g.fillStyle='#57a65b';g.fillRect(x,90-44*Math.min(1,core[b]/per),ww,44*Math.min(1,core[b]/per));}};
-canvas.onclick=e=>find(Math.floor(e.offsetX/canvas.clientWidth*data.cycles));window.onresize=paint;
-document.getElementById('back').onclick=()=>go(at-page);document.getElementById('on').onclick=()=>go(at+page);
-document.getElementById('to').onchange=e=>find(+e.target.value);paint();show();
+const by = id => document.getElementById(id);
+const data = JSON.parse(by('data').textContent), rows = data.rows, page = 200;
+let at = 0;
+
+const cell = (index, cause) => index < 0 ? '<td></td>'
+  : cause ? '<td class="c w">- ' + data.causes[cause] + '</td>'
+  : '<td class="c">' + data.text[index] + '</td>';
+
+function show() {
+  const part = rows.slice(at, at + page);
+  by('cycles').innerHTML = '<tr><th class=n>cycle</th><th>core</th><th>FP subsystem</th></tr>' + part.map(
+    r => '<tr><td class=n>' + r[0] + '</td>' + cell(r[1], r[2]) + cell(r[3], r[4]) + '</tr>').join('');
+  by('where').textContent = rows.length
+    ? 'rows ' + (at + 1) + ' to ' + (at + part.length) + ' of ' + rows.length : 'nothing was traced';
+}
+
+function go(to) {
+  at = Math.max(0, Math.min(rows.length - 1, to));
+  show();
+}
+
+function find(cycle) {
+  const found = rows.findIndex(r => r[0] >= cycle);
+  go(found < 0 ? rows.length - 1 : found);
+}
+
+const canvas = by('strip');
+function paint() {
+  const w = canvas.width = canvas.clientWidth, h = canvas.height = 90, g = canvas.getContext('2d');
+  const bins = Math.min(w, data.cycles) || 1, per = data.cycles / bins;
+  for (const [column, base, colour] of [[3, 44, '#3b7dd8'], [1, h, '#57a65b']]) {
+    const issued = new Array(bins).fill(0);
+    for (const r of rows)
+      if (r[column] >= 0 && !r[column + 1]) issued[Math.min(bins - 1, Math.floor(r[0] / per))]++;
+    g.fillStyle = colour;
+    issued.forEach((count, b) => {
+      const height = 44 * Math.min(1, count / per);
+      g.fillRect(b * w / bins, base - height, Math.max(1, w / bins), height);
+    });
+  }
+}
+
+canvas.onclick = e => find(Math.floor(e.offsetX / canvas.clientWidth * data.cycles));
+window.onresize = paint;
+by('back').onclick = () => go(at - page);
+by('on').onclick = () => go(at + page);
+by('to').onchange = e => find(+e.target.value);
+paint();
+show();
 """
 
 
@@ -52,7 +90,8 @@ def page(result: Result) -> str:
 {_source(result)}
 <h2>Cycles</h2>
 <p>Issue rate of the FP subsystem (above) and the core (below); click to go there.</p><canvas id="strip"></canvas>
-<p><button id="back">back</button> <button id="on">on</button> cycle <input id="to" size="8"> <span id="where"></span></p>
+<p><button id="back">back</button> <button id="on">on</button>
+cycle <input id="to" size="8"> <span id="where"></span></p>
 <table id="cycles"></table>
 <script type="application/json" id="data">{_data(result)}</script><script>{_SCRIPT}</script>
 </body></html>
@@ -86,7 +125,8 @@ def _source(result: Result) -> str:
         causes = ", ".join(f"{cause} {cycles}" for cause, cycles in sorted(stalls.items(), key=lambda item: -item[1]))
         rows.append(
             f'<tr><td class="n">{number}</td><td class="c">{html.escape(text)}</td><td class="n">{count or ""}</td>'
-            f'<td class="n">{waited or ""}</td><td>{bars if count or waited else ""}</td><td class="w">{causes}</td></tr>'
+            f'<td class="n">{waited or ""}</td><td>{bars if count or waited else ""}</td>'
+            f'<td class="w">{causes}</td></tr>'
         )
     head = (
         '<tr><th class="n">line</th><th></th><th class="n">issued</th><th class="n">waited</th><th></th><th></th></tr>'

@@ -56,7 +56,7 @@ class Placement:
 
     @property
     def used(self) -> int:
-        """Bytes from the beginning of the memory to the end of the last array's guard zone, or of the program's data."""
+        """Bytes from the beginning of the memory to the end of the last guard zone, or of the program's data."""
         return self._next
 
     def place(self, array: NDArray[Any], name: str = "", *, align: int = 8) -> Placed:

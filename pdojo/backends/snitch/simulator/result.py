@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from pdojo.backends.snitch.assembler.program import Program
 from pdojo.backends.snitch.simulator.causes import NAMES
 
 
-class Event(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Event:
     """Something that happened in a cycle: an instruction issued, or (`cause`) waited."""
 
     cycle: int
@@ -70,7 +70,7 @@ class Result:
 
     @property
     def instructions(self) -> int:
-        """Instructions of both units, those of a hardware loop as often as they ran; each counts in the unit that executes it."""
+        """Instructions of both units, each where it executes, those of a hardware loop as often as they ran."""
         offloaded = sum(line.handed_on for line in self.lines)
         return self.core_instructions - offloaded + self.fp_instructions
 
@@ -80,8 +80,8 @@ class Result:
         return self.instructions / self.cycles if self.cycles else 0.0
 
     def fraction_of_peak(self, width: int) -> float:
-        """Floating-point operations for each cycle over the most there can be: a fused multiply-add of 64 bits of numbers of
-        `width` bytes, which is 2 for f64, 4 for f32, 8 for f16."""
+        """Floating-point operations for each cycle over the most there can be: a fused multiply-add of 64 bits of
+        numbers of `width` bytes, which is 2 for f64, 4 for f32, 8 for f16."""
         return self.flops / (self.cycles * 16 / width) if self.cycles else 0.0
 
 

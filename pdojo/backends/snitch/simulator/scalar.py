@@ -1,6 +1,6 @@
 """Scalar floating-point functions on register contents, as RISC-V defines them: canonical NaN, NaN-boxed f32 and f16.
 
-A register is kept as a Python float whose 64 bits are its contents; what is in it is for the instruction to say. Copying a
+A register is kept as a Python float whose 64 bits are its contents; what is in it, the instruction says. Copying a
 float copies its bits, whatever they are. Every function takes three operands, of which it may use fewer.
 """
 
@@ -184,15 +184,13 @@ def _signs(letter: str, kind: str) -> Function:
 @cache
 def float_functions() -> dict[str, Function]:
     """All scalar functions from floats to floats, by mnemonic."""
-    getters: dict[str, Unbox] = {"d": lambda x: x, "s": unbox_single, "h": unbox_half}
-    setters: dict[str, Unbox] = {"d": _canonical, "s": box_single, "h": box_half}
     table = {**_doubles(), **_narrow("s", unbox_single, box_single), **_narrow("h", unbox_half, box_half)}
     for letter in WIDTH:
         for kind in ("", "n", "x"):
             table[f"fsgnj{kind}.{letter}"] = _signs(letter, kind)
         for other in WIDTH:
             if other != letter:
-                table[f"fcvt.{letter}.{other}"] = _converted(getters[other], setters[letter])
+                table[f"fcvt.{letter}.{other}"] = _converted(getter(other), setter(letter))
     return table
 
 
@@ -202,7 +200,8 @@ def _converted(get: Unbox, put: Unbox) -> Function:
 
 def getter(letter: str) -> Unbox:
     """Reads numbers of a format from registers."""
-    return {"d": lambda x: x, "s": unbox_single, "h": unbox_half}[letter]
+    getters: dict[str, Unbox] = {"d": lambda x: x, "s": unbox_single, "h": unbox_half}
+    return getters[letter]
 
 
 def setter(letter: str) -> Unbox:

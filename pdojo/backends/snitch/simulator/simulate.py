@@ -50,51 +50,52 @@ class Complex:
 
     def run(self, limit: int) -> int:
         """Run to the end; the number of cycles. Raises SimulationError."""
-        memory, floats, sequencer, core = self.memory, self.floats, self.sequencer, self.core
-        core_requests, float_requests, offload = memory.core_requests, memory.float_requests, core.offload
-        room = self.configuration.offload
-        running, responses = memory.running, memory.float_responses
         now = last = 0
-        while True:
-            moved = False
-            if floats.pipe or responses:
-                moved = floats.output(now)
-            if (running or core_requests or float_requests) and memory.step(now):
-                moved = True
-            head = sequencer.head
-            self._waiting = None
-            if head is not None:
-                cause = floats.issue(head[0], head[1], sequencer.first, now)
-                if cause:
-                    self._stalled(head[0], cause, now)
-                else:
-                    sequencer.advance(now)
-                    moved = True
-            if offload:
-                core.blocked = 0
-                core.crowded = len(offload) >= room
-                item = offload[0]
-                if core.dispatch(now, direct=head is None):
-                    moved = True
-                elif core.refused:
-                    assert item.operation is not None
-                    self._stalled(item.operation, core.blocked, now)
-            if core.step is not None or core.responses or memory.core_responses:
-                if core.issue(now):
-                    moved = True
-                if core.step is None and not self.core_cycles:
-                    self.core_cycles = now + 1
-            if moved:
+        while now < limit:
+            if self._cycle(now):
                 last = now
                 now += 1
-                if now < limit:
-                    continue
             elif self._finished():
                 return last + 1
             else:
                 now = self._skip(now)
-            if now >= limit:
-                raise SimulationError(f"{self.program.source}: no end after {limit} cycles; {explain(self, now)}")
+        raise SimulationError(f"{self.program.source}: no end after {limit} cycles; {explain(self, now)}")
+
+    def _cycle(self, now: int) -> bool:
+        """One cycle; whether anything moved. The order of the units is that in which they see each other's registers."""
+        memory, sequencer, core = self.memory, self.sequencer, self.core
+        moved = self.floats.output(now)
+        if (memory.running or memory.core_requests or memory.float_requests) and memory.step(now):
+            moved = True
+        self._waiting = None
+        head = sequencer.head
+        if head is not None:
+            cause = self.floats.issue(head[0], head[1], sequencer.first, now)
+            if cause:
+                self._stalled(head[0], cause, now)
+            else:
+                sequencer.advance(now)
+                moved = True
+        if core.offload and self._dispatch(now, empty=head is None):
+            moved = True
+        if core.step is not None or core.responses or memory.core_responses:
+            moved = core.issue(now) or moved
+            if core.step is None and not self.core_cycles:
+                self.core_cycles = now + 1
+        return moved
+
+    def _dispatch(self, now: int, *, empty: bool) -> bool:
+        """Hand on what the core has offloaded; `empty`: the FP subsystem's ring was."""
+        core = self.core
+        item = core.offload[0]
+        core.blocked = 0
+        core.crowded = len(core.offload) >= self.configuration.offload
+        if core.dispatch(now, direct=empty):
+            return True
+        if core.refused:
+            assert item.operation is not None
+            self._stalled(item.operation, core.blocked, now)
+        return False
 
     def _stalled(self, operation: FloatOperation, cause: int, now: int) -> None:
         self._waiting = (operation, cause)
