@@ -62,7 +62,7 @@ class Complex:
         raise SimulationError(f"{self.program.source}: no end after {limit} cycles; {explain(self, now)}")
 
     def _cycle(self, now: int) -> bool:
-        """One cycle; whether anything moved. The order of the units is that in which they see each other's registers."""
+        """One cycle; whether anything moved. The units are in the order in which they see each other."""
         memory, sequencer, core = self.memory, self.sequencer, self.core
         moved = self.floats.output(now)
         if (memory.running or memory.core_requests or memory.float_requests) and memory.step(now):
