@@ -114,6 +114,14 @@ def _avgpool(x: Array, sizes: Mapping[str, int]) -> Array:
     return _windows(x, sizes, 0).mean(axis=(4, 5))
 
 
+def _fill(a: Array, sizes: Mapping[str, int]) -> Array:
+    return np.full((sizes["R"], sizes["C"]), a[0])
+
+
+def _sumpool(x: Array, sizes: Mapping[str, int]) -> Array:
+    return _windows(x, sizes, 0).sum(axis=(4, 5))
+
+
 def _argmax(x: Array) -> Array:
     return x.argmax(axis=1)
 
@@ -155,13 +163,18 @@ _MEANINGS: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "argmax": _argmax,
     "attention": _attention,
+    "axpy": lambda a, x, y: a * x + y,
     "batchnorm": _batchnorm,
+    "batchnorm_folded": lambda x, g, b: x * g + b,
     "bias_gelu": _bias_gelu,
     "bmm": np.matmul,
+    "copy": np.copy,
     "cross_entropy": _cross_entropy,
     "dequant_matmul": _dequant_matmul,
+    "dot": lambda x, y: (x * y).sum(axis=1),
     "exp": np.exp,
     "gelu": _gelu,
+    "gemv": np.matmul,
     "layernorm": _layernorm,
     "log": np.log,
     "log_softmax": _log_softmax,
@@ -169,7 +182,9 @@ _MEANINGS: dict[str, Callable[..., Array]] = {
     "matmul_bf16": np.matmul,
     "matmul_i8": _matmul_i8,
     "mul": np.multiply,
+    "reducemax": partial(np.max, axis=1),
     "reducemean": _reducemean,
+    "reducesum": partial(np.sum, axis=1),
     "relu": _relu,
     "relu_ffn": _relu_ffn,
     "residual_layernorm": _residual_layernorm,
@@ -186,7 +201,9 @@ _WINDOWED: dict[str, Callable[..., Array]] = {
     "avgpool": _avgpool,
     "conv": _conv,
     "depthwise_conv": _depthwise_conv,
+    "fill": _fill,
     "maxpool": _maxpool,
+    "sumpool": _sumpool,
 }
 """Operators whose result is not given by the shapes of the inputs alone."""
 

@@ -37,6 +37,7 @@ SHAPES = {
     "maxpool": ("2x3x17x19x2,P=0", "1x2x20x20x3,S=2,P=1"),
     "relu_ffn": ("2x3x20x30", "1x5x16x16"),
     "rotary": ("2x5x3x40",),
+    "sumpool": ("2x3x17x19x2", "1x2x15x15x3,S=1,P=1"),
     "swiglu": ("1x37x50x30", "2x16x32x64"),
 }
 """Kernels of two sizes, R and C, are tried at others."""

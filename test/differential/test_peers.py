@@ -34,6 +34,7 @@ SMALL = {
     "maxpool": "2x3x9x10x3",
     "relu_ffn": "3x4x5x6",
     "rotary": "2x5x3x8",
+    "sumpool": "2x3x8x10x3,S=2,P=1",
     "swiglu": "1x5x8x6",
 }
 """Sizes; 6 rows of 17 for all others."""

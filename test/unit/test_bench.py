@@ -149,7 +149,7 @@ def test_every_kernel_has_operations() -> None:
     for name in kernel_names():
         found = workload(name)
         work = work_of(found, parameters_of(nest_of(found.instantiate())))
-        assert work.operations > 0 or name == "transpose", name
+        assert work.operations > 0 or name in ("transpose", "fill", "copy"), name
 
 
 def test_peaks_that_bound() -> None:

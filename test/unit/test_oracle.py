@@ -254,7 +254,7 @@ def test_interfaces_must_agree() -> None:
         equivalent(program(PLAIN), program(SMALL_PAIRS["unwritten output"][0]))
 
 
-WINDOWED = {"avgpool", "conv", "depthwise_conv", "maxpool", "rotary"}
+WINDOWED = {"avgpool", "conv", "depthwise_conv", "maxpool", "rotary", "sumpool"}
 """Kernels whose indices are sums: their sizes cannot be changed in the program, only in its text."""
 
 

@@ -36,6 +36,7 @@ SHAPES = {
     "maxpool": ("2x3x7x6x2,S=2,P=0", "1x2x7x8x3,S=2,P=1"),
     "relu_ffn": ("2x3x4x5",),
     "rotary": ("2x3x2x8", "1x4x1x2"),
+    "sumpool": ("2x3x7x6x2,S=2", "1x2x7x8x3,S=2,P=1"),
     "swiglu": ("2x3x5x4",),
 }
 """Kernels of two sizes, R and C, are tried at others."""

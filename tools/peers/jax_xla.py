@@ -55,6 +55,7 @@ def _own(kernel: str, z: Sizes) -> Function | None:
         "depthwise_conv": lambda x, k: _conv(lambda z: z["C"], x, k[:, None], z),
         "maxpool": lambda x: _pool(x, z, -np.inf, jax.lax.max),
         "avgpool": lambda x: _pool(x, z, 0, jax.lax.add) / z["K"] ** 2,
+        "sumpool": lambda x: _pool(x, z, 0, jax.lax.add),
     }
     return own.get(kernel)
 

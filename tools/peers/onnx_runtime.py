@@ -102,6 +102,15 @@ def _window(z: dict[str, int]) -> dict[str, Any]:
     return {**found, "dilations": [z["DIL"]] * 2} if "DIL" in z else found
 
 
+def _mean_pool(m: Model, x: str, z: dict[str, int]) -> str:
+    return m("AveragePool", x, count_include_pad=1, **_window(z))
+
+
+def _dot(m: Model, x: str, y: str) -> str:
+    columns = m("MatMul", m("Unsqueeze", x, m.axes(1)), m("Unsqueeze", y, m.axes(2)))
+    return m("Squeeze", columns, m.axes(1, 2))
+
+
 def _writer(kernel: str, z: dict[str, int]) -> Writer:
     """Writes a kernel, given the model and its inputs."""
     writers: dict[str, Writer] = {
@@ -117,6 +126,14 @@ def _writer(kernel: str, z: dict[str, int]) -> Writer:
         "relu_ffn": lambda m, x, b: m("Relu", m("Add", x, _channels(m, b))),
         "bias_gelu": lambda m, x, b: m("Gelu", m("Add", x, b)),
         "reducemean": lambda m, x: m("ReduceMean", x, m.axes(1), keepdims=0),
+        "reducesum": lambda m, x: m("ReduceSum", x, m.axes(1), keepdims=0),
+        "reducemax": lambda m, x: m("ReduceMax", x, m.axes(1), keepdims=0),
+        "dot": _dot,
+        "gemv": lambda m, a, x: m("MatMul", a, x),
+        "axpy": lambda m, a, x, y: m("Add", m("Mul", a, x), y),
+        "batchnorm_folded": lambda m, x, g, b: m("Add", m("Mul", x, g), b),
+        "copy": lambda m, x: m("Identity", x),
+        "fill": lambda m, a: m("Expand", a, m.axes(z["R"], z["C"])),
         "softmax": lambda m, x: m("Softmax", x, axis=-1),
         "log_softmax": lambda m, x: m("LogSoftmax", x, axis=-1),
         "layernorm": _layer,
@@ -132,7 +149,8 @@ def _writer(kernel: str, z: dict[str, int]) -> Writer:
         "conv": lambda m, x, k: m("Conv", x, k, **_window(z)),
         "depthwise_conv": lambda m, x, k: m("Conv", x, m("Unsqueeze", k, m.axes(1)), group=z["C"], **_window(z)),
         "maxpool": lambda m, x: m("MaxPool", x, **_window(z)),
-        "avgpool": lambda m, x: m("AveragePool", x, count_include_pad=1, **_window(z)),
+        "avgpool": lambda m, x: _mean_pool(m, x, z),
+        "sumpool": lambda m, x: m("Mul", _mean_pool(m, x, z), m.number(z["K"] ** 2)),
         "transpose": lambda m, x: m("Transpose", x, perm=[1, 0]),
         "cross_entropy": _entropy,
         "rotary": _rotary,

@@ -47,6 +47,7 @@ OWN: dict[str, Callable[[Sizes], Function]] = {
     "depthwise_conv": _depthwise,
     "maxpool": lambda z: lambda x: _windows(x, z, -np.inf).max((4, 5)),
     "avgpool": lambda z: lambda x: _windows(x, z, 0).mean((4, 5)),
+    "sumpool": lambda z: lambda x: _windows(x, z, 0).sum((4, 5)),
 }
 
 
@@ -73,6 +74,11 @@ INTO: Mapping[str, Function] = {
     "exp": np.exp,
     "log": np.log,
     "reducemean": partial(np.mean, axis=1),
+    "reducesum": partial(np.sum, axis=1),
+    "reducemax": partial(np.max, axis=1),
+    "gemv": np.matmul,
+    "copy": lambda x, out: np.copyto(out, x),
+    "fill": lambda a, out: np.copyto(out, a[0]),
     "softmax": _softmax,
     "matmul": np.matmul,
     "bmm": np.matmul,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-_ELEMENTWISE = frozenset("add mul relu gelu silu sigmoid tanh exp log relu_ffn bias_gelu".split())
-_ROWS = frozenset("reducemean softmax log_softmax layernorm residual_layernorm rmsnorm batchnorm argmax".split())
-_PRODUCTS = frozenset("matmul bmm swiglu attention dequant_matmul".split())
-_WINDOWS = frozenset("conv depthwise_conv maxpool avgpool".split())
-_ALL = _ELEMENTWISE | _ROWS | _PRODUCTS | _WINDOWS | {"transpose", "cross_entropy", "rotary"}
+_ELEMENTWISE = frozenset("add mul relu gelu silu sigmoid tanh exp log relu_ffn bias_gelu axpy batchnorm_folded".split())
+_ROWS = frozenset(
+    "reducemean reducesum reducemax dot softmax log_softmax layernorm residual_layernorm rmsnorm batchnorm"
+    " argmax".split()
+)
+_PRODUCTS = frozenset("matmul bmm swiglu attention dequant_matmul gemv".split())
+_WINDOWS = frozenset("conv depthwise_conv maxpool avgpool sumpool".split())
+_ALL = _ELEMENTWISE | _ROWS | _PRODUCTS | _WINDOWS | {"copy", "fill", "transpose", "cross_entropy", "rotary"}
 
-TORCH_OUT = _ALL - {"rmsnorm", "conv", "depthwise_conv", "maxpool", "cross_entropy"}
+TORCH_OUT = _ALL - {"rmsnorm", "conv", "depthwise_conv", "maxpool", "cross_entropy", "dot", "axpy", "batchnorm_folded"}
 """PyTorch can write these into memory of the caller."""
 TORCH_ALTERNATIVES = {
     "argmax": ("max",),
@@ -22,7 +25,10 @@ TORCH_ALTERNATIVES = {
     "rmsnorm": ("explicit",),
 }
 """Other ways to write the same; all of them return fresh memory."""
-NUMPY_OUT = frozenset("add mul relu tanh exp log reducemean softmax matmul bmm swiglu transpose".split())
+NUMPY_OUT = frozenset(
+    "add mul relu tanh exp log reducemean reducesum reducemax softmax matmul gemv bmm swiglu transpose copy"
+    " fill".split()
+)
 _NO_NUMPY = {"gelu", "bias_gelu"}
 """NumPy has no erf."""
 

@@ -6,15 +6,20 @@ at any point and the others left as they are, as far as they still apply. docs/s
 
 from __future__ import annotations
 
+from math import prod
 from random import Random
 
+from pdojo.dialect.attributes import Mapping
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.experts.player import Player
 from pdojo.search.neighbourhoods.proposals import Edit, Proposals, proposals_for
 
-VERSION = 1
+VERSION = 2
 """Of the alterations: the same random numbers lead to other neighbours under another one."""
+LONGEST = 256
+"""Statements of straight code above which programs are not proposed: they take the longest to compile, and caches of
+instructions hold no more. Programs that are longer may become shorter."""
 SHORT = 3
 """Moves below which a trace is not complete, so that the expert pass makes the next one."""
 
@@ -40,7 +45,7 @@ class Heuristic:
         Raises UsageError for machines without proposals.
         """
         proposals = proposals_for(dojo.machine)
-        own = dojo.fingerprint
+        own, longest = dojo.fingerprint, max(LONGEST, straight_code(dojo))
         if len(dojo.trace.steps) < SHORT:
             tuned = self._expert(dojo, proposals)
             if tuned.fingerprint != own:
@@ -51,7 +56,7 @@ class Heuristic:
             edit = alter(dojo, random)
             if edit is not None:
                 near = _edited(dojo, edit, proposals)
-                if near.fingerprint != own:
+                if near.fingerprint != own and straight_code(near) <= longest:
                     return near
         return None
 
@@ -63,6 +68,12 @@ class Heuristic:
             proposals.expert(tuned.game)
             self._tuned = known = dojo.fork(), tuned
         return known[1]
+
+
+def straight_code(dojo: Dojo) -> int:
+    """Statements in the code, of which those in unrolled scopes are several."""
+    leaves = dojo.game.program.nest.leaves
+    return sum(prod(s.extent for s in leaf.chain if s.mapping is Mapping.UNROLL) for leaf in leaves)
 
 
 def _is_same(one: Dojo, other: Dojo) -> bool:
