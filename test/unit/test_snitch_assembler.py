@@ -16,7 +16,7 @@ from pdojo.backends.snitch.assembler.external import run_external
 from pdojo.backends.snitch.assembler.instruction import Instruction, decode
 from pdojo.backends.snitch.assembler.registers import ABI_FLOAT, ABI_INTEGER
 from pdojo.backends.snitch.assembler.table import ENCODINGS, SNITCH
-from pdojo.backends.snitch.assembler.toolchain import assembler_command, object_file
+from pdojo.backends.snitch.assembler.toolchain import REMEDY, assemblers, object_file
 from pdojo.errors import AssemblyError, MeasurementError, UsageError
 
 
@@ -130,14 +130,6 @@ def test_no_two_instructions_share_words() -> None:
             assert found.name == name
 
 
-@pytest.fixture(scope="module")
-def ordinary() -> None:
-    try:
-        assembler_command()
-    except AssemblyError as error:
-        pytest.skip(str(error))
-
-
 def section(path: Path, wanted: str) -> bytes:
     """A section of an object file."""
     data = path.read_bytes()
@@ -151,9 +143,11 @@ def section(path: Path, wanted: str) -> bytes:
     raise AssertionError(wanted)
 
 
-@pytest.mark.usefixtures("ordinary")
-def test_ordinary_assemblers_agree(tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", ["GNU", "zig"])
+def test_ordinary_assemblers_agree(which: str, tmp_path: Path) -> None:
     """The rewritten text gives the same bytes."""
+    if which not in assemblers():
+        pytest.skip(f"needs an assembler ({which}): {REMEDY}")
     rng = random.Random(1)
     names = [
         n for n in ENCODINGS if n not in ("jal", "wfi") and ENCODINGS[n].operands.split(",")[-1:] not in (["p"], ["a"])
@@ -172,7 +166,7 @@ def test_ordinary_assemblers_agree(tmp_path: Path) -> None:
     ]
     text = ".option norelax\nmain:\n" + "\n".join(lines) + "\n"
     path = tmp_path / "program.o"
-    object_file(rewrite(text), path)
+    object_file(rewrite(text), path, which)
     ours = b"".join(w.to_bytes(4, "little") for w in assemble(text).words())
     theirs = section(path, ".text")
     for k in range(0, max(len(ours), len(theirs)), 4):

@@ -14,20 +14,25 @@ REMEDY = "pip install ziglang, or install binutils-riscv64-unknown-elf"
 _GNU = ("riscv64-unknown-elf-as", "riscv32-unknown-elf-as", "riscv64-linux-gnu-as")
 
 
-def assembler_command() -> list[str]:
-    """The command that makes an object file of assembly text, less the files. Raises AssemblyError with the remedy."""
-    for name in _GNU:
-        if found := shutil.which(name):
-            return [found, "-march=rv32imafd_zicsr", "-mabi=ilp32d"]
+def assemblers() -> dict[str, list[str]]:
+    """Commands that make an object file of assembly text, less the files: those of what is installed, by its name."""
+    found: dict[str, list[str]] = {}
+    gnu = next((path for path in map(shutil.which, _GNU) if path is not None), None)
+    if gnu is not None:
+        found["GNU"] = [gnu, "-march=rv32imafd_zicsr", "-mabi=ilp32d"]
     if importlib.util.find_spec("ziglang") is not None:
         target = ["-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+a+f+d", "-mabi=ilp32d", "-g0"]
-        return [sys.executable, "-m", "ziglang", "cc", *target, "-c"]
-    raise AssemblyError(f"there is no assembler for RISC-V: {REMEDY}")
+        found["zig"] = [sys.executable, "-m", "ziglang", "cc", *target, "-c"]
+    return found
 
 
-def object_file(text: str, path: Path) -> None:
-    """Assemble what `rewrite` gives. Raises AssemblyError with what the assembler says."""
-    command = assembler_command()
+def object_file(text: str, path: Path, which: str | None = None) -> None:
+    """Assemble what `rewrite` gives, by the assembler of that name or any. Raises AssemblyError with what it says."""
+    commands = assemblers()
+    if which not in (None, *commands) or not commands:
+        missing = which if which is not None else "assembler for RISC-V"
+        raise AssemblyError(f"there is no {missing}: {REMEDY}")
+    command = next(iter(commands.values())) if which is None else commands[which]
     source = path.with_suffix(".s")
     source.write_text(text, encoding="utf-8")
     done = subprocess.run([*command, str(source), "-o", str(path)], capture_output=True, text=True, check=False)
