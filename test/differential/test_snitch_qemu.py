@@ -1,4 +1,4 @@
-"""Scalar instructions on the simulator of Snitch cores and on QEMU: the same bits. Our assembler and ELF files for both."""
+"""Scalar instructions on the simulator and on QEMU: the same bits. Our assembler and ELF files for both."""
 
 from __future__ import annotations
 

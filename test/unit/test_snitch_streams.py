@@ -158,6 +158,12 @@ def test_older_cores_repeat_each_instruction() -> None:
         run(body, memory=memory, arguments=[BASE, 1])
 
 
+def test_older_cores_have_no_nests() -> None:
+    body = "li t0, 3\nfrep.o t0, 2, 0, 0\nfadd.d fa0, fa1, fa2\nfrep.o t0, 1, 0, 0\nfadd.d fa0, fa1, fa2"
+    with pytest.raises(SimulationError, match=r"t\.s:5:1: error: the sequencer can have no loop inside another"):
+        run(body, configuration=OLD)
+
+
 def test_configurations_follow_machine_descriptions() -> None:
     assert Configuration.of(machine("snitch")) == Configuration(division=False)
     assert Configuration.of(machine("snitch-2024")) == replace(OLD, division=False)

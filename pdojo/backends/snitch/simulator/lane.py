@@ -14,6 +14,8 @@ from pdojo.backends.snitch.simulator.configuration import Configuration
 if TYPE_CHECKING:
     from pdojo.backends.snitch.simulator.memory import Memory
 
+READ, WRITE = 0, 1
+"""What a stream does, in a trace."""
 MOST_ELEMENTS = 1 << 22
 """A longer stream is a mistake: the memory has 2^14 words."""
 
@@ -191,6 +193,8 @@ class Lane:
         else:
             self.fifo.append((now + 2, self.words[self.next]))
         self.moved += 1
+        if self.memory.trace is not None:
+            self.memory.trace.append((now, "ssr", self.number, WRITE if self.writes else READ))
         position = self.position + 1
         if position < self.length:
             self.position = position

@@ -82,6 +82,7 @@ class Memory:
         "float_taken",
         "halves",
         "running",
+        "trace",
         "words",
     )
 
@@ -107,6 +108,7 @@ class Memory:
         self._port = Turns()
         """Lane 0 before both."""
         self.conflicts = 0
+        self.trace: list[tuple[int, str, int, int]] | None = None
 
     def step(self, now: int) -> bool:
         """One cycle; whether anybody was served."""

@@ -6,7 +6,7 @@ import html
 import json
 
 from pdojo.backends.snitch.simulator.causes import MEANINGS
-from pdojo.backends.snitch.simulator.report import line_figures
+from pdojo.backends.snitch.simulator.report import by_cycle, line_figures
 from pdojo.backends.snitch.simulator.result import Result
 
 _STYLE = """
@@ -25,7 +25,8 @@ canvas { width: 100%; height: 90px; border: 1px solid #d0d7de }
 button, input { font: inherit }
 """
 
-# A row of data is: cycle, instruction and cause of the core, of the FP subsystem; no instruction is -1, no cause 0.
+# A row of data is: cycle, instruction and cause of the core, of the FP subsystem, streams; no instruction is -1, no
+# cause 0.
 _SCRIPT = """
 const by = id => document.getElementById(id);
 const data = JSON.parse(by('data').textContent), rows = data.rows, page = 200;
@@ -37,8 +38,11 @@ const cell = (index, cause) => index < 0 ? '<td></td>'
 
 function show() {
   const part = rows.slice(at, at + page);
-  by('cycles').innerHTML = '<tr><th class=n>cycle</th><th>core</th><th>FP subsystem</th></tr>' + part.map(
-    r => '<tr><td class=n>' + r[0] + '</td>' + cell(r[1], r[2]) + cell(r[3], r[4]) + '</tr>').join('');
+  const head = ['cycle', 'streams', 'core', 'FP subsystem'].map(title => '<th>' + title + '</th>');
+  by('cycles').innerHTML = '<tr>' + head.join('') + '</tr>' + part.map(
+    r => '<tr><td class=n>' + r[0] + '</td><td class=c>' + r[5] + '</td>'
+      + cell(r[1], r[2]) + cell(r[3], r[4]) + '</tr>'
+  ).join('');
   by('where').textContent = rows.length
     ? 'rows ' + (at + 1) + ' to ' + (at + part.length) + ' of ' + rows.length : 'nothing was traced';
 }
@@ -136,11 +140,14 @@ def _source(result: Result) -> str:
 
 def _data(result: Result) -> str:
     causes = ["", *MEANINGS]
-    rows: dict[int, list[int]] = {}
-    for event in result.events:
-        row = rows.setdefault(event.cycle, [event.cycle, -1, 0, -1, 0])
-        at = 1 if event.unit == "core" else 3
-        row[at : at + 2] = event.index, causes.index(event.cause)
+    at, moved = by_cycle(result)
+    rows: list[list[int | str]] = []
+    for cycle in sorted(at):
+        row: list[int | str] = [cycle]
+        for unit in ("core", "fp"):
+            event = at[cycle].get(unit)
+            row += (-1, 0) if event is None else (event.index, causes.index(event.cause))
+        rows.append([*row, moved.get(cycle, "")])
     texts = [html.escape(" ".join(i.text.split())) for i in result.program.instructions]
-    data = {"cycles": result.cycles, "causes": causes, "text": texts, "rows": [rows[c] for c in sorted(rows)]}
+    data = {"cycles": result.cycles, "causes": causes, "text": texts, "rows": rows}
     return json.dumps(data, separators=(",", ":")).replace("</", "<\\/")

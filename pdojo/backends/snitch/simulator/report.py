@@ -52,11 +52,9 @@ def listing(result: Result) -> str:
 
 
 def cycles(result: Result, first: int = 0, last: int | None = None) -> Iterator[str]:
-    """One line for each cycle in which something issued or waited: the core's instruction, the FP subsystem's."""
-    yield f"{'cycle':>7}  {'core':<36}  FP subsystem"
-    at: dict[int, dict[str, Event]] = {}
-    for event in result.events:
-        at.setdefault(event.cycle, {})[event.unit] = event
+    """One line for each cycle in which something happened: words of streams, what the units issue or wait for."""
+    yield f"{'cycle':>7}  {'streams':<8}  {'core':<36}  FP subsystem"
+    at, moved = by_cycle(result)
     previous = None
     for cycle in sorted(at):
         if cycle < first or (last is not None and cycle > last):
@@ -66,8 +64,21 @@ def cycles(result: Result, first: int = 0, last: int | None = None) -> Iterator[
             yield f"{'':>7}  ({skipped} cycle{'s' if skipped > 1 else ''} like the one before)"
         units = at[cycle]
         core, floating = (_cell(result, units.get(unit)) for unit in ("core", "fp"))
-        yield f"{cycle:>7}  {core:<36}  {floating}".rstrip()
+        yield f"{cycle:>7}  {moved.get(cycle, ''):<8}  {core:<36}  {floating}".rstrip()
         previous = cycle
+
+
+def by_cycle(result: Result) -> tuple[dict[int, dict[str, Event]], dict[int, str]]:
+    """What each unit did in a cycle, and which streams read (`0r`) or wrote (`2w`) a word."""
+    at: dict[int, dict[str, Event]] = {}
+    moved: dict[int, list[str]] = {}
+    for event in result.events:
+        units = at.setdefault(event.cycle, {})
+        if event.unit == "ssr":
+            moved.setdefault(event.cycle, []).append(f"{event.index}{event.cause[0]}")
+        else:
+            units[event.unit] = event
+    return at, {cycle: " ".join(sorted(words)) for cycle, words in moved.items()}
 
 
 def _cell(result: Result, event: Event | None) -> str:

@@ -11,14 +11,15 @@ from pdojo.backends.snitch.simulator.causes import NAMES
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened in a cycle: an instruction issued, or (`cause`) waited."""
+    """Something that happened in a cycle: an instruction issued, or (`cause`) waited; a stream moved a word."""
 
     cycle: int
     unit: str
-    """`core` or `fp`."""
+    """`core`, `fp` or `ssr`."""
     index: int
-    """Which instruction of the program."""
+    """Which instruction of the program; which stream."""
     cause: str
+    """Why it waited, empty where it issued; `read` or `write` of a stream."""
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,8 @@ class Sequencer:
                 return False
             self.loops.append(loop)
         elif self._configuration.waiting_loops:
+            if self.written <= (self._waiting or self.loops)[-1].end:
+                raise self._decoder.trap(instruction, "the sequencer can have no loop inside another")
             if len(self._waiting) + 1 >= self._configuration.waiting_loops:
                 return False
             self._waiting.append(loop)
@@ -121,8 +123,7 @@ class Sequencer:
         nesting = self._configuration.nesting
         trap = self._decoder.trap
         if len(self.loops) >= nesting:
-            deep = f"{nesting} loops inside each other" if nesting > 1 else "no loop inside another"
-            raise trap(loop.instruction, f"the sequencer can have {deep}")
+            raise trap(loop.instruction, f"the sequencer can have {nesting} loops inside each other")
         if loop.end > outer.end:
             raise trap(loop.instruction, "the inner loop is longer than what is left of the outer one")
         if loop.base == outer.base and loop.end == outer.end:

@@ -13,7 +13,7 @@ from pdojo.backends.snitch.simulator.core import Core, Step
 from pdojo.backends.snitch.simulator.deadlock import explain
 from pdojo.backends.snitch.simulator.float_unit import FloatUnit
 from pdojo.backends.snitch.simulator.integer import MASK
-from pdojo.backends.snitch.simulator.lane import BadStream, Lane
+from pdojo.backends.snitch.simulator.lane import WRITE, BadStream, Lane
 from pdojo.backends.snitch.simulator.memory import Memory
 from pdojo.backends.snitch.simulator.operation import Decoder, FloatOperation
 from pdojo.backends.snitch.simulator.result import Event, Line, Result, by_cause, total
@@ -42,7 +42,7 @@ class Complex:
             _decoded(self.steps, i, instruction) for i, instruction in enumerate(program.instructions)
         )
         self.trace: list[tuple[int, str, int, int]] | None = [] if trace else None
-        self.core.trace = self.floats.trace = self.trace
+        self.core.trace = self.floats.trace = self.memory.trace = self.trace
         self.fp_stalls = [0] * causes.COUNT
         self._waiting: tuple[FloatOperation, int] | None = None
         """What the FP subsystem could not issue in this cycle, and why."""
@@ -219,6 +219,12 @@ def _registers(arguments: Sequence[int] | Mapping[str, int]) -> dict[int, int]:
     return {INTEGER[f"a{k}"]: value for k, value in enumerate(arguments)}
 
 
+def _event(cycle: int, unit: str, index: int, code: int) -> Event:
+    if unit == "ssr":
+        return Event(cycle, unit, index, "write" if code == WRITE else "read")
+    return Event(cycle, unit, index, causes.NAMES[code])
+
+
 def _result(machine: Complex, cycles: int) -> Result:
     core, floats = machine.core, machine.floats
     operations: dict[int, list[FloatOperation]] = {}
@@ -249,5 +255,5 @@ def _result(machine: Complex, cycles: int) -> Result:
         core_stalls=total([by_cause(step.stalls) for step in core.steps]),
         bank_conflicts=machine.memory.conflicts,
         stream_elements=tuple(lane.moved for lane in machine.lanes),
-        events=tuple(Event(c, u, i, causes.NAMES[w]) for c, u, i, w in machine.trace or ()),
+        events=tuple(_event(*event) for event in machine.trace or ()),
     )
