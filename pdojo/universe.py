@@ -37,6 +37,24 @@ def _convert_to_llvm() -> type[ModulePass]:
     return ConvertPdojoToLLVMPass
 
 
+def _convert_to_snitch() -> type[ModulePass]:
+    from pdojo.backends.snitch.lowering import ConvertPdojoToSnitchPass
+
+    return ConvertPdojoToSnitchPass
+
+
+def _snitch_dialect() -> Dialect:
+    from pdojo.backends.snitch.ops import SNITCHX
+
+    return SNITCHX
+
+
+def _snitch_asm() -> type[Target]:
+    from pdojo.backends.snitch.targets import PdojoSnitchTarget
+
+    return PdojoSnitchTarget
+
+
 def _llvm() -> type[Target]:
     from pdojo.backends.llvm.targets import PdojoLLVMTarget
 
@@ -80,10 +98,11 @@ def _notation() -> type[Target]:
 
 
 PDOJO_UNIVERSE = Universe(
-    all_dialects={"llvmx": _llvm_dialect, "pdojo": _dialect},
+    all_dialects={"llvmx": _llvm_dialect, "pdojo": _dialect, "snitchx": _snitch_dialect},
     all_passes={
         "convert-pdojo-to-llvm": _convert_to_llvm,
         "convert-pdojo-to-loops": _convert_to_loops,
+        "convert-pdojo-to-snitch": _convert_to_snitch,
         **{f"pdojo-{name.replace('_', '-')}": pass_factory(name) for name in TRANSFORMATION_NAMES},
     },
     # xDSL has a target `llvm` of its own; pdojo-opt calls ours `llvm`, `asm`, `obj`, ... for short.
@@ -95,6 +114,7 @@ PDOJO_UNIVERSE = Universe(
         "pdojo-c-header": _c_header,
         "pdojo-llvm": _llvm,
         "pdojo-obj": _object,
+        "pdojo-snitch-asm": _snitch_asm,
     },
 )
 """What pdojo adds to `xdsl-opt` and `pdojo-opt`."""

@@ -30,6 +30,7 @@ _ALIASES: dict[str, tuple[str, dict[str, tuple[bool, ...]]]] = {
     "obj": ("pdojo-obj", {}),
     "c": ("pdojo-c", {}),
     "c-header": ("pdojo-c-header", {}),
+    "snitch-asm": ("pdojo-snitch-asm", {}),
 }
 """Short names of targets: the target and its parameters."""
 

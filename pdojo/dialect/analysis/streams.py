@@ -174,7 +174,7 @@ def _loop_limits(program: Program, loop: Scope) -> Iterator[Problem]:
         yield Problem(f"{describe_scope(guarded)} has a guard, but a hardware loop repeats the same instructions")
     if loop.extent > machine.frep_trips:
         yield Problem(f"{where} has too many iterations; hardware loops of {machine.name} have {machine.frep_trips}")
-    instructions = sum(_instructions(leaf, loop) for leaf in loop.leaves)
+    instructions = sum(instructions_of(leaf, loop) for leaf in loop.leaves)
     if instructions > machine.frep_instructions:
         yield Problem(
             f"{where} would repeat {instructions} instructions; hardware loops of {machine.name} hold "
@@ -186,7 +186,7 @@ def _loop_limits(program: Program, loop: Scope) -> Iterator[Problem]:
             yield Problem(problem)
 
 
-def _instructions(leaf: Leaf, loop: Scope) -> int:
+def instructions_of(leaf: Leaf, loop: Scope) -> int:
     """Instructions of a statement in the loop's body, in which inner scopes are unrolled."""
     copies = 1
     for scope in leaf.chain[loop.depth + 1 :]:

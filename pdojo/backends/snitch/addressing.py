@@ -1,0 +1,193 @@
+"""Where elements lie: pointers that go on from iteration to iteration, and index expressions as integers.
+
+A pointer serves all accesses whose addresses differ by a constant that loads and stores can hold. It is set before the
+outermost loop that changes it. At the end of each loop's body it goes on by what that loop's variable adds, less what
+the loops inside have added: one instruction for each loop. Divisions of variables are computed at the start of the
+innermost loop whose variable they use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pdojo.backends.nest_walk import bind
+from pdojo.backends.snitch.code import ZERO, Code, Frame, FrameKind, Register
+from pdojo.dialect.affine import Div, Expr, split_remainders
+from pdojo.errors import LoweringError
+
+_LOW, _HIGH = -2048, 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Where a buffer begins: bytes behind a register."""
+
+    base: Register
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in memory as loads and stores take it."""
+
+    base: Register
+    offset: int
+
+
+@dataclass(eq=False)
+class _Pointer:
+    register: Register
+    anchor: int
+    """The constant part of the address that it holds."""
+    owner: Frame | None
+    """The frame whose code sets it; it is of use while that is open."""
+
+
+class Addresses:
+    """The pointers of the open frames."""
+
+    def __init__(self, code: Code, known: Mapping[int, int], extents: Sequence[int]) -> None:
+        """`known` are the variables that have one value here, `extents` those of all enclosing scopes; both change."""
+        self.code = code
+        self.known = known
+        self.extents = extents
+        self._pointers: dict[Hashable, list[_Pointer]] = {}
+
+    def loops(self) -> dict[int, Frame]:
+        """The open loops by depth."""
+        return {f.depth: f for f in self.code.frames if f.depth is not None}
+
+    def place(self, root: Root, expression: Expr) -> Place:
+        """The place at `expression` bytes behind the start of a buffer."""
+        bound = bind(expression, self.known, self.extents) + root.offset
+        return self._place(root.base, bound)
+
+    def _place(self, base: Register, address: Expr) -> Place:
+        constant = address.constant
+        if not address.terms and _LOW <= constant < _HIGH:
+            return Place(base, constant)
+        key = self._key(base, address)
+        for pointer in self._pointers.setdefault(key, []):
+            is_open = pointer.owner is None or pointer.owner in self.code.frames
+            if is_open and _LOW <= constant - pointer.anchor < _HIGH:
+                return Place(pointer.register, constant - pointer.anchor)
+        pointer = self._made(base, address)
+        self._pointers[key].append(pointer)
+        return Place(pointer.register, constant - pointer.anchor)
+
+    def _key(self, base: Register, address: Expr) -> Hashable:
+        loops = self.loops()
+        used = tuple((depth, id(loops[depth])) for depth in sorted(address.variables()))
+        return base, address.terms, used
+
+    def _made(self, base: Register, address: Expr) -> _Pointer:
+        frames = self.code.frames
+        position = {f.depth: k for k, f in enumerate(frames) if f.depth is not None}
+        divided = [a for a, _ in address.terms if isinstance(a, Div)]
+        if divided:
+            level = max(position[v] for a in divided for v in a.numerator.variables())
+            return self._divided(base, address, level)
+        steps = {position[a]: c for a, c in address.terms if isinstance(a, int)}
+        if not steps:
+            # An address far from the base: computed once, before everything.
+            key = ("address", base, address.constant)
+            register = self.code.keep(key, lambda: self.code.add_immediate(base, address.constant))
+            return _Pointer(register, address.constant, frames[0] if frames else None)
+        first = min(steps)
+        pointer = Register("x")
+        with self.code.at(frames[first].before):
+            if address.constant:
+                self.code.add_immediate(base, address.constant, pointer)
+            else:
+                self.code.move(base, pointer)
+        self._advance(pointer, steps, first)
+        return _Pointer(pointer, address.constant, frames[first])
+
+    def _advance(self, pointer: Register, steps: Mapping[int, int], first: int) -> None:
+        """Make the open frames from the one at `first` on change the pointer, each by its step in an iteration."""
+        added = 0
+        for position in range(len(self.code.frames) - 1, first - 1, -1):
+            frame, step = self.code.frames[position], steps.get(position, 0)
+            if frame.kind is FrameKind.HARDWARE_LOOP and step:
+                raise LoweringError("a hardware loop would have to change an address; stream what it accesses")
+            if step - added:
+                with self.code.at(frame.tail):
+                    self.code.add_immediate(pointer, step - added, pointer)
+            if step:
+                frame.advancing.append((pointer, step))
+            added = frame.extent * step
+
+    def _divided(self, base: Register, address: Expr, level: int) -> _Pointer:
+        frames = self.code.frames
+        position = {f.depth: k for k, f in enumerate(frames) if f.depth is not None}
+        outer = Expr(
+            address.constant, tuple((a, c) for a, c in address.terms if isinstance(a, int) and position[a] <= level)
+        )
+        quotients = Expr(0, tuple((a, c) for a, c in address.terms if isinstance(a, Div)))
+        steps = {position[a]: c for a, c in address.terms if isinstance(a, int) and position[a] > level}
+        near = self._place(base, outer)
+        pointer = Register("x")
+        with self.code.at(frames[level].head):
+            self.code.x("add", near.base, self.value(quotients), to=pointer)
+        if steps:
+            self._advance(pointer, steps, level + 1)
+        return _Pointer(pointer, address.constant - near.offset, frames[level])
+
+    # Index expressions as integers
+
+    def number(self, expression: Expr) -> Register:
+        """The value of an index expression here."""
+        return self.value(bind(expression, self.known, self.extents))
+
+    def value(self, bound: Expr) -> Register:
+        """The value of an expression over the variables of open loops."""
+        rest, remainders = split_remainders(bound)
+        # In canonical form numerators are never negative, so that rounding down and rounding to zero are the same.
+        total: Register | None = None
+        for atom, factor in rest.terms:
+            value = self._quotient(atom) if isinstance(atom, Div) else self.counter(atom)
+            total = self._plus_multiple(total, value, factor)
+        for numerator, divisor, factor in remainders:
+            total = self._plus_multiple(total, self._remainder(self.value(numerator), divisor), factor)
+        if total is None:
+            return self.code.li(rest.constant)
+        return self.code.add_immediate(total, rest.constant)
+
+    def counter(self, depth: int) -> Register:
+        """The variable of an open loop."""
+        frame = self.loops()[depth]
+        if frame.counter is None:
+            frame.counter = Register("x")
+            with self.code.at(frame.before):
+                self.code.emit("li", (frame.counter,), (), 0)
+            with self.code.at(frame.tail):
+                self.code.x("addi", frame.counter, immediate=1, to=frame.counter)
+        return frame.counter
+
+    def _plus_multiple(self, total: Register | None, value: Register, factor: int) -> Register:
+        code = self.code
+        if factor == -1 and total is not None:
+            return code.x("sub", total, value)
+        scaled = self._multiple(value, factor)
+        return scaled if total is None else code.x("add", total, scaled)
+
+    def _multiple(self, value: Register, factor: int) -> Register:
+        if factor == 1:
+            return value
+        if factor == -1:
+            return self.code.x("sub", ZERO, value)
+        if factor > 0 and factor & (factor - 1) == 0:
+            return self.code.x("slli", value, immediate=factor.bit_length() - 1)
+        return self.code.x("mul", value, self.code.li(factor))
+
+    def _quotient(self, atom: Div) -> Register:
+        value = self.value(atom.numerator)
+        if atom.divisor & (atom.divisor - 1) == 0:
+            return self.code.x("srai", value, immediate=atom.divisor.bit_length() - 1)
+        return self.code.x("div", value, self.code.li(atom.divisor))
+
+    def _remainder(self, value: Register, divisor: int) -> Register:
+        if divisor & (divisor - 1) == 0 and divisor <= _HIGH:
+            return self.code.x("andi", value, immediate=divisor - 1)
+        return self.code.x("rem", value, self.code.li(divisor))

@@ -1,0 +1,188 @@
+"""Machine code with named registers as operations of xDSL: a `riscv_func.func` that shows everything that runs.
+
+Labels and branches stay in one block, as in assembly text. An operand is the value that was written to its register
+last in the text; registers that hold something from elsewhere (arguments, what a loop wrote) come from `get_register`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, cast
+
+from xdsl.dialects import riscv, riscv_func, riscv_snitch, rv32
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, i32
+from xdsl.dialects.riscv import FloatRegisterType, IntRegisterType
+from xdsl.dialects.riscv.abstract_ops import (
+    RdRsImmFloatOperation,
+    RdRsImmIntegerOperation,
+    RdRsImmShiftOperation,
+    RsRsImmFloatOperation,
+    RsRsImmIntegerOperation,
+)
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from pdojo.backends.snitch.code import BRANCHES, LOADS, STORES
+from pdojo.backends.snitch.ops import SNITCHX, LaOp, ScfgrOp
+
+SSR_CSR = 0x7C0
+"""The control register whose bit 0 turns streams on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An instruction with named registers; `immediate` is a number or a label."""
+
+    name: str
+    defs: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    immediate: int | str | None = None
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function as lines, and the constants that it loads."""
+
+    name: str
+    lines: Sequence[Line]
+    constants: Sequence[int]
+    """Words of 64 bits, behind the label `constants_label`."""
+    constants_label: str
+    facts: dict[str, int] = field(default_factory=dict[str, int])
+    """What callers have to know; attributes of the function."""
+
+
+@cache
+def operations() -> dict[str, type[Operation]]:
+    """The operations for instructions, by mnemonic; later dialects have the better ones of equal name."""
+    found: dict[str, type[Operation]] = {}
+    for dialect in (riscv.RISCV, rv32.RV32, riscv_snitch.RISCV_Snitch, SNITCHX):
+        for operation in dialect.operations:
+            found[operation.name.partition(".")[2]] = operation
+    return found
+
+
+def function_ops(function: Function) -> list[Operation]:
+    """The operations of a function: its constants, then its code."""
+    ops: list[Operation] = []
+    if function.constants:
+        data: list[Operation] = [riscv.DirectiveOp(".balign", "8"), riscv.LabelOp(function.constants_label)]
+        for word in function.constants:
+            data.append(riscv.DirectiveOp(".word", f"0x{word & 0xFFFFFFFF:08x}, 0x{word >> 32:08x}"))
+        ops.append(riscv.AssemblySectionOp(".data", Region(Block(data))))
+    block = Block()
+    _Block(block, {}).append_all(list(function.lines))
+    made = riscv_func.FuncOp(function.name, Region(block), ((), ()), visibility="public", p2align=2)
+    for name, value in function.facts.items():
+        made.attributes[f"pdojo.{name}"] = IntegerAttr(value, i32)
+    return [*ops, made]
+
+
+@dataclass
+class _Block:
+    block: Block
+    values: dict[str, SSAValue]
+    """What was written last, by the name of the register."""
+
+    def append_all(self, lines: list[Line]) -> None:
+        position = 0
+        while position < len(lines):
+            line = lines[position]
+            position += 1
+            if line.name == "frep.o":
+                assert isinstance(line.immediate, int)
+                body = lines[position : position + line.immediate]
+                position += line.immediate
+                self._hardware_loop(line, body)
+                continue
+            self._append(line)
+
+    def _append(self, line: Line) -> None:
+        operands = [self.read(name) for name in line.uses]
+        op = _operation(line, operands)
+        self.block.add_op(op)
+        for name, result in zip(line.defs, op.results, strict=False):
+            self.values[name] = result
+
+    def read(self, name: str) -> SSAValue:
+        """The value that a register holds here."""
+        if name not in self.values:
+            kind = _register(name)
+            get = rv32.GetRegisterOp(kind) if isinstance(kind, IntRegisterType) else riscv.GetFloatRegisterOp(kind)
+            self.block.add_op(get)
+            self.values[name] = get.res
+        return self.values[name]
+
+    def _hardware_loop(self, line: Line, body: list[Line]) -> None:
+        count = self.read(line.uses[0])
+        written = dict.fromkeys(name for inner in body for name in inner.defs if name not in _STREAM_NAMES)
+        read = dict.fromkeys(name for inner in body for name in inner.uses if name not in _STREAM_NAMES)
+        carried = [self.read(name) for name in written]
+        outside = {name: self.read(name) for name in read if name not in written}
+        block = Block(arg_types=[v.type for v in carried])
+        inner = _Block(block, outside | dict(zip(written, block.args, strict=True)))
+        inner.append_all(body)
+        block.add_op(riscv_snitch.FrepYieldOp(*(inner.values[name] for name in written)))
+        loop = riscv_snitch.FrepOuterOp(count, Region(block), carried)
+        self.block.add_op(loop)
+        self.values.update(zip(written, loop.results, strict=True))
+
+
+_STREAM_NAMES = frozenset(("ft0", "ft1", "ft2"))
+
+
+def _register(name: str) -> IntRegisterType | FloatRegisterType:
+    is_float = name.startswith("f") and name != "fp"
+    return FloatRegisterType.from_name(name) if is_float else IntRegisterType.from_name(name)
+
+
+def _operation(line: Line, operands: list[SSAValue]) -> Operation:
+    """The operation for an instruction."""
+    name, immediate = line.name, line.immediate
+    match name:
+        case "label":
+            return riscv.LabelOp(str(immediate))
+        case "ret":
+            return riscv_func.ReturnOp()
+        case "j":
+            return riscv.JOp(str(immediate))
+        case "csrsi" | "csrci":
+            kind = riscv.CsrrsiOp if name == "csrsi" else riscv.CsrrciOp
+            zero = IntRegisterType.from_name("zero")
+            return kind(IntegerAttr(SSR_CSR, i32), IntegerAttr(1, i32), rd=zero)
+        case "scfgwi":
+            assert isinstance(immediate, int)
+            return riscv_snitch.ScfgwiOp(operands[0], immediate)
+        case _:
+            return _plain(line, operands)
+
+
+def _plain(line: Line, operands: list[SSAValue]) -> Operation:
+    """An instruction whose operation is made like those of its base class."""
+    immediate = line.immediate
+    kind = operations()[line.name]
+    make = cast(Callable[..., Operation], kind)
+    options: dict[str, Any] = {"rd": _register(line.defs[0])} if line.defs else {}
+    if kind is LaOp:
+        return LaOp(str(immediate), options["rd"])
+    if kind is ScfgrOp:
+        return ScfgrOp(operands[0], options["rd"])
+    if line.name == "li":
+        return rv32.LiOp(IntegerAttr(cast(int, immediate), IntegerType(32)), **options)
+    if line.name in BRANCHES or line.name in STORES or line.name in LOADS:
+        return make(*operands, immediate, **options)
+    if issubclass(kind, riscv_snitch.RdRsRsAccumulatingFloatOperationWithFastMath):
+        return make(*operands)
+    if issubclass(kind, riscv_snitch.RdRsAccumulatingFloatOperation):
+        return make(*operands)
+    if issubclass(kind, RdRsImmIntegerOperation | RdRsImmShiftOperation):
+        return make(operands[0], immediate, **options)
+    assert not issubclass(kind, RdRsImmFloatOperation | RsRsImmFloatOperation | RsRsImmIntegerOperation), line
+    assert immediate is None, line
+    return make(*operands, **options)
+
+
+def comment(text: str) -> Operation:
+    """A line of comment."""
+    return riscv.CommentOp(StringAttr(text))

@@ -1,0 +1,85 @@
+"""From code with open places to a function: dead code, names of registers, the stack frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from pdojo.backends.snitch.assembly import Line
+from pdojo.backends.snitch.code import ARGUMENT, ARRAYS, SLOT, Code, FrameOffset, Instruction, Kind
+from pdojo.backends.snitch.liveness import without_dead_code
+from pdojo.backends.snitch.registers import SAVED, Assignment, assign, is_left_out
+from pdojo.errors import LoweringError
+
+_ALIGNMENT = 16
+"""Bytes to which the stack is aligned (RISC-V calling convention)."""
+_REACH = 2047
+"""The greatest offset of a load or store."""
+
+
+def finish(code: Code, arrays_bytes: int, name: str) -> tuple[list[Line], int]:
+    """The lines of the function and the bytes of its stack frame.
+
+    `arrays_bytes` are those of the arrays that live in the frame. Raises LoweringError where the registers of a
+    hardware loop do not suffice, or the frame has more slots than loads can reach.
+    """
+    assignment = assign(without_dead_code(code.finished), code, name)
+    return _Frame(assignment, code.slots, arrays_bytes, name).lines()
+
+
+class _Frame:
+    """Slots and saved registers come first, where loads and stores reach them; then arrays; then the caller's frame."""
+
+    def __init__(self, assignment: Assignment, slots: int, arrays_bytes: int, name: str) -> None:
+        self.assignment = assignment
+        self.saved = self._saved()
+        self.saves_at = 8 * slots
+        self.arrays_at = self.saves_at + 8 * len(self.saved)
+        if self.arrays_at > _REACH:
+            raise LoweringError(f"kernel '{name}': {slots} values do not fit in registers, more than the stack reaches")
+        used = self.arrays_at + arrays_bytes
+        self.size = -(-used // _ALIGNMENT) * _ALIGNMENT
+
+    def _saved(self) -> list[str]:
+        written = {self.assignment.name(r) for i in self.assignment.code for r in i.defs}
+        kinds = cast("tuple[Kind, Kind]", ("x", "f"))
+        return [n for kind in kinds for n in SAVED[kind] if n in written]
+
+    def lines(self) -> tuple[list[Line], int]:
+        lines = [*self._moved(-self.size), *self._saves("sw", "fsd")]
+        for instruction in self.assignment.code:
+            lines += self._instruction(instruction)
+        return [*lines, *self._saves("lw", "fld"), *self._moved(self.size), Line("ret")], self.size
+
+    def _moved(self, by: int) -> list[Line]:
+        """Move the stack pointer; t0 holds nothing at either end."""
+        if by == 0:
+            return []
+        if -2048 <= by < 2048:
+            return [Line("addi", ("sp",), ("sp",), by)]
+        return [Line("li", ("t0",), (), by), Line("add", ("sp",), ("sp", "t0"))]
+
+    def _saves(self, integer: str, floating: str) -> list[Line]:
+        found: list[Line] = []
+        for number, name in enumerate(self.saved):
+            mnemonic, offset = floating if name.startswith("f") else integer, self.saves_at + 8 * number
+            stores = mnemonic in ("sw", "fsd")
+            found.append(Line(mnemonic, () if stores else (name,), ("sp", name) if stores else ("sp",), offset))
+        return found
+
+    def _instruction(self, instruction: Instruction) -> Sequence[Line]:
+        if instruction.name in ("entry", "frep.end") or is_left_out(self.assignment, instruction):
+            return ()
+        defs = tuple(self.assignment.name(r) for r in instruction.defs)
+        uses = tuple(self.assignment.name(r) for r in instruction.uses)
+        immediate = instruction.immediate
+        if not isinstance(immediate, FrameOffset):
+            return (Line(instruction.name, defs, uses, immediate),)
+        base = {SLOT: 0, ARRAYS: self.arrays_at, ARGUMENT: self.size}[immediate.area]
+        offset = base + immediate.offset
+        if offset <= _REACH:
+            return (Line(instruction.name, defs, uses, offset),)
+        # Only addresses of arrays and loads of arguments get here: what they write is free to hold the offset first.
+        assert instruction.name in ("addi", "lw") and uses == ("sp",) and immediate.area != SLOT, instruction
+        reached = (Line("li", defs, (), offset), Line("add", defs, (*defs, "sp")))
+        return reached if instruction.name == "addi" else (*reached, Line("lw", defs, defs, 0))

@@ -1,0 +1,163 @@
+"""Leaf functions as instructions, rounded and defined as in the reference interpreter.
+
+Sequences that branch stay within the statement. `to` names the register that the result should be in; the last
+instruction writes it, so it may be an operand too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from pdojo.backends.snitch.casts import Casts
+from pdojo.backends.snitch.code import ZERO, Code, Register
+from pdojo.backends.snitch.integers import Integers
+from pdojo.backends.snitch.numbers import SUFFIX, Numbers
+from pdojo.backends.snitch.values import Pair, Value, fresh, move
+from pdojo.dialect.functions import is_float
+from pdojo.errors import LoweringError
+
+BINARY = {
+    "addf": "fadd",
+    "subf": "fsub",
+    "mulf": "fmul",
+    "divf": "fdiv",
+    "maxnumf": "fmax",
+    "minnumf": "fmin",
+    "copysign": "fsgnj",
+}
+"""Functions of two operands that are one instruction."""
+SIGNS = {"negf": "fsgnjn", "absf": "fsgnjx"}
+"""Functions of the sign: one instruction that reads its operand twice."""
+EXTREMA = {"maximumf": "fmax", "minimumf": "fmin"}
+"""Instructions for these give the number where one operand is NaN."""
+_RELATIONS = {"oeq": ("feq", False), "olt": ("flt", False), "ole": ("fle", False), "ogt": ("flt", True)} | {
+    "oge": ("fle", True)
+}
+"""Comparison, and whether its operands change places."""
+_NEGATED = {"une": "oeq", "uge": "olt", "ugt": "ole", "ule": "ogt", "ult": "oge", "ueq": "one", "uno": "ord"}
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Emits leaf functions."""
+
+    code: Code
+    numbers: Numbers
+    features: frozenset[str]
+    """Of the machine."""
+    machine: str
+    """Its name, for messages."""
+    loses_nan: bool = False
+    """Whether a maximum may take the number where one operand is NaN: in hardware loops that may."""
+
+    def apply(
+        self, function: str, operands: Sequence[Value], dtypes: Sequence[str], result: str, to: Value | None = None
+    ) -> Value:
+        """The value of `function` in the element type `result`."""
+        name = function.partition(".")[2]
+        if name == "select":
+            return self._select(operands, result)
+        if name.startswith("cmpf."):
+            return self._compare(name[5:], cast("list[Register]", list(operands)), dtypes[0])
+        if name.startswith("cmpi."):
+            return Integers(self.code).compare(name[5:], operands[0], operands[1], dtypes[0])
+        casts = Casts(self.code, self.numbers)
+        if casts.has(name):
+            return casts.apply(name, operands[0], dtypes[0], result)
+        if not is_float(result):
+            return Integers(self.code).apply(name, operands, result)
+        registers = cast("list[Register]", list(operands))
+        target = cast("Register | None", to)
+        if result == "bf16":
+            return casts.round_to_bf16(self._real(function, registers, "f32", None))
+        return self._real(function, registers, result, target)
+
+    def _real(self, function: str, operands: list[Register], dtype: str, to: Register | None) -> Register:
+        code, name, letter = self.code, function.partition(".")[2], SUFFIX[dtype]
+        if name in BINARY:
+            if name == "divf":
+                self.need_divider(function)
+            return code.f(f"{BINARY[name]}.{letter}", *operands, to=to)
+        if name in SIGNS:
+            return code.f(f"{SIGNS[name]}.{letter}", operands[0], operands[0], to=to)
+        if name in EXTREMA:
+            return self._extremum(EXTREMA[name], operands, letter, to)
+        if name == "sqrt":
+            self.need_divider(function)
+            return code.f(f"fsqrt.{letter}", operands[0], to=to)
+        if name == "fma":
+            return code.f(f"fmadd.{letter}", *operands, to=to)
+        return self._inlined(function, operands, dtype)
+
+    def _inlined(self, function: str, operands: list[Register], dtype: str) -> Register:
+        """Mathematical functions: the code of the LLVM backend, so the same bits; f16 goes through f32."""
+        from pdojo.backends.snitch.math import emit_function
+
+        if dtype != "f16":
+            return emit_function(self, function, operands, dtype)
+        code = self.code
+        widened = [code.f("fcvt.s.h", o) for o in operands]
+        return code.f("fcvt.h.s", emit_function(self, function, widened, "f32"))
+
+    def need_divider(self, function: str) -> None:
+        """Raise LoweringError where the machine has no divider."""
+        if "xdiv_sqrt" not in self.features:
+            raise LoweringError(
+                f"'{function}' needs a divider, the feature xdiv_sqrt, which {self.machine} does not have; "
+                "use the machine snitch-xdiv"
+            )
+
+    def _extremum(self, name: str, operands: list[Register], letter: str, to: Register | None) -> Register:
+        code = self.code
+        if self.loses_nan:
+            return code.f(f"{name}.{letter}", *operands, to=to)
+        result = Register("f")
+        code.f(f"{name}.{letter}", *operands, to=result)
+        a, b = operands
+        ordered = code.x(f"feq.{letter}", a, a)
+        if a is not b:
+            ordered = code.x("and", ordered, code.x(f"feq.{letter}", b, b))
+        done = code.label("ordered")
+        code.emit("bne", (), (ordered, ZERO), done)
+        # The sum is NaN, as one operand is.
+        code.f(f"fadd.{letter}", a, b, to=result)
+        code.emit("label", immediate=done)
+        return result
+
+    def _select(self, operands: Sequence[Value], dtype: str) -> Value:
+        condition, then, otherwise = operands
+        assert isinstance(condition, Register)
+        return self.choose(condition, then, otherwise, dtype)
+
+    def choose(self, condition: Register, then: Value, otherwise: Value, dtype: str) -> Value:
+        """`then` where the condition is not 0."""
+        code, result, done = self.code, fresh(dtype), self.code.label("chosen")
+        move(code, then, result)
+        code.emit("bne", (), (condition, ZERO), done)
+        move(code, otherwise, result)
+        code.emit("label", immediate=done)
+        return result
+
+    def _compare(self, predicate: str, operands: list[Register], dtype: str) -> Register:
+        code, letter = self.code, SUFFIX[dtype]
+        if predicate in _NEGATED:
+            return code.x("xori", self._compare(_NEGATED[predicate], operands, dtype), immediate=1)
+        a, b = operands
+        if predicate == "one":
+            return code.x("or", code.x(f"flt.{letter}", a, b), code.x(f"flt.{letter}", b, a))
+        if predicate == "ord":
+            return code.x("and", code.x(f"feq.{letter}", a, a), code.x(f"feq.{letter}", b, b))
+        name, swapped = _RELATIONS[predicate]
+        return code.x(f"{name}.{letter}", *((b, a) if swapped else (a, b)))
+
+
+def from_index(functions: Functions, number: Register, dtype: str) -> Value:
+    """An index (32 bits) as a value."""
+    code = functions.code
+    if is_float(dtype):
+        return Casts(code, functions.numbers).from_integer(number, dtype, signed=True)
+    if dtype == "i64":
+        return Pair(number, ZERO if number is ZERO else code.x("srai", number, immediate=31))
+    return Integers(code).wrapped(number, dtype)

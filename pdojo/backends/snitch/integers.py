@@ -1,0 +1,168 @@
+"""Functions of integers. Values narrower than 32 bits are sign-extended, an i1 is 0 or 1, i64 takes two registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from pdojo.backends.snitch import wide
+from pdojo.backends.snitch.code import ZERO, Code, Register
+from pdojo.backends.snitch.values import Pair, Value, fresh, move
+from pdojo.dialect.functions import DTYPES
+from pdojo.errors import LoweringError
+
+_DIRECT = {"addi": "add", "subi": "sub", "muli": "mul", "andi": "and", "ori": "or", "xori": "xor"}
+_EXTREMA = {"maxsi": ("sgt", 1), "minsi": ("slt", 1), "maxui": ("ugt", 1), "minui": ("ult", 1)}
+_DIVISIONS = {"divsi": "div", "divui": "divu", "remsi": "rem", "remui": "remu"}
+_SHIFTS = {"shli": "sll", "shrsi": "sra", "shrui": "srl"}
+_BITS = {
+    "addi": "xor",
+    "subi": "xor",
+    "muli": "and",
+    "andi": "and",
+    "ori": "or",
+    "xori": "xor",
+    "maxsi": "and",
+    "minsi": "or",
+    "maxui": "or",
+    "minui": "and",
+    "divsi": "and",
+    "divui": "and",
+    "floordivsi": "and",
+}
+"""Arithmetic of one bit, which is -1 or 0 where it has a sign; it wraps."""
+
+
+@dataclass(frozen=True)
+class Integers:
+    """Emits functions of integers."""
+
+    code: Code
+
+    def wrapped(self, value: Register, dtype: str) -> Register:
+        """The low bits of a register as a value of a type of at most 32 bits."""
+        if dtype == "i32":
+            return value
+        if dtype == "i1":
+            return self.code.x("andi", value, immediate=1)
+        unused = 32 - DTYPES[dtype].bitwidth
+        return self.code.x("srai", self.code.x("slli", value, immediate=unused), immediate=unused)
+
+    def unsigned(self, value: Register, dtype: str) -> Register:
+        """The bits of a value of at most 32 bits, without a sign."""
+        if dtype in ("i32", "i1"):
+            return value
+        if dtype == "i8":
+            return self.code.x("andi", value, immediate=0xFF)
+        return self.code.x("srli", self.code.x("slli", value, immediate=16), immediate=16)
+
+    def apply(self, name: str, operands: Sequence[Value], dtype: str) -> Value:
+        """The value of a function."""
+        if dtype == "i64":
+            return self._wide(name, cast("list[Pair]", list(operands)))
+        registers = cast("list[Register]", list(operands))
+        if dtype == "i1":
+            return self._bit(name, registers)
+        if name in _DIRECT:
+            return self.wrapped(self.code.x(_DIRECT[name], *registers), dtype)
+        if name in _EXTREMA:
+            return self._extremum(name, registers[0], registers[1], dtype)
+        if name in _DIVISIONS or name == "floordivsi":
+            return self._division(name, registers[0], registers[1], dtype)
+        if name in _SHIFTS:
+            return self._shift(name, registers[0], registers[1], dtype)
+        assert name == "absi", name
+        sign = self.code.x("srai", registers[0], immediate=31)
+        return self.wrapped(self.code.x("sub", self.code.x("xor", registers[0], sign), sign), dtype)
+
+    def _bit(self, name: str, operands: list[Register]) -> Register:
+        code = self.code
+        if name in ("absi", "shrsi"):
+            return operands[0]
+        a, b = operands
+        if name in _BITS:
+            return code.x(_BITS[name], a, b)
+        # Remainders and shifts: nothing is left but where the second operand is 0.
+        return code.x("and", a, code.x("xori", b, immediate=1))
+
+    def _extremum(self, name: str, a: Value, b: Value, dtype: str) -> Value:
+        code, result, done = self.code, fresh(dtype), self.code.label("extremum")
+        keeps = self.compare(_EXTREMA[name][0], a, b, dtype)
+        move(code, a, result)
+        code.emit("bne", (), (keeps, ZERO), done)
+        move(code, b, result)
+        code.emit("label", immediate=done)
+        return result
+
+    def _division(self, name: str, a: Register, b: Register, dtype: str) -> Register:
+        """Division by zero gives 0 and leaves the dividend (so do RISC-V's remainders)."""
+        code = self.code
+        if name in ("divui", "remui"):
+            a, b = self.unsigned(a, dtype), self.unsigned(b, dtype)
+        if name in ("remsi", "remui"):
+            return self.wrapped(code.x(_DIVISIONS[name], a, b), dtype)
+        quotient = code.x(_DIVISIONS.get(name, "div"), a, b)
+        if name == "floordivsi":
+            remainder = code.x("rem", a, b)
+            opposite = code.x("slt", code.x("xor", remainder, b), ZERO)
+            inexact = code.x("sltu", ZERO, remainder)
+            quotient = code.x("sub", quotient, code.x("and", opposite, inexact))
+        # All ones where the divisor is not 0.
+        mask = code.x("sub", ZERO, code.x("sltu", ZERO, b))
+        return self.wrapped(code.x("and", quotient, mask), dtype)
+
+    def _shift(self, name: str, a: Register, b: Register, dtype: str) -> Register:
+        """A shift where an amount of the width or more shifts everything out."""
+        code, width = self.code, DTYPES[dtype].bitwidth
+        fits = code.x("sltiu", b, immediate=width)
+        if name == "shrsi":
+            # The greatest shift leaves the sign: an amount that does not fit becomes it.
+            mask = code.x("addi", fits, immediate=-1)
+            amount = code.x("or", b, mask)
+            return code.x("sra", a, code.x("andi", amount, immediate=31))
+        shifted = code.x(_SHIFTS[name], self.unsigned(a, dtype) if name == "shrui" else a, b)
+        return self.wrapped(code.x("and", shifted, code.x("sub", ZERO, fits)), dtype)
+
+    # 64 bits
+
+    def _wide(self, name: str, operands: list[Pair]) -> Value:
+        code = self.code
+        match name:
+            case "addi":
+                return wide.add(code, *operands)
+            case "subi":
+                return wide.subtract(code, *operands)
+            case "muli":
+                return wide.multiply(code, *operands)
+            case "andi" | "ori" | "xori":
+                return wide.bitwise(code, _DIRECT[name], *operands)
+            case "maxsi" | "minsi" | "maxui" | "minui":
+                return self._extremum(name, operands[0], operands[1], "i64")
+            case _:
+                raise LoweringError(f"'arith.{name}' of i64 has no code for Snitch cores, which have 32 bits")
+
+    # Comparisons
+
+    def compare(self, predicate: str, a: Value, b: Value, dtype: str) -> Register:
+        """1 where the relation holds, otherwise 0."""
+        if predicate in ("sgt", "ugt"):
+            return self.compare(f"{predicate[0]}lt", b, a, dtype)
+        if predicate in ("sge", "uge", "sle", "ule", "ne"):
+            opposite = {"ge": "lt", "le": "gt"}
+            negated = "eq" if predicate == "ne" else predicate[0] + opposite[predicate[1:]]
+            return self.code.x("xori", self.compare(negated, a, b, dtype), immediate=1)
+        if isinstance(a, Pair):
+            assert isinstance(b, Pair)
+            return (
+                wide.equal(self.code, a, b)
+                if predicate == "eq"
+                else wide.less(self.code, a, b, signed=predicate == "slt")
+            )
+        assert isinstance(b, Register)
+        if predicate == "eq":
+            return self.code.x("sltiu", self.code.x("xor", a, b), immediate=1)
+        if dtype == "i1" and predicate == "slt":
+            # True is -1, and less than false.
+            a, b = b, a
+        return self.code.x("sltu" if predicate == "ult" or dtype == "i1" else "slt", a, b)

@@ -1,0 +1,241 @@
+"""A kernel as one function of a Snitch core.
+
+The function takes pointers to the interface arrays in the order of the signature, then, where the kernel has temporaries
+on the heap, one to memory for them: in a0 to a7, the others on the stack (ilp32d). All of it has to lie in the TCDM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pdojo.backends.nest_walk import bind, decided, describe
+from pdojo.backends.placement import Home, Plan, plan_memory
+from pdojo.backends.snitch.addressing import Addresses, Root
+from pdojo.backends.snitch.assembly import Function
+from pdojo.backends.snitch.cells import Cells, in_registers
+from pdojo.backends.snitch.code import ARGUMENT, ARRAYS, SP, ZERO, Code, FrameKind, FrameOffset, Instruction, Register
+from pdojo.backends.snitch.finish import finish
+from pdojo.backends.snitch.functions import Functions
+from pdojo.backends.snitch.numbers import Numbers
+from pdojo.backends.snitch.packed import packs
+from pdojo.backends.snitch.statement import Statements
+from pdojo.backends.snitch.streaming import Regions
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.streams import instructions_of
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import Buffer, Leaf, Nest, Node, Scope
+from pdojo.errors import LoweringError
+
+_REGISTERS = 8
+"""Arguments that come in registers."""
+_OTHER_MACHINES = (Mapping.GRID, Mapping.BLOCK, Mapping.WARP, Mapping.TENSOR, Mapping.PARALLEL)
+
+
+def lower_kernel(nest: Nest, machine: Machine) -> Function:
+    """The function of a kernel.
+
+    Raises LoweringError for mappings and memories that the core lacks, for functions that need a divider where it has
+    none, for arrays that exceed its memory, and for hardware loops whose registers do not suffice.
+    """
+    return _KernelLowering(nest, machine).lower()
+
+
+@dataclass
+class _Frame:
+    """The arrays on the stack."""
+
+    offsets: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
+    size: int = 0
+
+    def add(self, buffer: Buffer, size: int) -> None:
+        self.offsets[buffer] = self.size
+        self.size += -(-size // 8) * 8
+
+
+class _KernelLowering:
+    def __init__(self, nest: Nest, machine: Machine) -> None:
+        self.nest = nest
+        self.machine = machine
+        self._refuse_mappings()
+        self.plan: Plan = plan_memory(nest)
+        self.known: dict[int, int] = {}
+        self.extents: list[int] = []
+        self.code = Code(nest.name)
+        self.numbers = Numbers(self.code, f"{nest.name}_constants")
+        self.addresses = Addresses(self.code, self.known, self.extents)
+        self.cells = Cells(nest, self.known)
+        self.regions = Regions(self.code, nest, machine)
+        self.stack = _Frame()
+        self.entry: list[Instruction] = []
+        self.roots = self._roots()
+        functions = Functions(self.code, self.numbers, frozenset(machine.features), machine.name)
+        self.statements = Statements(
+            self.code,
+            nest,
+            self.plan,
+            self.roots,
+            self.addresses,
+            self.cells,
+            self.regions,
+            functions,
+            self.known,
+            self.extents,
+        )
+        self._pack_cells()
+
+    def lower(self) -> Function:
+        """The whole function."""
+        for node in self.nest.children:
+            with self.code.frame(FrameKind.NEST) as frame:
+                self._node(node)
+                self.regions.end_nest()
+            self.code.close_nest(frame)
+        self.code.finished[:0] = self.entry
+        lines, frame_bytes = finish(self.code, self.stack.size, self.nest.name)
+        self._check_memory(frame_bytes)
+        facts = {"workspace_bytes": self.plan.shared_bytes, "stack_bytes": frame_bytes}
+        return Function(self.nest.name, lines, self.numbers.table, self.numbers.label, facts)
+
+    # Memory
+
+    def _refuse_mappings(self) -> None:
+        for scope in self.nest.scopes:
+            if scope.mapping in _OTHER_MACHINES:
+                raise LoweringError(
+                    f"kernel '{self.nest.name}': {describe(scope)} is mapped to what a Snitch core does not have; "
+                    "apply unmap to it first"
+                )
+
+    def _roots(self) -> dict[Buffer, Root]:
+        """Where the buffers begin that are not in registers; sets the entry code."""
+        roots: dict[Buffer, Root] = {}
+        arguments: list[Register] = []
+        workspace = Register("x")
+        for buffer in self.nest.buffers:
+            placement = self.plan.placements[buffer]
+            match placement.home:
+                case Home.ARGUMENT:
+                    arguments.append(Register("x"))
+                    roots[buffer] = Root(arguments[-1], 0)
+                case Home.WORKSPACE:
+                    roots[buffer] = Root(workspace, placement.position)
+                case _ if in_registers(self.nest, buffer):
+                    continue
+                case _:
+                    self.stack.add(buffer, placement.layout.size_bytes)
+        if self.plan.shared_bytes:
+            arguments.append(workspace)
+        with self.code.at(self.entry):
+            self._receive(arguments)
+            for buffer, offset in self.stack.offsets.items():
+                start = self.code.x("addi", SP, immediate=FrameOffset(ARRAYS, offset))
+                roots[buffer] = Root(start, 0)
+        return roots
+
+    def _receive(self, arguments: Sequence[Register]) -> None:
+        """Copy the arguments from where the caller puts them."""
+        passed = [Register("x", f"a{k}") for k in range(min(_REGISTERS, len(arguments)))]
+        self.code.emit("entry", passed)
+        for register, argument in zip(passed, arguments, strict=False):
+            self.code.move(register, argument)
+        for number, argument in enumerate(arguments[_REGISTERS:]):
+            self.code.x("lw", SP, immediate=FrameOffset(ARGUMENT, 4 * number), to=argument)
+
+    def _check_memory(self, frame_bytes: int) -> None:
+        """Everything has to lie in the TCDM."""
+        interface = sum(p.layout.size_bytes for p in self.plan.placements.values() if p.home is Home.ARGUMENT)
+        total, room = interface + self.plan.shared_bytes + frame_bytes, self.machine.cache_bytes[-1]
+        if self.machine.architecture and total > room:
+            raise LoweringError(
+                f"kernel '{self.nest.name}': arrays, temporaries and stack take {total} bytes, but the memory of "
+                f"{self.machine.name} has {room}"
+            )
+
+    def _pack_cells(self) -> None:
+        """Find the buffers in registers that statements on whole registers access by their lanes."""
+        for leaf in self.nest.leaves:
+            lanes = leaf.parent
+            if lanes is None or lanes.mapping is not Mapping.VECTOR:
+                continue
+            repeated = any(s.mapping is Mapping.FREP for s in leaf.chain)
+            if not packs(leaf, repeated=repeated, alignment=self.statements.alignment):
+                continue
+            for access in leaf.accesses:
+                if access.array.buffer not in self.roots and any(e.uses(lanes.depth) for e in access.index):
+                    self.cells.packed.add(access.array.buffer)
+
+    # The tree
+
+    def _node(self, node: Node) -> None:
+        if isinstance(node, Leaf):
+            self.extents[:] = node.extents
+            self.statements.emit(node)
+        else:
+            self._scope(node)
+
+    def _scope(self, scope: Scope) -> None:
+        self.extents[:] = [s.extent for s in scope.chain]
+        match scope.mapping:
+            case Mapping.UNROLL:
+                self._unrolled(scope)
+            case Mapping.VECTOR:
+                self._node(scope.children[0])
+            case Mapping.FREP:
+                self._hardware_loop(scope)
+            case Mapping.STREAM:
+                self.regions.enter(scope, self.addresses, self.roots)
+                self._loop(scope)
+                self.regions.leave(scope)
+            case _:
+                self._loop(scope)
+
+    def _unrolled(self, scope: Scope) -> None:
+        for value in range(scope.extent):
+            self.known[scope.depth] = value
+            self._guarded(scope)
+        del self.known[scope.depth]
+
+    def _loop(self, scope: Scope) -> None:
+        if scope.extent == 1:
+            self._unrolled(scope)
+            return
+        with self.code.frame(FrameKind.LOOP, scope) as frame:
+            self._guarded(scope)
+        self.code.close_loop(frame)
+
+    def _hardware_loop(self, scope: Scope) -> None:
+        expected = sum(instructions_of(leaf, scope) for leaf in scope.leaves)
+        if scope.extent == 1:
+            self.known[scope.depth] = 0
+        with self.code.frame(FrameKind.HARDWARE_LOOP, scope) as frame:
+            self._children(scope)
+        self.known.pop(scope.depth, None)
+        self.code.close_hardware_loop(frame, expected, self.machine.name)
+
+    def _guarded(self, scope: Scope) -> None:
+        """The children of a scope, where its guard holds."""
+        self.extents[:] = [s.extent for s in scope.chain]
+        undecided: list[Expr] = []
+        for constraint in scope.guard:
+            bound = bind(constraint, self.known, self.extents)
+            holds = decided(bound, self.extents)
+            if holds is False:
+                return
+            if holds is None:
+                undecided.append(bound)
+        if not undecided:
+            self._children(scope)
+            return
+        skip = self.code.label("skip")
+        for bound in undecided:
+            self.code.emit("blt", (), (self.addresses.value(bound), ZERO), skip)
+        with self.code.frame(FrameKind.IF, scope) as frame:
+            self._children(scope)
+        self.code.close_if(frame, skip)
+
+    def _children(self, scope: Scope) -> None:
+        for child in scope.children:
+            self._node(child)
+            self.extents[:] = [s.extent for s in scope.chain]

@@ -1,0 +1,136 @@
+"""Which registers are needed where, and what code is for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pdojo.backends.snitch.code import BRANCHES, EFFECTS, Instruction, Register
+
+
+@dataclass(eq=False)
+class Flow:
+    """A list of instructions as a graph: what may run after what."""
+
+    code: Sequence[Instruction]
+
+    @cached_property
+    def labels(self) -> dict[str, int]:
+        """The positions of labels."""
+        return {str(i.immediate): k for k, i in enumerate(self.code) if i.name == "label"}
+
+    @cached_property
+    def successors(self) -> list[tuple[int, ...]]:
+        """The positions that may follow each position."""
+        found: list[tuple[int, ...]] = []
+        bodies: list[int] = []
+        for position, instruction in enumerate(self.code):
+            following = (position + 1,) if position + 1 < len(self.code) else ()
+            match instruction.name:
+                case "ret":
+                    following = ()
+                case "j":
+                    following = (self.labels[str(instruction.immediate)],)
+                case "frep.o":
+                    bodies.append(position + 1)
+                case "frep.end":
+                    following = (*following, bodies.pop())
+                case name if name in BRANCHES:
+                    following = (*following, self.labels[str(instruction.immediate)])
+                case _:
+                    pass
+            found.append(following)
+        return found
+
+    @cached_property
+    def depths(self) -> list[int]:
+        """The number of loops around each position."""
+        changes = [0] * (len(self.code) + 1)
+        for position, following in enumerate(self.successors):
+            for target in following:
+                if target <= position:
+                    changes[target] += 1
+                    changes[position + 1] -= 1
+        depths: list[int] = []
+        depth = 0
+        for change in changes[:-1]:
+            depth += change
+            depths.append(depth)
+        return depths
+
+
+def tracked(registers: Sequence[Register]) -> list[Register]:
+    """The registers that hold values: not those that are streams, which each instruction takes from or adds to."""
+    return [r for r in registers if r.kind == "x" or r.fixed is None]
+
+
+class Numbering:
+    """Registers as the bits of integers."""
+
+    def __init__(self, code: Sequence[Instruction]) -> None:
+        """Number all registers of the code in the order in which they appear."""
+        self.registers: list[Register] = []
+        self.bits: dict[Register, int] = {}
+        for instruction in code:
+            for register in (*tracked(instruction.defs), *tracked(instruction.uses)):
+                if register not in self.bits:
+                    self.bits[register] = 1 << len(self.registers)
+                    self.registers.append(register)
+
+    def mask(self, registers: Sequence[Register]) -> int:
+        """The set of the registers."""
+        total = 0
+        for register in tracked(registers):
+            total |= self.bits[register]
+        return total
+
+    def members(self, mask: int) -> list[Register]:
+        """The registers of a set."""
+        found: list[Register] = []
+        while mask:
+            low = mask & -mask
+            found.append(self.registers[low.bit_length() - 1])
+            mask ^= low
+        return found
+
+
+def live_after(flow: Flow, numbering: Numbering, *, strong: bool = False) -> list[int]:
+    """Per position, the registers whose values are used later on.
+
+    With `strong`, uses by instructions whose own results nobody uses do not count.
+    """
+    code, successors = flow.code, flow.successors
+    uses = [numbering.mask(i.uses) for i in code]
+    defs = [numbering.mask(i.defs) for i in code]
+    before = [0] * len(code)
+    after = [0] * len(code)
+    changed = True
+    while changed:
+        changed = False
+        for position in range(len(code) - 1, -1, -1):
+            out = 0
+            for target in successors[position]:
+                out |= before[target]
+            after[position] = out
+            needed = uses[position]
+            if strong and not is_needed(code[position], defs[position], out):
+                needed = 0
+            live = needed | (out & ~defs[position])
+            if live != before[position]:
+                before[position] = live
+                changed = True
+    return after
+
+
+def is_needed(instruction: Instruction, defs: int, live: int) -> bool:
+    """Whether an instruction does more than to compute what nobody uses."""
+    touches = any(r.fixed for r in (*instruction.defs, *instruction.uses) if r.kind == "f")
+    return instruction.name in EFFECTS or touches or bool(defs & live)
+
+
+def without_dead_code(code: list[Instruction]) -> list[Instruction]:
+    """The code without instructions whose results are not used; loads may go, stores and streams not."""
+    numbering = Numbering(code)
+    after = live_after(Flow(code), numbering, strong=True)
+    return [i for i, live in zip(code, after, strict=True) if is_needed(i, numbering.mask(i.defs), live)]

@@ -1,0 +1,53 @@
+"""The pass `convert-pdojo-to-snitch`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from pdojo.backends.snitch.assembly import function_ops
+from pdojo.backends.snitch.kernel import lower_kernel
+from pdojo.dialect.machine import Machine, machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.ops import CallOp, KernelOp
+from pdojo.errors import LoweringError
+
+DEFAULT_MACHINE = "snitch"
+
+
+@dataclass(frozen=True)
+class ConvertPdojoToSnitchPass(ModulePass):
+    """Turn every `pdojo.kernel` into a `riscv_func.func` with named registers, which shows everything that will run."""
+
+    name = "convert-pdojo-to-snitch"
+
+    machine: str = ""
+    """Name of the machine; that of each kernel where it is left out, or snitch where that is none."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module; raises LoweringError where a kernel asks for what the core cannot do."""
+        convert(op, machine(self.machine) if self.machine else None)
+
+
+def convert(op: ModuleOp, described: Machine | None = None) -> None:
+    """Replace every kernel of a module by a function; raises LoweringError where one cannot be."""
+    for call in op.walk():
+        if isinstance(call, CallOp):
+            raise LoweringError(
+                f"'{call.callee.string_value()}' is called from host IR, which convert-pdojo-to-snitch leaves alone; "
+                f"use convert-pdojo-to-loops for a module with pdojo.call"
+            )
+    for kernel in [k for k in op.body.block.ops if isinstance(k, KernelOp)]:
+        function = lower_kernel(nest_of(kernel), described or machine_of(kernel))
+        Rewriter.insert_op(function_ops(function), InsertPoint.before(kernel))
+        Rewriter.erase_op(kernel)
+
+
+def machine_of(kernel: KernelOp) -> Machine:
+    """The machine that a kernel names, if it is a Snitch core; the default one for other kernels."""
+    named = None if kernel.machine is None else machine(kernel.machine.data)
+    return named if named is not None and named.frep_instructions else machine(DEFAULT_MACHINE)

@@ -1,0 +1,74 @@
+"""Floating-point constants: made once before the nest that uses them, most loaded from a table behind the code."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pdojo.backends.snitch.code import ZERO, Code, Register
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.rounding import round_float64, to_interface
+
+SUFFIX = {"f64": "d", "f32": "s", "f16": "h", "bf16": "s"}
+"""The letter of instructions for a type; bf16 is computed in f32."""
+
+
+def bits_of(value: float, dtype: str) -> int:
+    """The bits of a number in memory, rounded to the type."""
+    stored = to_interface(round_float64(np.asarray(float(value)), dtype), dtype)
+    return int.from_bytes(np.ascontiguousarray(stored).tobytes(), "little")
+
+
+@dataclass
+class Numbers:
+    """The constants of a function."""
+
+    code: Code
+    label: str
+    """Where the table begins."""
+    table: list[int] = field(default_factory=list[int])
+    """Words of 64 bits."""
+
+    def real(self, value: float, dtype: str) -> Register:
+        """A number; of bf16 the f32 of the same value."""
+        bits = bits_of(value, dtype)
+        if dtype == "bf16":
+            bits, dtype = bits << 16, "f32"
+        return self.from_bits(bits, dtype)
+
+    def from_bits(self, bits: int, dtype: str) -> Register:
+        """The number with these bits."""
+        code = self.code
+        if dtype == "f64":
+            return code.keep(("f64", 0), lambda: code.f("fcvt.d.w", ZERO)) if bits == 0 else self.word(bits)
+        move = "fmv.w.x" if dtype == "f32" else "fmv.h.x"
+        return code.keep((dtype, bits), lambda: code.f(move, code.li(bits)))
+
+    def splat(self, value: float, dtype: str) -> Register:
+        """A number in all lanes of a packed register."""
+        bits, width = bits_of(value, dtype), 8 * byte_width(dtype)
+        return self.word(sum(bits << shift for shift in range(0, 64, width)))
+
+    def word(self, bits: int) -> Register:
+        """A register of these 64 bits, from the table."""
+        code = self.code
+        if bits == 0:
+            return code.keep(("f64", 0), lambda: code.f("fcvt.d.w", ZERO))
+        if bits not in self.table:
+            self.table.append(bits)
+        offset = 8 * self.table.index(bits)
+
+        def load() -> Register:
+            base = code.keep("constants", lambda: code.x("la", immediate=self.label))
+            return code.f("fld", base, immediate=offset)
+
+        return code.keep(("word", bits), load)
+
+
+def power_of_two(value: float) -> bool:
+    """Whether a finite number is plus or minus a power of two whose reciprocal is a normal number of every type."""
+    (bits,) = struct.unpack("<Q", struct.pack("<d", value))
+    exponent = (bits >> 52 & 0x7FF) - 1023
+    return bits & ((1 << 52) - 1) == 0 and -14 <= exponent <= 14

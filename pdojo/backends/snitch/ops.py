@@ -1,0 +1,181 @@
+"""The dialect `snitchx`: instructions of a Snitch core that xDSL's `riscv`, `rv32` and `riscv_snitch` lack.
+
+All are made from xDSL's own base classes for operands of their kind, so that they print, parse, verify and are written
+as assembly like xDSL's.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.backend.assembly_printer import AssemblyPrinter
+from xdsl.backend.register_type import RegisterAllocatedMemoryEffect
+from xdsl.dialects import riscv_snitch
+from xdsl.dialects.riscv import (
+    AssemblyInstructionArg,
+    FloatRegisterType,
+    IntRegisterType,
+    LabelAttr,
+    RdRsRsOperation,
+    RISCVInstruction,
+)
+from xdsl.dialects.riscv.abstract_ops import (
+    RdRsImmFloatOperation,
+    RdRsImmIntegerOperation,
+    RdRsOperation,
+    RdRsRsRsFloatOperation,
+    RsRsImmFloatOperation,
+    RsRsImmIntegerOperation,
+    assembly_arg_str,
+)
+from xdsl.ir import Dialect, Operation, SSAValue
+from xdsl.irdl import attr_def, irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+_FLOAT_BINARY = (
+    "fadd.h fsub.h fmul.h fdiv.h fmin.h fmax.h fsgnj.h fsgnjn.h fsgnjx.h fsgnj.d fsgnjn.d fsgnjx.d vfmax.h "
+    "vfmin.s vfmin.h vfdiv.s vfdiv.h vfsgnj.s vfsgnjn.s vfsgnjx.s vfsgnj.h vfsgnjn.h vfsgnjx.h"
+).split()
+_FLOAT_UNARY = "fsqrt.h fsqrt.d fcvt.s.d fcvt.d.s fcvt.s.h fcvt.h.s fcvt.d.h fcvt.h.d vfsqrt.s vfsqrt.h".split()
+_COMPARES = "feq.d flt.d fle.d feq.h flt.h fle.h".split()
+_TO_INTEGER = "fcvt.w.d fcvt.wu.d fcvt.w.h fcvt.wu.h fclass.d fmv.x.h".split()
+_TRUNCATED = [f"fcvt.{w}.{f}.rtz" for w in ("w", "wu") for f in "dsh"]
+_FROM_INTEGER = "fcvt.h.w fcvt.h.wu fmv.h.x".split()
+_LOADS = "lb lbu lh lhu flh".split()
+_STORES = "sb sh fsh".split()
+_FUSED = "fmadd.h fmsub.h fnmsub.h fnmadd.h fnmsub.d fnmadd.d".split()
+
+
+class _FloatBinary(RdRsRsOperation[FloatRegisterType, FloatRegisterType, FloatRegisterType]):
+    pass
+
+
+class _Compare(RdRsRsOperation[IntRegisterType, FloatRegisterType, FloatRegisterType]):
+    pass
+
+
+class _FloatUnary(RdRsOperation[FloatRegisterType, FloatRegisterType]):
+    pass
+
+
+class _ToInteger(RdRsOperation[IntRegisterType, FloatRegisterType]):
+    pass
+
+
+class _Truncated(_ToInteger):
+    # xDSL's conversions leave out the rounding mode, and so round to the nearest.
+    def assembly_instruction_name(self) -> str:
+        return Dialect.split_name(self.name)[1].removesuffix(".rtz")
+
+    def assembly_line_args(self) -> tuple[AssemblyInstructionArg, ...]:
+        return self.rd, self.rs, "rtz"
+
+
+class _FromInteger(RdRsOperation[FloatRegisterType, IntRegisterType]):
+    pass
+
+
+class _FloatFused(RdRsRsRsFloatOperation):
+    pass
+
+
+class _FloatMac(riscv_snitch.RdRsRsAccumulatingFloatOperationWithFastMath):
+    pass
+
+
+def _defined(name: str, base: type[Operation]) -> type[Operation]:
+    """An operation like those of the base, of another name."""
+    effects = [MemoryReadEffect()] if name in _LOADS else [MemoryWriteEffect()] if name in _STORES else []
+    traits = traits_def(RegisterAllocatedMemoryEffect(), *effects)
+    members = {"name": f"snitchx.{name}", "traits": traits, "__module__": __name__}
+    made = type("".join(part.capitalize() for part in name.split(".")) + "Op", (base,), members)
+    return cast("type[Operation]", irdl_op_definition(made))
+
+
+def _in_parentheses(op: Operation, value: SSAValue, base: SSAValue, immediate: AssemblyInstructionArg) -> str:
+    name = Dialect.split_name(op.name)[1]
+    address = f"{assembly_arg_str(immediate)}({assembly_arg_str(base)})"
+    return AssemblyPrinter.assembly_line(name, f"{assembly_arg_str(value)}, {address}")
+
+
+class _IntegerLoad(RdRsImmIntegerOperation):
+    # xDSL writes `lbu t0, a0, 4` where assemblers want `lbu t0, 4(a0)`.
+    def assembly_line(self) -> str:
+        return _in_parentheses(self, self.rd, self.rs1, self.immediate)
+
+
+class _IntegerStore(RsRsImmIntegerOperation):
+    def assembly_line(self) -> str:
+        return _in_parentheses(self, self.rs2, self.rs1, self.immediate)
+
+
+class _FloatLoad(RdRsImmFloatOperation):
+    def assembly_line(self) -> str:
+        return _in_parentheses(self, self.rd, self.rs1, self.immediate)
+
+
+class _FloatStore(RsRsImmFloatOperation):
+    def assembly_line(self) -> str:
+        return _in_parentheses(self, self.rs2, self.rs1, self.immediate)
+
+
+@irdl_op_definition
+class LaOp(RISCVInstruction):
+    """Load the address of a symbol."""
+
+    name = "snitchx.la"
+    rd = result_def(IntRegisterType)
+    symbol = attr_def(LabelAttr)
+    traits = traits_def(RegisterAllocatedMemoryEffect())
+    assembly_format = "$symbol attr-dict `:` type($rd)"
+
+    def __init__(self, symbol: str, rd: IntRegisterType) -> None:
+        """`rd` holds the address of `symbol`."""
+        super().__init__(attributes={"symbol": LabelAttr(symbol)}, result_types=[rd])
+
+    def assembly_line_args(self) -> tuple[AssemblyInstructionArg, ...]:
+        """Register and symbol."""
+        return self.rd, self.symbol
+
+
+@irdl_op_definition
+class ScfgrOp(RISCVInstruction):
+    """Read a word of the configuration of a stream: the number of the register in `rs2`."""
+
+    name = "snitchx.scfgr"
+    rd = result_def(IntRegisterType)
+    rs2 = operand_def(IntRegisterType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$rs2 attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, rs2: SSAValue, rd: IntRegisterType) -> None:
+        """`rd` holds the word."""
+        super().__init__(operands=[rs2], result_types=[rd])
+
+    def assembly_line_args(self) -> tuple[AssemblyInstructionArg, ...]:
+        """Result and operand."""
+        return self.rd, self.rs2
+
+
+TABLE: dict[str, type[Operation]] = {
+    name: _defined(name, base)
+    for base, names in (
+        (_FloatBinary, _FLOAT_BINARY),
+        (_FloatUnary, _FLOAT_UNARY),
+        (_Compare, _COMPARES),
+        (_ToInteger, _TO_INTEGER),
+        (_Truncated, _TRUNCATED),
+        (_FromInteger, _FROM_INTEGER),
+        (_FloatFused, _FUSED),
+        (_FloatMac, ["vfmac.h"]),
+        (_IntegerLoad, "lb lbu lh lhu".split()),
+        (_IntegerStore, "sb sh".split()),
+        (_FloatLoad, ["flh"]),
+        (_FloatStore, ["fsh"]),
+    )
+    for name in names
+}
+"""The operations that are made from a base class, by mnemonic."""
+
+SNITCHX = Dialect("snitchx", [*TABLE.values(), LaOp, ScfgrOp], [])
+"""Instructions that xDSL lacks."""

@@ -1,0 +1,201 @@
+"""Statements on whole registers: two f32 or four f16 at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, cast
+
+from pdojo.backends.snitch.code import Register
+from pdojo.backends.snitch.numbers import SUFFIX
+from pdojo.dialect.analysis.lanes import linear_address
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Access, Buffer, Constant, Input, Leaf
+
+from pdojo.backends.snitch.cells import WORD, is_contiguous
+
+if TYPE_CHECKING:
+    from pdojo.backends.snitch.statement import Statements
+
+_INSTRUCTIONS = {
+    "addf": "vfadd",
+    "subf": "vfsub",
+    "mulf": "vfmul",
+    "divf": "vfdiv",
+    "maxnumf": "vfmax",
+    "minnumf": "vfmin",
+    "copysign": "vfsgnj",
+    "maximumf": "vfmax",
+    "minimumf": "vfmin",
+    "sqrt": "vfsqrt",
+}
+_SIGNS = {"negf": "vfsgnjn", "absf": "vfsgnjx"}
+
+
+def packs(leaf: Leaf, *, repeated: bool, alignment: Callable[[Buffer], int]) -> bool:
+    """Whether a statement in a vector scope is instructions on whole registers.
+
+    `repeated` says whether it is in a hardware loop, where a maximum is one instruction; `alignment` gives the bytes
+    that the start of a buffer is a multiple of.
+    """
+    lanes, dtype = leaf.chain[-1], leaf.output.array.dtype
+    if lanes.guard or dtype not in ("f32", "f16") or byte_width(dtype) * lanes.extent != WORD:
+        return False
+    for function in (leaf.function, leaf.accumulate):
+        if function is not None and not _has_instruction(function, repeated=repeated):
+            return False
+    for value in leaf.inputs:
+        if isinstance(value, Access):
+            if value.array.dtype != dtype or not (_is_whole(value, leaf, alignment) or _is_uniform(value, leaf)):
+                return False
+        elif not isinstance(value, Constant):
+            return False
+    if _is_whole(leaf.output, leaf, alignment):
+        return True
+    # A sum over the lanes: a tree, which a chain of fused products is not.
+    return leaf.accumulate is not None and not leaf.contracted and _is_uniform(leaf.output, leaf)
+
+
+def _has_instruction(function: str, *, repeated: bool) -> bool:
+    name = function.partition(".")[2]
+    if name in ("maximumf", "minimumf"):
+        return repeated
+    return name in _INSTRUCTIONS or name in _SIGNS or name == "fma"
+
+
+def _is_whole(access: Access, leaf: Leaf, alignment: Callable[[Buffer], int]) -> bool:
+    buffer = access.array.buffer
+    if buffer.swizzles or any(slots > 1 for slots in buffer.reuse):
+        return False
+    from pdojo.dialect.storage import physical_index
+
+    shape = [e if not r else leaf.chain[-1].extent for e, r in zip(buffer.shape, buffer.reuse, strict=True)]
+    distance = linear_address(physical_index(access, leaf.chain), shape)
+    return is_contiguous(distance, leaf, byte_width(buffer.dtype), alignment(buffer))
+
+
+def _is_uniform(access: Access, leaf: Leaf) -> bool:
+    return not any(e.uses(leaf.chain[-1].depth) for e in access.index)
+
+
+class Packed:
+    """Emits statements on whole registers."""
+
+    def __init__(self, statements: Statements) -> None:
+        """For the statements of a kernel."""
+        self.statements = statements
+        self.code = statements.code
+        self.read: dict[Hashable, Register] = {}
+        """What the statement has read: equal reads are one."""
+
+    def emit(self, leaf: Leaf) -> None:
+        """Append all lanes of a statement."""
+        lanes = leaf.chain[-1]
+        self.statements.known[lanes.depth] = 0
+        operands = [self._operand(i, leaf) for i in leaf.inputs]
+        if _is_uniform(leaf.output, leaf):
+            self._sum(leaf, operands)
+        else:
+            self._whole(leaf, operands)
+        del self.statements.known[lanes.depth]
+
+    def _whole(self, leaf: Leaf, operands: list[Register]) -> None:
+        statements, letter = self.statements, SUFFIX[leaf.output.array.dtype]
+        target = self._target(leaf)
+        old = self._access(leaf.output, leaf) if leaf.accumulate is not None else None
+        if leaf.contracted:
+            assert old is not None
+            value = self._fused(letter, [*operands, old], target)
+        else:
+            value = self._computed(leaf, operands, target if old is None else None)
+            if old is not None:
+                value = self._applied(leaf.accumulate, [old, value], letter, target)
+        if target is not None:
+            self.code.move(value, target)
+            return
+        statements.regions.note_store(leaf.output.array.buffer)
+        statements.accesses.store_packed(value, statements.place(leaf.output, leaf))
+
+    def _sum(self, leaf: Leaf, operands: list[Register]) -> None:
+        """All lanes combined, then with the old value."""
+        statements, dtype, accumulate = self.statements, leaf.output.array.dtype, leaf.accumulate
+        assert accumulate is not None
+        value = self._computed(leaf, operands, None)
+        terms = statements.accesses.split(value, dtype)
+
+        def combined(one: Register, other: Register) -> Register:
+            return cast(Register, statements.functions.apply(accumulate, [one, other], (dtype, dtype), dtype))
+
+        while len(terms) > 1:
+            half = len(terms) // 2
+            terms = [combined(terms[k], terms[k + half]) for k in range(half)]
+        old = cast(Register, statements.read(leaf.output, leaf))
+        target = statements.target(leaf)
+        statements.write(leaf, combined(old, terms[0]), target)
+
+    def _computed(self, leaf: Leaf, operands: list[Register], to: Register | None) -> Register:
+        from pdojo.backends.snitch.statement import exact_reciprocal
+
+        dtype, reciprocal = leaf.output.array.dtype, exact_reciprocal(leaf)
+        if reciprocal is not None:
+            factor = self.statements.functions.numbers.splat(reciprocal, dtype)
+            return self._applied("arith.mulf", [operands[0], factor], SUFFIX[dtype], to)
+        return self._applied(leaf.function, operands, SUFFIX[dtype], to)
+
+    def _applied(
+        self, function: str | None, operands: list[Register], letter: str, to: Register | None
+    ) -> Register:
+        if function is None:
+            return operands[0]
+        name = function.partition(".")[2]
+        if name == "fma":
+            return self._fused(letter, operands, to)
+        if name in _SIGNS:
+            return self.code.f(f"{_SIGNS[name]}.{letter}", operands[0], operands[0], to=to)
+        if name in ("divf", "sqrt"):
+            self.statements.functions.need_divider(function)
+        return self.code.f(f"{_INSTRUCTIONS[name]}.{letter}", *operands, to=to)
+
+    def _fused(self, letter: str, operands: list[Register], to: Register | None) -> Register:
+        """The instruction adds to the register that it writes."""
+        x, y, z = operands
+        if z is not to or z.fixed is not None:
+            total = Register("f")
+            self.code.move(z, total)
+        else:
+            total = z
+        self.code.emit(f"vfmac.{letter}", (total,), (total, x, y))
+        return total
+
+    def _target(self, leaf: Leaf) -> Register | None:
+        access = leaf.output
+        if access.array.buffer not in self.statements.roots:
+            cells = self.statements.cells
+            return cast(Register, cells.register(access, cells.position(access, leaf)))
+        return self.statements.regions.register(leaf, access, writes=True)
+
+    def _operand(self, value: Input, leaf: Leaf) -> Register:
+        if isinstance(value, Access):
+            return self._access(value, leaf)
+        assert isinstance(value, Constant)
+        return self.statements.functions.numbers.splat(float(value.value), value.dtype)
+
+    def _access(self, access: Access, leaf: Leaf) -> Register:
+        if access.key not in self.read:
+            self.read[access.key] = self._read(access, leaf)
+        return self.read[access.key]
+
+    def _read(self, access: Access, leaf: Leaf) -> Register:
+        statements = self.statements
+        buffer = access.array.buffer
+        if _is_uniform(access, leaf):
+            value = cast(Register, statements.read(access, leaf))
+            lanes = WORD // byte_width(buffer.dtype)
+            return statements.accesses.join([value] * lanes, buffer.dtype)
+        if buffer not in statements.roots:
+            return cast(Register, statements.cells.register(access, statements.cells.position(access, leaf)))
+        stream = statements.regions.register(leaf, access, writes=False)
+        if stream is not None:
+            return statements.popped(stream, leaf)
+        return statements.accesses.load_packed(statements.place(access, leaf))
+
+

@@ -1,0 +1,263 @@
+"""Register allocation by graph colouring, and an independent check of what came out.
+
+What does not fit is kept in the stack frame: a constant is made again, a value is stored after each write and loaded
+before each use. Values in the bodies of hardware loops cannot be: if those do not fit, the kernel is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pdojo.backends.snitch.code import COPIES, SLOT, SP, Code, FrameOffset, Instruction, Kind, Register
+from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, tracked
+from pdojo.errors import LoweringError
+
+TEMPORARY: dict[Kind, tuple[str, ...]] = {
+    "x": tuple(f"a{k}" for k in range(8)) + tuple(f"t{k}" for k in range(7)),
+    "f": tuple(f"ft{k}" for k in range(3, 12)) + tuple(f"fa{k}" for k in range(8)) + ("ft0", "ft1", "ft2"),
+}
+"""Registers that a function may overwrite, by preference."""
+SAVED: dict[Kind, tuple[str, ...]] = {
+    "x": tuple(f"s{k}" for k in range(12)),
+    "f": tuple(f"fs{k}" for k in range(12)),
+}
+"""Registers that a function has to leave as they were."""
+STREAM_NAMES = frozenset(("ft0", "ft1", "ft2"))
+_ROUNDS = 20
+_FOREVER = float("inf")
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The names of the registers, and the code that they are for."""
+
+    code: list[Instruction]
+    names: Mapping[Register, str]
+
+    def name(self, register: Register) -> str:
+        """The name of a register."""
+        return register.fixed or self.names[register]
+
+
+def assign(code: list[Instruction], function: Code, name: str) -> Assignment:
+    """Give every register a name. Raises LoweringError where the registers of a hardware loop do not fit."""
+    for _ in range(_ROUNDS):
+        graph = _Graph(code)
+        names = graph.coloured()
+        if not graph.spilled:
+            assignment = Assignment(code, names)
+            check(assignment)
+            return assignment
+        code = _spill(code, graph.spilled, function, name)
+    raise LoweringError(f"kernel '{name}': registers did not suffice after {_ROUNDS} rounds of spilling")
+
+
+class _Graph:
+    """Which registers may not share a name."""
+
+    def __init__(self, code: list[Instruction]) -> None:
+        self.code = code
+        self.numbering = Numbering(code)
+        self.count = len(self.numbering.registers)
+        self.neighbours = [0] * self.count
+        self.in_streams = 0
+        self.weights = [0.0] * self.count
+        self.partners: dict[int, list[int]] = {}
+        self.spilled: list[Register] = []
+        self._kinds = {kind: self._mask_of(kind) for kind in ("x", "f")}
+        self._build()
+
+    def _mask_of(self, kind: str) -> int:
+        return self.numbering.mask([r for r in self.numbering.registers if r.kind == kind])
+
+    def _build(self) -> None:
+        numbering, flow = self.numbering, Flow(self.code)
+        after = live_after(flow, numbering)
+        streaming = False
+        for position, instruction in enumerate(self.code):
+            live = after[position]
+            defined = numbering.mask(instruction.defs)
+            copied = numbering.mask(instruction.uses) if instruction.name in COPIES else 0
+            for register in tracked(instruction.defs):
+                number = numbering.bits[register].bit_length() - 1
+                same = self._kinds[register.kind]
+                self.neighbours[number] |= (live | defined) & same & ~numbering.bits[register] & ~copied
+                if copied:
+                    self._pair(number, copied.bit_length() - 1)
+            if instruction.name == "csrsi":
+                streaming = True
+            if streaming:
+                self.in_streams |= live | defined | numbering.mask(instruction.uses)
+            if instruction.name == "csrci":
+                streaming = False
+            cost = 10.0 ** min(flow.depths[position], 8)
+            for register in tracked((*instruction.defs, *instruction.uses)):
+                self.weights[numbering.bits[register].bit_length() - 1] += cost
+        self._symmetric()
+
+    def _pair(self, one: int, other: int) -> None:
+        self.partners.setdefault(one, []).append(other)
+        self.partners.setdefault(other, []).append(one)
+
+    def _symmetric(self) -> None:
+        for number in range(self.count):
+            bit, mask = 1 << number, self.neighbours[number]
+            while mask:
+                low = mask & -mask
+                self.neighbours[low.bit_length() - 1] |= bit
+                mask ^= low
+
+    def _allowed(self, number: int) -> tuple[str, ...]:
+        kind = self.numbering.registers[number].kind
+        names = (*TEMPORARY[kind], *SAVED[kind])
+        return tuple(n for n in names if n not in STREAM_NAMES) if self.in_streams >> number & 1 else names
+
+    def coloured(self) -> dict[Register, str]:
+        """Names for the registers that got one; the others are in `spilled`."""
+        names: dict[int, str] = {}
+        free = [k for k, r in enumerate(self.numbering.registers) if r.fixed is None]
+        for number, register in enumerate(self.numbering.registers):
+            if register.fixed is not None:
+                names[number] = register.fixed
+        for number in reversed(self._order(free)):
+            taken = {names[n] for n in self._members(self.neighbours[number]) if n in names}
+            allowed = [n for n in self._allowed(number) if n not in taken]
+            if not allowed:
+                self.spilled.append(self.numbering.registers[number])
+                continue
+            wanted = {names[p] for p in self.partners.get(number, ()) if p in names}
+            names[number] = next((n for n in allowed if n in wanted), allowed[0])
+        return {self.numbering.registers[k]: name for k, name in names.items()}
+
+    def _order(self, free: list[int]) -> list[int]:
+        """Registers in the order in which they are taken out of the graph; the last gets the first choice."""
+        remaining = sum(1 << k for k in free)
+        fixed = ~remaining
+        room = {k: len(self._allowed(k)) - (self.neighbours[k] & fixed).bit_count() for k in free}
+        degree = {k: (self.neighbours[k] & remaining).bit_count() for k in free}
+        easy = [k for k in free if degree[k] < room[k]]
+        order: list[int] = []
+        while remaining:
+            number = self._next_easy(easy, remaining)
+            if number is None:
+                number = min(self._members(remaining), key=lambda k: (self._cost(k) / (degree[k] + 1), k))
+            remaining ^= 1 << number
+            order.append(number)
+            for neighbour in self._members(self.neighbours[number] & remaining):
+                degree[neighbour] -= 1
+                if degree[neighbour] == room[neighbour] - 1:
+                    easy.append(neighbour)
+        return order
+
+    @staticmethod
+    def _next_easy(easy: list[int], remaining: int) -> int | None:
+        while easy:
+            number = easy.pop()
+            if remaining >> number & 1:
+                return number
+        return None
+
+    def _cost(self, number: int) -> float:
+        register = self.numbering.registers[number]
+        if register.pinned:
+            return _FOREVER
+        return self.weights[number] * (0.5 if register.constant is not None else 1.0)
+
+    @staticmethod
+    def _members(mask: int) -> list[int]:
+        found: list[int] = []
+        while mask:
+            low = mask & -mask
+            found.append(low.bit_length() - 1)
+            mask ^= low
+        return found
+
+
+def _spill(code: list[Instruction], spilled: Sequence[Register], function: Code, name: str) -> list[Instruction]:
+    """The code with some registers kept in the stack frame, or made again where they are used."""
+    for register in spilled:
+        if register.pinned:
+            kind = "floating-point" if register.kind == "f" else "integer"
+            raise LoweringError(
+                f"kernel '{name}': not enough {kind} registers for a hardware loop and what is kept around it; "
+                "unroll less, or keep less in registers"
+            )
+    chosen = set(spilled)
+    slots = {r: function.slot() for r in spilled if r.constant is None}
+    result: list[Instruction] = []
+    for instruction in code:
+        used = [r for r in dict.fromkeys(instruction.uses) if r in chosen]
+        defined = [r for r in dict.fromkeys(instruction.defs) if r in chosen]
+        if not used and not defined:
+            result.append(instruction)
+            continue
+        if instruction.name == "li" and defined and defined[0].constant is not None:
+            continue
+        fresh = {r: Register(r.kind, pinned=True) for r in (*used, *defined)}
+        result += [_reload(r, fresh[r], slots) for r in used]
+        instruction.uses = tuple(fresh.get(r, r) for r in instruction.uses)
+        instruction.defs = tuple(fresh.get(r, r) for r in instruction.defs)
+        result.append(instruction)
+        result += [Instruction("sw" if r.kind == "x" else "fsd", (), (SP, fresh[r]), slots[r]) for r in defined]
+    return result
+
+
+def _reload(register: Register, to: Register, slots: Mapping[Register, FrameOffset]) -> Instruction:
+    if register.constant is not None:
+        return Instruction("li", (to,), (), register.constant)
+    assert slots[register].area == SLOT
+    return Instruction("lw" if register.kind == "x" else "fld", (to,), (SP,), slots[register])
+
+
+State: TypeAlias = dict[str, frozenset[Register]]
+"""Whose values the named registers hold; of several after a copy that was left out."""
+
+
+def check(assignment: Assignment) -> None:
+    """Follow the values through the named registers: every use must find the register that it means.
+
+    Written without what the allocation is made of, so that a mistake there is an error and not a wrong result. Raises
+    AssertionError.
+    """
+    code = assignment.code
+    flow = Flow(code)
+    states: list[State | None] = [None] * len(code)
+    states[0] = {}
+    pending = [0]
+    while pending:
+        position = pending.pop()
+        state = states[position]
+        assert state is not None
+        following = _after(assignment, code[position], dict(state))
+        for target in flow.successors[position]:
+            known = states[target]
+            merged = following if known is None else _merged(known, following)
+            if merged != known:
+                states[target] = dict(merged)
+                pending.append(target)
+    for instruction, state in zip(code, states, strict=True):
+        for register in instruction.uses if state is not None else ():
+            if register.fixed is None:
+                found = state.get(assignment.name(register), frozenset())
+                assert register in found, f"{instruction} does not find its operand in {assignment.name(register)}"
+
+
+def _after(assignment: Assignment, instruction: Instruction, state: State) -> State:
+    is_copy = instruction.name in COPIES and is_left_out(assignment, instruction)
+    for register in instruction.defs:
+        name = assignment.name(register)
+        state[name] = (state.get(name, frozenset()) if is_copy else frozenset()) | {register}
+    return state
+
+
+def is_left_out(assignment: Assignment, instruction: Instruction) -> bool:
+    """Whether an instruction copies a register to itself."""
+    if instruction.name not in COPIES:
+        return False
+    return assignment.name(instruction.uses[0]) == assignment.name(instruction.defs[0])
+
+
+def _merged(one: State, other: State) -> State:
+    return {name: values & other[name] for name, values in one.items() if name in other and values & other[name]}

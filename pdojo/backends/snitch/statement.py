@@ -1,0 +1,264 @@
+"""One statement as instructions: scalar, or packed for the lanes of the vector scope around it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from pdojo.backends.nest_walk import address, describe, lanes_of
+from pdojo.backends.snitch.addressing import Addresses, Place, Root
+from pdojo.backends.snitch.cells import Cells
+from pdojo.backends.snitch.code import Code, Register
+from pdojo.backends.snitch.functions import BINARY, SIGNS, Functions, from_index
+from pdojo.backends.snitch.memory import Accesses
+from pdojo.backends.snitch.numbers import power_of_two
+from pdojo.backends.snitch.packed import Packed, packs
+from pdojo.backends.snitch.streaming import Regions
+from pdojo.backends.snitch.values import Value, fresh, integer, move
+from pdojo.backends.placement import Plan
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.functions import byte_width, is_float
+from pdojo.dialect.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Scope
+from pdojo.errors import LoweringError
+
+
+@dataclass
+class Statements:
+    """Emits statements where the walk through the kernel has come to."""
+
+    code: Code
+    nest: Nest
+    plan: Plan
+    roots: dict[Buffer, Root]
+    addresses: Addresses
+    cells: Cells
+    regions: Regions
+    functions: Functions
+    known: dict[int, int]
+    extents: list[int]
+    _loaded: dict[Hashable, Value] = field(default_factory=dict[Hashable, Value])
+    """What the statement has read, by access and lane: equal reads are one."""
+
+    @property
+    def accesses(self) -> Accesses:
+        """Loads and stores."""
+        return Accesses(self.code)
+
+    def emit(self, leaf: Leaf) -> None:
+        """Append one instance of a statement, or all lanes of one."""
+        self._loaded.clear()
+        # In a hardware loop a maximum is one instruction: the kernel permits it (`streams`).
+        repeated = any(s.mapping is Mapping.FREP for s in leaf.chain)
+        self.functions = replace(self.functions, loses_nan=repeated)
+        lanes = leaf.parent
+        if lanes is None or lanes.mapping is not Mapping.VECTOR:
+            self._scalar(leaf)
+        elif packs(leaf, repeated=repeated, alignment=self.alignment):
+            Packed(self).emit(leaf)
+        else:
+            self._lanes(leaf, lanes)
+
+    # Scalars
+
+    def _scalar(self, leaf: Leaf) -> None:
+        operands = [self.operand(i, leaf) for i in leaf.inputs]
+        target = self.target(leaf)
+        old = self.read(leaf.output, leaf) if leaf.accumulate is not None else None
+        self.write(leaf, self.computed(leaf, operands, old, target), target)
+
+    def computed(self, leaf: Leaf, operands: list[Value], old: Value | None, target: Value | None) -> Value:
+        """The value that a statement stores; in `target` where that is as easy."""
+        dtype = leaf.output.array.dtype
+        if leaf.contracted:
+            assert old is not None
+            return self.functions.apply("math.fma", [*operands, old], (dtype,) * 3, dtype, target)
+        last = target if old is None else None
+        value = operands[0] if leaf.function is None else self._function(leaf, operands, last)
+        if old is None:
+            return value
+        assert leaf.accumulate is not None
+        return self.functions.apply(leaf.accumulate, [old, value], (dtype, dtype), dtype, target)
+
+    def _function(self, leaf: Leaf, operands: list[Value], target: Value | None) -> Value:
+        assert leaf.function is not None
+        dtype = leaf.output.array.dtype
+        dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in leaf.inputs]
+        reciprocal = exact_reciprocal(leaf)
+        if reciprocal is not None:
+            factor = self.functions.numbers.real(reciprocal, dtype)
+            return self.functions.apply("arith.mulf", [operands[0], factor], dtypes, dtype, target)
+        return self.functions.apply(leaf.function, operands, dtypes, dtype, target)
+
+    def operand(self, value: Input, leaf: Leaf) -> Value:
+        """An input of a statement."""
+        match value:
+            case Access():
+                return self.read(value, leaf)
+            case Constant():
+                if is_float(value.dtype):
+                    return self.functions.numbers.real(float(value.value), value.dtype)
+                return integer(self.code, int(value.value), value.dtype)
+            case Index():
+                return from_index(self.functions, self.addresses.number(value.expression), value.dtype)
+
+    def read(self, access: Access, leaf: Leaf) -> Value:
+        """The value of an access."""
+        # By the values of the unrolled variables too: lanes are read one after the other.
+        key = access.key, tuple(sorted(self.known.items()))
+        if key not in self._loaded:
+            self._loaded[key] = self._read(access, leaf)
+        return self._loaded[key]
+
+    def _read(self, access: Access, leaf: Leaf) -> Value:
+        buffer = access.array.buffer
+        if buffer not in self.roots:
+            position = self.cells.position(access, leaf)
+            cell = self.cells.register(access, position)
+            if not self.cells.is_packed(access):
+                return cell
+            lanes = self.accesses.split(cast(Register, cell), buffer.dtype)
+            return lanes[position % len(lanes)]
+        stream = self.regions.register(leaf, access, writes=False)
+        if stream is not None:
+            return self.popped(stream, leaf)
+        return self.accesses.load(self.place(access, leaf), buffer.dtype)
+
+    def popped(self, stream: Register, leaf: Leaf) -> Register:
+        """The next element of a stream: its register, where one instruction is all that reads it."""
+        return stream if is_single(leaf, repeated=self.functions.loses_nan) else self.code.f("fmv.d", stream)
+
+    def target(self, leaf: Leaf) -> Value | None:
+        """The register that the output of a statement is; None where it is stored or a lane."""
+        access = leaf.output
+        if access.array.buffer not in self.roots:
+            if self.cells.is_packed(access):
+                return None
+            return self.cells.register(access, self.cells.position(access, leaf))
+        return self.regions.register(leaf, access, writes=True)
+
+    def write(self, leaf: Leaf, value: Value, target: Value | None) -> None:
+        """Store the output of a statement."""
+        access = leaf.output
+        buffer = access.array.buffer
+        if target is not None:
+            move(self.code, value, target)
+        elif buffer not in self.roots:
+            position = self.cells.position(access, leaf)
+            cell = cast(Register, self.cells.register(access, position))
+            self.accesses.with_lane(cell, position % (8 // byte_width(buffer.dtype)), value, buffer.dtype)
+        else:
+            self.regions.note_store(buffer)
+            self.accesses.store(value, self.place(access, leaf), buffer.dtype)
+
+    def place(self, access: Access, leaf: Leaf) -> Place:
+        """Where in memory an access goes."""
+        buffer = access.array.buffer
+        layout = self.plan.placements[buffer].layout
+        distance = address(access, layout, leaf.chain) * layout.element_bytes
+        return self.addresses.place(self.roots[buffer], distance)
+
+    def alignment(self, buffer: Buffer) -> int:
+        """Bytes that the start of a buffer is a multiple of."""
+        return self.plan.placements[buffer].alignment if buffer in self.roots else 8
+
+    # Lanes, one by one
+
+    def _lanes(self, leaf: Leaf, lanes: Scope) -> None:
+        """All lanes read before any writes; lanes that accumulate into one cell are a tree, then the old value."""
+        if lanes.guard:
+            raise LoweringError(f"{describe(lanes)} has a guard, which lanes of Snitch cores cannot; unmap it")
+        dtype, extent = leaf.output.array.dtype, lanes.extent
+        operands = [self._lane_values(i, leaf, lanes) for i in leaf.inputs]
+        plan = self.plan.placements.get(leaf.output.array.buffer)
+        layout = plan.layout if plan is not None else None
+        shape = lanes_of(address(leaf.output, layout, leaf.chain), lanes.depth, leaf.extents) if layout else None
+        uniform = shape is not None and shape.uniform and leaf.accumulate is not None
+        if uniform:
+            self._tree(leaf, lanes, operands)
+            return
+        old = self._lane_values(leaf.output, leaf, lanes) if leaf.accumulate is not None else [None] * extent
+        values: list[Value] = []
+        for k in range(extent):
+            value = self.computed(leaf, [o[k] for o in operands], old[k], None)
+            # A value that is a register of a buffer may be written by another lane before this one is stored.
+            copy = fresh(dtype)
+            move(self.code, value, copy)
+            values.append(copy)
+        self._write_lanes(leaf, lanes, values)
+
+    def _tree(self, leaf: Leaf, lanes: Scope, operands: list[list[Value]]) -> None:
+        dtype, accumulate = leaf.output.array.dtype, leaf.accumulate
+        assert accumulate is not None
+        self.known[lanes.depth] = 0
+        target = self.target(leaf)
+        total = self.read(leaf.output, leaf)
+        if leaf.contracted:
+            # Each product rounds once with its sum, so the lanes form a chain.
+            for k in range(lanes.extent):
+                total = self.functions.apply("math.fma", [o[k] for o in operands] + [total], (dtype,) * 3, dtype)
+        else:
+            terms = [self.computed_term(leaf, [o[k] for o in operands]) for k in range(lanes.extent)]
+            while len(terms) > 1:
+                half = (len(terms) + 1) // 2
+                pairs = [terms[k : k + half + 1 : half] for k in range(half)]
+                terms = [
+                    self.functions.apply(accumulate, pair, (dtype, dtype), dtype) if len(pair) == 2 else pair[0]
+                    for pair in pairs
+                ]
+            total = self.functions.apply(accumulate, [total, terms[0]], (dtype, dtype), dtype)
+        self.write(leaf, total, target)
+        del self.known[lanes.depth]
+
+    def computed_term(self, leaf: Leaf, operands: list[Value]) -> Value:
+        """What a statement accumulates."""
+        return operands[0] if leaf.function is None else self._function(leaf, operands, None)
+
+    def _lane_values(self, value: Input, leaf: Leaf, lanes: Scope) -> list[Value]:
+        """The values of all lanes."""
+        if isinstance(value, Access) and value.array.buffer in self.roots:
+            stream = self.regions.register(leaf, value, writes=False)
+            if stream is not None:
+                packed = self.code.f("fmv.d", stream)
+                return list(self.accesses.split(packed, value.array.dtype))
+        found: list[Value] = []
+        for k in range(lanes.extent):
+            self.known[lanes.depth] = k
+            found.append(self.operand(value, leaf))
+        del self.known[lanes.depth]
+        return found
+
+    def _write_lanes(self, leaf: Leaf, lanes: Scope, values: list[Value]) -> None:
+        stream = None
+        if leaf.output.array.buffer in self.roots:
+            stream = self.regions.register(leaf, leaf.output, writes=True)
+        if stream is not None:
+            joined = self.accesses.join(cast("list[Register]", values), leaf.output.array.dtype)
+            self.code.move(joined, stream)
+            return
+        for k, value in enumerate(values):
+            self.known[lanes.depth] = k
+            self.write(leaf, value, self.target(leaf))
+        del self.known[lanes.depth]
+
+
+def exact_reciprocal(leaf: Leaf) -> float | None:
+    """The number that multiplying by gives what the statement divides by, bit for bit; None where it has none."""
+    if leaf.function != "arith.divf":
+        return None
+    divisor = leaf.inputs[1]
+    if isinstance(divisor, Constant) and power_of_two(float(divisor.value)):
+        return 1.0 / float(divisor.value)
+    return None
+
+
+def is_single(leaf: Leaf, *, repeated: bool) -> bool:
+    """Whether every operand of a statement is read by one instruction."""
+    return all(_is_instruction(f, repeated=repeated) for f in (leaf.function, leaf.accumulate) if f is not None)
+
+
+def _is_instruction(function: str, *, repeated: bool) -> bool:
+    name = function.partition(".")[2]
+    return name in BINARY or name in SIGNS or name in ("sqrt", "fma") or (repeated and name in ("maximumf", "minimumf"))
+
+

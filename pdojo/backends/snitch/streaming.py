@@ -1,0 +1,218 @@
+"""Streaming regions as instructions: configuration, the bit that turns streams on, waiting for what was written.
+
+Streams and the rest of the core see memory at different times. Turning streams off does not wait for their last
+writes, and what a core stores through its floating-point unit may still be on its way when a stream starts to read. So
+the code waits
+
+- before a region, where one of its streams reads what the core may have stored last;
+- after a region for its writes, or after the nest around it where nothing in there touches the same memory otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pdojo.backends.snitch.addressing import Addresses, Root
+from pdojo.backends.snitch.code import STREAMS, ZERO, Code, Register
+from pdojo.dialect.affine import Expr, const
+from pdojo.dialect.analysis.hints import LANE, value_of
+from pdojo.dialect.analysis.stream_patterns import Pattern, address_in_bytes, pattern_of
+from pdojo.dialect.analysis.streams import Stream, streams_of
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope, leaves_of
+from pdojo.errors import LoweringError
+
+REPEAT, BOUND, STRIDE, READ, WRITE = 1, 2, 6, 24, 28
+"""Numbers of the registers of a stream; those of dimension k are k further on."""
+STATUS = 0
+"""The register whose sign bit is set once a stream has done all."""
+
+
+@dataclass(frozen=True)
+class LaneStream:
+    """A stream, the register that it is, and where it goes through memory."""
+
+    stream: Stream
+    lane: int
+    pattern: Pattern
+
+
+@dataclass
+class Regions:
+    """Emits the streaming regions of a kernel."""
+
+    code: Code
+    nest: Nest
+    machine: Machine
+    stored: set[Buffer] = field(default_factory=set[Buffer])
+    """What was stored without a stream since the core last waited for its stores."""
+    pending: dict[int, None] = field(default_factory=dict[int, None])
+    """Streams whose writes are waited for at the end of the top-level nest."""
+    _lanes: dict[Scope, list[LaneStream]] = field(default_factory=dict[Scope, list[LaneStream]])
+
+    def streams(self, region: Scope) -> list[LaneStream]:
+        """The streams of a region. Raises LoweringError where the machine has too few, or of too few dimensions."""
+        if region not in self._lanes:
+            self._lanes[region] = self._assigned(region)
+        return self._lanes[region]
+
+    def _assigned(self, region: Scope) -> list[LaneStream]:
+        streams = streams_of(region)
+        if len(streams) > self.machine.stream_registers:
+            raise LoweringError(
+                f"a streaming region needs {len(streams)} streams; {self.machine.name} has "
+                f"{self.machine.stream_registers}"
+            )
+        hinted = [s.access.hints.data.get(LANE) for s in streams]
+        lanes = [None if h is None else value_of(h) for h in hinted]
+        free = [k for k in range(self.machine.stream_registers) if k not in lanes]
+        found: list[LaneStream] = []
+        for stream, lane in zip(streams, lanes, strict=True):
+            # An accumulation reads and writes one access: the hint is for the read.
+            taken = lane is None or any(f.lane == lane for f in found)
+            pattern = pattern_of(
+                self.nest,
+                stream.leaf,
+                stream.access,
+                region,
+                writes=stream.writes,
+                most_repeats=self.machine.stream_repeats,
+            )
+            found.append(LaneStream(stream, free.pop(0) if taken or lane is None else lane, pattern))
+        return found
+
+    def register(self, leaf: Leaf, access: Access, *, writes: bool) -> Register | None:
+        """The stream register that an access is; None where it is no stream."""
+        region = next((s for s in leaf.chain if s.mapping is Mapping.STREAM), None)
+        if region is None or access.array.buffer.memory is not Memory.HEAP:
+            return None
+        for one in self.streams(region):
+            stream = one.stream
+            if stream.leaf is leaf and stream.writes == writes and stream.access.key == access.key:
+                return STREAMS[one.lane]
+        return None
+
+    def enter(self, region: Scope, addresses: Addresses, roots: dict[Buffer, Root]) -> None:
+        """Configure the streams of a region and turn them on."""
+        streams = self.streams(region)
+        reads = {s.stream.access.array.buffer for s in streams if not s.stream.writes}
+        if reads & (self.stored | self._stored_around(region)):
+            self._wait_for_stores()
+        for one in streams:
+            self._configure(one, region)
+        for one in streams:
+            self._start(one, region, addresses, roots)
+        self.code.emit("csrsi", immediate=1)
+
+    def leave(self, region: Scope) -> None:
+        """Turn the streams off; wait for the writes that something else in the nest may see."""
+        self.code.emit("csrci", immediate=1)
+        for one in self.streams(region):
+            if not one.stream.writes:
+                continue
+            if self._is_alone(one, region):
+                self.pending[one.lane] = None
+            else:
+                self._wait(one.lane)
+
+    def end_nest(self) -> None:
+        """Wait for what is still to be waited for at the end of a top-level nest."""
+        for lane in self.pending:
+            self._wait(lane)
+        self.pending.clear()
+
+    def note_store(self, buffer: Buffer) -> None:
+        """The core stores something by itself."""
+        self.stored.add(buffer)
+
+    def _stored_around(self, region: Scope) -> set[Buffer]:
+        """What other statements of the nest store without streams: they may have run just before."""
+        return {
+            leaf.output.array.buffer
+            for leaf in region.chain[0].leaves
+            if not any(s.mapping is Mapping.STREAM for s in leaf.chain)
+        }
+
+    def _wait_for_stores(self) -> None:
+        """Wait until the floating-point unit has done everything so far: its last instruction gives an integer."""
+        code, here = self.code, self.code.label("stored")
+        value = code.x("fmv.x.w", Register("f", "ft3"))
+        code.emit("beq", (), (value, value), here)
+        code.emit("label", immediate=here)
+        self.stored.clear()
+
+    def _wait(self, lane: int) -> None:
+        code, again = self.code, self.code.label("written")
+        number = code.li(STATUS << 5 | lane)
+        code.emit("label", immediate=again)
+        status = code.x("scfgr", number)
+        code.emit("bge", (), (status, ZERO), again)
+
+    def _is_alone(self, one: LaneStream, region: Scope) -> bool:
+        """Whether everything in the nest that touches the stream's memory is a write by the same stream register."""
+        buffer = one.stream.access.array.buffer
+        for leaf in leaves_of(region.chain[0]):
+            if any(a.array.buffer is buffer for a in leaf.reads):
+                return False
+            if leaf.output.array.buffer is not buffer:
+                continue
+            if leaf.accumulate is not None or self.register(leaf, leaf.output, writes=True) is not STREAMS[one.lane]:
+                return False
+        return True
+
+    # Configuration
+
+    def _settings(self, one: LaneStream) -> dict[int, int]:
+        """The constants that a stream's registers get."""
+        pattern = one.pattern
+        bounds = list(reversed(pattern.bounds)) or [1]
+        strides = list(reversed(pattern.strides)) or [0]
+        settings = {REPEAT: pattern.repeat - 1}
+        walked = 0
+        for k, (bound, stride) in enumerate(zip(bounds, strides, strict=True)):
+            # The generator adds a stride to where the dimensions inside have come to.
+            settings[BOUND + k] = bound - 1
+            settings[STRIDE + k] = stride - walked
+            walked += stride * (bound - 1)
+        return settings
+
+    def _configure(self, one: LaneStream, region: Scope) -> None:
+        everywhere = self._everywhere(region, one.lane)
+        for register, value in self._settings(one).items():
+            if everywhere[register] == {value}:
+                self.code.keep(("stream", one.lane, register), lambda r=register, v=value: self._set(one.lane, r, v))
+            else:
+                self._set(one.lane, register, value)
+
+    def _everywhere(self, region: Scope, lane: int) -> dict[int, set[int]]:
+        """All constants that the registers of a lane get in the nest: one that is alone is set before the nest."""
+        found: dict[int, set[int]] = {}
+        for leaf in region.chain[0].leaves:
+            other = next((s for s in leaf.chain if s.mapping is Mapping.STREAM), None)
+            for one in self.streams(other) if other is not None else ():
+                if one.lane == lane:
+                    for register, value in self._settings(one).items():
+                        found.setdefault(register, set()).add(value)
+        return found
+
+    def _set(self, lane: int, register: int, value: int) -> Register:
+        number = self.code.li(value)
+        self.code.emit("scfgwi", (), (number,), lane | register << 5)
+        return number
+
+    def _start(self, one: LaneStream, region: Scope, addresses: Addresses, roots: dict[Buffer, Root]) -> None:
+        stream = one.stream
+        place = addresses.place(roots[stream.access.array.buffer], first_address(self.nest, stream, region))
+        pointer = self.code.add_immediate(place.base, place.offset)
+        last = max(0, len(one.pattern.bounds) - 1)
+        register = (WRITE if stream.writes else READ) + last
+        self.code.emit("scfgwi", (), (pointer,), one.lane | register << 5)
+
+
+def first_address(nest: Nest, stream: Stream, region: Scope) -> Expr:
+    """Where a stream starts: the address with the variables of the region at 0."""
+    address = address_in_bytes(nest, stream.access, stream.leaf)
+    inside: Sequence[int] = [v for v in address.variables() if v >= region.depth]
+    return address.substitute({v: const(0) for v in inside}, stream.leaf.extents) if inside else address

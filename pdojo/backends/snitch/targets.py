@@ -1,0 +1,66 @@
+"""What `-t snitch-asm` prints: the kernels of a module as assembly of a Snitch core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import StringIO
+from typing import IO
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.riscv import print_assembly
+from xdsl.utils.target import Target
+
+from pdojo.backends.placement import plan_memory
+from pdojo.backends.snitch.assembly import function_ops
+from pdojo.backends.snitch.kernel import lower_kernel
+from pdojo.backends.snitch.lowering import convert, machine_of
+from pdojo.dialect.machine import Machine, machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.ops import KernelOp
+
+
+@dataclass(frozen=True)
+class PdojoSnitchTarget(Target):
+    """Assembly text of the code that `convert-pdojo-to-snitch` shows; kernels are lowered first."""
+
+    name = "pdojo-snitch-asm"
+
+    machine: str | None = None
+    """Name of the machine description; that of each kernel, or snitch, where absent."""
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        """Print the module."""
+        lowered = module.clone()
+        convert(lowered, None if self.machine is None else machine(self.machine))
+        lowered.verify()
+        print_assembly(lowered, output)
+
+
+@dataclass(frozen=True)
+class SnitchSource:
+    """A kernel as assembly, and what a caller has to bring."""
+
+    name: str
+    """The symbol of the function."""
+    text: str
+    """Its assembly, constants included."""
+    arguments: tuple[str, ...]
+    """The arrays whose addresses it takes, in order; a pointer to the workspace follows where there is one."""
+    workspace_bytes: int
+    """Bytes of the workspace, aligned to 8."""
+    stack_bytes: int
+    """Bytes that it takes on the stack."""
+
+
+def snitch_source(kernel: KernelOp, described: Machine | None = None) -> SnitchSource:
+    """A kernel as assembly; raises LoweringError where the core cannot do what it asks for."""
+    nest = nest_of(kernel)
+    function = lower_kernel(nest, described or machine_of(kernel))
+    module = ModuleOp(function_ops(function))
+    module.verify()
+    text = StringIO()
+    print_assembly(module, text)
+    arguments = tuple(b.names[0] for b in nest.buffers if b.op is None)
+    workspace = plan_memory(nest).shared_bytes
+    return SnitchSource(nest.name, text.getvalue(), arguments, workspace, function.facts["stack_bytes"])

@@ -1,0 +1,73 @@
+"""Integers of 64 bits in two registers: what kernels and the mathematical functions need of them."""
+
+from __future__ import annotations
+
+from pdojo.backends.snitch.code import ZERO, Code, Register
+from pdojo.backends.snitch.values import Pair
+
+
+def add(code: Code, a: Pair, b: Pair) -> Pair:
+    """a + b, modulo 2**64."""
+    low = code.x("add", a.low, b.low)
+    # An addend that is zero leaves no carry; the general comparison is with either addend.
+    carry = code.x("sltu", low, a.low)
+    return Pair(low, code.x("add", code.x("add", a.high, b.high), carry))
+
+
+def subtract(code: Code, a: Pair, b: Pair) -> Pair:
+    """a - b, modulo 2**64."""
+    borrow = code.x("sltu", a.low, b.low)
+    low = code.x("sub", a.low, b.low)
+    return Pair(low, code.x("sub", code.x("sub", a.high, b.high), borrow))
+
+
+def multiply(code: Code, a: Pair, b: Pair) -> Pair:
+    """a * b, modulo 2**64."""
+    low = code.x("mul", a.low, b.low)
+    crossed = code.x("add", code.x("mul", a.low, b.high), code.x("mul", a.high, b.low))
+    return Pair(low, code.x("add", code.x("mulhu", a.low, b.low), crossed))
+
+
+def bitwise(code: Code, name: str, a: Pair, b: Pair) -> Pair:
+    """`and`, `or` or `xor` of all bits."""
+    return Pair(code.x(name, a.low, b.low), code.x(name, a.high, b.high))
+
+
+def shift_left(code: Code, a: Pair, count: int) -> Pair:
+    """a * 2**count for a constant count below 64."""
+    if count == 0:
+        return a
+    if count >= 32:
+        return Pair(ZERO, code.x("slli", a.low, immediate=count - 32) if count > 32 else a.low)
+    spilt = code.x("srli", a.low, immediate=32 - count)
+    high = code.x("or", code.x("slli", a.high, immediate=count), spilt)
+    return Pair(code.x("slli", a.low, immediate=count), high)
+
+
+def shift_right(code: Code, a: Pair, count: int) -> Pair:
+    """a / 2**count rounded down, for a constant count below 64."""
+    if count == 0:
+        return a
+    sign = code.x("srai", a.high, immediate=31)
+    if count >= 32:
+        return Pair(code.x("srai", a.high, immediate=count - 32) if count > 32 else a.high, sign)
+    spilt = code.x("slli", a.high, immediate=32 - count)
+    low = code.x("or", code.x("srli", a.low, immediate=count), spilt)
+    return Pair(low, code.x("srai", a.high, immediate=count))
+
+
+def equal(code: Code, a: Pair, b: Pair) -> Register:
+    """1 where a = b, otherwise 0."""
+    differences = code.x("or", code.x("xor", a.low, b.low), code.x("xor", a.high, b.high))
+    return code.x("sltiu", differences, immediate=1)
+
+
+def less(code: Code, a: Pair, b: Pair, *, signed: bool = True) -> Register:
+    """1 where a < b, otherwise 0."""
+    result = Register("x")
+    done = code.label("less")
+    code.x("slt" if signed else "sltu", a.high, b.high, to=result)
+    code.emit("bne", (), (a.high, b.high), done)
+    code.x("sltu", a.low, b.low, to=result)
+    code.emit("label", immediate=done)
+    return result
