@@ -10,7 +10,7 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest
-from pdojo.dialect.storage import accesses_of
+from pdojo.dialect.storage import accesses_of, physical_index
 
 WORD = 8
 """Bytes of a register."""
@@ -21,7 +21,7 @@ def in_registers(nest: Nest, buffer: Buffer) -> bool:
     if buffer.memory is not Memory.REGISTER:
         return False
     for leaf, access in accesses_of(nest, buffer):
-        used = {v for e in access.index for v in e.variables()}
+        used = {v for e in physical_index(access, leaf.chain) for v in e.variables()}
         scopes = (leaf.chain[v] for v in used)
         if any(s.extent > 1 and s.mapping not in (Mapping.UNROLL, Mapping.VECTOR) for s in scopes):
             return False

@@ -74,7 +74,7 @@ STORES = frozenset(("sb", "sh", "sw", "fsh", "fsw", "fsd"))
 """Uses are the base, then the value."""
 COPIES = frozenset(("mv", "fmv.d"))
 """Instructions that copy a whole register."""
-EFFECTS = BRANCHES | STORES | MARKS | frozenset(("scfgwi", "csrsi", "csrci", "frep.o", "scfgr", "ret"))
+EFFECTS = BRANCHES | STORES | MARKS | frozenset(("scfgwi", "csrsi", "csrci", "frep.o", "scfgr", "fence", "ret"))
 """What may not be left out where its results are not used."""
 
 
@@ -287,12 +287,12 @@ class Code:
                 f"a hardware loop of {expected} instructions came out with {found} inside: "
                 f"its statements cannot be repeated on {machine}"
             )
-        self.place += frame.before
+        self.place.extend(frame.before)
         self.emit("frep.o", (), (self.li(frame.extent - 1),), expected)
         for instruction in body:
             for register in (*instruction.defs, *instruction.uses):
                 register.pinned = True
-        self.place += body
+        self.place.extend(body)
         self.emit("frep.end")
 
 

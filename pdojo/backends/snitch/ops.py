@@ -157,6 +157,19 @@ class ScfgrOp(RISCVInstruction):
         return self.rd, self.rs2
 
 
+@irdl_op_definition
+class FenceOp(RISCVInstruction):
+    """Wait until all loads and stores are done, those of the floating-point unit too."""
+
+    name = "snitchx.fence"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "attr-dict"
+
+    def assembly_line_args(self) -> tuple[AssemblyInstructionArg, ...]:
+        """None."""
+        return ()
+
+
 TABLE: dict[str, type[Operation]] = {
     name: _defined(name, base)
     for base, names in (
@@ -177,5 +190,5 @@ TABLE: dict[str, type[Operation]] = {
 }
 """The operations that are made from a base class, by mnemonic."""
 
-SNITCHX = Dialect("snitchx", [*TABLE.values(), LaOp, ScfgrOp], [])
+SNITCHX = Dialect("snitchx", [*TABLE.values(), FenceOp, LaOp, ScfgrOp], [])
 """Instructions that xDSL lacks."""

@@ -26,6 +26,8 @@ from pdojo.errors import LoweringError
 
 REPEAT, BOUND, STRIDE, READ, WRITE = 1, 2, 6, 24, 28
 """Numbers of the registers of a stream; those of dimension k are k further on."""
+_CHANGING = -1
+"""A number of reads that is different each time."""
 STATUS = 0
 """The register whose sign bit is set once a stream has done all."""
 
@@ -48,6 +50,8 @@ class Regions:
     machine: Machine
     stored: set[Buffer] = field(default_factory=set[Buffer])
     """What was stored without a stream since the core last waited for its stores."""
+    repeats: dict[int, int] = field(default_factory=dict[int, int])
+    """The numbers of reads that the streams are set to."""
     pending: dict[int, None] = field(default_factory=dict[int, None])
     """Streams whose writes are waited for at the end of the top-level nest."""
     _lanes: dict[Scope, list[LaneStream]] = field(default_factory=dict[Scope, list[LaneStream]])
@@ -99,7 +103,9 @@ class Regions:
         streams = self.streams(region)
         reads = {s.stream.access.array.buffer for s in streams if not s.stream.writes}
         if reads & (self.stored | self._stored_around(region)):
-            self._wait_for_stores()
+            self.code.emit("fence")
+            self.stored.clear()
+        self._settle_repeats(streams, region)
         for one in streams:
             self._configure(one, region)
         for one in streams:
@@ -135,13 +141,21 @@ class Regions:
             if not any(s.mapping is Mapping.STREAM for s in leaf.chain)
         }
 
-    def _wait_for_stores(self) -> None:
-        """Wait until the floating-point unit has done everything so far: its last instruction gives an integer."""
-        code, here = self.code, self.code.label("stored")
+    def _settle_repeats(self, streams: Sequence[LaneStream], region: Scope) -> None:
+        """Wait for what was read, before the number of reads of a stream changes: it is no part of its job."""
+        changes = False
+        for one in streams:
+            wanted = one.pattern.repeat - 1
+            alone = self._everywhere(region, one.lane)[REPEAT] == {wanted}
+            changes = changes or self.repeats.get(one.lane, wanted) != wanted
+            self.repeats[one.lane] = wanted if alone else _CHANGING
+        if not changes:
+            return
+        code, here = self.code, self.code.label("read")
+        # The floating-point unit does one thing after the other, and its last gives an integer.
         value = code.x("fmv.x.w", Register("f", "ft3"))
         code.emit("beq", (), (value, value), here)
         code.emit("label", immediate=here)
-        self.stored.clear()
 
     def _wait(self, lane: int) -> None:
         code, again = self.code, self.code.label("written")
