@@ -75,6 +75,7 @@ class Numerics(StrEnum):
     CONTRACTS = "contract"
     FLUSHES = "flush"
     RECIPROCAL = "reciprocal"
+    NUMBERS = "numbers"
 
 
 @irdl_attr_definition

@@ -243,6 +243,7 @@ EFFECT = {
     Numerics.CONTRACTS: "round once, not twice",
     Numerics.FLUSHES: "take denormal numbers for zero",
     Numerics.RECIPROCAL: "round a quotient twice",
+    Numerics.NUMBERS: "lose a NaN where the other operand of a maximum or minimum is a number",
 }
 """What a move of each class would do to rounding."""
 

@@ -11,7 +11,17 @@ from xdsl.ir import Attribute
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis import hints as rules
-from pdojo.dialect.analysis.hints import LANE, LAUNCH_BOUNDS, NONTEMPORAL, PREFETCH, READONLY, STREAMING, value_of
+from pdojo.dialect.analysis.hints import (
+    LANE,
+    LAUNCH_BOUNDS,
+    NONTEMPORAL,
+    ORDINARY,
+    PREFETCH,
+    READONLY,
+    STREAMING,
+    value_of,
+)
+from pdojo.dialect.analysis.streams import streams_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.nest import Access, Array, Leaf, Scope
@@ -40,7 +50,8 @@ class Hint(Transformation[Scope | Leaf]):
     `nontemporal` bypasses the caches on a plain store; lanes must write whole, aligned vectors. `prefetch` with `value`
     bytes fetches ahead of a load. In a grid, `streaming` marks data that is used once and `readonly` loads of what the
     kernel never writes; on an outermost grid scope, `launch_bounds` with `value` is the number of blocks that a
-    multiprocessor should hold at once. In a streaming region, `lane` with `value` chooses the stream register.
+    multiprocessor should hold at once. In a streaming region, `lane` with `value` chooses the stream register;
+    `ordinary` marks an access that regions leave to loads and stores.
     """
 
     name: ClassVar[str] = "hint"
@@ -78,6 +89,9 @@ class Hint(Transformation[Scope | Leaf]):
             yield from (cls(kind, number) for kind in (STREAMING, READONLY) if kind not in present)
         if Mapping.STREAM in mappings and LANE not in present:
             yield from (cls(LANE, number, lane) for lane in range(program.machine.stream_registers))
+        streams = program.machine.stream_registers
+        if streams and leaf.chain and ORDINARY not in present and len(streams_of(leaf.chain[0])) > streams:
+            yield cls(ORDINARY, number)
 
     def check(self, program: Program, site: Scope | Leaf) -> Reason | None:
         """A known hint on an access or a scope that can carry it."""

@@ -7,12 +7,16 @@ from typing import cast
 
 from pdojo.backends.snitch.assembly import Line
 from pdojo.backends.snitch.code import ARGUMENT, ARRAYS, SLOT, Code, FrameOffset, Instruction, Kind
-from pdojo.backends.snitch.liveness import without_dead_code
+from pdojo.backends.snitch.liveness import bodies, without_dead_code
 from pdojo.backends.snitch.registers import SAVED, Assignment, assign, is_left_out
 from pdojo.errors import LoweringError
 
 _ALIGNMENT = 16
 """Bytes to which the stack is aligned (RISC-V calling convention)."""
+_BRANCH = 4000
+"""Bytes that a branch is sure to reach."""
+INVERSE = {"beq": "bne", "bne": "beq", "blt": "bge", "bge": "blt", "bltu": "bgeu", "bgeu": "bltu"}
+"""The branches, and those that do what they do not."""
 _REACH = 2047
 """The greatest offset of a load or store."""
 
@@ -47,9 +51,12 @@ class _Frame:
 
     def lines(self) -> tuple[list[Line], int]:
         lines = [*self._moved(-self.size), *self._saves("sw", "fsd")]
-        for instruction in self.assignment.code:
-            lines += self._instruction(instruction)
-        return [*lines, *self._saves("lw", "fld"), *self._moved(self.size), Line("ret")], self.size
+        for instruction, repeated in zip(self.assignment.code, bodies(self.assignment.code), strict=True):
+            # In a hardware loop even a copy to itself counts.
+            if repeated or not is_left_out(self.assignment, instruction):
+                lines += self._instruction(instruction)
+        lines += [*self._saves("lw", "fld"), *self._moved(self.size), Line("ret")]
+        return with_far_branches(lines), self.size
 
     def _moved(self, by: int) -> list[Line]:
         """Move the stack pointer; t0 holds nothing at either end."""
@@ -68,7 +75,7 @@ class _Frame:
         return found
 
     def _instruction(self, instruction: Instruction) -> Sequence[Line]:
-        if instruction.name in ("entry", "frep.end") or is_left_out(self.assignment, instruction):
+        if instruction.name in ("entry", "frep.end"):
             return ()
         defs = tuple(self.assignment.name(r) for r in instruction.defs)
         uses = tuple(self.assignment.name(r) for r in instruction.uses)
@@ -83,3 +90,26 @@ class _Frame:
         assert instruction.name in ("addi", "lw") and uses == ("sp",) and immediate.area != SLOT, instruction
         reached = (Line("li", defs, (), offset), Line("add", defs, (*defs, "sp")))
         return reached if instruction.name == "addi" else (*reached, Line("lw", defs, defs, 0))
+
+
+def with_far_branches(lines: list[Line]) -> list[Line]:
+    """The lines with branches that reach no further than 4 KiB: the others jump, or branch around a jump."""
+    places: dict[str, int] = {}
+    at: list[int] = []
+    size = 0
+    for line in lines:
+        at.append(size)
+        if line.name == "label":
+            places[str(line.immediate)] = size
+        else:
+            # At most: constants take two instructions, branches may become two.
+            size += 8 if line.name in ("li", "la") or line.name in INVERSE else 4
+    found: list[Line] = []
+    for number, (line, place) in enumerate(zip(lines, at, strict=True)):
+        if line.name in INVERSE and abs(places[str(line.immediate)] - place) > _BRANCH:
+            near = f"{line.immediate}_{number}"
+            jump = Line("j", immediate=line.immediate)
+            found += [Line(INVERSE[line.name], (), line.uses, near), jump, Line("label", immediate=near)]
+        else:
+            found.append(line)
+    return found

@@ -22,7 +22,8 @@ from pdojo.backends.snitch.packed import packs
 from pdojo.backends.snitch.statement import Statements
 from pdojo.backends.snitch.streaming import Regions
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.analysis.streams import instructions_of
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.streams import instructions_of, snitch_limits, stream_conflicts
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Buffer, Leaf, Nest, Node, Scope
@@ -59,6 +60,7 @@ class _KernelLowering:
         self.nest = nest
         self.machine = machine
         self._refuse_mappings()
+        self._refuse_limits()
         self.plan: Plan = plan_memory(nest)
         self.known: dict[int, int] = {}
         self.extents: list[int] = []
@@ -107,6 +109,13 @@ class _KernelLowering:
                     f"kernel '{self.nest.name}': {describe(scope)} is mapped to what a Snitch core does not have; "
                     "apply unmap to it first"
                 )
+
+    def _refuse_limits(self) -> None:
+        """What moves keep to: a kernel from elsewhere may not."""
+        if any(s.mapping in (Mapping.STREAM, Mapping.FREP) for s in self.nest.scopes):
+            program = Program(self.nest.kernel, self.machine, nest=self.nest)
+            for problem in (*stream_conflicts(program), *snitch_limits(program)):
+                raise LoweringError(f"kernel '{self.nest.name}': {problem.text}")
 
     def _roots(self) -> dict[Buffer, Root]:
         """Where the buffers begin that are not in registers; sets the entry code."""
@@ -181,7 +190,7 @@ class _KernelLowering:
             case Mapping.UNROLL:
                 self._unrolled(scope)
             case Mapping.VECTOR:
-                self._node(scope.children[0])
+                self._vector(scope)
             case Mapping.FREP:
                 self._hardware_loop(scope)
             case Mapping.STREAM:
@@ -190,6 +199,14 @@ class _KernelLowering:
                 self.regions.leave(scope)
             case _:
                 self._loop(scope)
+
+    def _vector(self, scope: Scope) -> None:
+        leaf = scope.children[0]
+        assert isinstance(leaf, Leaf)
+        if self.statements.goes_by_lanes(leaf):
+            self._unrolled(scope)
+        else:
+            self._node(leaf)
 
     def _unrolled(self, scope: Scope) -> None:
         for value in range(scope.extent):

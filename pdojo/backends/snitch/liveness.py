@@ -103,6 +103,7 @@ def live_after(flow: Flow, numbering: Numbering, *, strong: bool = False) -> lis
     code, successors = flow.code, flow.successors
     uses = [numbering.mask(i.uses) for i in code]
     defs = [numbering.mask(i.defs) for i in code]
+    repeated = bodies(code)
     before = [0] * len(code)
     after = [0] * len(code)
     changed = True
@@ -114,13 +115,23 @@ def live_after(flow: Flow, numbering: Numbering, *, strong: bool = False) -> lis
                 out |= before[target]
             after[position] = out
             needed = uses[position]
-            if strong and not is_needed(code[position], defs[position], out):
+            if strong and not repeated[position] and not is_needed(code[position], defs[position], out):
                 needed = 0
             live = needed | (out & ~defs[position])
             if live != before[position]:
                 before[position] = live
                 changed = True
     return after
+
+
+def bodies(code: Sequence[Instruction]) -> list[bool]:
+    """Per position, whether it is in the body of a hardware loop, of which no instruction may go."""
+    found: list[bool] = []
+    inside = False
+    for instruction in code:
+        inside = instruction.name == "frep.o" or (inside and instruction.name != "frep.end")
+        found.append(inside)
+    return found
 
 
 def is_needed(instruction: Instruction, defs: int, live: int) -> bool:
@@ -133,4 +144,9 @@ def without_dead_code(code: list[Instruction]) -> list[Instruction]:
     """The code without instructions whose results are not used; loads may go, stores and streams not."""
     numbering = Numbering(code)
     after = live_after(Flow(code), numbering, strong=True)
-    return [i for i, live in zip(code, after, strict=True) if is_needed(i, numbering.mask(i.defs), live)]
+    repeated = bodies(code)
+    return [
+        i
+        for i, live, kept in zip(code, after, repeated, strict=True)
+        if kept or is_needed(i, numbering.mask(i.defs), live)
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,10 +64,3 @@ class Numbers:
             return code.f("fld", base, immediate=offset)
 
         return code.keep(("word", bits), load)
-
-
-def power_of_two(value: float) -> bool:
-    """Whether a finite number is plus or minus a power of two whose reciprocal is a normal number of every type."""
-    (bits,) = struct.unpack("<Q", struct.pack("<d", value))
-    exponent = (bits >> 52 & 0x7FF) - 1023
-    return bits & ((1 << 52) - 1) == 0 and -14 <= exponent <= 14

@@ -6,21 +6,20 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from pdojo.backends.nest_walk import address, describe, lanes_of
+from pdojo.backends.nest_walk import address
 from pdojo.backends.snitch.addressing import Addresses, Place, Root
 from pdojo.backends.snitch.cells import Cells
 from pdojo.backends.snitch.code import Code, Register
 from pdojo.backends.snitch.functions import BINARY, SIGNS, Functions, from_index
 from pdojo.backends.snitch.memory import Accesses
-from pdojo.backends.snitch.numbers import power_of_two
 from pdojo.backends.snitch.packed import Packed, packs
 from pdojo.backends.snitch.streaming import Regions
 from pdojo.backends.snitch.values import Value, fresh, integer, move
 from pdojo.backends.placement import Plan
+from pdojo.dialect.analysis.streams import divides_exactly
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Scope
-from pdojo.errors import LoweringError
 
 
 @dataclass
@@ -52,12 +51,19 @@ class Statements:
         repeated = any(s.mapping is Mapping.FREP for s in leaf.chain)
         self.functions = replace(self.functions, loses_nan=repeated)
         lanes = leaf.parent
-        if lanes is None or lanes.mapping is not Mapping.VECTOR:
+        if lanes is None or lanes.mapping is not Mapping.VECTOR or lanes.depth in self.known:
             self._scalar(leaf)
         elif packs(leaf, repeated=repeated, alignment=self.alignment):
             Packed(self).emit(leaf)
         else:
             self._lanes(leaf, lanes)
+
+    def goes_by_lanes(self, leaf: Leaf) -> bool:
+        """Whether a statement in a vector scope is one statement for each lane: no lane reads what another writes."""
+        if any(self.regions.register(leaf, a, writes=a is leaf.output) is not None for a in leaf.accesses):
+            return False
+        repeated = any(s.mapping is Mapping.FREP for s in leaf.chain)
+        return not packs(leaf, repeated=repeated, alignment=self.alignment)
 
     # Scalars
 
@@ -143,6 +149,9 @@ class Statements:
         buffer = access.array.buffer
         if target is not None:
             move(self.code, value, target)
+            if value is target and leaf.function is None and leaf.accumulate is None and self.functions.loses_nan:
+                # A copy to itself: hardware loops count it all the same.
+                self.code.emit("fmv.d", (cast(Register, target),), (cast(Register, value),))
         elif buffer not in self.roots:
             position = self.cells.position(access, leaf)
             cell = cast(Register, self.cells.register(access, position))
@@ -162,57 +171,31 @@ class Statements:
         """Bytes that the start of a buffer is a multiple of."""
         return self.plan.placements[buffer].alignment if buffer in self.roots else 8
 
-    # Lanes, one by one
+    # Lanes of streams
 
     def _lanes(self, leaf: Leaf, lanes: Scope) -> None:
-        """All lanes read before any writes; lanes that accumulate into one cell are a tree, then the old value."""
-        if lanes.guard:
-            raise LoweringError(f"{describe(lanes)} has a guard, which lanes of Snitch cores cannot; unmap it")
+        """All lanes, one after the other; a stream gives and takes them together."""
         dtype, extent = leaf.output.array.dtype, lanes.extent
         operands = [self._lane_values(i, leaf, lanes) for i in leaf.inputs]
-        plan = self.plan.placements.get(leaf.output.array.buffer)
-        layout = plan.layout if plan is not None else None
-        shape = lanes_of(address(leaf.output, layout, leaf.chain), lanes.depth, leaf.extents) if layout else None
-        uniform = shape is not None and shape.uniform and leaf.accumulate is not None
-        if uniform:
-            self._tree(leaf, lanes, operands)
+        streamed = self.regions.register(leaf, leaf.output, writes=True) is not None
+        if not streamed:
+            for k in range(extent):
+                self.known[lanes.depth] = k
+                target = self.target(leaf)
+                old = self.read(leaf.output, leaf) if leaf.accumulate is not None else None
+                self._loaded.clear()
+                self.write(leaf, self.computed(leaf, [o[k] for o in operands], old, target), target)
+            del self.known[lanes.depth]
             return
         old = self._lane_values(leaf.output, leaf, lanes) if leaf.accumulate is not None else [None] * extent
         values: list[Value] = []
         for k in range(extent):
-            value = self.computed(leaf, [o[k] for o in operands], old[k], None)
-            # A value that is a register of a buffer may be written by another lane before this one is stored.
             copy = fresh(dtype)
-            move(self.code, value, copy)
+            move(self.code, self.computed(leaf, [o[k] for o in operands], old[k], None), copy)
             values.append(copy)
-        self._write_lanes(leaf, lanes, values)
-
-    def _tree(self, leaf: Leaf, lanes: Scope, operands: list[list[Value]]) -> None:
-        dtype, accumulate = leaf.output.array.dtype, leaf.accumulate
-        assert accumulate is not None
-        self.known[lanes.depth] = 0
-        target = self.target(leaf)
-        total = self.read(leaf.output, leaf)
-        if leaf.contracted:
-            # Each product rounds once with its sum, so the lanes form a chain.
-            for k in range(lanes.extent):
-                total = self.functions.apply("math.fma", [o[k] for o in operands] + [total], (dtype,) * 3, dtype)
-        else:
-            terms = [self.computed_term(leaf, [o[k] for o in operands]) for k in range(lanes.extent)]
-            while len(terms) > 1:
-                half = (len(terms) + 1) // 2
-                pairs = [terms[k : k + half + 1 : half] for k in range(half)]
-                terms = [
-                    self.functions.apply(accumulate, pair, (dtype, dtype), dtype) if len(pair) == 2 else pair[0]
-                    for pair in pairs
-                ]
-            total = self.functions.apply(accumulate, [total, terms[0]], (dtype, dtype), dtype)
-        self.write(leaf, total, target)
-        del self.known[lanes.depth]
-
-    def computed_term(self, leaf: Leaf, operands: list[Value]) -> Value:
-        """What a statement accumulates."""
-        return operands[0] if leaf.function is None else self._function(leaf, operands, None)
+        stream = self.regions.register(leaf, leaf.output, writes=True)
+        assert stream is not None
+        self.code.move(self.accesses.join(cast("list[Register]", values), dtype), stream)
 
     def _lane_values(self, value: Input, leaf: Leaf, lanes: Scope) -> list[Value]:
         """The values of all lanes."""
@@ -228,28 +211,14 @@ class Statements:
         del self.known[lanes.depth]
         return found
 
-    def _write_lanes(self, leaf: Leaf, lanes: Scope, values: list[Value]) -> None:
-        stream = None
-        if leaf.output.array.buffer in self.roots:
-            stream = self.regions.register(leaf, leaf.output, writes=True)
-        if stream is not None:
-            joined = self.accesses.join(cast("list[Register]", values), leaf.output.array.dtype)
-            self.code.move(joined, stream)
-            return
-        for k, value in enumerate(values):
-            self.known[lanes.depth] = k
-            self.write(leaf, value, self.target(leaf))
-        del self.known[lanes.depth]
-
 
 def exact_reciprocal(leaf: Leaf) -> float | None:
     """The number that multiplying by gives what the statement divides by, bit for bit; None where it has none."""
-    if leaf.function != "arith.divf":
+    if not divides_exactly(leaf):
         return None
     divisor = leaf.inputs[1]
-    if isinstance(divisor, Constant) and power_of_two(float(divisor.value)):
-        return 1.0 / float(divisor.value)
-    return None
+    assert isinstance(divisor, Constant)
+    return 1.0 / float(divisor.value)
 
 
 def is_single(leaf: Leaf, *, repeated: bool) -> bool:

@@ -18,8 +18,8 @@ from pdojo.backends.snitch.code import STREAMS, ZERO, Code, Register
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.analysis.hints import LANE, value_of
 from pdojo.dialect.analysis.stream_patterns import Pattern, address_in_bytes, pattern_of
-from pdojo.dialect.analysis.streams import Stream, streams_of
-from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.analysis.streams import Stream, is_streamed, streams_of
+from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope, leaves_of
 from pdojo.errors import LoweringError
@@ -90,7 +90,7 @@ class Regions:
     def register(self, leaf: Leaf, access: Access, *, writes: bool) -> Register | None:
         """The stream register that an access is; None where it is no stream."""
         region = next((s for s in leaf.chain if s.mapping is Mapping.STREAM), None)
-        if region is None or access.array.buffer.memory is not Memory.HEAP:
+        if region is None or not is_streamed(access):
             return None
         for one in self.streams(region):
             stream = one.stream
@@ -105,7 +105,6 @@ class Regions:
         if reads & (self.stored | self._stored_around(region)):
             self.code.emit("fence")
             self.stored.clear()
-        self._settle_repeats(streams, region)
         for one in streams:
             self._configure(one, region)
         for one in streams:
@@ -138,21 +137,12 @@ class Regions:
         return {
             leaf.output.array.buffer
             for leaf in region.chain[0].leaves
-            if not any(s.mapping is Mapping.STREAM for s in leaf.chain)
+            if self.register(leaf, leaf.output, writes=True) is None
         }
 
-    def _settle_repeats(self, streams: Sequence[LaneStream], region: Scope) -> None:
-        """Wait for what was read, before the number of reads of a stream changes: it is no part of its job."""
-        changes = False
-        for one in streams:
-            wanted = one.pattern.repeat - 1
-            alone = self._everywhere(region, one.lane)[REPEAT] == {wanted}
-            changes = changes or self.repeats.get(one.lane, wanted) != wanted
-            self.repeats[one.lane] = wanted if alone else _CHANGING
-        if not changes:
-            return
+    def _wait_for_reads(self) -> None:
+        """Wait until the floating-point unit has done everything so far: its last instruction gives an integer."""
         code, here = self.code, self.code.label("read")
-        # The floating-point unit does one thing after the other, and its last gives an integer.
         value = code.x("fmv.x.w", Register("f", "ft3"))
         code.emit("beq", (), (value, value), here)
         code.emit("label", immediate=here)
@@ -198,7 +188,7 @@ class Regions:
             if everywhere[register] == {value}:
                 self.code.keep(("stream", one.lane, register), lambda r=register, v=value: self._set(one.lane, r, v))
             else:
-                self._set(one.lane, register, value)
+                self._set(one.lane, register, value, alone=False)
 
     def _everywhere(self, region: Scope, lane: int) -> dict[int, set[int]]:
         """All constants that the registers of a lane get in the nest: one that is alone is set before the nest."""
@@ -211,7 +201,13 @@ class Regions:
                         found.setdefault(register, set()).add(value)
         return found
 
-    def _set(self, lane: int, register: int, value: int) -> Register:
+    def _set(self, lane: int, register: int, value: int, *, alone: bool = True) -> Register:
+        """Set a register; `alone` says whether it is set to nothing else in the nest."""
+        if register == REPEAT:
+            # The number of reads is no part of a job: what is still to be read would be read that often.
+            if not alone or self.repeats.get(lane, value) != value:
+                self._wait_for_reads()
+            self.repeats[lane] = value if alone else _CHANGING
         number = self.code.li(value)
         self.code.emit("scfgwi", (), (number,), lane | register << 5)
         return number

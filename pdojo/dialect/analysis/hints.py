@@ -24,12 +24,14 @@ READONLY = "readonly"
 """A load in a grid of what the kernel never writes, through the read-only cache."""
 LANE = "lane"
 """The number of the stream register that an access takes."""
+ORDINARY = "ordinary"
+"""An access that streaming regions leave to loads and stores."""
 LAUNCH_BOUNDS = "launch_bounds"
 """Of an outermost grid scope: the number of blocks that each multiprocessor should hold at once."""
 PERSISTENT = "persistent"
 """Of a buffer on the heap: its lines are the last to leave the shared cache, from one launch to the next."""
 
-ACCESS_HINTS = (NONTEMPORAL, PREFETCH, STREAMING, READONLY, LANE)
+ACCESS_HINTS = (NONTEMPORAL, PREFETCH, STREAMING, READONLY, LANE, ORDINARY)
 SCOPE_HINTS = (LAUNCH_BOUNDS,)
 BUFFER_HINTS = (PERSISTENT,)
 
@@ -68,6 +70,8 @@ def access_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: i
             return None if lanes is None or lanes.mapping is not Mapping.VECTOR else streaming_misfit(leaf, lanes)
         case "lane":
             return _lane_misfit(program, leaf, number, value)
+        case "ordinary":
+            return _ordinary_misfit(program, access, value)
         case _:
             return _cache_misfit(program, leaf, number, kind, value)
 
@@ -88,7 +92,7 @@ def streaming_misfit(leaf: Leaf, lanes: Scope) -> str | None:
 def _lane_misfit(program: Program, leaf: Leaf, number: int, value: int) -> str | None:
     region = next((s for s in leaf.chain if s.mapping is Mapping.STREAM), None)
     access = leaf.accesses[number]
-    if region is None or access.array.buffer.memory is not Memory.HEAP:
+    if region is None or access.array.buffer.memory is not Memory.HEAP or ORDINARY in access.hints.data:
         return f"{describe_access(access)} is no stream: only streams have a lane"
     if not 0 <= value < program.machine.stream_registers:
         return f"'value' must be the number of a stream register, less than {program.machine.stream_registers}"
@@ -98,6 +102,14 @@ def _lane_misfit(program: Program, leaf: Leaf, number: int, value: int) -> str |
             if (other, position) != (leaf, number) and taken is not None and value_of(taken) == value:
                 return f"{describe_access(another)} takes lane {value} of the region already"
     return None
+
+
+def _ordinary_misfit(program: Program, access: Access, value: int) -> str | None:
+    if not program.machine.stream_registers:
+        return f"{program.machine.name} has no streams, which '{ORDINARY}' is about"
+    if access.array.buffer.memory is not Memory.HEAP:
+        return f"'{access.array.name}' is not on the heap, which alone is streamed"
+    return None if value == -1 else f"'{ORDINARY}' has no value"
 
 
 def _cache_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: int) -> str | None:

@@ -1,6 +1,6 @@
 """Streaming regions (`:s`) and hardware loops (`:f`) of Snitch cores: what they ask of the code inside.
 
-At the entry of a `:s` scope every access to the heap inside becomes a stream: reads run ahead, as early as the entry of
+At the entry of a `:s` scope every access to the heap inside becomes a stream, but for those with the hint `ordinary`: reads run ahead, as early as the entry of
 the scope, and writes arrive late, at the latest at its end, in the order of the stream that makes them. So nothing that
 the region writes may be read later in the region, and no two streams may write one cell.
 """
@@ -9,24 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import frexp, prod
 
 from pdojo.dialect.analysis.collision import ANY, BEFORE, EQUAL, Relation
 from pdojo.dialect.analysis.coverage import common_depth
-from pdojo.dialect.analysis.lanes import Stride, known_alignment, stride_over
+from pdojo.dialect.analysis.hints import ORDINARY
+from pdojo.dialect.analysis.lanes import Stride, known_alignment, linear_address, stride_over
 from pdojo.dialect.analysis.program import Conflict, Problem, Program, Touch
-from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.functions import byte_width
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Access, Constant, Index, Leaf, Scope
-from pdojo.dialect.storage import physical_index
+from pdojo.dialect.analysis.stream_patterns import pattern_of
+from pdojo.dialect.attributes import Mapping, Memory, Numerics
+from pdojo.dialect.functions import byte_width, is_float
+from pdojo.dialect.nest import Access, Buffer, Constant, Index, Leaf, Scope
+from pdojo.dialect.storage import physical_index, physical_shape
 from pdojo.dialect.verify import describe_access, describe_scope
 
 WORD = 8
 """Bytes that a stream moves at once."""
+LONGEST = 1 << 17
+"""Most elements in a dimension of a stream."""
 
-FPU_FUNCTIONS = frozenset(
-    f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "maximumf", "minimumf", "negf")
-) | frozenset(("math.sqrt", "math.absf", "math.fma"))
+EXTREMA = frozenset(("arith.maximumf", "arith.minimumf"))
+"""Functions whose instructions give the number where one operand is NaN: the kernel has to permit that."""
+
+FPU_FUNCTIONS = (
+    frozenset(f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "maxnumf", "minnumf", "negf"))
+    | frozenset(("math.sqrt", "math.absf", "math.fma", "math.copysign"))
+    | EXTREMA
+)
 """Functions that are one instruction of the floating-point unit."""
 
 DIVISIONS = frozenset(("arith.divf", "math.sqrt"))
@@ -47,7 +56,7 @@ def streams_of(region: Scope) -> list[Stream]:
     found: dict[object, Stream] = {}
     for leaf in region.leaves:
         for access in leaf.accesses:
-            if access.array.buffer.memory is not Memory.HEAP:
+            if not is_streamed(access):
                 continue
             writes = access is leaf.output
             if not writes or leaf.accumulate is not None:
@@ -55,6 +64,11 @@ def streams_of(region: Scope) -> list[Stream]:
             if writes:
                 found[leaf, access.key, True] = Stream(leaf, access, writes=True)
     return list(found.values())
+
+
+def is_streamed(access: Access) -> bool:
+    """Whether an access in a region is a stream: on the heap, and not left to loads and stores."""
+    return access.array.buffer.memory is Memory.HEAP and ORDINARY not in access.hints.data
 
 
 def regions(program: Program) -> Iterator[Scope]:
@@ -76,21 +90,24 @@ def stream_conflicts(program: Program) -> Iterator[Problem]:
 
 
 def _read_after_write(program: Program, region: Scope) -> Conflict | None:
-    """A read of the heap after a write of the same cell, in one execution of the region."""
-    writes = {leaf: _streamed(program, leaf, writes=True) for leaf in region.leaves}
-    reads = {leaf: _streamed(program, leaf, writes=False) for leaf in region.leaves}
-    for first in region.leaves:
-        for second in region.leaves:
-            for relation in _earlier(region, first, second):
-                found = program.conflict([first], [second], relation, racing=True, touches=writes, seconds=reads)
-                if found is not None:
-                    return found
+    """A read of the heap after a write of the same cell, in one execution of the region, one of them by a stream."""
+    for writers, readers in ((True, None), (False, True)):
+        writes = {leaf: _on_heap(program, leaf, writes=True, streamed=writers) for leaf in region.leaves}
+        reads = {leaf: _on_heap(program, leaf, writes=False, streamed=readers) for leaf in region.leaves}
+        for first in region.leaves:
+            for second in region.leaves:
+                for relation in _earlier(region, first, second):
+                    found = program.conflict([first], [second], relation, racing=True, touches=writes, seconds=reads)
+                    if found is not None:
+                        return found
     return None
 
 
-def _streamed(program: Program, leaf: Leaf, *, writes: bool) -> tuple[Touch, ...]:
+def _on_heap(program: Program, leaf: Leaf, *, writes: bool, streamed: bool | None) -> tuple[Touch, ...]:
+    """What a statement touches on the heap: by streams, by loads and stores, or (None) both."""
     touches = (t for t in program.touches[leaf] if t.access.array.buffer.memory is Memory.HEAP)
-    return tuple(t for t in touches if (t.writes if writes else t.reads))
+    wanted = (t for t in touches if streamed is None or is_streamed(t.access) is streamed)
+    return tuple(t for t in wanted if (t.writes if writes else t.reads))
 
 
 def _earlier(region: Scope, first: Leaf, second: Leaf) -> Iterator[Relation]:
@@ -103,12 +120,13 @@ def _earlier(region: Scope, first: Leaf, second: Leaf) -> Iterator[Relation]:
 
 
 def _write_after_write(program: Program, region: Scope) -> Conflict | None:
-    """Two statements that write one cell, in one execution of the region."""
-    writes = {leaf: _streamed(program, leaf, writes=True) for leaf in region.leaves}
+    """Two statements that write one cell, in one execution of the region, one of them by a stream."""
+    everything = {leaf: _on_heap(program, leaf, writes=True, streamed=None) for leaf in region.leaves}
+    streamed = {leaf: _on_heap(program, leaf, writes=True, streamed=True) for leaf in region.leaves}
     relation = (*(EQUAL,) * region.depth, ANY)
-    for position, first in enumerate(region.leaves):
-        others = region.leaves[position + 1 :]
-        found = program.conflict([first], others, relation, racing=True, touches=writes)
+    for first in region.leaves:
+        others = [leaf for leaf in region.leaves if leaf is not first]
+        found = program.conflict([first], others, relation, racing=True, touches=streamed, seconds=everything)
         if found is not None:
             return found
     return None
@@ -135,26 +153,53 @@ def _region_limits(program: Program, region: Scope) -> Iterator[Problem]:
     if len(streams) > machine.stream_registers:
         yield Problem(f"{where} would need {len(streams)} streams; {machine.name} has {machine.stream_registers}")
     for stream in streams:
-        problem = _stream_problem(stream, region, machine.stream_dims)
+        problem = _stream_problem(program, stream, region)
         if problem is not None:
             yield Problem(problem)
+    used = sum(_bytes_of(program, buffer) for buffer in program.nest.buffers if buffer.memory is not Memory.REGISTER)
+    # Models have no memory of their own.
+    if machine.architecture and used > machine.cache_bytes[-1]:
+        yield Problem(
+            f"{where} streams from the memory of the core, which has {machine.cache_bytes[-1]} bytes; the arrays take "
+            f"{used}"
+        )
 
 
-def _stream_problem(stream: Stream, region: Scope, most: int) -> str | None:
+def _bytes_of(program: Program, buffer: Buffer) -> int:
+    return prod(physical_shape(program.nest, buffer)) * byte_width(buffer.dtype)
+
+
+def _stream_problem(program: Program, stream: Stream, region: Scope) -> str | None:
     """Why no address generator can make the addresses of a stream."""
     leaf, access = stream.leaf, stream.access
     index = physical_index(access, leaf.chain)
     described = describe_access(access)
+    if access.array.buffer.swizzles:
+        return f"'{access.array.name}' is swizzled; streams are linear"
     for expression in index:
         for atom, _ in expression.terms:
             if not isinstance(atom, int) and any(v >= region.depth for v in atom.numerator.variables()):
                 return f"{described} divides a variable of the region; streams are linear"
-    inside = leaf.chain[region.depth :]
-    lanes = inside[-1] if inside[-1].mapping is Mapping.VECTOR else None
-    loops = [s for s in inside if s.extent > 1 and s is not lanes]
-    if len(loops) > most:
-        return f"{described} runs over {len(loops)} scopes of the region; a stream has {most} dimensions"
-    width = byte_width(access.array.dtype)
+    if not is_float(access.array.dtype):
+        return f"{described} is of type {access.array.dtype}; streams are floating-point registers"
+    lanes = leaf.chain[-1] if leaf.chain[-1].mapping is Mapping.VECTOR else None
+    problem = _word_problem(access, leaf, lanes)
+    if problem is not None:
+        return problem
+    machine, writes = program.machine, stream.writes
+    pattern = pattern_of(program.nest, leaf, access, region, writes=writes, most_repeats=machine.stream_repeats)
+    if len(pattern.bounds) > machine.stream_dims:
+        return f"{described} needs {len(pattern.bounds)} dimensions in the region; a stream has {machine.stream_dims}"
+    longest = max(pattern.bounds, default=1)
+    if longest > LONGEST:
+        return f"{described} has {longest} elements in a dimension; streams count to {LONGEST}"
+    return None
+
+
+def _word_problem(access: Access, leaf: Leaf, lanes: Scope | None) -> str | None:
+    """Why an access is not of whole, aligned words."""
+    described = describe_access(access)
+    index, width = physical_index(access, leaf.chain), byte_width(access.array.dtype)
     if lanes is None:
         return None if width == WORD else f"{described} is of type {access.array.dtype}; streams move 8 bytes at once"
     if width * lanes.extent != WORD or stride_over(index, lanes.depth) is not Stride.CONTIGUOUS:
@@ -181,7 +226,7 @@ def _loop_limits(program: Program, loop: Scope) -> Iterator[Problem]:
             f"{machine.frep_instructions}"
         )
     for leaf in loop.leaves:
-        problem = _function_problem(leaf, machine) or _operand_problem(leaf, loop)
+        problem = _function_problem(program, leaf) or _operand_problem(leaf, loop) or _lanes_problem(leaf)
         if problem is not None:
             yield Problem(problem)
 
@@ -195,14 +240,62 @@ def instructions_of(leaf: Leaf, loop: Scope) -> int:
     return copies * (2 if is_two else 1)
 
 
-def _function_problem(leaf: Leaf, machine: Machine) -> str | None:
+def has_extremum(loop: Scope) -> bool:
+    """Whether a maximum or minimum of floating-point numbers is in a scope."""
+    return any(f in EXTREMA for leaf in loop.leaves for f in (leaf.function, leaf.accumulate))
+
+
+def _function_problem(program: Program, leaf: Leaf) -> str | None:
     """Why a statement is no instruction of the floating-point unit."""
+    machine = program.machine
     for function in (leaf.function, leaf.accumulate):
         if function is not None and function not in FPU_FUNCTIONS:
             return f"'{function}' is no instruction of the floating-point unit, which repeats hardware loops"
-        if function in DIVISIONS and "xdiv_sqrt" not in machine.features:
+        if function in EXTREMA and not program.permits(Numerics.NUMBERS):
+            return f"'{function}' in a hardware loop would lose a NaN, which the kernel does not permit (numerics numbers)"
+        if function in DIVISIONS and "xdiv_sqrt" not in machine.features and not divides_exactly(leaf):
             return f"'{function}' needs a divider, which {machine.name} does not have (feature xdiv_sqrt)"
     return None
+
+
+def divides_exactly(leaf: Leaf) -> bool:
+    """Whether a statement divides by a power of two that is so close to 1 that multiplying gives the same bits."""
+    divisor = leaf.inputs[-1]
+    if leaf.function != "arith.divf" or not isinstance(divisor, Constant):
+        return False
+    mantissa, exponent = frexp(abs(float(divisor.value)))
+    return mantissa == 0.5 and -13 <= exponent <= 15
+
+
+def _lanes_problem(leaf: Leaf) -> str | None:
+    """Why the lanes of a statement are no whole registers, which one instruction computes."""
+    lanes = leaf.chain[-1]
+    if lanes.mapping is not Mapping.VECTOR:
+        return None
+    if leaf.function == "math.fma":
+        return "'math.fma' of lanes is two instructions; accumulate it with 'fma='"
+    for access in leaf.accesses:
+        index, width = physical_index(access, leaf.chain), byte_width(access.array.dtype)
+        if not any(e.uses(lanes.depth) for e in index):
+            return f"{describe_access(access)} is one number for all lanes; hardware loops need it in each lane"
+        if access.array.buffer.memory is Memory.REGISTER and not _is_whole(access, leaf, width):
+            return f"{describe_access(access)} is no whole register of {WORD // width} lanes"
+    return None
+
+
+def _is_whole(access: Access, leaf: Leaf, width: int) -> bool:
+    lanes = leaf.chain[-1]
+    shape = access.array.buffer.shape
+    if any(r for r in access.array.buffer.reuse) and access.array.buffer.reuse[-1]:
+        shape = (*shape[:-1], lanes.extent)
+    distance = linear_address(physical_index(access, leaf.chain), shape)
+    others = (c for a, c in distance.terms if a != lanes.depth)
+    per_word = WORD // width
+    return (
+        distance.coefficient(lanes.depth) == 1
+        and lanes.extent == per_word
+        and all(c % per_word == 0 for c in (distance.constant, *others))
+    )
 
 
 def _operand_problem(leaf: Leaf, loop: Scope) -> str | None:
@@ -210,10 +303,11 @@ def _operand_problem(leaf: Leaf, loop: Scope) -> str | None:
     for value in leaf.inputs:
         if isinstance(value, Index) or (isinstance(value, Constant) and not value.dtype.startswith(("f", "bf"))):
             return "hardware loops have no integer operands"
-    streamed = any(s.mapping is Mapping.STREAM for s in leaf.chain)
+    in_region = any(s.mapping is Mapping.STREAM for s in leaf.chain)
     for access in leaf.accesses:
+        streamed = in_region and is_streamed(access)
         memory = access.array.buffer.memory
-        if not access.array.dtype.startswith(("f", "bf")):
+        if not access.array.dtype.startswith("f"):
             return f"'{access.array.name}' is of type {access.array.dtype}; hardware loops are for floating point"
         if memory is Memory.HEAP and not streamed:
             return f"{describe_access(access)} is in memory; stream a scope around {describe_scope(loop)}"

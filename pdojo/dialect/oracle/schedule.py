@@ -65,7 +65,8 @@ def schedule(instances: Instances, seed: int | None) -> Ints:
 
 def is_streamed(access: Access, leaf: Leaf) -> bool:
     """Whether the access goes through a stream register, ahead of or after the time of the statement."""
-    return access.array.buffer.memory is Memory.HEAP and any(s.mapping is Mapping.STREAM for s in leaf.chain)
+    on_heap = access.array.buffer.memory is Memory.HEAP and "ordinary" not in access.hints.data
+    return on_heap and any(s.mapping is Mapping.STREAM for s in leaf.chain)
 
 
 class _Scheduler:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.analysis.streams import has_extremum
+from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.nest import Scope
 from pdojo.transforms.base import Reason
 from pdojo.transforms.mapping.scope import MapScope
@@ -57,9 +58,10 @@ class Frep(MapScope):
 
     1:s 8 y[{1}] = x[{1}]  -->  1:s 8:f y[{1}] = x[{1}]
 
-    Always keeps the meaning. Inside are statements that are one floating-point instruction each, unrolled scopes, no
-    guards; operands are streams of a scope around it, constants, or registers that constants index. The loop has as
-    many instructions and iterations as the machine's loop counter allows.
+    Keeps the meaning; inside, a maximum of NaN and a number may be the number, where the kernel permits it. Inside are
+    statements that are one floating-point instruction each, unrolled scopes, no guards; operands are streams of a scope
+    around it, constants, or registers that constants index. The loop has as many instructions and iterations as the
+    machine's loop counter allows.
     """
 
     name: ClassVar[str] = "frep"
@@ -82,3 +84,7 @@ class Frep(MapScope):
         if not program.machine.frep_instructions:
             return Reason(f"{program.machine.name} has no hardware loops")
         return None
+
+    def numerics(self, program: Program, site: Scope) -> Numerics:
+        """The instructions for a maximum or minimum give the number where one operand is NaN."""
+        return Numerics.NUMBERS if has_extremum(site) else Numerics.EXACT

@@ -11,6 +11,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.storage_check import remapped_chain
+from pdojo.dialect.analysis.streams import has_extremum
 from pdojo.dialect.attributes import Mapping, MappingAttr, Memory, Numerics
 from pdojo.dialect.nest import Leaf, Scope
 from pdojo.dialect.storage import physical_index
@@ -60,7 +61,9 @@ class Unmap(Transformation[Scope]):
         return storage_reason(program, site, Mapping.SEQUENTIAL)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """A reduction tree becomes a sum in order."""
+        """A reduction tree becomes a sum in order; a maximum that took numbers for NaN gives NaN again."""
+        if site.mapping is Mapping.FREP and has_extremum(site):
+            return Numerics.NUMBERS
         relation = (*same_iteration(site), BEFORE)
         return reassociates(site.mapping.is_concurrent and program.reorders(site.leaves, site.leaves, relation))
 

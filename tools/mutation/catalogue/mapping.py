@@ -291,10 +291,10 @@ MUTANTS = (
     _stream(
         "streams: any number of dimensions",
         "An address generator that counts more scopes than it can.",
-        "if len(loops) > most:",
+        "if len(pattern.bounds) > machine.stream_dims:",
         "if False:",
     ),
-    _stream(
+    family(_STREAMS, "_word_problem", "stream")(
         "streams: other words",
         "A stream that moves half a word.",
         'return None if width == WORD else f"{described} is of type',
@@ -322,6 +322,12 @@ MUTANTS = (
         "hardware loops: memory",
         "Instructions of a loop that load from memory.",
         "if memory is Memory.HEAP and not streamed:",
+        "if False:",
+    ),
+    family(_STREAMS, "_function_problem", "frep")(
+        "hardware loops: NaN is lost",
+        "A maximum of NaN and a number is the number, though the kernel does not permit it.",
+        "if function in EXTREMA and not program.permits(Numerics.NUMBERS):",
         "if False:",
     ),
     family(_STREAMS, "_function_problem", "frep")(
