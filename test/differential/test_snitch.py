@@ -22,10 +22,8 @@ from pdojo.errors import LoweringError, NotationError
 from pdojo.kernels import Workload, kernel_names, workload
 from pdojo.transforms.game import Game
 
-APPROXIMATE = frozenset(
-    "attention bias_gelu cross_entropy exp gelu log log_softmax sigmoid silu softmax swiglu tanh".split()
-)
-"""Kernels with functions that are approximated."""
+APPROXIMATE = frozenset(f"math.{f}" for f in "exp exp2 expm1 log log2 log1p rsqrt sin cos tanh erf powf".split())
+"""Functions with a stated error bound."""
 REASSOCIATED = frozenset(("split_reduction", "merge_reduction", "swap_scopes", "vectorize", "contract", "reciprocal"))
 
 
@@ -51,6 +49,11 @@ def agree(program: KernelOp, found: Arrays, wanted: Arrays, *, exact: bool = Tru
             assert same(found[parameter.name], wanted[parameter.name], parameter.dtype), parameter.name
 
 
+def is_exact(program: KernelOp) -> bool:
+    """Whether no function of a kernel is approximated."""
+    return not any(leaf.function in APPROXIMATE for leaf in nest_of(program).leaves)
+
+
 def inputs_for(program: KernelOp, seed: int = 0) -> Arrays:
     """Random inputs; logarithms are of positive numbers."""
     inputs = random_inputs(parameters_of(nest_of(program)), seed)
@@ -71,7 +74,7 @@ def test_library(name: str, dtype: str | None) -> None:
     program = tiny(name, dtype)
     inputs = inputs_for(program)
     found, _ = run_snitch(program, inputs)
-    agree(program, found, interpret_stepwise(program, inputs), exact=name not in APPROXIMATE)
+    agree(program, found, interpret_stepwise(program, inputs), exact=is_exact(program))
 
 
 @pytest.mark.parametrize("dtype", ["f64", "f32"])
@@ -84,7 +87,7 @@ def test_nan_and_infinity(name: str, dtype: str) -> None:
         flat = values.reshape(-1)
         flat[:6] = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e300 if dtype == "f64" else 1e38]
     found, _ = run_snitch(program, inputs)
-    agree(program, found, interpret_stepwise(program, inputs), exact=name not in APPROXIMATE)
+    agree(program, found, interpret_stepwise(program, inputs), exact=is_exact(program))
 
 
 def function_text(function: str, operands: tuple[str, ...], result: str) -> str:
@@ -134,6 +137,8 @@ def played(text: KernelOp, described: Machine, seed: int, length: int) -> tuple[
         move = draw(game.program, random, counts, ("stream", "frep", "unroll", "set_location", "vectorize", "tile_scope"))
         if move is None:
             break
+        if move.name == "parallelize":
+            continue
         exact = exact and move.name not in REASSOCIATED
         game.apply(move)
     return game.program.kernel, exact
@@ -145,7 +150,7 @@ def test_library_after_moves(name: str, seed: int) -> None:
     program, exact = played(tiny(name, "f64" if seed % 2 else "f32"), DIVIDES, seed, 14)
     inputs = inputs_for(program, seed)
     found, _ = run_snitch(program, inputs)
-    agree(program, found, interpret_stepwise(program, inputs), exact=exact and name not in APPROXIMATE)
+    agree(program, found, interpret_stepwise(program, inputs), exact=exact and is_exact(program))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -361,7 +366,7 @@ def test_by_hand(name: str) -> None:
     assert result.cycles > 0
 
 
-CYCLES = {"dot": 330, "axpy": 290, "sum": 175, "gemm": 4800, "gemv": 620, "transpose": 330, "relu": 290}
+CYCLES = {"dot": 330, "axpy": 290, "sum": 175, "gemm": 4800, "gemv": 620, "transpose": 330, "relu": 320}
 """Most cycles that some of them may take: streams and hardware loops are at work."""
 
 
@@ -389,7 +394,7 @@ def test_many_arguments() -> None:
 def test_more_values_than_registers() -> None:
     """Values that do not fit go to the stack, and come back right."""
     text = "kernel full(x) -> (y)\nx f64 [48] heap\ny f64 [48] heap\nt f64 [48] register\nk i32 [48] stack\n\n"
-    text += "48:u t[{0}] = x[{0}]\n48:u k[{0}] = {0}\n48:u t[{0}] = t[{0}] * t[47-{0}]\n48:u y[{0}] = t[{0}] + t[47-{0}]\n"
+    text += "48:u t[{0}] = x[{0}]\n48:u k[{0}] = {0}\n48:u y[{0}] = t[{0}] * t[47-{0}]\n48:u y[{0}] += t[(7*{0}+3)%48]\n"
     program = kernel(text)
     inputs = inputs_for(program)
     found, _ = run_snitch(program, inputs)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pdojo.backends.nest_walk import bind
+from pdojo.backends.nest_walk import Exchange, bind
 from pdojo.backends.snitch.code import ZERO, Code, Frame, FrameKind, Register
 from pdojo.dialect.affine import Div, Expr, split_remainders
 from pdojo.errors import LoweringError
@@ -78,7 +78,7 @@ class Addresses:
 
     def _key(self, base: Register, address: Expr) -> Hashable:
         loops = self.loops()
-        used = tuple((depth, id(loops[depth])) for depth in sorted(address.variables()))
+        used = tuple((depth, loops[depth]) for depth in sorted(address.variables()))
         return base, address.terms, used
 
     def _made(self, base: Register, address: Expr) -> _Pointer:
@@ -133,6 +133,12 @@ class Addresses:
         if steps:
             self._advance(pointer, steps, level + 1)
         return _Pointer(pointer, address.constant - near.offset, frames[level])
+
+    def exchanged(self, place: Place, exchange: Exchange, width: int) -> Place:
+        """The place by whose elements, of `width` bytes, positions are exchanged."""
+        code = self.code
+        granule = code.x("xor", self.number(exchange.left), self.number(exchange.right))
+        return Place(code.x("add", place.base, self._multiple(granule, exchange.factor * width)), place.offset)
 
     # Index expressions as integers
 

@@ -156,7 +156,7 @@ class Casts:
             case _ if not is_float(source) and not is_float(target):
                 return value
             case _:
-                raise _missing(source, target)
+                return self.bits(self.bits(value, source, "i16"), "i16", target)
 
     _METHODS: ClassVar[dict[str, Callable[[Casts, Value, str, str], Value]]] = {
         "extf": _float,

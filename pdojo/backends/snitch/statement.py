@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from pdojo.backends.nest_walk import address
+from pdojo.backends.nest_walk import address_of
 from pdojo.backends.snitch.addressing import Addresses, Place, Root
 from pdojo.backends.snitch.cells import Cells
 from pdojo.backends.snitch.code import Code, Register
@@ -164,8 +164,11 @@ class Statements:
         """Where in memory an access goes."""
         buffer = access.array.buffer
         layout = self.plan.placements[buffer].layout
-        distance = address(access, layout, leaf.chain) * layout.element_bytes
-        return self.addresses.place(self.roots[buffer], distance)
+        found = address_of(access, layout, leaf.chain)
+        place = self.addresses.place(self.roots[buffer], found.linear * layout.element_bytes)
+        for exchange in found.exchanges:
+            place = self.addresses.exchanged(place, exchange, layout.element_bytes)
+        return place
 
     def alignment(self, buffer: Buffer) -> int:
         """Bytes that the start of a buffer is a multiple of."""
