@@ -21,8 +21,8 @@ from pdojo.dialect.analysis.hints import (
     STREAMING,
     value_of,
 )
-from pdojo.dialect.analysis.streams import streams_of
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.streams import streams_of
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.nest import Access, Array, Leaf, Scope
 from pdojo.dialect.ops import BufferOp, ScopeOp, hints_attr

@@ -134,7 +134,9 @@ def played(text: KernelOp, described: Machine, seed: int, length: int) -> tuple[
     game, random, counts = Game(text, described), Random(seed), Counts()
     exact = True
     for _ in range(length):
-        move = draw(game.program, random, counts, ("stream", "frep", "unroll", "set_location", "vectorize", "tile_scope"))
+        move = draw(
+            game.program, random, counts, ("stream", "frep", "unroll", "set_location", "vectorize", "tile_scope")
+        )
         if move is None:
             break
         if move.name == "parallelize":
@@ -394,7 +396,9 @@ def test_many_arguments() -> None:
 def test_more_values_than_registers() -> None:
     """Values that do not fit go to the stack, and come back right."""
     text = "kernel full(x) -> (y)\nx f64 [48] heap\ny f64 [48] heap\nt f64 [48] register\nk i32 [48] stack\n\n"
-    text += "48:u t[{0}] = x[{0}]\n48:u k[{0}] = {0}\n48:u y[{0}] = t[{0}] * t[47-{0}]\n48:u y[{0}] += t[(7*{0}+3)%48]\n"
+    text += (
+        "48:u t[{0}] = x[{0}]\n48:u k[{0}] = {0}\n48:u y[{0}] = t[{0}] * t[47-{0}]\n48:u y[{0}] += t[(7*{0}+3)%48]\n"
+    )
     program = kernel(text)
     inputs = inputs_for(program)
     found, _ = run_snitch(program, inputs)
@@ -407,5 +411,3 @@ def test_too_many_registers_in_a_hardware_loop() -> None:
     program = kernel(text)
     with pytest.raises(LoweringError, match="not enough floating-point registers for a hardware loop"):
         run_snitch(program, inputs_for(program), SNITCH)
-
-

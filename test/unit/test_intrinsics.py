@@ -54,7 +54,10 @@ MISTAKES = {
     "no meaning": ("[[intrinsics]]\nname = 'f'\n", "intrinsic 'f': 'meaning' must be a kernel in the notation"),
     "templates": (table(templates="3"), "intrinsic 'f': 'templates' must be a table of texts"),
     "backend": (table(templates="{ lvm = '' }"), "no backend is called 'lvm'; templates are for llvm, c, cuda"),
-    "numerics": (table(numerics="['fast']"), "'fast' is no numerics class: reassociate, contract, flush, reciprocal, numbers"),
+    "numerics": (
+        table(numerics="['fast']"),
+        "'fast' is no numerics class: reassociate, contract, flush, reciprocal, numbers",
+    ),
     "registers": (table(registers="-1"), "intrinsic 'f': 'registers' must be a whole number"),
     "features": (table(features="[1]"), "intrinsic 'f': 'features' must be a list of texts"),
     "strides": (table(strides="{ a = 1 }"), "intrinsic 'f': 'strides' must give each operand a list of whole numbers"),

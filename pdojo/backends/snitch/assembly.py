@@ -68,8 +68,9 @@ def function_ops(function: Function) -> list[Operation]:
     ops: list[Operation] = []
     if function.constants:
         data: list[Operation] = [riscv.DirectiveOp(".balign", "8"), riscv.LabelOp(function.constants_label)]
-        for word in function.constants:
-            data.append(riscv.DirectiveOp(".word", f"0x{word & 0xFFFFFFFF:08x}, 0x{word >> 32:08x}"))
+        data += [
+            riscv.DirectiveOp(".word", f"0x{word & 0xFFFFFFFF:08x}, 0x{word >> 32:08x}") for word in function.constants
+        ]
         ops.append(riscv.AssemblySectionOp(".data", Region(Block(data))))
     block = Block()
     _Block(block, {}).append_all(list(function.lines))

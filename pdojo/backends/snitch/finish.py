@@ -87,7 +87,8 @@ class _Frame:
         if offset <= _REACH:
             return (Line(instruction.name, defs, uses, offset),)
         # Only addresses of arrays and loads of arguments get here: what they write is free to hold the offset first.
-        assert instruction.name in ("addi", "lw") and uses == ("sp",) and immediate.area != SLOT, instruction
+        assert instruction.name in ("addi", "lw"), instruction
+        assert uses == ("sp",), instruction
         reached = (Line("li", defs, (), offset), Line("add", defs, (*defs, "sp")))
         return reached if instruction.name == "addi" else (*reached, Line("lw", defs, defs, 0))
 

@@ -1,7 +1,8 @@
 """A kernel as one function of a Snitch core.
 
-The function takes pointers to the interface arrays in the order of the signature, then, where the kernel has temporaries
-on the heap, one to memory for them: in a0 to a7, the others on the stack (ilp32d). All of it has to lie in the TCDM.
+The function takes pointers to the interface arrays in the order of the signature, then, where the kernel has
+temporaries on the heap, one to memory for them: in a0 to a7, the others on the stack (ilp32d). All of it has to lie in
+the TCDM.
 """
 
 from __future__ import annotations

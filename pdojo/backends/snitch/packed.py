@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, cast
 
+from pdojo.backends.snitch.cells import WORD, is_contiguous
 from pdojo.backends.snitch.code import Register
 from pdojo.backends.snitch.numbers import SUFFIX
 from pdojo.dialect.analysis.lanes import linear_address
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Buffer, Constant, Input, Leaf
-
-from pdojo.backends.snitch.cells import WORD, is_contiguous
 
 if TYPE_CHECKING:
     from pdojo.backends.snitch.statement import Statements
@@ -141,9 +140,7 @@ class Packed:
             return self._applied("arith.mulf", [operands[0], factor], SUFFIX[dtype], to)
         return self._applied(leaf.function, operands, SUFFIX[dtype], to)
 
-    def _applied(
-        self, function: str | None, operands: list[Register], letter: str, to: Register | None
-    ) -> Register:
+    def _applied(self, function: str | None, operands: list[Register], letter: str, to: Register | None) -> Register:
         if function is None:
             return operands[0]
         name = function.partition(".")[2]
@@ -197,5 +194,3 @@ class Packed:
         if stream is not None:
             return statements.popped(stream, leaf)
         return statements.accesses.load_packed(statements.place(access, leaf))
-
-

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from pdojo.backends.nest_walk import address_of
+from pdojo.backends.placement import Plan
 from pdojo.backends.snitch.addressing import Addresses, Place, Root
 from pdojo.backends.snitch.cells import Cells
 from pdojo.backends.snitch.code import Code, Register
@@ -15,7 +16,6 @@ from pdojo.backends.snitch.memory import Accesses
 from pdojo.backends.snitch.packed import Packed, packs
 from pdojo.backends.snitch.streaming import Regions
 from pdojo.backends.snitch.values import Value, fresh, integer, move
-from pdojo.backends.placement import Plan
 from pdojo.dialect.analysis.streams import divides_exactly
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width, is_float
@@ -232,5 +232,3 @@ def is_single(leaf: Leaf, *, repeated: bool) -> bool:
 def _is_instruction(function: str, *, repeated: bool) -> bool:
     name = function.partition(".")[2]
     return name in BINARY or name in SIGNS or name in ("sqrt", "fma") or (repeated and name in ("maximumf", "minimumf"))
-
-

@@ -1,8 +1,9 @@
 """Streaming regions (`:s`) and hardware loops (`:f`) of Snitch cores: what they ask of the code inside.
 
-At the entry of a `:s` scope every access to the heap inside becomes a stream, but for those with the hint `ordinary`: reads run ahead, as early as the entry of
-the scope, and writes arrive late, at the latest at its end, in the order of the stream that makes them. So nothing that
-the region writes may be read later in the region, and no two streams may write one cell.
+At the entry of a `:s` scope every access to the heap inside becomes a stream, but for those with the hint `ordinary`:
+reads run ahead, as early as the entry of the scope, and writes arrive late, at the latest at its end, in the order of
+the stream that makes them. So nothing that the region writes may be read later in the region, and no two streams may
+write one cell.
 """
 
 from __future__ import annotations
@@ -252,7 +253,9 @@ def _function_problem(program: Program, leaf: Leaf) -> str | None:
         if function is not None and function not in FPU_FUNCTIONS:
             return f"'{function}' is no instruction of the floating-point unit, which repeats hardware loops"
         if function in EXTREMA and not program.permits(Numerics.NUMBERS):
-            return f"'{function}' in a hardware loop would lose a NaN, which the kernel does not permit (numerics numbers)"
+            return (
+                f"'{function}' in a hardware loop would lose a NaN, which the kernel does not permit (numerics numbers)"
+            )
         if function in DIVISIONS and "xdiv_sqrt" not in machine.features and not divides_exactly(leaf):
             return f"'{function}' needs a divider, which {machine.name} does not have (feature xdiv_sqrt)"
     return None
