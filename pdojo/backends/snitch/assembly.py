@@ -12,8 +12,7 @@ from functools import cache
 from typing import Any, cast
 
 from xdsl.dialects import riscv, riscv_func, riscv_snitch, rv32
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, i32
-from xdsl.dialects.riscv import FloatRegisterType, IntRegisterType
+from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.dialects.riscv.abstract_ops import (
     RdRsImmFloatOperation,
     RdRsImmIntegerOperation,
@@ -21,6 +20,16 @@ from xdsl.dialects.riscv.abstract_ops import (
     RsRsImmFloatOperation,
     RsRsImmIntegerOperation,
 )
+from xdsl.dialects.riscv.ops import (
+    AssemblySectionOp,
+    CsrrciOp,
+    CsrrsiOp,
+    DirectiveOp,
+    GetFloatRegisterOp,
+    JOp,
+    LabelOp,
+)
+from xdsl.dialects.riscv.registers import FloatRegisterType, IntRegisterType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pdojo.backends.snitch.code import BRANCHES, LOADS, STORES
@@ -67,11 +76,9 @@ def function_ops(function: Function) -> list[Operation]:
     """The operations of a function: its constants, then its code."""
     ops: list[Operation] = []
     if function.constants:
-        data: list[Operation] = [riscv.DirectiveOp(".balign", "8"), riscv.LabelOp(function.constants_label)]
-        data += [
-            riscv.DirectiveOp(".word", f"0x{word & 0xFFFFFFFF:08x}, 0x{word >> 32:08x}") for word in function.constants
-        ]
-        ops.append(riscv.AssemblySectionOp(".data", Region(Block(data))))
+        data: list[Operation] = [DirectiveOp(".balign", "8"), LabelOp(function.constants_label)]
+        data += [DirectiveOp(".word", f"0x{word & 0xFFFFFFFF:08x}, 0x{word >> 32:08x}") for word in function.constants]
+        ops.append(AssemblySectionOp(".data", Region(Block(data))))
     block = Block()
     _Block(block, {}).append_all(list(function.lines))
     made = riscv_func.FuncOp(function.name, Region(block), ((), ()), visibility="public", p2align=2)
@@ -110,7 +117,7 @@ class _Block:
         """The value that a register holds here."""
         if name not in self.values:
             kind = _register(name)
-            get = rv32.GetRegisterOp(kind) if isinstance(kind, IntRegisterType) else riscv.GetFloatRegisterOp(kind)
+            get = rv32.GetRegisterOp(kind) if isinstance(kind, IntRegisterType) else GetFloatRegisterOp(kind)
             self.block.add_op(get)
             self.values[name] = get.res
         return self.values[name]
@@ -143,13 +150,13 @@ def _operation(line: Line, operands: list[SSAValue]) -> Operation:
     name, immediate = line.name, line.immediate
     match name:
         case "label":
-            return riscv.LabelOp(str(immediate))
+            return LabelOp(str(immediate))
         case "ret":
             return riscv_func.ReturnOp()
         case "j":
-            return riscv.JOp(str(immediate))
+            return JOp(str(immediate))
         case "csrsi" | "csrci":
-            kind = riscv.CsrrsiOp if name == "csrsi" else riscv.CsrrciOp
+            kind = CsrrsiOp if name == "csrsi" else CsrrciOp
             zero = IntRegisterType.from_name("zero")
             return kind(IntegerAttr(SSR_CSR, i32), IntegerAttr(1, i32), rd=zero)
         case "scfgwi":
@@ -170,7 +177,7 @@ def _plain(line: Line, operands: list[SSAValue]) -> Operation:
     if kind is ScfgrOp:
         return ScfgrOp(operands[0], options["rd"])
     if line.name == "li":
-        return rv32.LiOp(IntegerAttr(cast(int, immediate), IntegerType(32)), **options)
+        return rv32.LiOp(cast(int, immediate), **options)
     if line.name in BRANCHES or line.name in STORES or line.name in LOADS:
         return make(*operands, immediate, **options)
     if issubclass(kind, riscv_snitch.RdRsRsAccumulatingFloatOperationWithFastMath):
@@ -182,8 +189,3 @@ def _plain(line: Line, operands: list[SSAValue]) -> Operation:
     assert not issubclass(kind, RdRsImmFloatOperation | RsRsImmFloatOperation | RsRsImmIntegerOperation), line
     assert immediate is None, line
     return make(*operands, **options)
-
-
-def comment(text: str) -> Operation:
-    """A line of comment."""
-    return riscv.CommentOp(StringAttr(text))

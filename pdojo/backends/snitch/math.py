@@ -94,7 +94,7 @@ class _Translation:
                 return self._casts.bits(operands[0], source, target)
             case llvm.ICmpOp():
                 predicate = str(llvm.ICmpPredicateFlag.from_int(op.predicate.value.data))
-                return Integers(self.functions.code).compare(predicate, *operands, _dtype(op.lhs.type))
+                return Integers(self.functions.code).compare(predicate, operands[0], operands[1], _dtype(op.lhs.type))
             case SelectOp():
                 condition = cast(Register, operands[0])
                 return self.functions.choose(condition, operands[1], operands[2], _dtype(op.res.type))

@@ -13,9 +13,6 @@ from xdsl.backend.register_type import RegisterAllocatedMemoryEffect
 from xdsl.dialects import riscv_snitch
 from xdsl.dialects.riscv import (
     AssemblyInstructionArg,
-    FloatRegisterType,
-    IntRegisterType,
-    LabelAttr,
     RdRsRsOperation,
     RISCVInstruction,
 )
@@ -28,8 +25,10 @@ from xdsl.dialects.riscv.abstract_ops import (
     RsRsImmIntegerOperation,
     assembly_arg_str,
 )
+from xdsl.dialects.riscv.attrs import LabelAttr
+from xdsl.dialects.riscv.registers import FloatRegisterType, IntRegisterType
 from xdsl.ir import Dialect, Operation, SSAValue
-from xdsl.irdl import attr_def, irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.irdl import IRDLOperation, attr_def, irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 _FLOAT_BINARY = (
@@ -89,7 +88,7 @@ def _defined(name: str, base: type[Operation]) -> type[Operation]:
     traits = traits_def(RegisterAllocatedMemoryEffect(), *effects)
     members = {"name": f"snitchx.{name}", "traits": traits, "__module__": __name__}
     made = type("".join(part.capitalize() for part in name.split(".")) + "Op", (base,), members)
-    return cast("type[Operation]", irdl_op_definition(made))
+    return irdl_op_definition(cast("type[IRDLOperation]", made))
 
 
 def _in_parentheses(op: Operation, value: SSAValue, base: SSAValue, immediate: AssemblyInstructionArg) -> str:

@@ -238,7 +238,9 @@ def check(assignment: Assignment) -> None:
                 states[target] = dict(merged)
                 pending.append(target)
     for instruction, state in zip(code, states, strict=True):
-        for register in instruction.uses if state is not None else ():
+        if state is None:
+            continue
+        for register in instruction.uses:
             if register.fixed is None:
                 found = state.get(assignment.name(register), frozenset())
                 assert register in found, f"{instruction} does not find its operand in {assignment.name(register)}"
