@@ -45,6 +45,7 @@ ELSEWHERE = {
     ("materialize_dims", "is strided over"): "the question about lanes comes first",
     ("unpeel_scope", "would not come back"): "what is in one part only, with divisions that no walk has met",
     ("pipeline", "would not come back"): "no program in canonical form has a guard that could be lost",
+    ("frep", "permit"): "the rule of hardware loops says the same, and first",
     ("swap_dims", "is strided, but registers"): "the question about registers comes first",
     ("collapse_dims", "is strided, but registers"): "another length of rows makes divisions of what was contiguous",
     ("pad_dim", "is strided, but registers"): "another length of rows makes divisions of what was contiguous",
