@@ -114,6 +114,102 @@ def test_transpose() -> None:
     close(result, 284, 0.02)
 
 
+def test_batchnorm() -> None:
+    """363 cycles on RTL: a hardware loop for each channel, which waits for the one before."""
+    placement, rng = Placement(), np.random.default_rng(0)
+    x = placement.place(rng.standard_normal((16, 16)))
+    scale, shift = (placement.place(rng.standard_normal(16)) for _ in range(2))
+    y = placement.output((16, 16), float)
+    dims = [(16, 128), (16, 8)]
+    body = configure((0, dims, x.address, False, 1), (1, dims, y.address, True, 1)) + ON + "li t3, 15\nli a3, 16\n"
+    body += "1: fld fa1, 0(a0)\nfld fa2, 0(a1)\nfrep.o t3, 1, 0, 0\nfmadd.d ft1, ft0, fa1, fa2\n"
+    body += "addi a0, a0, 8\naddi a1, a1, 8\naddi a3, a3, -1\nbnez a3, 1b\n" + FENCE + OFF
+    result = run(body, arguments=[scale.address, shift.address], memory=placement.memory)
+    np.testing.assert_allclose(y.values, x.values * scale.values + shift.values, rtol=1e-14, atol=1e-15)
+    close(result, 363, 0.015)
+
+
+# What gcc 12.2 -O2 makes of plain loops (-march=rv32imafd -mabi=ilp32d -ffixed-ft0 -ffixed-ft1 -ffixed-ft2).
+COMPILED = {
+    "axpy": """
+ addi sp, sp, -16
+ fsd fa0, 8(sp)
+ fmv.d fa3, fa0
+ slli a0, a0, 3
+ add a5, a1, a0
+1:
+ fld fa5, 0(a1)
+ fld fa4, 0(a2)
+ addi a3, a3, 8
+ addi a1, a1, 8
+ fmadd.d fa5, fa5, fa3, fa4
+ addi a2, a2, 8
+ fsd fa5, -8(a3)
+ bne a1, a5, 1b
+ addi sp, sp, 16
+""",
+    "gemv": """
+ slli a0, a0, 3
+ slli a6, a1, 3
+ add t1, a4, a0
+ add a6, a3, a6
+ li a7, 0
+1:
+ slli a0, a7, 3
+ fcvt.d.w fa5, x0
+ add a0, a2, a0
+ mv a5, a3
+ beq a1, zero, 3f
+2:
+ fld fa3, 0(a0)
+ fld fa4, 0(a5)
+ addi a5, a5, 8
+ addi a0, a0, 8
+ fmadd.d fa5, fa3, fa4, fa5
+ bne a6, a5, 2b
+3:
+ fsd fa5, 0(a4)
+ addi a4, a4, 8
+ add a7, a7, a1
+ bne a4, t1, 1b
+""",
+    "transpose": """
+ slli t1, a1, 3
+ add a2, a2, t1
+ slli a6, a0, 3
+ li a7, 0
+1:
+ sub a5, a2, t1
+ mv a4, a3
+ beq a1, zero, 3f
+2:
+ fld fa5, 0(a5)
+ addi a5, a5, 8
+ fsd fa5, 0(a4)
+ add a4, a4, a6
+ bne a5, a2, 2b
+3:
+ addi a7, a7, 1
+ addi a3, a3, 8
+ add a2, a2, t1
+ bne a0, a7, 1b
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "cycles"),
+    [
+        ("axpy", [256, BASE, BASE + 4096, BASE + 8192], 2321),
+        ("gemv", [16, 32, BASE, BASE + 16384, BASE + 32768], 3203),
+        ("transpose", [16, 16, BASE, BASE + 4096], 1392),
+    ],
+)
+def test_compiled_loops(name: str, arguments: list[int], cycles: int) -> None:
+    """Within 1 % of RTL."""
+    close(run(COMPILED[name], arguments=arguments), cycles, 0.01)
+
+
 def random_body(seed: int) -> str:
     """Streams, loops, loads, stores and integer work in some order."""
     rng = random.Random(seed)
