@@ -411,3 +411,16 @@ def test_too_many_registers_in_a_hardware_loop() -> None:
     program = kernel(text)
     with pytest.raises(LoweringError, match="not enough floating-point registers for a hardware loop"):
         run_snitch(program, inputs_for(program), SNITCH)
+
+
+def test_values_that_guards_write() -> None:
+    """A register that is written under a guard and read under the same one is written on no other way."""
+    text = (
+        "kernel guarded(x) -> (y)\nx f64 [8, 2] heap\ny f64 [8] heap\nt f64 [8:N] register\n\n8\n"
+        "| 2 where ({0}+{1} < 5, {1} < 1) t[{0}] = x[{0},{1}]\n| 1 where ({0} < 5) y[{0}] = t[{0}] * 2\n"
+        "| 1 where ({0} >= 5) y[{0}] = 1\n"
+    )
+    program = kernel(text)
+    inputs = inputs_for(program)
+    found, _ = run_snitch(program, inputs)
+    agree(program, found, interpret_stepwise(program, inputs))

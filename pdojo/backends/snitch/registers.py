@@ -211,47 +211,61 @@ def _reload(register: Register, to: Register, slots: Mapping[Register, FrameOffs
     return Instruction("lw" if register.kind == "x" else "fld", (to,), (SP,), slots[register])
 
 
-State: TypeAlias = dict[str, frozenset[Register]]
-"""Whose values the named registers hold; of several after a copy that was left out."""
+State: TypeAlias = tuple[int, int]
+"""Registers, as bits, that were written and are still in the register they are named; those overwritten since."""
 
 
 def check(assignment: Assignment) -> None:
-    """Follow the values through the named registers: every use must find the register that it means.
+    """Follow the values through the named registers: no use may find that something else was written over its operand.
 
-    Written without what the allocation is made of, so that a mistake there is an error and not a wrong result. Raises
-    AssertionError.
+    What was not written on a way to a use is not wrong: guards keep such ways apart. Written without what the
+    allocation is made of, so that a mistake there is an error and not a wrong result. Raises AssertionError.
     """
-    code = assignment.code
-    flow = Flow(code)
+    code, flow, numbering = assignment.code, Flow(assignment.code), Numbering(assignment.code)
+    sharing: dict[str, int] = {}
+    for register, bit in numbering.bits.items():
+        name = assignment.name(register)
+        sharing[name] = sharing.get(name, 0) | bit
     states: list[State | None] = [None] * len(code)
-    states[0] = {}
+    states[0] = (0, 0)
     pending = [0]
     while pending:
         position = pending.pop()
         state = states[position]
         assert state is not None
-        following = _after(assignment, code[position], dict(state))
+        following = _after(assignment, numbering, sharing, code[position], state)
         for target in flow.successors[position]:
             known = states[target]
             merged = following if known is None else _merged(known, following)
             if merged != known:
-                states[target] = dict(merged)
+                states[target] = merged
                 pending.append(target)
     for instruction, state in zip(code, states, strict=True):
-        if state is None:
-            continue
-        for register in instruction.uses:
-            if register.fixed is None:
-                found = state.get(assignment.name(register), frozenset())
-                assert register in found, f"{instruction} does not find its operand in {assignment.name(register)}"
+        wrong = 0 if state is None else numbering.mask(instruction.uses) & state[1]
+        for register in numbering.members(wrong):
+            name = assignment.name(register)
+            assert register.fixed, f"{instruction} does not find its operand in {name}"
+            assert name in ("zero", "sp"), f"{instruction} does not find what was passed in {name}"
 
 
-def _after(assignment: Assignment, instruction: Instruction, state: State) -> State:
-    is_copy = instruction.name in COPIES and is_left_out(assignment, instruction)
-    for register in instruction.defs:
-        name = assignment.name(register)
-        state[name] = (state.get(name, frozenset()) if is_copy else frozenset()) | {register}
-    return state
+def _after(
+    assignment: Assignment, numbering: Numbering, sharing: Mapping[str, int], instruction: Instruction, state: State
+) -> State:
+    kept, lost = state
+    if is_left_out(assignment, instruction):
+        # Both ends hold one value, and so does whatever else is still in the register.
+        bit = numbering.mask(instruction.defs)
+        return kept | bit, lost & ~bit
+    for register in tracked(instruction.defs):
+        bit = numbering.bits[register]
+        overwritten = kept & sharing[assignment.name(register)] & ~bit
+        kept, lost = (kept & ~overwritten) | bit, (lost | overwritten) & ~bit
+    return kept, lost
+
+
+def _merged(one: State, other: State) -> State:
+    lost = one[1] | other[1]
+    return (one[0] | other[0]) & ~lost, lost
 
 
 def is_left_out(assignment: Assignment, instruction: Instruction) -> bool:
@@ -259,7 +273,3 @@ def is_left_out(assignment: Assignment, instruction: Instruction) -> bool:
     if instruction.name not in COPIES:
         return False
     return assignment.name(instruction.uses[0]) == assignment.name(instruction.defs[0])
-
-
-def _merged(one: State, other: State) -> State:
-    return {name: values & other[name] for name, values in one.items() if name in other and values & other[name]}
