@@ -14,7 +14,7 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import racing_scope
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
-from pdojo.dialect.nest import Access, Array, Leaf, Node
+from pdojo.dialect.nest import Access, Array, Input, Leaf, Node
 from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
 from pdojo.dialect.storage import accesses_of, slot_index
@@ -34,8 +34,9 @@ class Contract(Transformation[Leaf]):
     t[0] = x[0] * y[0]
     z[0] += t[0]        -->  z[0] fma= x[0] * y[0]
 
-    Also `z += x * y` to `z fma= x * y`. Legal where the sum directly follows, is the product's only reader and has its
-    type; nothing is cast in between, and the op does not depend on other iterations of itself.
+    Also `z += x * y` to `z fma= x * y`, and `z = t + w` to `z = fma(x, y, w)`. Legal where the sum directly follows,
+    is the product's only reader and has its type; nothing is cast in between, and the op does not depend on other
+    iterations of itself.
     """
 
     name: ClassVar[str] = "contract"
@@ -45,23 +46,24 @@ class Contract(Transformation[Leaf]):
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
         """Floating-point sums."""
         for leaf in program.nest.leaves:
-            if leaf.accumulate == "arith.addf" and not leaf.contracted:
+            if _is_sum(leaf):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """A sum of a product, in one op or two."""
-        if site.accumulate != "arith.addf" or site.contracted:
+        if not _is_sum(site):
             return Reason("the op is not a floating-point sum with two roundings")
-        if site.function == "arith.mulf":
+        if site.accumulate is not None and site.function == "arith.mulf":
             return None
         product = _previous(program, site)
-        if site.function is not None or not site.reads:
+        if not site.reads or (site.accumulate is not None and site.function is not None):
             return Reason("the op adds something else than a product")
-        term = site.reads[0]
         if not isinstance(product, Leaf) or product.function != "arith.mulf" or product.accumulate is not None:
             return Reason("no product precedes immediately")
-        if product.output.key != term.key:
-            return Reason(f"the product is not the element of '{term.array.name}' that is added")
+        term = _term(site, product)
+        if term is None:
+            names = " and ".join(f"'{access.array.name}'" for access in site.reads)
+            return Reason(f"the product is not the element of {names} that is added")
         if term.array.intent is not None or len(accesses_of(program.nest, term.array.buffer)) != 2:
             return Reason(f"'{term.array.name}' is used elsewhere; the product needs a single reader")
         if term.hints.data or product.output.hints.data:
@@ -78,8 +80,15 @@ class Contract(Transformation[Leaf]):
         """The sum takes the product's operands."""
         product = site if site.function == "arith.mulf" else _previous(program, site)
         assert isinstance(product, Leaf)
-        hints = [site.op.access_hints[0], *product.op.access_hints[1:]]
-        rewriter.replace(site.op, _fused(site, product, chain_ops(site), hints, contracted=True))
+        if site.accumulate is None:
+            inputs = [*product.inputs, site.inputs[1 - _position(site, product)]]
+            hints = [site.output.hints, *(i.hints for i in inputs if isinstance(i, Access))]
+            output = (site.output.array, site.output.index)
+            fused = build_op(output, inputs, chain_ops(site), function="math.fma", hints=hints, identifier=site.id)
+        else:
+            hints = [site.op.access_hints[0], *product.op.access_hints[1:]]
+            fused = _fused(site, product, chain_ops(site), hints, contracted=True)
+        rewriter.replace(site.op, fused)
         if product is not site:
             rewriter.erase(product.op)
 
@@ -90,7 +99,25 @@ class Contract(Transformation[Leaf]):
         product = _previous(program, site)
         assert isinstance(product, Leaf)
         index = ",".join(e.render("{{{}}}".format) for e in product.output.index)
-        return Expand(product.output.array.name, index, product.id).as_move(f"%{site.id}")
+        term = 0 if site.accumulate is not None else _position(site, product)
+        return Expand(product.output.array.name, index, product.id, term).as_move(f"%{site.id}")
+
+
+def _is_sum(leaf: Leaf) -> bool:
+    """Whether a statement adds floating-point numbers, and rounds on its own."""
+    if leaf.accumulate is None:
+        return leaf.function == "arith.addf"
+    return leaf.accumulate == "arith.addf" and not leaf.contracted
+
+
+def _term(site: Leaf, product: Leaf) -> Access | None:
+    """The operand of the sum that is the product."""
+    return next((access for access in site.reads if access.key == product.output.key), None)
+
+
+def _position(site: Leaf, product: Leaf) -> int:
+    """Which operand of a sum is the product."""
+    return next(k for k, i in enumerate(site.inputs) if isinstance(i, Access) and i.key == product.output.key)
 
 
 def _previous(program: Program, site: Leaf) -> Node | None:
@@ -129,14 +156,17 @@ class Expand(Transformation[Leaf]):
     `expand@z`:
 
     N z[0] fma= x[{0}] * y[{0}]  -->  N z[0] += x[{0}] * y[{0}]
+
+    Also `z = fma(x, y, w)` to `t = x * y` and `z = t + w`, or to `z = w + t` with `term` 1.
     """
 
     name: ClassVar[str] = "expand"
     site: ClassVar = Leaf
-    restoring: ClassVar = frozenset({"into", "index", "id"})
+    restoring: ClassVar = frozenset({"into", "index", "id", "term"})
     into: str = ""
     index: str = ""
     id: str = ""
+    term: int = 0
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
@@ -147,9 +177,14 @@ class Expand(Transformation[Leaf]):
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """A contracted op, and a temporary of the right type that nothing uses."""
-        if not site.contracted:
+        is_function = site.function == "math.fma" and site.accumulate is None
+        if not site.contracted and not is_function:
             return Reason("the op is not contracted")
+        if self.term not in ((0, 1) if is_function else (0,)):
+            return Reason("'term' is 0 or 1, and for 'z = fma(x, y, w)' only: the place of the product in the sum")
         if not self.into:
+            if is_function:
+                return Reason("no temporary for the product is named: into=NAME")
             return Reason("'index' and 'id' belong to 'into'") if self.index or self.id else None
         array = program.nest.arrays.get(self.into)
         if array is None or array.buffer.op is None or array.dtype != site.output.array.dtype:
@@ -192,27 +227,34 @@ class Expand(Transformation[Leaf]):
             rewriter.replace(site.op, _fused(site, site, chain, list(site.op.access_hints), contracted=False))
             return
         array, index = program.nest.arrays[self.into], self._index(site)
-        hints = site.op.access_hints
         empty = DictionaryAttr({})
+        factors = site.inputs[:2]
         product = build_op(
             (array, index),
-            site.inputs,
+            factors,
             chain,
             function="arith.mulf",
-            hints=[empty, *hints[1:]],
+            hints=[empty, *(i.hints for i in factors if isinstance(i, Access))],
             identifier=self.id or fresh_id(program.nest.by_id, f"{site.id}.p"),
         )
-        term = Access(array, index, empty)
-        total = build_op(
-            (site.output.array, site.output.index),
-            [term],
-            chain,
-            accumulate=site.accumulate,
-            hints=[hints[0], empty],
-            identifier=site.id,
-        )
+        total = self._sum(site, Access(array, index, empty), chain)
         rewriter.insert(product, InsertPoint.before(site.op))
         rewriter.replace(site.op, total)
+
+    def _sum(self, site: Leaf, product: Access, chain: tuple[ScopeOp, ...]) -> OpOp:
+        """The sum of the product and what the op adds it to."""
+        terms: list[Input] = [product]
+        if site.accumulate is None:
+            terms.insert(1 - self.term, site.inputs[2])
+        return build_op(
+            (site.output.array, site.output.index),
+            terms,
+            chain,
+            function="arith.addf" if site.accumulate is None else None,
+            accumulate=site.accumulate,
+            hints=[site.output.hints, *(i.hints for i in terms if isinstance(i, Access))],
+            identifier=site.id,
+        )
 
     def inverse(self, program: Program, site: Leaf) -> Move:  # the same everywhere
         """Contract again."""
