@@ -41,7 +41,7 @@ def _milliseconds(work: Callable[[], object]) -> float:
 def _state(name: str, machine_name: str) -> Game:
     """The state that the heuristic pass reaches; the analysis of its program is not begun."""
     game = Game(load_kernel(name), machine(machine_name))
-    expert_pass("heuristic")(game)
+    expert_pass("heuristic", game.machine)(game)
     return game
 
 

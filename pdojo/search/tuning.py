@@ -67,7 +67,7 @@ def tune(kernel: KernelOp, machine: Machine, expert: str | None, trace: Trace | 
         except (IllegalMove, LocationError) as error:
             raise type(error)(f"move {number} of the trace, {step.move}: {error}") from None
     if expert is not None:
-        tuning.notes = expert_pass(expert)(tuning.game)
+        tuning.notes = expert_pass(expert, machine)(tuning.game)
     return tuning
 
 

@@ -17,7 +17,7 @@ from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.hints import ORDINARY
 from pdojo.dialect.analysis.lanes import Stride, known_alignment, linear_address, stride_over
 from pdojo.dialect.analysis.program import Conflict, Problem, Program, Touch
-from pdojo.dialect.analysis.stream_patterns import pattern_of
+from pdojo.dialect.analysis.stream_patterns import address_in_bytes, pattern_of
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.nest import Access, Buffer, Constant, Index, Leaf, Scope
@@ -173,14 +173,13 @@ def _bytes_of(program: Program, buffer: Buffer) -> int:
 def _stream_problem(program: Program, stream: Stream, region: Scope) -> str | None:
     """Why no address generator can make the addresses of a stream."""
     leaf, access = stream.leaf, stream.access
-    index = physical_index(access, leaf.chain)
     described = describe_access(access)
     if access.array.buffer.swizzles:
         return f"'{access.array.name}' is swizzled; streams are linear"
-    for expression in index:
-        for atom, _ in expression.terms:
-            if not isinstance(atom, int) and any(v >= region.depth for v in atom.numerator.variables()):
-                return f"{described} divides a variable of the region; streams are linear"
+    # Rows that follow each other in memory are divided in the index, and not in the address.
+    for atom, _ in address_in_bytes(program.nest, access, leaf).terms:
+        if not isinstance(atom, int) and any(v >= region.depth for v in atom.numerator.variables()):
+            return f"{described} divides a variable of the region; streams are linear"
     if not is_float(access.array.dtype):
         return f"{described} is of type {access.array.dtype}; streams are floating-point registers"
     lanes = leaf.chain[-1] if leaf.chain[-1].mapping is Mapping.VECTOR else None

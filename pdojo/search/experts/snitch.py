@@ -1,0 +1,351 @@
+"""The passes for Snitch cores (paper section 4.1).
+
+The greedy one uses streams and hardware loops wherever they are legal. The heuristic one computes four results at a
+time first, so that the latency of the FPU is hidden.
+"""
+
+from __future__ import annotations
+
+from pdojo.dialect.analysis.streams import streams_of
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.nest import Leaf, Node, Scope
+from pdojo.search.experts.fusion import CHEAP, recompute
+from pdojo.search.experts.loops import drop_unit_loops, flatten
+from pdojo.search.experts.naive import fuse_and_reuse
+from pdojo.search.experts.player import Note, Player
+from pdojo.transforms.game import Game
+
+COPIES = 4
+"""Results at a time: as many as cycles from an operation to one that needs it."""
+
+
+def greedy(game: Game) -> list[Note]:
+    """The naive pass, and every hardware move wherever it is legal."""
+    player = Player(game)
+    _simplify(player)
+    fuse_and_reuse(player)
+    use_hardware(player)
+    return player.notes
+
+
+def heuristic(game: Game) -> list[Note]:
+    """Loops fused, the outermost of each nest tiled by four and unrolled innermost; then every hardware move."""
+    player = Player(game)
+    _simplify(player)
+    player.exhaust(player.scopes, "join_scopes", "fused loops keep values in registers")
+    _recompute(player)
+    _join_behind_zeros(player)
+    for node in list(player.nest.children):
+        if isinstance(node, Scope):
+            _interleave(player, node.id)
+    player.exhaust(player.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
+    use_hardware(player)
+    return player.notes
+
+
+def _recompute(player: Player) -> None:
+    """Compute what one instruction gives once more where another loop uses it, so that it needs no memory."""
+    for identifier in [leaf.id for leaf in player.nest.leaves]:
+        leaf = player.nest.by_id.get(identifier)
+        if not isinstance(leaf, Leaf) or leaf.function not in CHEAP or leaf.accumulate is not None:
+            continue
+        name = leaf.output.array.name
+        elsewhere = any(reader.parent is not leaf.parent for reader in player.nest.readers[name])
+        if leaf.output.array.buffer.op is not None and player.nest.writers[name] == [leaf] and elsewhere:
+            player.transact(lambda leaf=leaf, name=name: recompute(player, leaf, name))
+
+
+def _join_behind_zeros(player: Player) -> None:
+    """Join loops that only the first values of a sum part; they can stand before both."""
+    why = "loops behind it can be fused"
+    for identifier in [leaf.id for leaf in player.nest.leaves]:
+        leaf = player.leaf(identifier)
+        while not leaf.reads and leaf.position and isinstance(player.nest.siblings(leaf)[leaf.position - 1], Scope):
+            if not player.attempt("swap_nodes", player.nest.siblings(leaf)[leaf.position - 1], why):
+                break
+            leaf = player.leaf(identifier)
+    player.exhaust(player.scopes, "join_scopes", "fused loops keep values in registers")
+    player.exhaust(lambda: player.nest.leaves, "contract", "a fused multiply-add is one instruction")
+
+
+def _interleave(player: Player, identifier: str) -> None:
+    """Four iterations of the outermost loop of a nest at a time, innermost; of a lone sum, four partial sums."""
+    scope = player.scope(identifier)
+    if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
+        return
+    only = scope.children[0]
+    is_sum = len(scope.children) == 1 and isinstance(only, Leaf) and only.accumulate is not None
+    if scope.extent % COPIES == 0:
+        if is_sum and not any(e.uses(scope.depth) for leaf in scope.leaves for e in leaf.output.index):
+            player.transact(lambda: _split_sum(player, identifier))
+        else:
+            player.transact(lambda: _four_at_a_time(player, identifier))
+        return
+    for child in [child.id for child in scope.children]:
+        _interleave(player, child)
+
+
+def _split_sum(player: Player, identifier: str) -> bool:
+    why = "four partial sums hide the latency of the FPU"
+    if not player.attempt("split_reduction", f"%{identifier}", why, size=COPIES):
+        return False
+    for scope in [s.id for s in player.nest.scopes if s.extent == COPIES and _is_innermost(s)]:
+        player.attempt("unroll", f"%{scope}", why)
+    return True
+
+
+def _four_at_a_time(player: Player, identifier: str) -> bool:
+    why = "four results at a time hide the latency of the FPU"
+    if not player.attempt("tile_scope", f"%{identifier}", why, size=COPIES):
+        return False
+    inner = f"{identifier}.i"
+    _stage_sums(player, inner)
+    parts = _sink(player, inner, why)
+    for part in parts:
+        player.attempt("unroll", f"%{part}", why)
+    _cut_temporaries(player, why)
+    return bool(parts)
+
+
+def _stage_sums(player: Player, identifier: str) -> None:
+    """Registers for what is accumulated inside the four iterations, so that they can be parted."""
+    scope = player.scope(identifier)
+    assert scope is not None
+    names = dict.fromkeys(
+        leaf.output.array.name
+        for leaf in scope.leaves
+        if leaf.accumulate is not None and leaf.output.array.buffer.op is None
+    )
+    for name in names:
+        why = "sums are in registers until they are complete"
+        player.attempt("stage_out", f"%{identifier}", why, array=name, location="register")
+
+
+def _sink(player: Player, identifier: str, why: str) -> list[str]:
+    """Move a loop inwards, for each statement by itself; the loops that it has become."""
+    found: list[str] = []
+    todo = [identifier]
+    while todo:
+        scope = player.scope(todo.pop())
+        assert scope is not None
+        if len(scope.children) > 1:
+            if not player.attempt("split_scopes", scope, why, after=1):
+                found.append(scope.id)
+                continue
+            first = player.scope(scope.id)
+            assert first is not None
+            rest = player.nest.next_sibling(first)
+            assert isinstance(rest, Scope)
+            todo += [rest.id, first.id]
+        elif isinstance(scope.children[0], Scope) and player.attempt("swap_scopes", scope, why):
+            todo.append(scope.id)
+        else:
+            found.append(scope.id)
+    return found
+
+
+def _cut_temporaries(player: Player, why: str) -> None:
+    """Dimensions of temporaries that the tiled loop indexes are four elements in each iteration of the outer one."""
+    for name in list(player.temporaries()):
+        for dimension, extent in enumerate(player.nest.arrays[name].shape):
+            if extent > COPIES and extent % COPIES == 0:
+                player.transact(lambda name=name, d=dimension: _cut(player, name, d, why))
+
+
+def _cut(player: Player, name: str, dimension: int, why: str) -> bool:
+    place = f"{name}:{dimension}"
+    return player.attempt("tile_dim", place, why, size=COPIES) and player.attempt("reuse_dims", place, why)
+
+
+def _simplify(player: Player) -> None:
+    player.exhaust(lambda: player.nest.leaves, "contract", "a fused multiply-add is one instruction")
+    drop_unit_loops(player)
+    flatten(player)
+
+
+def use_hardware(player: Player) -> None:
+    """Registers, streams and hardware loops, wherever they are legal."""
+    _keep_sums(player)
+    _keep_invariants(player)
+    for name in list(player.temporaries()):
+        player.attempt("set_location", name, "only constants index it: registers", location="register")
+    for node in list(player.nest.children):
+        if isinstance(node, Scope):
+            _spare_streams(player, node.id)
+    for node in list(player.nest.children):
+        _stream(player, node.id)
+    for scope in [s.id for s in player.nest.scopes]:
+        found = player.scope(scope)
+        if found is not None and found.mapping is Mapping.SEQUENTIAL and _is_innermost(found):
+            player.attempt("frep", found, "the sequencer repeats the instructions, the core goes on")
+
+
+def _is_innermost(scope: Scope) -> bool:
+    """Whether nothing but straight code is inside."""
+    return all(
+        inner.mapping in (Mapping.UNROLL, Mapping.VECTOR)
+        for leaf in scope.leaves
+        for inner in leaf.chain[scope.depth + 1 :]
+    )
+
+
+def _keep_sums(player: Player) -> None:
+    """Accumulate into registers what lies in memory: the loops that add to one element work on a copy of it."""
+    for identifier in [leaf.id for leaf in player.nest.leaves]:
+        leaf = player.nest.by_id.get(identifier)
+        if not isinstance(leaf, Leaf) or leaf.accumulate is None or leaf.output.array.buffer.op is not None:
+            continue
+        scope = _around_sum(leaf)
+        if scope is not None:
+            player.transact(lambda scope=scope, name=leaf.output.array.name: _in_registers(player, scope, name))
+
+
+def _in_registers(player: Player, scope: Scope, name: str) -> bool:
+    """Let what a scope does for one element, or for some that are unrolled, work on registers."""
+    why = "sums are in registers until they are complete"
+    if len(player.nest.siblings(scope)) > 1 and scope.parent is not None:
+        # Zeros before the loop and whatever is behind it take part.
+        around = scope.parent.id
+        if not player.attempt("tile_scope", f"%{around}", why, size=1):
+            return False
+        scope = _scope(player, f"{around}.i")
+    before = set(player.nest.arrays)
+    if not player.attempt("stage_out", scope, why, array=name, location="stack"):
+        return False
+    (copy,) = set(player.nest.arrays) - before
+    for leaf in [*player.nest.writers[copy], *player.nest.readers[copy]]:
+        for inner in leaf.chain[scope.depth :]:
+            if inner.mapping is Mapping.SEQUENTIAL and any(e.uses(inner.depth) for e in leaf.output.index):
+                player.attempt("unroll", f"%{inner.id}", why)
+    return player.attempt("set_location", copy, why, location="register")
+
+
+def _scope(player: Player, identifier: str) -> Scope:
+    found = player.scope(identifier)
+    assert found is not None
+    return found
+
+
+def _around_sum(leaf: Leaf) -> Scope | None:
+    """The outermost scope inside which only unrolled scopes index what the statement accumulates into."""
+    own = {v for e in leaf.output.index for v in e.variables()}
+    found: Scope | None = None
+    for scope in reversed(leaf.chain):
+        if scope.depth in own and scope.mapping is not Mapping.UNROLL:
+            break
+        found = scope
+    return found
+
+
+def _keep_invariants(player: Player) -> None:
+    """Copy into registers, before each innermost loop, what all of its iterations read."""
+    for identifier in [s.id for s in player.nest.scopes]:
+        scope = player.scope(identifier)
+        if scope is None or scope.mapping is not Mapping.SEQUENTIAL or not _is_innermost(scope):
+            continue
+        for name in _invariants(scope):
+            why = "all iterations read it: a register instead of a stream"
+            player.attempt("stage_in", f"%{identifier}", why, array=name, location="register")
+
+
+def _invariants(scope: Scope) -> list[str]:
+    """Arrays in memory that are read, not written, in a loop, by indices that do not depend on it."""
+    written = {leaf.output.array.name for leaf in scope.leaves}
+    found: dict[str, bool] = {}
+    for leaf in scope.leaves:
+        for access in leaf.reads:
+            array = access.array
+            if array.buffer.memory is not Memory.REGISTER and array.name not in written:
+                fixed = not any(e.uses(scope.depth) for e in access.index)
+                found[array.name] = found.get(array.name, True) and fixed
+    return [name for name, fixed in found.items() if fixed]
+
+
+def _spare_streams(player: Player, identifier: str) -> None:
+    """Where a perfect nest has more than there are streams: another loop innermost, registers for what that shares."""
+    most = player.game.machine.stream_registers
+    loops = _perfect(player, identifier)
+    if not loops or len(streams_of(loops[0])) <= most:
+        return
+    for loop in [s.id for s in loops]:
+        if player.transact(lambda loop=loop: _innermost(player, loop) and _shared(player, identifier, loop) <= most):
+            return
+
+
+def _perfect(player: Player, identifier: str) -> list[Scope]:
+    """The loops of a nest in which each wraps the next one alone, the unrolled ones left out."""
+    found: list[Scope] = []
+    node: Node | None = player.nest.by_id.get(identifier)
+    while isinstance(node, Scope):
+        if node.mapping is Mapping.SEQUENTIAL:
+            found.append(node)
+        elif node.mapping is not Mapping.UNROLL:
+            return []
+        if len(node.children) > 1:
+            return found if all(isinstance(child, Leaf) for child in node.children) else []
+        node = node.children[0]
+    return found
+
+
+def _innermost(player: Player, identifier: str) -> bool:
+    """Move a loop of a perfect nest inwards, as far as the unrolled ones."""
+    why = "its iterations share what they read"
+    while isinstance(child := _scope(player, identifier).children[0], Scope) and child.mapping is Mapping.SEQUENTIAL:
+        if not player.attempt("swap_scopes", f"%{identifier}", why):
+            return False
+    return True
+
+
+def _shared(player: Player, nest: str, loop: str) -> int:
+    """Registers, loaded without a stream, for what all iterations of the innermost loop read; the streams left."""
+    why = "all iterations read it: a register instead of a stream"
+    for name in _invariants(_scope(player, loop)):
+        player.transact(lambda name=name: _load(player, _scope(player, loop), name, why))
+    root = player.nest.by_id[loop].chain[0]
+    return len(streams_of(root))
+
+
+def _spare_in_loop(player: Player, identifier: str) -> None:
+    """Where an innermost loop has more than there are streams: registers for what its unrolled statements share."""
+    most = player.game.machine.stream_registers
+    why = "all copies read it: a register instead of a stream"
+    for leaf in [leaf.id for leaf in _scope(player, identifier).leaves]:
+        for access in player.leaf(leaf).reads:
+            if len(streams_of(_scope(player, identifier))) <= most:
+                return
+            inside = player.leaf(leaf).chain[_scope(player, identifier).depth + 1 :]
+            is_shared = inside and not any(e.uses(s.depth) for s in inside for e in access.index)
+            if access.array.buffer.memory is Memory.HEAP and is_shared:
+                player.transact(lambda at=inside[0], name=access.array.name: _load(player, at, name, why))
+
+
+def _load(player: Player, scope: Scope, name: str, why: str) -> bool:
+    """Load what a scope reads of an array into registers before it, without a stream."""
+    before = set(player.nest.arrays)
+    if not player.attempt("stage_in", scope, why, array=name, location="register"):
+        return False
+    (copy,) = set(player.nest.arrays) - before
+    return all(player.attempt("hint", w, why, kind="ordinary", access=1) for w in list(player.nest.writers[copy]))
+
+
+def _stream(player: Player, identifier: str) -> None:
+    """Stream the memory of the outermost scopes that allow it."""
+    scope = player.scope(identifier)
+    if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
+        return
+    why = "streams load and store what the scope accesses"
+    if _is_innermost(scope):
+        _spare_in_loop(player, identifier)
+        # A loop is a region or a hardware loop: a region around it has one iteration.
+        player.transact(lambda: _wrapped(player, scope, why))
+        return
+    if player.attempt("stream", scope, why):
+        return
+    for child in scope.children:
+        _stream(player, child.id)
+
+
+def _wrapped(player: Player, scope: Scope, why: str) -> bool:
+    around = player.attempt("tile_scope", scope, "the region has one iteration, the loop is inside", size=scope.extent)
+    found = player.scope(f"{scope.id}.o")
+    return around and found is not None and player.attempt("stream", found, why)

@@ -1,0 +1,113 @@
+"""The expert passes for Snitch cores: what they make is right on the simulator, and uses what the core has."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from differential.library import close
+from differential.snitch import run_snitch
+from differential.test_snitch import agree, inputs_for, is_exact
+from pdojo.backends.snitch.simulator import Result
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.interpreter import interpret_stepwise
+from pdojo.dialect.machine import machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.oracle import Difference
+from pdojo.kernels import workload
+from pdojo.search.experts import EXPERT_PASSES
+from pdojo.search.tuning import Tuning, check_meaning, tune, with_alignment
+
+KERNELS = (
+    "fill:8x8",
+    "axpy:1x64",
+    "dot:1x64",
+    "reducesum:8x16",
+    "reducemax:8x16",
+    "relu:8x12",
+    "gemv:8x12",
+    "matmul:8x8x8",
+    "matmul:5x7x3",
+    "transpose:8x8",
+    "conv:1x1x1x6x6x3",
+    "maxpool:1x1x6x6x3,S=1,P=1",
+    "batchnorm_folded:8x8",
+    "batchnorm:2x2x4x4",
+    "layernorm:8x16",
+    "layernorm:3x5",
+    "rmsnorm:8x16",
+    "softmax:8x16",
+    "argmax:4x8",
+    "attention:1x4x4x4",
+)
+
+
+def plain(name: str, dtype: str) -> KernelOp:
+    """A library kernel whose maxima may lose NaN, as those of hardware loops do."""
+    head, _, rest = print_notation(workload(name, dtype).instantiate()).partition("\n")
+    permitted = "contract reassociate numbers"
+    if rest.startswith("numerics"):
+        given, _, rest = rest.partition("\n")
+        permitted = f"{given.removeprefix('numerics ')} numbers"
+    return with_alignment(parse_notation(f"{head}\nnumerics {permitted}\n{rest}")[0], 8)
+
+
+@cache
+def tuned(name: str, dtype: str, expert: str, on: str = "snitch-xdiv") -> Tuning:
+    return tune(plain(name, dtype), machine(on), expert)
+
+
+@cache
+def ran(name: str, dtype: str, expert: str, on: str = "snitch-xdiv") -> Result:
+    """What the simulator says, after the results were compared."""
+    tuning = tuned(name, dtype, expert, on)
+    inputs = inputs_for(tuning.before, 5)
+    found, result = run_snitch(tuning.after, inputs, machine(on))
+    agree(tuning.after, found, interpret_stepwise(tuning.after, inputs), exact=is_exact(tuning.after))
+    close(found, interpret_stepwise(tuning.before, inputs), tuning.before)
+    return result
+
+
+@pytest.mark.parametrize("expert", EXPERT_PASSES)
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_they_make_is_right(name: str, expert: str) -> None:
+    ran(name, "f64", expert)
+    assert not isinstance(check_meaning(tuned(name, "f64", expert)), Difference)
+
+
+@pytest.mark.parametrize("name", ["axpy:1x64", "dot:1x64", "matmul:8x8x8", "softmax:8x16", "transpose:8x8"])
+def test_single_precision(name: str) -> None:
+    ran(name, "f32", "heuristic")
+
+
+@pytest.mark.parametrize("name", ["matmul:8x8x8", "conv:1x1x1x6x6x3", "reducemax:8x16"])
+def test_older_cores(name: str) -> None:
+    """Shorter hardware loops, which do not nest."""
+    ran(name, "f64", "heuristic", "snitch-2024")
+
+
+@pytest.mark.parametrize("name", ["axpy:1x64", "dot:1x64", "reducemax:8x16", "gemv:8x12", "matmul:8x8x8", "relu:8x12"])
+def test_each_pass_is_faster_than_the_one_before(name: str) -> None:
+    naive, greedy, heuristic = (ran(name, "f64", expert) for expert in EXPERT_PASSES)
+    assert naive.cycles > greedy.cycles >= heuristic.cycles - 4
+    assert heuristic.utilisation > 2 * naive.utilisation
+
+
+def test_four_sums_at_a_time() -> None:
+    """Streams around, four sums in registers, a hardware loop: the latency of the FPU is hidden."""
+    nest = nest_of(tuned("matmul:8x8x8", "f64", "heuristic").after)
+    mappings = {scope.mapping for scope in nest.scopes}
+    assert {Mapping.STREAM, Mapping.FREP, Mapping.UNROLL} <= mappings
+    (sum_,) = [leaf for leaf in nest.leaves if leaf.contracted]
+    assert [scope.mapping for scope in sum_.chain[-2:]] == [Mapping.FREP, Mapping.UNROLL]
+    assert ran("matmul:8x8x8", "f64", "heuristic").utilisation > 0.85
+
+
+def test_what_has_no_stream_left_is_loaded() -> None:
+    """Scale and shift stay in registers while a column is computed."""
+    text = print_notation(tuned("batchnorm_folded:8x8", "f64", "heuristic").after)
+    assert text.count("!ordinary") == 2
+    assert ":s" in text
