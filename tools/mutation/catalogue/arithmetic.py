@@ -118,11 +118,11 @@ MUTANTS = (
         "if any(s.mapping is not Mapping.SEQUENTIAL for s in (zero, site, inner, final)):",
         "if False:",
     ),
-    _contract(
+    family(_CONTRACTION, "_term", "contract")(
         "contract: another element",
         "The product that is added is not the one before.",
-        "if product.output.key != term.key:",
-        "if False:",
+        "if access.key == product.output.key",
+        "if access",
     ),
     _contract(
         "contract: a second reader",
@@ -139,7 +139,7 @@ MUTANTS = (
     _contract(
         "contract: functions of the product",
         "What the sum did to the product is lost.",
-        "if site.function is not None or not site.reads:",
+        "if not site.reads or (site.accumulate is not None and site.function is not None):",
         "if not site.reads:",
     ),
     _contract(
@@ -153,6 +153,12 @@ MUTANTS = (
         "Undoing does not give the hints back.",
         "if term.hints.data or product.output.hints.data:",
         "if False:",
+    ),
+    family(_CONTRACTION, "Contract.rewrite", "contract")(
+        "contract: the other operand",
+        "The product is added to itself.",
+        "site.inputs[1 - _position(site, product)]",
+        "site.inputs[_position(site, product)]",
     ),
     family(_CONTRACTION, "Contract.numerics", "contract")(
         "contract: one rounding is exact",
