@@ -274,8 +274,8 @@ class Code:
         self.emit("label", immediate=label)
         place += [*frame.head, *frame.body, *frame.tail, *control, branch]
 
-    def close_hardware_loop(self, frame: Frame, expected: int, machine: str) -> None:
-        """Append a hardware loop of `expected` instructions.
+    def close_hardware_loop(self, frame: Frame, expected: int, trips: int, machine: str) -> None:
+        """Append a hardware loop of `expected` instructions, to run `trips` times.
 
         Raises LoweringError where the body is not what the analysis of hardware loops counted.
         """
@@ -288,7 +288,7 @@ class Code:
                 f"its statements cannot be repeated on {machine}"
             )
         self.place.extend(frame.before)
-        self.emit("frep.o", (), (self.li(frame.extent - 1),), expected)
+        self.emit("frep.o", (), (self.li(trips - 1),), expected)
         for instruction in body:
             for register in (*instruction.defs, *instruction.uses):
                 register.pinned = True

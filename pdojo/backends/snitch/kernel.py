@@ -193,7 +193,7 @@ class _KernelLowering:
             case Mapping.VECTOR:
                 self._vector(scope)
             case Mapping.FREP:
-                self._hardware_loop(scope)
+                self._hardware_loop(scope, scope.extent)
             case Mapping.STREAM:
                 self.regions.enter(scope, self.addresses, self.roots)
                 self._loop(scope)
@@ -216,6 +216,10 @@ class _KernelLowering:
         del self.known[scope.depth]
 
     def _loop(self, scope: Scope) -> None:
+        repeated, trips = self._repeated(scope)
+        if repeated is not None:
+            self._hardware_loop(repeated, trips)
+            return
         if scope.extent == 1:
             self._unrolled(scope)
             return
@@ -223,14 +227,29 @@ class _KernelLowering:
             self._guarded(scope)
         self.code.close_loop(frame)
 
-    def _hardware_loop(self, scope: Scope) -> None:
+    def _repeated(self, scope: Scope) -> tuple[Scope | None, int]:
+        """The hardware loop that is all that a loop repeats, and how often: its instructions know no variables."""
+        trips, inner = scope.extent, scope
+        while len(inner.children) == 1 and not inner.guard:
+            (child,) = inner.children
+            if isinstance(child, Leaf):
+                break
+            trips *= child.extent
+            if child.mapping is Mapping.FREP:
+                return (child, trips) if trips <= self.machine.frep_trips else (None, 0)
+            if child.mapping is not Mapping.SEQUENTIAL:
+                break
+            inner = child
+        return None, 0
+
+    def _hardware_loop(self, scope: Scope, trips: int) -> None:
         expected = sum(instructions_of(leaf, scope) for leaf in scope.leaves)
         if scope.extent == 1:
             self.known[scope.depth] = 0
         with self.code.frame(FrameKind.HARDWARE_LOOP, scope) as frame:
             self._children(scope)
         self.known.pop(scope.depth, None)
-        self.code.close_hardware_loop(frame, expected, self.machine.name)
+        self.code.close_hardware_loop(frame, expected, trips, self.machine.name)
 
     def _guarded(self, scope: Scope) -> None:
         """The children of a scope, where its guard holds."""

@@ -28,6 +28,8 @@ REPEAT, BOUND, STRIDE, READ, WRITE = 1, 2, 6, 24, 28
 """Numbers of the registers of a stream; those of dimension k are k further on."""
 _CHANGING = -1
 """A number of reads that is different each time."""
+ALL = 31
+"""The number that stands for all streams."""
 STATUS = 0
 """The register whose sign bit is set once a stream has done all."""
 
@@ -105,10 +107,15 @@ class Regions:
         if reads & (self.stored | self._stored_around(region)):
             self.code.emit("fence")
             self.stored.clear()
-        for one in streams:
-            self._configure(one, region)
-        for one in streams:
-            self._start(one, region, addresses, roots)
+        # What is read starts first, and runs ahead while the others are set up.
+        streams = sorted(streams, key=lambda one: one.stream.writes)
+        if region.parent is None:
+            self._configure_once(streams, region, addresses, roots)
+        else:
+            for one in streams:
+                self._configure(one, region)
+            for one in streams:
+                self._start(one, region, addresses, roots)
         self.code.emit("csrsi", immediate=1)
 
     def leave(self, region: Scope) -> None:
@@ -190,6 +197,23 @@ class Regions:
             else:
                 self._set(one.lane, register, value, alone=False)
 
+    def _configure_once(
+        self, streams: Sequence[LaneStream], region: Scope, addresses: Addresses, roots: dict[Buffer, Root]
+    ) -> None:
+        """Set up and start the streams of a region that is alone in its nest; what they share is set in all at once."""
+        values: dict[int, list[int]] = {}
+        for one in streams:
+            for register, value in self._settings(one).items():
+                values.setdefault(register, []).append(value)
+        shared = {register for register, found in values.items() if len(found) > 1 and len(set(found)) == 1}
+        for register in sorted(shared):
+            self._set(ALL, register, values[register][0])
+        for one in streams:
+            for register, value in self._settings(one).items():
+                if register not in shared:
+                    self._set(one.lane, register, value)
+            self._start(one, region, addresses, roots)
+
     def _everywhere(self, region: Scope, lane: int) -> dict[int, set[int]]:
         """All constants that the registers of a lane get in the nest: one that is alone is set before the nest."""
         found: dict[int, set[int]] = {}
@@ -205,9 +229,10 @@ class Regions:
         """Set a register; `alone` says whether it is set to nothing else in the nest."""
         if register == REPEAT:
             # The number of reads is no part of a job: what is still to be read would be read that often.
-            if not alone or self.repeats.get(lane, value) != value:
+            lanes = range(self.machine.stream_registers) if lane == ALL else (lane,)
+            if not alone or any(self.repeats.get(k, value) != value for k in lanes):
                 self._wait_for_reads()
-            self.repeats[lane] = value if alone else _CHANGING
+            self.repeats.update(dict.fromkeys(lanes, value if alone else _CHANGING))
         number = self.code.li(value)
         self.code.emit("scfgwi", (), (number,), lane | register << 5)
         return number
