@@ -6,6 +6,7 @@ time first, so that the latency of the FPU is hidden.
 
 from __future__ import annotations
 
+from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.analysis.streams import streams_of
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.nest import Leaf, Node, Scope
@@ -34,6 +35,8 @@ def heuristic(game: Game) -> list[Note]:
     _simplify(player)
     player.exhaust(player.scopes, "join_scopes", "fused loops keep values in registers")
     _recompute(player)
+    for identifier in [s.id for s in player.nest.scopes]:
+        _vectorize(player, identifier)
     _join_behind_zeros(player)
     for node in list(player.nest.children):
         if isinstance(node, Scope):
@@ -53,6 +56,43 @@ def _recompute(player: Player) -> None:
         elsewhere = any(reader.parent is not leaf.parent for reader in player.nest.readers[name])
         if leaf.output.array.buffer.op is not None and player.nest.writers[name] == [leaf] and elsewhere:
             player.transact(lambda leaf=leaf, name=name: recompute(player, leaf, name))
+
+
+def _vectorize(player: Player, identifier: str) -> None:
+    """Packed numbers of one register along an innermost loop through contiguous memory; sums get partial ones."""
+    scope = player.scope(identifier)
+    if scope is None or scope.mapping is not Mapping.SEQUENTIAL or not all(isinstance(c, Leaf) for c in scope.children):
+        return
+    lanes = min(player.lanes(leaf) for leaf in scope.leaves)
+    if lanes < 2 or scope.extent % lanes or scope.extent < 2 * lanes:
+        return
+    if not all(lane_stride(a.index, a.array.shape, scope.depth) in _ALONG for leaf in scope.leaves for a in leaf.accesses):
+        return
+    sums = [leaf for leaf in scope.leaves if not any(e.uses(scope.depth) for e in leaf.output.index)]
+    if not sums:
+        player.transact(lambda: _packed(player, identifier, lanes))
+    elif len(scope.children) == 1 and sums[0].accumulate is not None:
+        player.transact(lambda: _packed_sum(player, identifier, lanes))
+
+
+_ALONG = (Stride.CONTIGUOUS, Stride.BROADCAST)
+
+
+def _packed(player: Player, identifier: str, lanes: int) -> bool:
+    why = f"{lanes} numbers in a register"
+    if not player.attempt("tile_scope", f"%{identifier}", why, size=lanes):
+        return False
+    parts = _sink(player, f"{identifier}.i", why)
+    return all(player.attempt("vectorize", f"%{part}", why) for part in parts)
+
+
+def _packed_sum(player: Player, identifier: str, lanes: int) -> bool:
+    why = f"{lanes} partial sums in a register"
+    before = set(player.nest.by_id)
+    if not player.attempt("split_reduction", f"%{identifier}", why, size=lanes):
+        return False
+    made = [s.id for s in player.nest.scopes if s.extent == lanes and s.id not in before]
+    return all(player.attempt("vectorize", f"%{scope}", why) for scope in made)
 
 
 def _join_behind_zeros(player: Player) -> None:

@@ -11,6 +11,7 @@ _parts = family(_REDUCTIONS, "SplitReduction.check", "split_reduction")
 _partials = family(_REDUCTIONS, "SplitReduction._partials_reason", "split_reduction")
 _rewrite = family(_REDUCTIONS, "SplitReduction.rewrite", "split_reduction")
 _merge = family(_REDUCTIONS, "_mismatch", "merge_reduction")
+_SUMS = "transforms/sums.py"
 _contract = family(_CONTRACTION, "Contract.check", "contract")
 _expand = family(_CONTRACTION, "Expand.check", "expand")
 _misplaced = family(_CONTRACTION, "Expand._misplaced", "expand")
@@ -171,6 +172,54 @@ MUTANTS = (
         "Rounding changes where the kernel forbids it.",
         "Numerics.CONTRACTS",
         "Numerics.EXACT",
+    ),
+    family(_SUMS, "AbsorbInit.check", "absorb_init")(
+        "absorb: another element",
+        "What was assigned before goes, and was for something else.",
+        "if first.output.key != site.output.key:",
+        "if False:",
+    ),
+    family(_SUMS, "AbsorbInit.check", "absorb_init")(
+        "absorb: the first value is added",
+        "What is added is the value from before the first one.",
+        "if _shares(site.output, (*first.reads, *site.reads)):",
+        "if False:",
+    ),
+    family(_SUMS, "ForwardSum.check", "forward_sum")(
+        "forward: another element",
+        "What is copied was not accumulated.",
+        "if step.output.key != site.reads[0].key:",
+        "if False:",
+    ),
+    family(_SUMS, "ForwardSum.check", "forward_sum")(
+        "forward: what is added lies where the copy goes",
+        "The copy overwrites what the step adds.",
+        "if _shares(site.output, (step.output, *step.reads)) or _shares(step.output, step.reads):",
+        "if _shares(step.output, step.reads):",
+    ),
+    family(_SUMS, "ForwardSum.rewrite", "forward_sum")(
+        "forward: behind the step",
+        "The step is made twice.",
+        "InsertPoint.before(step.op)",
+        "InsertPoint.after(step.op)",
+    ),
+    family(_SUMS, "CopySum.check", "copy_sum")(
+        "copy: another value",
+        "The copy is of something else.",
+        "if same is None or same[0] != site.function or not _are_equal(same[1], site.inputs):",
+        "if same is None or same[0] != site.function:",
+    ),
+    family(_SUMS, "_are_equal", "copy_sum")(
+        "copy: zeros without signs",
+        "A zero of the other sign is added.",
+        "repr(i) == repr(j)",
+        "i == j",
+    ),
+    family(_SUMS, "_assignment", "absorb_init", "forward_sum")(
+        "sums: operands of a fused product",
+        "A factor is the old value.",
+        "[*inputs[:-1], old]",
+        "[old, *inputs[:-1]]",
     ),
     _expand(
         "expand: a temporary in use",

@@ -1,0 +1,348 @@
+"""The first and the last step of an accumulation as plain assignments: no first value to write, no result to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.functions import ACCUMULATIONS, accumulates
+from pdojo.dialect.nest import Access, Input, Leaf, Node
+from pdojo.dialect.ops import OpOp
+from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.identifiers import identifiers_reason
+from pdojo.transforms.move import Move
+
+_TWO_FUNCTIONS = Reason("the op accumulates what a function computes, which is no single operation")
+
+
+@dataclass(frozen=True)
+class AbsorbInit(Transformation[Leaf]):
+    """Let the first step of an accumulation take the value that was assigned before it.
+
+    `absorb_init@z#1`:
+
+    z[0] = w[0]
+    z[0] += x[0]  -->  z[0] = w[0] + x[0]
+
+    Also `z fma= x * y` to `z = fma(x, y, w)`. Legal where a plain copy or constant directly precedes; what is added
+    is not in the same memory.
+    """
+
+    name: ClassVar[str] = "absorb_init"
+    site: ClassVar = Leaf
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Accumulations behind an assignment."""
+        for leaf in program.nest.leaves:
+            if leaf.accumulate is not None and isinstance(_before(program, leaf), Leaf):
+                yield leaf, cls()
+
+    def is_local(self, site: Leaf) -> bool:
+        """The op before and this one."""
+        return True
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """A first value for the same element, and one operation for the two."""
+        if site.accumulate is None:
+            return Reason("the op does not accumulate")
+        if _stepped(site, site.output) is None:
+            return _TWO_FUNCTIONS
+        first = _before(program, site)
+        if not isinstance(first, Leaf) or not _is_plain(first):
+            return Reason("no plain copy or constant precedes immediately")
+        if first.output.key != site.output.key:
+            return Reason("what precedes is assigned to another element")
+        if _shares(site.output, (*first.reads, *site.reads)):
+            return Reason(f"the two read the memory of '{site.output.array.name}'")
+        if first.output.hints.data:
+            return Reason(f"the first access to '{site.output.array.name}' has hints, which would be lost")
+        return None
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """One assignment."""
+        first = _before(program, site)
+        assert isinstance(first, Leaf)
+        rewriter.replace(site.op, _assignment(site, site.output, first.inputs[0], site.id))
+        rewriter.erase(first.op)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """The two again."""
+        first = _before(program, site)
+        assert first is not None
+        return ExposeInit(first.id).as_move(f"%{site.id}")
+
+
+@dataclass(frozen=True)
+class ExposeInit(Transformation[Leaf]):
+    """Assign the first operand, then accumulate the others.
+
+    `expose_init@z`:
+
+    z[0] = w[0] + x[0]  -->  z[0] = w[0]
+                             z[0] += x[0]
+
+    Also `z = fma(x, y, w)` to `z = w` and `z fma= x * y`. Legal where the function accumulates into the type, and no
+    operand is in the memory that is written.
+    """
+
+    name: ClassVar[str] = "expose_init"
+    site: ClassVar = Leaf
+    restoring: ClassVar = frozenset({"id"})
+    id: str = ""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Assignments by functions that accumulate."""
+        for leaf in program.nest.leaves:
+            if leaf.accumulate is None and _accumulating(leaf) is not None:
+                yield leaf, cls()
+
+    def is_local(self, site: Leaf) -> bool:
+        """This op only."""
+        return True
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """A function that accumulates, of other memory."""
+        if site.accumulate is not None or _accumulating(site) is None:
+            return Reason(f"the op is no assignment by a function that accumulates {site.output.array.dtype}")
+        if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
+            return Reason("a vector scope wraps exactly one op")
+        if _shares(site.output, site.reads):
+            return Reason(f"the op reads the memory of '{site.output.array.name}'")
+        return identifiers_reason(program, [self.id])
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """An assignment before, and an accumulation in its place."""
+        found = _accumulating(site)
+        assert found is not None
+        first, accumulate, terms = found
+        empty = DictionaryAttr({})
+        init = build_op(
+            (site.output.array, site.output.index),
+            [first],
+            chain_ops(site),
+            hints=[empty, *_hints(first)],
+            identifier=self.id or fresh_id(program.nest.by_id, f"{site.id}.v"),
+        )
+        rewriter.insert(init, InsertPoint.before(site.op))
+        rewriter.replace(site.op, _accumulation(site, site.output, accumulate, terms, site.id))
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """One assignment again."""
+        return AbsorbInit().as_move(f"%{site.id}")
+
+
+@dataclass(frozen=True)
+class ForwardSum(Transformation[Leaf]):
+    """Compute the copy of a sum from the sum before its last step, and make that step after it.
+
+    `forward_sum@c`:
+
+    z[0] += x[0]        c[0] = z[0] + x[0]
+    c[0] = z[0]    -->  z[0] += x[0]
+
+    Also `z fma= x * y` and `c = z` to `c = fma(x, y, z)` and `z fma= x * y`. `delete_op` removes the step where nobody
+    reads its result any more. Legal where the copy directly follows, into other memory than the step reads or writes.
+    """
+
+    name: ClassVar[str] = "forward_sum"
+    site: ClassVar = Leaf
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Copies behind an accumulation."""
+        for leaf in program.nest.leaves:
+            before = _before(program, leaf)
+            if _is_copy(leaf) and isinstance(before, Leaf) and before.accumulate is not None:
+                yield leaf, cls()
+
+    def is_local(self, site: Leaf) -> bool:
+        """The op before and this one."""
+        return True
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """A copy of what the step before it gives, elsewhere."""
+        step = _before(program, site)
+        if not _is_copy(site):
+            return Reason("the op is no plain copy of an element")
+        if not isinstance(step, Leaf) or step.accumulate is None:
+            return Reason("no accumulation precedes immediately")
+        if step.output.key != site.reads[0].key:
+            return Reason("what is copied is not the element that is accumulated before")
+        if _stepped(step, step.output) is None:
+            return _TWO_FUNCTIONS
+        if _shares(site.output, (step.output, *step.reads)) or _shares(step.output, step.reads):
+            return Reason(f"the step reads or writes the memory of '{site.output.array.name}', or reads its own")
+        if site.reads[0].hints.data:
+            return Reason(f"the access to '{step.output.array.name}' has hints, which would be lost; clear them first")
+        return None
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """The copy is a step of its own, before the other."""
+        step = _before(program, site)
+        assert isinstance(step, Leaf)
+        old = Access(step.output.array, step.output.index, DictionaryAttr({}))
+        rewriter.insert(_assignment(step, site.output, old, site.id), InsertPoint.before(step.op))
+        rewriter.erase(site.op)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """A copy again."""
+        return CopySum().as_move(f"%{site.id}")
+
+
+@dataclass(frozen=True)
+class CopySum(Transformation[Leaf]):
+    """Copy the result of an accumulation's step instead of computing the same before it.
+
+    `copy_sum@c`:
+
+    c[0] = z[0] + x[0]       z[0] += x[0]
+    z[0] += x[0]        -->  c[0] = z[0]
+
+    Legal where the step that computes the same directly follows, and neither reads the memory of the copy.
+    """
+
+    name: ClassVar[str] = "copy_sum"
+    site: ClassVar = Leaf
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Assignments before an accumulation."""
+        for leaf in program.nest.leaves:
+            after = program.nest.next_sibling(leaf)
+            if leaf.accumulate is None and isinstance(after, Leaf) and after.accumulate is not None:
+                yield leaf, cls()
+
+    def is_local(self, site: Leaf) -> bool:
+        """This op and the one behind it."""
+        return True
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """The step behind it computes the same."""
+        step = program.nest.next_sibling(site)
+        if not isinstance(step, Leaf) or step.accumulate is None or site.accumulate is not None:
+            return Reason("the op is no assignment with an accumulation immediately behind it")
+        same = _stepped(step, step.output)
+        if same is None or same[0] != site.function or not _are_equal(same[1], site.inputs):
+            return Reason(f"the op does not compute what the accumulation into '{step.output.array.name}' does")
+        if _shares(site.output, (step.output, *step.reads)) or _shares(step.output, step.reads):
+            return Reason(f"the step reads or writes the memory of '{site.output.array.name}', or reads its own")
+        if any(i.hints != j.hints for i, j in zip(site.reads, _accesses(same[1]), strict=True)):
+            return Reason("the two read with different hints, of which some would be lost; clear them first")
+        return None
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """A copy behind the step."""
+        step = program.nest.next_sibling(site)
+        assert isinstance(step, Leaf)
+        term = Access(step.output.array, step.output.index, DictionaryAttr({}))
+        copy = build_op(
+            (site.output.array, site.output.index),
+            [term],
+            chain_ops(site),
+            hints=[site.output.hints, DictionaryAttr({})],
+            identifier=site.id,
+        )
+        rewriter.insert(copy, InsertPoint.after(step.op))
+        rewriter.erase(site.op)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """Compute it before the step again."""
+        return ForwardSum().as_move(f"%{site.id}")
+
+
+def _before(program: Program, site: Leaf) -> Node | None:
+    return program.nest.siblings(site)[site.position - 1] if site.position else None
+
+
+def _is_plain(leaf: Leaf) -> bool:
+    """Whether a statement assigns a value as it is, at once."""
+    return leaf.function is None and leaf.accumulate is None and not leaf.asynchronous
+
+
+def _is_copy(leaf: Leaf) -> bool:
+    """Whether a statement copies an element."""
+    return _is_plain(leaf) and len(leaf.reads) == 1
+
+
+def _shares(output: Access, reads: tuple[Access, ...]) -> bool:
+    """Whether accesses are to the memory of another one."""
+    return any(access.array.buffer is output.array.buffer for access in reads)
+
+
+def _stepped(step: Leaf, old: Input) -> tuple[str, list[Input]] | None:
+    """A step of an accumulation as a function of the old value and the terms; None where that is no single operation."""
+    if isinstance(old, Access):
+        old = Access(old.array, old.index, DictionaryAttr({}))
+    if step.contracted:
+        return "math.fma", [*step.inputs, old]
+    if step.function is None and step.accumulate is not None:
+        return step.accumulate, [old, *step.inputs]
+    return None
+
+
+def _accumulating(leaf: Leaf) -> tuple[Input, str, list[Input]] | None:
+    """First value, accumulation and terms of an assignment by a function that accumulates."""
+    dtype = leaf.output.array.dtype
+    if leaf.function == "math.fma" and accumulates("arith.addf", dtype):
+        return leaf.inputs[2], "arith.addf", list(leaf.inputs[:2])
+    if leaf.function in ACCUMULATIONS and leaf.function is not None and accumulates(leaf.function, dtype):
+        return leaf.inputs[0], leaf.function, [leaf.inputs[1]]
+    return None
+
+
+def _assignment(step: Leaf, output: Access, old: Input, identifier: str) -> OpOp:
+    """What a step gives for an old value, assigned to an element."""
+    found = _stepped(step, step.output)
+    assert found is not None
+    function, inputs = found
+    inputs = [*inputs[:-1], old] if step.contracted else [old, *inputs[1:]]
+    return build_op(
+        (output.array, output.index),
+        inputs,
+        chain_ops(step),
+        function=function,
+        hints=[output.hints, *_hints(*inputs)],
+        identifier=identifier,
+    )
+
+
+def _accumulation(leaf: Leaf, output: Access, accumulate: str, terms: list[Input], identifier: str) -> OpOp:
+    return build_op(
+        (output.array, output.index),
+        terms,
+        chain_ops(leaf),
+        function="arith.mulf" if len(terms) > 1 else None,
+        accumulate=accumulate,
+        hints=[output.hints, *_hints(*terms)],
+        identifier=identifier,
+        contracted=len(terms) > 1,
+    )
+
+
+def _accesses(inputs: list[Input]) -> list[Access]:
+    return [i for i in inputs if isinstance(i, Access)]
+
+
+def _hints(*inputs: Input) -> list[DictionaryAttr]:
+    return [access.hints for access in _accesses(list(inputs))]
+
+
+def _are_equal(first: list[Input], second: tuple[Input, ...] | list[Input]) -> bool:
+    """Whether two statements read the same, whatever the hints. The two zeros are different."""
+    if len(first) != len(second):
+        return False
+    pairs = zip(first, second, strict=True)
+    return all(
+        i.key == j.key if isinstance(i, Access) and isinstance(j, Access) else type(i) is type(j) and repr(i) == repr(j)
+        for i, j in pairs
+    )
