@@ -46,10 +46,6 @@ class AbsorbInit(Transformation[Leaf]):
             if leaf.accumulate is not None and isinstance(_before(program, leaf), Leaf):
                 yield leaf, cls()
 
-    def is_local(self, site: Leaf) -> bool:
-        """The op before and this one."""
-        return True
-
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """A first value for the same element, and one operation for the two."""
         if site.accumulate is None:
@@ -106,10 +102,6 @@ class ExposeInit(Transformation[Leaf]):
             if leaf.accumulate is None and _accumulating(leaf) is not None:
                 yield leaf, cls()
 
-    def is_local(self, site: Leaf) -> bool:
-        """This op only."""
-        return True
-
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """A function that accumulates, of other memory."""
         if site.accumulate is not None or _accumulating(site) is None:
@@ -165,10 +157,6 @@ class ForwardSum(Transformation[Leaf]):
             if _is_copy(leaf) and isinstance(before, Leaf) and before.accumulate is not None:
                 yield leaf, cls()
 
-    def is_local(self, site: Leaf) -> bool:
-        """The op before and this one."""
-        return True
-
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """A copy of what the step before it gives, elsewhere."""
         step = _before(program, site)
@@ -221,10 +209,6 @@ class CopySum(Transformation[Leaf]):
             after = program.nest.next_sibling(leaf)
             if leaf.accumulate is None and isinstance(after, Leaf) and after.accumulate is not None:
                 yield leaf, cls()
-
-    def is_local(self, site: Leaf) -> bool:
-        """This op and the one behind it."""
-        return True
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """The step behind it computes the same."""
@@ -280,7 +264,7 @@ def _shares(output: Access, reads: tuple[Access, ...]) -> bool:
 
 
 def _stepped(step: Leaf, old: Input) -> tuple[str, list[Input]] | None:
-    """A step of an accumulation as a function of the old value and the terms; None where that is no single operation."""
+    """A step of an accumulation as a function of the old value and the terms; None where that is not one operation."""
     if isinstance(old, Access):
         old = Access(old.array, old.index, DictionaryAttr({}))
     if step.contracted:
@@ -295,7 +279,7 @@ def _accumulating(leaf: Leaf) -> tuple[Input, str, list[Input]] | None:
     dtype = leaf.output.array.dtype
     if leaf.function == "math.fma" and accumulates("arith.addf", dtype):
         return leaf.inputs[2], "arith.addf", list(leaf.inputs[:2])
-    if leaf.function in ACCUMULATIONS and leaf.function is not None and accumulates(leaf.function, dtype):
+    if leaf.function is not None and leaf.function in ACCUMULATIONS and accumulates(leaf.function, dtype):
         return leaf.inputs[0], leaf.function, [leaf.inputs[1]]
     return None
 

@@ -78,7 +78,9 @@ def test_what_they_make_is_right(name: str, expert: str) -> None:
     assert not isinstance(check_meaning(tuned(name, "f64", expert)), Difference)
 
 
-@pytest.mark.parametrize("name", ["axpy:1x64", "dot:1x64", "matmul:8x8x8", "softmax:8x16", "transpose:8x8"])
+@pytest.mark.parametrize(
+    "name", ["axpy:1x64", "dot:1x64", "matmul:8x8x8", "softmax:8x16", "conv:1x1x1x6x6x3", "gemv:8x16"]
+)
 def test_single_precision(name: str) -> None:
     ran(name, "f32", "heuristic")
 
@@ -111,3 +113,11 @@ def test_what_has_no_stream_left_is_loaded() -> None:
     text = print_notation(tuned("batchnorm_folded:8x8", "f64", "heuristic").after)
     assert text.count("!ordinary") == 2
     assert ":s" in text
+
+
+def test_packed_numbers() -> None:
+    """Two f32 in a register, four registers of partial sums, one hardware loop."""
+    nest = nest_of(tuned("dot:1x64", "f32", "heuristic").after)
+    (sum_,) = [leaf for leaf in nest.leaves if leaf.contracted]
+    assert [scope.mapping for scope in sum_.chain[-3:]] == [Mapping.FREP, Mapping.UNROLL, Mapping.VECTOR]
+    assert ran("dot:1x64", "f32", "heuristic").cycles < ran("dot:1x64", "f64", "heuristic").cycles

@@ -6,8 +6,8 @@ time first, so that the latency of the FPU is hidden.
 
 from __future__ import annotations
 
-from pdojo.dialect.analysis.lanes import Stride, lane_stride
-from pdojo.dialect.analysis.streams import streams_of
+from pdojo.dialect.analysis.lanes import Stride, known_alignment, lane_stride
+from pdojo.dialect.analysis.streams import WORD, streams_of
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.nest import Leaf, Node, Scope
 from pdojo.search.experts.fusion import CHEAP, recompute
@@ -35,7 +35,7 @@ def heuristic(game: Game) -> list[Note]:
     _simplify(player)
     player.exhaust(player.scopes, "join_scopes", "fused loops keep values in registers")
     _recompute(player)
-    for identifier in [s.id for s in player.nest.scopes]:
+    for identifier in [s.id for s in reversed(player.nest.scopes)]:
         _vectorize(player, identifier)
     _join_behind_zeros(player)
     for node in list(player.nest.children):
@@ -59,23 +59,27 @@ def _recompute(player: Player) -> None:
 
 
 def _vectorize(player: Player, identifier: str) -> None:
-    """Packed numbers of one register along an innermost loop through contiguous memory; sums get partial ones."""
+    """Packed numbers of one register along a loop through contiguous memory; sums over it get partial ones."""
     scope = player.scope(identifier)
-    if scope is None or scope.mapping is not Mapping.SEQUENTIAL or not all(isinstance(c, Leaf) for c in scope.children):
+    if scope is None or scope.mapping is not Mapping.SEQUENTIAL or _has_lanes(scope):
         return
     lanes = min(player.lanes(leaf) for leaf in scope.leaves)
     if lanes < 2 or scope.extent % lanes or scope.extent < 2 * lanes:
         return
-    if not all(lane_stride(a.index, a.array.shape, scope.depth) in _ALONG for leaf in scope.leaves for a in leaf.accesses):
+    accesses = [access for leaf in scope.leaves for access in leaf.accesses]
+    strides = {lane_stride(a.index, a.array.shape, scope.depth) for a in accesses}
+    if Stride.CONTIGUOUS not in strides or not strides <= {Stride.CONTIGUOUS, Stride.BROADCAST}:
         return
     sums = [leaf for leaf in scope.leaves if not any(e.uses(scope.depth) for e in leaf.output.index)]
     if not sums:
         player.transact(lambda: _packed(player, identifier, lanes))
-    elif len(scope.children) == 1 and sums[0].accumulate is not None:
-        player.transact(lambda: _packed_sum(player, identifier, lanes))
+    elif len(scope.children) == 1 and scope.children[0] is sums[0] and sums[0].accumulate is not None:
+        alone = all(s.extent % COPIES for s in scope.chain[:-1]) and scope.extent % (COPIES * lanes) == 0
+        player.transact(lambda: _packed_sum(player, identifier, lanes, COPIES if alone else 1))
 
 
-_ALONG = (Stride.CONTIGUOUS, Stride.BROADCAST)
+def _has_lanes(scope: Scope) -> bool:
+    return any(s.mapping is Mapping.VECTOR for leaf in scope.leaves for s in leaf.chain)
 
 
 def _packed(player: Player, identifier: str, lanes: int) -> bool:
@@ -83,16 +87,31 @@ def _packed(player: Player, identifier: str, lanes: int) -> bool:
     if not player.attempt("tile_scope", f"%{identifier}", why, size=lanes):
         return False
     parts = _sink(player, f"{identifier}.i", why)
-    return all(player.attempt("vectorize", f"%{part}", why) for part in parts)
+    made = all(player.attempt("vectorize", f"%{part}", why) for part in parts)
+    return made and all(_is_aligned(leaf) for part in parts for leaf in _scope(player, part).leaves)
 
 
-def _packed_sum(player: Player, identifier: str, lanes: int) -> bool:
-    why = f"{lanes} partial sums in a register"
+def _is_aligned(leaf: Leaf) -> bool:
+    """Whether the packed numbers that a statement accesses are whole words of memory."""
+    lanes = leaf.chain[-1]
+    moving = [access for access in leaf.accesses if any(e.uses(lanes.depth) for e in access.index)]
+    return not any(known_alignment(access, leaf, lanes) % WORD for access in moving)
+
+
+def _packed_sum(player: Player, identifier: str, lanes: int, copies: int) -> bool:
+    why = f"{lanes * copies} partial sums, {lanes} in a register"
     before = set(player.nest.by_id)
-    if not player.attempt("split_reduction", f"%{identifier}", why, size=lanes):
+    if not player.attempt("split_reduction", f"%{identifier}", why, size=lanes * copies):
         return False
-    made = [s.id for s in player.nest.scopes if s.extent == lanes and s.id not in before]
-    return all(player.attempt("vectorize", f"%{scope}", why) for scope in made)
+    made = [s.id for s in player.nest.scopes if s.extent == lanes * copies and s.id not in before]
+    if copies == 1:
+        return all(player.attempt("vectorize", f"%{scope}", why) for scope in made)
+    return all(
+        player.attempt("tile_scope", f"%{scope}", why, size=lanes)
+        and player.attempt("vectorize", f"%{scope}.i", why)
+        and player.attempt("unroll", f"%{scope}.o", why)
+        for scope in made
+    )
 
 
 def _join_behind_zeros(player: Player) -> None:
@@ -112,6 +131,9 @@ def _interleave(player: Player, identifier: str) -> None:
     """Four iterations of the outermost loop of a nest at a time, innermost; of a lone sum, four partial sums."""
     scope = player.scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
+        return
+    if any(s.mapping is Mapping.UNROLL for leaf in scope.leaves for s in leaf.chain):
+        # Several sums at a time already.
         return
     only = scope.children[0]
     is_sum = len(scope.children) == 1 and isinstance(only, Leaf) and only.accumulate is not None
@@ -253,10 +275,13 @@ def _in_registers(player: Player, scope: Scope, name: str) -> bool:
     if not player.attempt("stage_out", scope, why, array=name, location="stack"):
         return False
     (copy,) = set(player.nest.arrays) - before
-    for leaf in [*player.nest.writers[copy], *player.nest.readers[copy]]:
+    users = [*player.nest.writers[copy], *player.nest.readers[copy]]
+    packed = any(leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR for leaf in users)
+    for leaf in users:
         for inner in leaf.chain[scope.depth :]:
             if inner.mapping is Mapping.SEQUENTIAL and any(e.uses(inner.depth) for e in leaf.output.index):
-                player.attempt("unroll", f"%{inner.id}", why)
+                is_lanes = packed and inner is leaf.parent
+                player.attempt("vectorize" if is_lanes else "unroll", f"%{inner.id}", why)
     return player.attempt("set_location", copy, why, location="register")
 
 
@@ -271,7 +296,7 @@ def _around_sum(leaf: Leaf) -> Scope | None:
     own = {v for e in leaf.output.index for v in e.variables()}
     found: Scope | None = None
     for scope in reversed(leaf.chain):
-        if scope.depth in own and scope.mapping is not Mapping.UNROLL:
+        if scope.depth in own and scope.mapping not in (Mapping.UNROLL, Mapping.VECTOR):
             break
         found = scope
     return found
@@ -379,10 +404,23 @@ def _stream(player: Player, identifier: str) -> None:
         # A loop is a region or a hardware loop: a region around it has one iteration.
         player.transact(lambda: _wrapped(player, scope, why))
         return
-    if player.attempt("stream", scope, why):
+    if player.attempt("stream", scope, why) or player.transact(lambda: _beside_scalars(player, identifier, why)):
         return
     for child in scope.children:
         _stream(player, child.id)
+
+
+def _beside_scalars(player: Player, identifier: str, why: str) -> bool:
+    """Stream a scope, but for what all lanes of packed numbers read, which is no whole word."""
+    found = False
+    for leaf in [leaf.id for leaf in _scope(player, identifier).leaves]:
+        for number, access in enumerate(player.leaf(leaf).accesses):
+            lanes = player.leaf(leaf).parent
+            if number and lanes is not None and lanes.mapping is Mapping.VECTOR:
+                is_shared = not any(e.uses(lanes.depth) for e in access.index)
+                if access.array.buffer.memory is Memory.HEAP and is_shared:
+                    found |= player.attempt("hint", f"%{leaf}", "all lanes read it", kind="ordinary", access=number)
+    return found and player.attempt("stream", f"%{identifier}", why)
 
 
 def _wrapped(player: Player, scope: Scope, why: str) -> bool:
