@@ -117,7 +117,7 @@ def test_what_has_no_stream_left_is_loaded() -> None:
 
 def test_packed_numbers() -> None:
     """Two f32 in a register, four registers of partial sums, one hardware loop."""
-    nest = nest_of(tuned("dot:1x64", "f32", "heuristic").after)
+    nest = nest_of(tuned("dot:1x256", "f32", "heuristic").after)
     (sum_,) = [leaf for leaf in nest.leaves if leaf.contracted]
     assert [scope.mapping for scope in sum_.chain[-3:]] == [Mapping.FREP, Mapping.UNROLL, Mapping.VECTOR]
-    assert ran("dot:1x64", "f32", "heuristic").cycles < ran("dot:1x64", "f64", "heuristic").cycles
+    assert ran("dot:1x256", "f32", "heuristic").cycles < ran("dot:1x256", "f64", "heuristic").cycles
