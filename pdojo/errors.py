@@ -56,3 +56,15 @@ class AssemblyError(PdojoError):
 
 class SimulationError(PdojoError):
     """A simulated program did what the hardware cannot do, or never ends; the message names instruction and line."""
+
+
+class CycleLimit(SimulationError):
+    """A simulated program takes more cycles than it may."""
+
+
+class Deadlock(SimulationError):
+    """A simulated program waits for what never comes; the message says for what."""
+
+
+class MemoryDamage(SimulationError):
+    """A simulated program wrote memory that is not its own; the message names the array."""

@@ -7,10 +7,13 @@ from pdojo.backends.measure.outcome import (
     Check,
     CompileError,
     Crash,
+    Deadlock,
     Ok,
     Outcome,
     OutOfMemory,
+    Simulated,
     Timeout,
+    Trap,
     WrongResult,
 )
 from pdojo.backends.measure.request import (
@@ -21,6 +24,7 @@ from pdojo.backends.measure.request import (
     Peer,
     Program,
     Request,
+    Simulation,
     fingerprint,
 )
 from pdojo.backends.measure.worker import Event, Limits, Worker
@@ -30,6 +34,7 @@ __all__ = [
     "Check",
     "CompileError",
     "Crash",
+    "Deadlock",
     "Event",
     "KernelReference",
     "Limits",
@@ -41,7 +46,10 @@ __all__ = [
     "Peer",
     "Program",
     "Request",
+    "Simulated",
+    "Simulation",
     "Timeout",
+    "Trap",
     "Worker",
     "WrongResult",
     "fingerprint",

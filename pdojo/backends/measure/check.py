@@ -153,6 +153,18 @@ def _describe(parameter: Parameter, got: NDArray[Any], want: NDArray[Any], posit
     return f"{place} is {got[index]}, the reference has {want[index]}{more}"
 
 
+def same_bits(result: NDArray[Any], reference: NDArray[Any], dtype: str) -> bool:
+    """Whether two arrays, as interfaces hold them, have the same bits; all NaN are the same."""
+    reference = reference.reshape(result.shape)
+    if dtype == "bf16":
+        one, other = ((a & 0x7FFF) > 0x7F80 for a in (result, reference))
+        return bool(np.all((result == reference) | (one & other)))
+    if result.dtype.kind != "f":
+        return bool(np.array_equal(result, reference))
+    equal = (result == reference) & (np.signbit(result) == np.signbit(reference))
+    return bool(np.all(equal | (np.isnan(result) & np.isnan(reference))))
+
+
 def compare_all(
     parameters: tuple[Parameter, ...],
     results: Mapping[str, NDArray[Any]],

@@ -15,7 +15,7 @@ from importlib import import_module
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
-from pdojo.backends.measure.request import Assembly, Comparison
+from pdojo.backends.measure.request import Assembly, Comparison, Simulation
 from pdojo.backends.measure.session import Cache, Session, Tools, assemble
 from pdojo.errors import MeasurementError, PdojoError
 
@@ -46,6 +46,11 @@ def _serve(request: dict[str, Any], tools: Tools, cache: Cache, answers: BinaryI
         if "assemble" in request:
             report(0, "compile")
             return {"event": "assembled", **assemble(Assembly.from_json(request))}
+        if "simulate" in request:
+            from pdojo.backends.snitch.session import simulate
+
+            wanted = Simulation.from_json(request)
+            return {"event": "done", "outcomes": [simulate(wanted, lambda phase: report(0, phase)).to_json()]}
         outcomes = Session(Comparison.from_json(request), tools, cache, report).run()
     except PdojoError as error:
         return {"event": "error", "message": str(error)}

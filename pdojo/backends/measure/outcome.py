@@ -84,6 +84,45 @@ class Ok(Outcome):
 
 
 @dataclass(frozen=True)
+class Simulated(Outcome):
+    """The candidate ran on a simulated core, and its result was right where that was checked."""
+
+    cycles: int
+    """From the first instruction to the last result in memory."""
+    core_cycles: int
+    """To the return of the function."""
+    instructions: int
+    fpu_operations: int
+    """Instructions that the FPU took."""
+    flops: int
+    """Floating-point operations, a fused multiply-add being two."""
+    width: int
+    """Bytes of the elements whose peak counts."""
+    stalls: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Cycles in which the FP subsystem waited, by cause."""
+    check: Check | None = None
+    """None where the result was not checked."""
+    same_bits: bool | None = None
+    """Whether all outputs have the interpreter's bits on this very program; None where that was not asked for, or where
+    it computes a function that is approximated."""
+
+    @property
+    def utilisation(self) -> float:
+        """Instructions that the FPU took for each cycle."""
+        return self.fpu_operations / self.cycles
+
+    @property
+    def fraction_of_peak(self) -> float:
+        """Floating-point operations for each cycle over those of fused multiply-adds of full width."""
+        return self.flops * self.width / (16 * self.cycles)
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        return f"{self.cycles:,} cycles (FPU {self.utilisation:.0%} busy, {self.fraction_of_peak:.0%} of peak)"
+
+
+@dataclass(frozen=True)
 class CompileError(Outcome):
     """The candidate does not compile."""
 
@@ -102,13 +141,16 @@ class Timeout(Outcome):
     """The candidate did not finish a phase in time, and was killed."""
 
     phase: str
-    seconds: float
-    """The limit."""
+    seconds: float = 0.0
+    """The limit, where it is one of time."""
+    cycles: int | None = None
+    """The limit of a simulation."""
 
     @property
     def summary(self) -> str:
         """One line for people."""
-        return f"took more than {self.seconds:g} s to {self.phase}"
+        limit = f"{self.seconds:g} s" if self.cycles is None else f"{self.cycles:,} cycles"
+        return f"took more than {limit} to {self.phase}"
 
 
 @dataclass(frozen=True)
@@ -140,6 +182,31 @@ class WrongResult(Outcome):
 
 
 @dataclass(frozen=True)
+class Deadlock(Outcome):
+    """The candidate waits for ever on a simulated core."""
+
+    message: str
+    """What for."""
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        return f"deadlock: {self.message}"
+
+
+@dataclass(frozen=True)
+class Trap(Outcome):
+    """The candidate did what the hardware cannot do, on a simulated core."""
+
+    message: str
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        return f"trap: {self.message}"
+
+
+@dataclass(frozen=True)
 class OutOfMemory(Outcome):
     """The candidate needs more memory than the worker may take."""
 
@@ -156,7 +223,8 @@ class OutOfMemory(Outcome):
 
 
 _KINDS: dict[str, type[Outcome]] = {
-    kind.__name__: kind for kind in (Ok, CompileError, Timeout, Crash, WrongResult, OutOfMemory)
+    kind.__name__: kind
+    for kind in (Ok, Simulated, CompileError, Timeout, Crash, WrongResult, Deadlock, Trap, OutOfMemory)
 }
 
 
@@ -168,7 +236,8 @@ def outcome_from_json(data: JSON) -> Outcome:
         raise ValueError(f"'{kind}' is no kind of outcome; known: {', '.join(_KINDS)}")
     if kind == "Ok":
         values["samples"] = tuple(values["samples"])
-        values["check"] = None if values["check"] is None else Check(**values["check"])
+    if values.get("check") is not None:
+        values["check"] = Check(**values["check"])
     try:
         return _KINDS[kind](**values)
     except TypeError as error:

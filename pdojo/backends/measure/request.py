@@ -162,6 +162,36 @@ class Assembly:
 
 
 @dataclass(frozen=True)
+class Simulation:
+    """A program to run on the simulator of its machine."""
+
+    program: Program
+    reference: KernelReference
+    """What its result is compared with."""
+    seed: int = 0
+    """Of the random inputs."""
+    limit: int = 10_000_000
+    """Most cycles."""
+    exact: bool = False
+    """Also compare with the interpreter on the very program, bit for bit."""
+    largest_error: float | None = None
+    """A result is wrong above this error, relative to magnitudes, also where rounding could explain more."""
+
+    def to_json(self) -> JSON:
+        """A JSON object that `from_json` reads."""
+        rest = {k: getattr(self, k) for k in ("seed", "limit", "exact", "largest_error")}
+        return {"simulate": _subject_to_json(self.program), "reference": self.reference.text, **rest}
+
+    @staticmethod
+    def from_json(data: JSON) -> Simulation:
+        """The request that `to_json` wrote."""
+        program = _subject_from_json(data["simulate"])
+        assert isinstance(program, Program)
+        rest = {k: data[k] for k in ("seed", "limit", "exact", "largest_error")}
+        return Simulation(program, KernelReference(data["reference"]), **rest)
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Several subjects, timed in turns on the same arrays: those of the first program."""
 

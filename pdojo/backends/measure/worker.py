@@ -18,6 +18,7 @@ from pdojo.backends.measure.request import (
     Program,
     Reference,
     Request,
+    Simulation,
     Subject,
 )
 from pdojo.errors import MeasurementError
@@ -43,6 +44,8 @@ class Limits:
     """The reference result is computed once, and does not count against the candidate."""
     run: float = 30.0
     """The first call, with its check; the warm-up and each sample."""
+    simulate: float = 1800.0
+    """A run on a simulator, which has a limit of cycles of its own."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Event:
     index: int
     """Number of the subject in the comparison."""
     phase: str
-    """`compile`, `reference`, `run`, `allocate` or `time`."""
+    """`compile`, `reference`, `run`, `allocate`, `time` or `simulate`."""
 
 
 Listener: TypeAlias = Callable[[Event], None]
@@ -154,8 +157,17 @@ class Worker:
             return outcome_from_json(result["outcome"])
         return Assembled(program.text, program.machine, result["code"], result["seconds"])
 
+    def simulate(self, wanted: Simulation) -> Outcome:
+        """Run a program on the simulator of its machine. Raises MeasurementError where nothing could be run at all."""
+        try:
+            _, result = self._attempt(wanted, [0], None)
+        except BaseException:
+            self.close()
+            raise
+        return result if isinstance(result, Outcome) else self._outcomes(result, 1)[0]
+
     def _attempt(
-        self, wanted: Comparison | Assembly, numbers: Sequence[int], listener: Listener | None
+        self, wanted: Comparison | Assembly | Simulation, numbers: Sequence[int], listener: Listener | None
     ) -> tuple[int, Outcome | dict[str, Any]]:
         """The answer; or the place in `numbers` of the subject that ended the process, and how."""
         before = self.pid
@@ -205,6 +217,8 @@ class Worker:
                 return self.limits.compile
             case "reference":
                 return self.limits.reference
+            case "simulate":
+                return self.limits.simulate
             case _:
                 return self.limits.run
 

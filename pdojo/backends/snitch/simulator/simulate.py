@@ -19,7 +19,7 @@ from pdojo.backends.snitch.simulator.operation import Decoder, FloatOperation
 from pdojo.backends.snitch.simulator.result import Event, Line, Result, by_cause, total
 from pdojo.backends.snitch.simulator.sequencer import Sequencer
 from pdojo.backends.snitch.simulator.steps import END, StepDecoder
-from pdojo.errors import SimulationError, UsageError
+from pdojo.errors import CycleLimit, Deadlock, SimulationError, UsageError
 
 CYCLES = 10_000_000
 """A program that takes longer is taken to hang."""
@@ -59,7 +59,7 @@ class Complex:
                 return last + 1
             else:
                 now = self._skip(now)
-        raise SimulationError(f"{self.program.source}: no end after {limit} cycles; {explain(self, now)}")
+        raise CycleLimit(f"{self.program.source}: no end after {limit} cycles; {explain(self, now)}")
 
     def _cycle(self, now: int) -> bool:
         """One cycle; whether anything moved. The units are in the order in which they see each other."""
@@ -115,7 +115,7 @@ class Complex:
         """The next cycle in which something can happen. Raises SimulationError where there is none."""
         following = min(self._times(now), default=0)
         if not following:
-            raise SimulationError(f"{self.program.source}: deadlock in cycle {now}: {explain(self, now)}")
+            raise Deadlock(f"{self.program.source}: deadlock in cycle {now}: {explain(self, now)}")
         skipped = following - now - 1
         if skipped:
             if self._waiting is not None:
@@ -177,7 +177,7 @@ def simulate(
 
     `entry` is a label, by default the first function. `arguments` are a0, a1, ... or registers by name. `memory` is the
     TCDM, which begins at `TCDM_BASE`; it is changed, and the program's data are put at its beginning. Raises
-    SimulationError for what hardware could not do, a deadlock, and more than `limit` cycles.
+    SimulationError for what hardware could not do, Deadlock, and CycleLimit above `limit` cycles.
     """
     configuration = configuration or Configuration()
     if memory is None:

@@ -1,0 +1,190 @@
+"""A kernel on a simulated Snitch core: its arrays in the TCDM, called, and all memory checked afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.backends.arrays import Parameter, parameters_of
+from pdojo.backends.snitch.assembler import TCDM_BASE, Program, assemble
+from pdojo.backends.snitch.simulator import Configuration, Result, simulate
+from pdojo.backends.snitch.simulator.simulate import CYCLES
+from pdojo.backends.snitch.targets import SnitchSource, snitch_source
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rounding import INTERFACE
+from pdojo.errors import LoweringError, MemoryDamage, UsageError
+
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+"""Interface arrays by name."""
+
+GUARD = 256
+"""Bytes before and behind every array that the kernel may not change: one row of all banks."""
+ALIGNMENT = 64
+"""Bytes to which arrays are aligned, at least."""
+CALLER = 1 << 10
+"""Bytes above the stack pointer that belong to the caller."""
+_POISON = np.uint16(0xFFFE)
+"""What memory holds that nobody has written: NaN in every float, and no integer of all ones."""
+_IN_REGISTERS = 8
+"""Arguments in a0 to a7; the others are on the stack."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A call of a kernel."""
+
+    outputs: dict[str, NDArray[Any]]
+    """The arrays that it writes."""
+    result: Result
+    """What the simulator says."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where everything lies, as offsets in the memory."""
+
+    arrays: dict[str, int]
+    workspace: int
+    end: int
+    """Behind the last guard zone."""
+    stack: int
+    """What the stack pointer points to at the call."""
+
+
+@dataclass(frozen=True)
+class SimulatedKernel:
+    """A kernel as assembly, ready to be called any number of times."""
+
+    source: SnitchSource
+    program: Program
+    parameters: tuple[Parameter, ...]
+    configuration: Configuration
+
+    def run(self, inputs: Arrays, *, limit: int = CYCLES, trace: bool = False) -> Run:
+        """Call it on arrays for all parameters that it reads.
+
+        Outputs and free memory are poisoned before. Raises SimulationError: CycleLimit above `limit` cycles, Deadlock,
+        MemoryDamage where anything but outputs, workspace and stack frame has changed, itself for what the hardware
+        could not do; UsageError for arrays that do not fit; LoweringError where everything does not fit the memory.
+        """
+        places = self._places()
+        memory = bytearray(np.full(self.configuration.memory_bytes // 2, _POISON).tobytes())
+        memory[: len(self.program.data)] = self.program.data
+        for parameter in self.parameters:
+            if parameter.intent is not Intent.OUT:
+                data = _data(parameter, inputs)
+                at = places.arrays[parameter.name]
+                memory[at : at + len(data)] = data
+        registers = self._arguments(places, memory)
+        before = bytes(memory)
+        result = simulate(
+            self.program,
+            self.configuration,
+            entry=self.source.name,
+            arguments=registers,
+            memory=memory,
+            limit=limit,
+            trace=trace,
+        )
+        after = bytes(memory)
+        self._check(places, before, after)
+        written = (p for p in self.parameters if p.written)
+        return Run({p.name: _array(p, after, places.arrays[p.name]) for p in written}, result)
+
+    def _arguments(self, places: Places, memory: bytearray) -> dict[str, int]:
+        """The registers of the call; arguments for which there is none are put on the stack."""
+        addresses = [TCDM_BASE + places.arrays[name] for name in self.source.arguments]
+        if self.source.workspace_bytes:
+            addresses.append(TCDM_BASE + places.workspace)
+        for number, address in enumerate(addresses[_IN_REGISTERS:]):
+            at = places.stack + 4 * number
+            memory[at : at + 4] = address.to_bytes(4, "little")
+        registers = {f"a{k}": address for k, address in enumerate(addresses[:_IN_REGISTERS])}
+        return {**registers, "sp": TCDM_BASE + places.stack}
+
+    def _places(self) -> Places:
+        arrays: dict[str, int] = {}
+        at = _rounded(len(self.program.data), ALIGNMENT) + GUARD
+        for parameter in self.parameters:
+            arrays[parameter.name] = at = _rounded(at, max(ALIGNMENT, parameter.alignment))
+            at = _rounded(at + _size(parameter), ALIGNMENT) + GUARD
+        workspace = at
+        if self.source.workspace_bytes:
+            at = _rounded(at + self.source.workspace_bytes, ALIGNMENT) + GUARD
+        stack = self.configuration.memory_bytes - CALLER
+        if at + self.source.stack_bytes > stack:
+            taken = at + self.source.stack_bytes + CALLER
+            raise LoweringError(
+                f"kernel '{self.source.name}': arrays, workspace and stack with guard zones take {taken} bytes, and "
+                f"the memory of {self.configuration.name} has {self.configuration.memory_bytes}"
+            )
+        return Places(arrays, workspace, at, stack)
+
+    def _check(self, places: Places, before: bytes, after: bytes) -> None:
+        """Raise MemoryDamage where memory has changed that is not the kernel's."""
+        changed = np.frombuffer(before, np.uint8) != np.frombuffer(after, np.uint8)
+        own = [(places.arrays[p.name], _size(p)) for p in self.parameters if p.written]
+        own.append((places.workspace, self.source.workspace_bytes))
+        own.append((places.stack - self.source.stack_bytes, self.source.stack_bytes))
+        for start, size in own:
+            changed[start : start + size] = False
+        wrong = np.flatnonzero(changed)
+        if wrong.size:
+            raise MemoryDamage(
+                f"kernel '{self.source.name}' wrote {wrong.size} bytes that are not its own, the first "
+                f"{self._where(places, int(wrong[0]))}"
+            )
+
+    def _where(self, places: Places, offset: int) -> str:
+        """A place in words."""
+        if offset >= places.stack:
+            return "in the caller's stack"
+        if offset >= places.end:
+            return "in free memory"
+        for parameter in reversed(self.parameters):
+            start, size = places.arrays[parameter.name], _size(parameter)
+            if offset >= start + size:
+                return f"{offset - start - size} bytes behind array '{parameter.name}'"
+            if offset >= start:
+                return f"in array '{parameter.name}', which it only reads"
+        return "before the arrays"
+
+
+def load(kernel: KernelOp, machine: Machine) -> SimulatedKernel:
+    """A kernel for the simulator of a machine; raises LoweringError where the core cannot do what it asks for."""
+    configuration = Configuration.of(machine)
+    source = snitch_source(kernel, machine)
+    return SimulatedKernel(source, assemble(source.text, source.name), parameters_of(nest_of(kernel)), configuration)
+
+
+def _data(parameter: Parameter, inputs: Arrays) -> bytes:
+    """The bytes of an input. Raises UsageError where it does not fit."""
+    if parameter.name not in inputs:
+        raise UsageError(f"array '{parameter.name}' is missing")
+    array, wanted = inputs[parameter.name], INTERFACE[parameter.dtype]
+    if array.dtype != wanted or array.shape != parameter.shape:
+        raise UsageError(
+            f"array '{parameter.name}' is {array.dtype} {array.shape}, and the kernel takes {wanted} {parameter.shape}"
+        )
+    return np.ascontiguousarray(array).tobytes()
+
+
+def _array(parameter: Parameter, memory: bytes, at: int) -> NDArray[Any]:
+    data: NDArray[Any] = np.frombuffer(memory[at : at + _size(parameter)], INTERFACE[parameter.dtype])
+    return data.reshape(parameter.shape)
+
+
+def _size(parameter: Parameter) -> int:
+    return prod(parameter.shape) * INTERFACE[parameter.dtype].itemsize
+
+
+def _rounded(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment

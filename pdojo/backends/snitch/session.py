@@ -1,0 +1,158 @@
+"""The worker's side of a simulation: lower, run, compare with the interpreter."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from numpy.typing import NDArray
+
+from pdojo.backends.arrays import Parameter, parameters_of
+from pdojo.backends.measure.arrays import random_inputs
+from pdojo.backends.measure.check import accumulated_terms, compare_all, same_bits
+from pdojo.backends.measure.outcome import (
+    Check,
+    CompileError,
+    Crash,
+    Deadlock,
+    Outcome,
+    OutOfMemory,
+    Simulated,
+    Timeout,
+    Trap,
+    WrongResult,
+)
+from pdojo.backends.measure.request import Simulation
+from pdojo.backends.snitch.executable import Run, SimulatedKernel, load
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.functions import byte_width, is_float
+from pdojo.dialect.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.nest import Leaf, Nest, nest_of
+from pdojo.dialect.notation import parse_notation
+from pdojo.errors import CycleLimit, LoweringError, MeasurementError, MemoryDamage, PdojoError, SimulationError
+from pdojo.errors import Deadlock as DeadlockError
+
+Listener = Callable[[str], None]
+"""Told what is done next: a phase (`pdojo.backends.measure.worker.Event`)."""
+
+APPROXIMATED = frozenset(
+    f"math.{name}"
+    for name in ("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sin", "cos", "tanh", "erf", "powf")
+)
+"""Functions of which the interpreter's bits are other ones."""
+_KEPT = 4
+"""References that are kept: searches ask for the same one again."""
+
+
+def simulate(wanted: Simulation, tell: Listener) -> Outcome:
+    """The outcome of a simulation. Raises MeasurementError where the reference cannot be computed."""
+    tell("compile")
+    try:
+        nest = _nest(wanted.program.text)
+        kernel = load(nest.kernel, wanted.program.machine)
+    except PdojoError as error:
+        return CompileError(str(error))
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  # a bug that a candidate shows is data here; the traceback is kept
+        return CompileError(f"{type(error).__name__}: {error}", traceback.format_exc())
+    tell("reference")
+    reference = _reference(wanted.reference.text, wanted.seed)
+    if [(p.name, p.dtype, p.shape) for p in kernel.parameters] != reference.interface:
+        raise MeasurementError(f"the reference '{nest.name}' has other interface arrays than what is simulated")
+    tell("simulate")
+    run = _run(kernel, reference.inputs, wanted.limit)
+    return run if isinstance(run, Outcome) else _judged(wanted, nest, kernel, reference, run)
+
+
+class _Reference:
+    """Inputs, and what a kernel computes from them."""
+
+    def __init__(self, text: str, seed: int) -> None:
+        nest = _nest(text)
+        parameters = parameters_of(nest)
+        self.interface = [(p.name, p.dtype, p.shape) for p in parameters]
+        self.inputs = random_inputs(parameters, seed)
+        self.outputs = interpret(nest, self.inputs)
+        self.terms = accumulated_terms(nest)
+
+
+_reference = lru_cache(maxsize=_KEPT)(_Reference)
+
+
+def _run(kernel: SimulatedKernel, inputs: dict[str, NDArray[Any]], limit: int) -> Run | Outcome:
+    try:
+        return kernel.run(inputs, limit=limit)
+    except CycleLimit:
+        return Timeout("simulate", cycles=limit)
+    except DeadlockError as error:
+        return Deadlock(str(error))
+    except MemoryDamage as error:
+        return WrongResult(str(error))
+    except SimulationError as error:
+        return Trap(str(error))
+    except LoweringError as error:
+        return CompileError(str(error))
+    except MemoryError as error:
+        return OutOfMemory("simulate", None, str(error))
+    except Exception as error:  # noqa: BLE001  # as above
+        return Crash("simulate", f"{type(error).__name__}: {error}", traceback.format_exc())
+
+
+def _judged(wanted: Simulation, nest: Nest, kernel: SimulatedKernel, reference: _Reference, run: Run) -> Outcome:
+    """Whether what it computed is right."""
+    terms = max(reference.terms, accumulated_terms(nest))
+    error, wrong = compare_all(kernel.parameters, run.outputs, reference.outputs, terms, wanted.largest_error)
+    if wrong is not None:
+        return WrongResult(wrong)
+    same = _same_bits(nest, kernel, reference, run) if wanted.exact else None
+    if same is False:
+        return WrongResult("it has other bits than the interpreter gives this very program")
+    result = run.result
+    return Simulated(
+        result.cycles,
+        result.core_cycles,
+        result.instructions,
+        result.fpu_operations,
+        result.flops,
+        _width(kernel.parameters),
+        dict(result.fp_stalls),
+        Check("interpreter", error.fraction, error.absolute, error.relative),
+        same,
+    )
+
+
+def _same_bits(nest: Nest, kernel: SimulatedKernel, reference: _Reference, run: Run) -> bool | None:
+    """Whether the interpreter gives the program the same bits; None where it does not determine them, or is large."""
+    if not has_own_bits(nest):
+        return None
+    try:
+        own = interpret_stepwise(nest, reference.inputs)
+    except PdojoError:
+        return None
+    written = [p for p in kernel.parameters if p.written]
+    return all(same_bits(run.outputs[p.name], own[p.name], p.dtype) for p in written)
+
+
+def has_own_bits(nest: Nest) -> bool:
+    """Whether a program determines the bits of its results: no function is approximated, no sum goes over lanes."""
+    return not any(leaf.function in APPROXIMATED or _folds_lanes(leaf) for leaf in nest.leaves)
+
+
+def _folds_lanes(leaf: Leaf) -> bool:
+    lanes = [s for s in leaf.chain if s.mapping is Mapping.VECTOR]
+    return leaf.accumulate is not None and any(not any(e.uses(s.depth) for e in leaf.output.index) for s in lanes)
+
+
+def _width(parameters: tuple[Parameter, ...]) -> int:
+    """Bytes of the floats that a kernel computes with: the widest of its interface; 8 where there are none."""
+    return max((byte_width(p.dtype) for p in parameters if is_float(p.dtype)), default=8)
+
+
+def _nest(text: str) -> Nest:
+    kernels = parse_notation(text, "<program>")
+    if len(kernels) != 1:
+        raise MeasurementError(f"a program is one kernel, not {len(kernels)}")
+    return nest_of(kernels[0])

@@ -1,0 +1,185 @@
+"""Costs by simulation: cycles of a Snitch core. A program always costs the same, and nothing disturbs the count."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Event
+from time import perf_counter
+from typing import Any
+
+import pdojo
+from pdojo.backends.measure import Crash, KernelReference, Outcome, Program, Simulated, Simulation, Worker
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.machine_file import machine_to_json
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import UsageError
+from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+
+PATIENCE = 4
+"""Times the plain kernel's cycles that a program may take: one that needs more is no way to a better one."""
+SPARE = 2000
+"""Cycles that it may take beside these, so that tiny kernels may set up streams."""
+LONGEST = 50_000_000
+"""Most cycles of any program, the plain kernel included."""
+SEED = 0
+"""Of the inputs on which costs are counted."""
+_SOURCES = (
+    "backends/snitch/**/*.py",
+    "backends/llvm/math*.py",
+    "backends/nest_walk.py",
+    "backends/placement.py",
+    "dialect/analysis/streams.py",
+)
+"""Files that cycles depend on."""
+
+
+class Cycles:
+    """Cycles of programs on the simulator of a machine with streams; all results are compared with the plain kernel's.
+
+    Programs run in `workers` processes at once (one for each processor where left out). A program that takes more than
+    `PATIENCE` times the plain kernel's cycles, plus `SPARE`, fails with `Timeout`; where the plain kernel itself has no
+    cycles the limit is `LONGEST`. Not safe for use from several threads at once.
+    """
+
+    name = "cycles"
+    unit = "cycles"
+    deterministic = True
+
+    def __init__(self, machine: Machine, plain: KernelOp, *, seed: int = 0, workers: int | None = None) -> None:
+        if not machine.stream_registers:
+            raise UsageError(f"machine '{machine.name}' has no simulator; cycles are for Snitch cores")
+        self._machine = machine
+        self._plain = print_notation(plain)
+        self.seed = seed
+        """Of the inputs of the last confirmation."""
+        self._limit = 0
+        count = workers or len(os.sched_getaffinity(0))
+        self.batch = 4 * count
+        self._workers = [Worker() for _ in range(count)]
+        self._free: SimpleQueue[Worker] = SimpleQueue()
+        for worker in self._workers:
+            self._free.put(worker)
+        self._pool = ThreadPoolExecutor(count)
+        self._closing = Event()
+
+    @property
+    def settings(self) -> JSON:
+        """The machine, the lowering and the simulator, the inputs, the limit."""
+        described = machine_to_json(self._machine)
+        del described["description"]
+        return {
+            "evaluator": self.name,
+            "version": source_digest(),
+            "machine": described,
+            "seed": SEED,
+            "limit": [PATIENCE, SPARE, LONGEST],
+        }
+
+    def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
+        """The cycles of each program, in order, each as soon as it and those before it are known."""
+        limit = self.limit
+        jobs = [self._pool.submit(self._timed, self._simulation(candidate, limit)) for candidate in candidates]
+        try:
+            for number, job in enumerate(jobs):
+                if listener is not None:
+                    listener(f"simulating {number + 1} of {len(jobs)}")
+                yield _evaluation(*job.result())
+        finally:
+            # Where the search ends early, what has not begun is not begun any more.
+            for job in jobs:
+                job.cancel()
+
+    def confirm(
+        self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
+    ) -> list[Evaluation]:
+        """Costs as they were, if the program is right on fresh inputs too: as right as before, and with the interpreter's
+        bits on this very program where it determines them."""
+        if listener is not None:
+            listener("checking a new best")
+        self.seed += 1
+        limit = self.limit
+        fresh = Simulation(candidate.program, KernelReference(self._plain), self._fresh(), 2 * limit, exact=True)
+        checked, spent = self._timed(fresh)
+        rivals = [candidate] if best is None else [candidate, best]
+        costs = list(self.evaluate(rivals))
+        if costs[0].is_ok and not isinstance(checked, Simulated):
+            costs[0] = _evaluation(checked, spent)
+        elif costs[0].is_ok:
+            detail = {**costs[0].detail, "same_bits": checked.to_json()["same_bits"]}
+            costs[0] = Evaluation(costs[0].cost, detail=detail, seconds=costs[0].seconds)
+        return costs
+
+    def simulate(self, programs: Sequence[Program], *, seed: int, exact: bool = False) -> list[Outcome]:
+        """Run programs on other inputs than those of costs, without a limit that the plain kernel sets."""
+        wanted = [
+            Simulation(program, KernelReference(self._plain), seed, LONGEST, exact=exact) for program in programs
+        ]
+        return [outcome for outcome, _ in self._pool.map(self._timed, wanted)]
+
+    @property
+    def limit(self) -> int:
+        """Most cycles of a program."""
+        if not self._limit:
+            plain = Simulation(Program(self._plain, self._machine), KernelReference(self._plain), SEED, LONGEST)
+            (outcome,) = self._pool.map(self._run, [plain])
+            cycles = outcome.cycles if isinstance(outcome, Simulated) else LONGEST
+            self._limit = min(LONGEST, PATIENCE * cycles + SPARE)
+        return self._limit
+
+    def close(self) -> None:
+        """End all processes, whatever they do."""
+        self._closing.set()
+        for worker in self._workers:
+            pid = worker.pid
+            if pid is not None:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, signal.SIGKILL)
+        self._pool.shutdown(cancel_futures=True)
+        for worker in self._workers:
+            worker.close()
+
+    def _fresh(self) -> int:
+        """A seed that no cost has."""
+        return (1 << 32) + self.seed
+
+    def _simulation(self, candidate: Candidate, limit: int) -> Simulation:
+        return Simulation(candidate.program, KernelReference(self._plain), SEED, limit)
+
+    def _run(self, wanted: Simulation) -> Outcome:
+        """Run it in a process that has nothing to do."""
+        worker = self._free.get()
+        try:
+            if self._closing.is_set():
+                return Crash("simulate", "the evaluator was closed")
+            return worker.simulate(wanted)
+        finally:
+            self._free.put(worker)
+
+    def _timed(self, wanted: Simulation) -> tuple[Outcome, float]:
+        start = perf_counter()
+        return self._run(wanted), perf_counter() - start
+
+
+def _evaluation(outcome: Outcome, seconds: float) -> Evaluation:
+    """An outcome as a cost."""
+    detail: dict[str, Any] = outcome.to_json()
+    if isinstance(outcome, Simulated):
+        return Evaluation(float(outcome.cycles), detail=detail, seconds={"simulate": seconds})
+    return Evaluation.failed(detail["kind"], detail, {"simulate": seconds})
+
+
+def source_digest() -> str:
+    """Hexadecimal digest of the source of lowering and simulator: cycles of other ones are not comparable."""
+    folder = Path(pdojo.__file__).parent
+    found = sha256()
+    for file in sorted({file for pattern in _SOURCES for file in folder.glob(pattern)}):
+        found.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes())
+    return found.hexdigest()[:16]
