@@ -1,4 +1,4 @@
-"""`pdojo-run`: run a kernel on random inputs, check the result, time it."""
+"""`pdojo-run`: run a kernel on random inputs, check the result, time it; for Snitch cores on the simulator."""
 
 from __future__ import annotations
 
@@ -14,9 +14,20 @@ from typing import Any
 from numpy.typing import NDArray
 from pdojo_tools.command import Arguments, positive, run_tool
 from pdojo_tools.programs import load_kernel, machine_for
+from pdojo_tools.tuning.evaluators import is_simulated
 
 from pdojo.backends.arrays import parameters_of
-from pdojo.backends.measure import KernelReference, Ok, Options, Outcome, Program, Request, Worker
+from pdojo.backends.measure import (
+    KernelReference,
+    Ok,
+    Options,
+    Outcome,
+    Program,
+    Request,
+    Simulated,
+    Simulation,
+    Worker,
+)
 from pdojo.backends.measure.arrays import data_bytes, random_inputs
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
@@ -61,7 +72,9 @@ def _run(args: Sequence[str] | None) -> None:
     reference = KernelReference(print_notation(kernel))
     if given.trace is not None:
         kernel = _replayed(kernel, machine, given.trace)
-    if given.check or given.time:
+    if is_simulated(machine):
+        _simulate(given, kernel, machine, reference)
+    elif given.check or given.time:
         options = Options(machine.threads, cold=given.cold, check=given.check, seed=given.seed)
         if not given.time:
             options = replace(options, samples=1, budget=0, attempts=1)
@@ -71,6 +84,28 @@ def _run(args: Sequence[str] | None) -> None:
     if given.save is not None:
         _save(given.save, _executed(kernel, machine, given.seed))
         sys.stdout.write(f"saved inputs and outputs in {given.save}\n")
+
+
+def _simulate(given: argparse.Namespace, kernel: KernelOp, machine: Machine, reference: KernelReference) -> None:
+    """Run it on the simulator of the machine, and say how it went."""
+    if given.cold or (given.threads or 1) > 1:
+        raise UsageError(f"{machine.name} is simulated as one core without caches; leave out --cold and --threads")
+    if not (given.check or given.time):
+        return
+    from pdojo.backends.snitch.session import simulate
+
+    program = Program.of(kernel, machine)
+    wanted = Simulation(program, reference if given.check else None, given.seed, exact=given.check)
+    outcome = simulate(wanted, lambda _: None)
+    name, write = kernel.sym_name.data, sys.stdout.write
+    if not isinstance(outcome, Simulated):
+        raise MeasurementError(f"kernel '{name}' on {machine.name}: {outcome.summary}")
+    write(f"kernel '{name}' on {machine.name}, simulated\n")
+    if outcome.check is not None:
+        bits = "; the interpreter gives this very program the same bits" if outcome.same_bits else ""
+        write(f"right: agrees with the interpreter; largest error {outcome.check.error:.1%} of what is allowed{bits}\n")
+    if given.time:
+        write(f"{outcome.summary}\n")
 
 
 def _replayed(kernel: KernelOp, machine: Machine, path: str) -> KernelOp:
@@ -106,6 +141,17 @@ def _report(kernel: KernelOp, machine: Machine, outcome: Outcome, *, timed: bool
 
 def _executed(kernel: KernelOp, machine: Machine, seed: int) -> dict[str, NDArray[Any]]:
     """All interface arrays after a call, and what those that are read and written held before, as `NAME_before`."""
+    if is_simulated(machine):
+        from pdojo.backends.snitch.executable import load
+
+        simulated = load(kernel, machine)
+        given = random_inputs(simulated.parameters, seed)
+        run = simulated.run(given)
+        changed = {f"{p.name}_before": given[p.name] for p in simulated.parameters if p.written and p.name in given}
+        return {
+            **changed,
+            **{p.name: run.outputs[p.name] if p.written else given[p.name] for p in simulated.parameters},
+        }
     from pdojo.backends.arrays import empty_for
     from pdojo.backends.executable import compile as compile_kernel
 

@@ -11,7 +11,7 @@ from rich.rule import Rule
 from rich.table import Table
 
 from pdojo.backends.bandwidth import Bandwidth
-from pdojo.backends.measure import Ok, Outcome
+from pdojo.backends.measure import Ok, Outcome, Simulated
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.tuning import Tuning
@@ -76,6 +76,31 @@ def _cells(row: Row, traffic: int, copy: Bandwidth | None) -> list[str]:
     if copy:
         cells.append(f"{rate / copy.bytes_per_second:.0%}")
     return [*cells, "not checked" if outcome.check is None else "[green]right[/green]"]
+
+
+def simulations(rows: Sequence[Row]) -> Table:
+    """Cycles on a simulated core, and how busy its FPU was."""
+    table = Table()
+    table.add_column("", no_wrap=True)
+    for heading in ("moves", "cycles", "instructions", "FPU busy", "of peak"):
+        table.add_column(heading, justify="right")
+    table.add_column("result")
+    for row in rows:
+        moves, outcome = "" if row.moves is None else str(row.moves), row.outcome
+        if isinstance(outcome, Simulated):
+            counts = f"{outcome.cycles:,}", f"{outcome.instructions:,}"
+            cells = [*counts, f"{outcome.utilisation:.1%}", f"{outcome.fraction_of_peak:.1%}", right(outcome)]
+        else:
+            cells = ["", "", "", "", f"[red]{escape(outcome.summary)}[/red]"]
+        table.add_row(escape(row.title), moves, *cells)
+    return table
+
+
+def right(outcome: Simulated) -> str:
+    """How right a simulated program was: `exact` where it has the interpreter's bits on this very program."""
+    if outcome.check is None:
+        return "not checked"
+    return "[green]exact[/green]" if outcome.same_bits else "[green]right[/green]"
 
 
 def load_note(outcomes: Sequence[Outcome]) -> str | None:

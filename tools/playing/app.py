@@ -10,7 +10,7 @@ from threading import Event
 from pdojo_tools.playing.choice import Entry
 from pdojo_tools.playing.desk import BINDINGS, Desk
 from pdojo_tools.playing.dialogs import Ask
-from pdojo_tools.playing.generated import FORMS, code_lines
+from pdojo_tools.playing.generated import code_lines, forms_for
 from pdojo_tools.playing.lane import Lane
 from pdojo_tools.playing.moves_pane import MovesPane
 from pdojo_tools.playing.page import Marks, difference, marks_of
@@ -21,7 +21,7 @@ from textual import on
 from textual.binding import Binding
 from textual.widgets import OptionList, TabbedContent
 
-from pdojo.backends.measure import Ok, Options
+from pdojo.backends.measure import Ok, Options, Simulated
 from pdojo.errors import PdojoError
 from pdojo.transforms.game import Skipped
 from pdojo.transforms.move import Move
@@ -53,7 +53,7 @@ class PlayApp(Desk):
         self._timing: Event | None = None
         """Set when the measurement under way is no longer wanted."""
         self._timing_since = 0.0
-        self._form = next(iter(FORMS))
+        self._form = forms_for(session.dojo.machine)[0]
         self._coded: tuple[str, str] | None = None
         """The fingerprint of the program whose code is shown or being generated, and the form."""
 
@@ -255,7 +255,7 @@ class PlayApp(Desk):
         self._timing = None
         for (moves, state), outcome in zip(wanted, outcomes or (), strict=False):
             self.times.add(moves, state, outcome)
-            if not isinstance(outcome, Ok):
+            if not isinstance(outcome, Ok | Simulated):
                 self.say(f"after {spell_count(moves)}: {outcome.summary}", error=True)
         self.board.show_times(self.view, self.times)
         self._show_status()
@@ -271,7 +271,7 @@ class PlayApp(Desk):
     def action_code(self) -> None:
         """Show the code; where it is shown, its next form."""
         if self.board.is_open("code"):
-            forms = list(FORMS)
+            forms = forms_for(self.session.dojo.machine)
             self._form = forms[(forms.index(self._form) + 1) % len(forms)]
         self.board.open("code")
         self._show_code()

@@ -31,8 +31,26 @@ def _mlir(kernel: KernelOp, machine: Machine) -> str:
     return str(kernel)
 
 
-FORMS: Mapping[str, Callable[[KernelOp, Machine], str]] = {"asm": _asm, "llvm": _llvm, "c": _c, "mlir": _mlir}
+def _snitch(kernel: KernelOp, machine: Machine) -> str:
+    from pdojo.backends.snitch.targets import snitch_text
+
+    return snitch_text(kernel, machine)
+
+
+FORMS: Mapping[str, Callable[[KernelOp, Machine], str]] = {
+    "asm": _asm,
+    "llvm": _llvm,
+    "snitch-asm": _snitch,
+    "c": _c,
+    "mlir": _mlir,
+}
 """What a program can be shown as, by the name of `pdojo-opt -t`."""
+
+
+def forms_for(machine: Machine) -> list[str]:
+    """The forms of programs for a machine; the first one is its machine code."""
+    others = ("asm", "llvm") if machine.stream_registers else ("snitch-asm",)
+    return [form for form in FORMS if form not in others]
 
 
 def code_lines(kernel: KernelOp, machine: Machine, form: str) -> list[str]:

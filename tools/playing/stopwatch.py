@@ -6,11 +6,23 @@ import os
 import signal
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from threading import Event as Stop
 
 from pdojo_tools.playing.session import State
 
-from pdojo.backends.measure import Event, KernelReference, Ok, Options, Outcome, Program, Worker
+from pdojo.backends.measure import (
+    Event,
+    KernelReference,
+    Ok,
+    Options,
+    Outcome,
+    Program,
+    Simulated,
+    Simulation,
+    Worker,
+    cost_of,
+)
 from pdojo.dialect.machine import Machine
 from pdojo.errors import MeasurementError
 
@@ -42,7 +54,10 @@ class Stopwatch:
 
         programs = [Program(state.page.text, self._machine) for state in states]
         try:
-            outcomes = self._worker.compare(programs, self._options, KernelReference(self._plain.page.text), listen)
+            if self._machine.stream_registers:
+                outcomes = self._simulated(programs, stopped)
+            else:
+                outcomes = self._worker.compare(programs, self._options, KernelReference(self._plain.page.text), listen)
         except MeasurementError:
             # A worker that was killed while it started says something else.
             if not stopped.is_set():
@@ -52,6 +67,16 @@ class Stopwatch:
                 return outcomes
         self._worker.close()
         raise MeasurementError(_GIVEN_UP)
+
+    def _simulated(self, programs: list[Program], stopped: Stop) -> list[Outcome]:
+        """Cycles on the simulator of the machine."""
+        self.phase = "simulate"
+        found: list[Outcome] = []
+        for program in programs:
+            if stopped.is_set():
+                raise MeasurementError(_GIVEN_UP)
+            found.append(self._worker.simulate(Simulation(program, KernelReference(self._plain.page.text), exact=True)))
+        return found
 
     def interrupt(self) -> None:
         """End what the worker does now, so that a measurement that is `stopped` ends at once."""
@@ -90,26 +115,35 @@ class Times:
         found = (t.outcome for t in reversed(self.timings) if t.fingerprint == state.fingerprint)
         return next(found, None)
 
-    def gain(self, seconds: float, plain: State) -> float | None:
+    def gain(self, cost: float, plain: State) -> float | None:
         """How many times as fast as the plain program that is."""
         outcome = self.latest(plain)
-        return outcome.median / seconds if isinstance(outcome, Ok) else None
+        return None if outcome is None or cost_of(outcome) == inf else cost_of(outcome) / cost
 
     @property
-    def seconds(self) -> list[float]:
-        """The times of what succeeded."""
-        return [t.outcome.median for t in self.timings if isinstance(t.outcome, Ok)]
+    def costs(self) -> list[float]:
+        """The times, or cycles, of what succeeded."""
+        return [cost for t in self.timings if (cost := cost_of(t.outcome)) < inf]
 
 
 def spell_time(outcome: Outcome | None) -> str:
-    """A time in milliseconds, the kind of a failure, or nothing where nothing is known; nine characters at most."""
+    """A time, cycles, that it failed, or nothing where nothing is known; nine characters at most."""
     match outcome:
         case None:
             return ""
         case Ok():
             return spell_seconds(outcome.median)
+        case Simulated():
+            return spell_cycles(outcome.cycles)
         case _:
             return "failed"
+
+
+def spell_cycles(cycles: int) -> str:
+    """A number of cycles: `318 cyc`, `123 kcyc`."""
+    if cycles < 100_000:
+        return f"{cycles} cyc"
+    return f"{cycles / 1e3:.0f} kcyc" if cycles < 10_000_000 else f"{cycles / 1e6:.0f} Mcyc"
 
 
 def spell_seconds(seconds: float) -> str:

@@ -14,7 +14,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import OptionList, Sparkline
 
-from pdojo.backends.measure import Ok
+from pdojo.backends.measure import Ok, Simulated, cost_of
 
 
 class TracePane(OptionList):
@@ -61,9 +61,9 @@ class TimesPane(Vertical):
     def show(self, view: View, times: Times) -> None:
         """Show measurements."""
         plain = view.states[0]
-        gains = [times.gain(seconds, plain) for seconds in times.seconds]
+        gains = [times.gain(cost, plain) for cost in times.costs]
         self.query_one(Sparkline).data = [gain for gain in gains if gain is not None]
-        rows = ["t times the program now"] if not times.timings else ["moves    median       min  gain"]
+        rows = ["t times the program now"] if not times.timings else [_heading(view)]
         for timing in times.timings:
             rows += _row(timing, times, view)
         listing = self.query_one(Listing)
@@ -71,12 +71,19 @@ class TimesPane(Vertical):
         listing.scroll_end(animate=False)
 
 
+def _heading(view: View) -> str:
+    is_simulated = view.now.program.machine.stream_registers > 0
+    return "moves    cycles  FPU busy  gain" if is_simulated else "moves    median       min  gain"
+
+
 def _row(timing: Timing, times: Times, view: View) -> list[str]:
     outcome = timing.outcome
-    if not isinstance(outcome, Ok):
+    if not isinstance(outcome, Ok | Simulated):
         return [f"{timing.moves:5} {outcome.summary}"]
-    gain = times.gain(outcome.median, view.states[0])
+    gain = times.gain(cost_of(outcome), view.states[0])
     spelled = "" if gain is None else f"{gain:.2f}x" if gain < 100 else f"{gain:.0f}x"
+    if isinstance(outcome, Simulated):
+        return [f"{timing.moves:5} {spell_time(outcome):>9} {outcome.utilisation:>9.1%} {spelled:>5}"]
     row = f"{timing.moves:5} {spell_time(outcome):>9} {spell_seconds(outcome.minimum):>9} {spelled:>5}"
     if outcome.foreign_load is not None and outcome.foreign_load >= 0.1:
         return [row, f"      ({outcome.foreign_load:.1f} cores busy otherwise)"]
@@ -89,8 +96,8 @@ def summary(view: View, times: Times, doing: str) -> str:
     threads = "1 thread" if machine.threads == 1 else f"{machine.threads} threads"
     parts = [f"{nest.name} on {machine.name}, {threads}", spell_count(len(view.steps))]
     outcome = times.latest(view.now)
-    if isinstance(outcome, Ok):
-        gain = times.gain(outcome.median, view.states[0])
-        parts.append(spell_seconds(outcome.median) + ("" if gain is None else f" ({gain:.3g}x)"))
+    if isinstance(outcome, Ok | Simulated):
+        gain = times.gain(cost_of(outcome), view.states[0])
+        parts.append(spell_time(outcome) + ("" if gain is None else f" ({gain:.3g}x)"))
     parts += [doing] * bool(doing) + ["not saved"] * view.unsaved
     return " | ".join(parts)

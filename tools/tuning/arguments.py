@@ -6,13 +6,15 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from pdojo_tools.command import Arguments, positive
-from pdojo_tools.tuning.evaluators import EVALUATORS
+from pdojo_tools.tuning.evaluators import EVALUATORS, evaluator_for
 from pdojo_tools.tuning.limits import parse_budget
 
+from pdojo.dialect.machine import machine
 from pdojo.dialect.notation.source import did_you_mean
 from pdojo.errors import UsageError
 from pdojo.search.experts import EXPERT_PASSES
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS
+from pdojo.search.neighbourhoods.proposals import has_proposals
 from pdojo.search.progress import Budget
 from pdojo.search.strategies import STRATEGIES, strategy
 
@@ -41,18 +43,25 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
         # What it needs must be installed: nobody should learn that after a pass of minutes.
         strategy(name)
     evaluations = COMPARED_BUDGET if given.compare else BUDGET
+    usual = "heuristic" if given.machine is None or has_proposals(machine(given.machine)) else "mutate"
     defaults = {
-        "neighbourhood": ["edges", "heuristic"] if given.compare else ["heuristic"],
+        "neighbourhood": ["edges", usual] if given.compare else [usual],
         "budget": Budget(evaluations),
-        "evaluator": EVALUATORS[0],
         "start": "plain" if given.compare else "pass",
     }
     for name, value in defaults.items():
         if getattr(given, name) is None:
             setattr(given, name, value)
-    if given.no_measure and given.search is not None and given.evaluator == "runtime":
+    if given.no_measure and given.search is not None and _measures(given):
         raise UsageError("--no-measure leaves the search nothing to go by; add --evaluator analytical")
     return given
+
+
+def _measures(given: argparse.Namespace) -> bool:
+    """Whether the search runs programs on this machine."""
+    if given.evaluator is not None or given.machine is None:
+        return given.evaluator in (None, "runtime")
+    return evaluator_for(machine(given.machine), None) == "runtime"
 
 
 def _arguments() -> Arguments:
@@ -94,7 +103,7 @@ def _add_search(parser: Arguments) -> None:
         "--neighbourhood",
         type=_names("neighbourhood", NEIGHBOURHOODS),
         metavar="NAME",
-        help=f"what is near a trace: {', '.join(NEIGHBOURHOODS)}; heuristic by default",
+        help=f"what is near a trace: {', '.join(NEIGHBOURHOODS)}; heuristic by default, mutate for Snitch",
     )
     add(
         "--budget",
@@ -102,7 +111,11 @@ def _add_search(parser: Arguments) -> None:
         metavar="N,TIME",
         help=f"evaluations (1000), a time (90s, 15m, 2h), or both; {BUDGET} evaluations by default",
     )
-    add("--evaluator", choices=EVALUATORS, help="what costs are: times on this machine (default), or a model's")
+    add(
+        "--evaluator",
+        choices=EVALUATORS,
+        help="what costs are: times on this machine (default), a model's, or simulated cycles (default for Snitch)",
+    )
     add("--start", choices=("plain", "pass"), help="search from the plain kernel, or from the pass's result (default)")
     add("--seed", type=_seed, metavar="N", help="seed of the search and of the random inputs")
     add("--database", metavar="FILE", help="where measurements are kept, and runs go on; see docs/database.md")
@@ -178,6 +191,8 @@ def _check_all(given: argparse.Namespace) -> None:
                 raise UsageError(f"--{name} is for one kernel, and there are {len(given.programs)}{hint}")
     if given.start == "plain" and given.trace is not None:
         raise UsageError("--start plain would leave out the moves of --trace; leave out one of them")
+    if given.machine is not None and (given.search is not None or given.compare):
+        evaluator_for(machine(given.machine), given.evaluator)
     if given.ray is not None:
         _check_cluster(given)
     elif given.workers is not None:
@@ -207,8 +222,10 @@ def _check_tuning(given: argparse.Namespace) -> None:
 
 
 def _check_cluster(given: argparse.Namespace) -> None:
-    if given.evaluator == "analytical":
-        raise UsageError("--ray is for programs that are timed; a model needs no cluster, so leave out one of them")
+    if given.evaluator in ("analytical", "cycles"):
+        raise UsageError(
+            f"--ray is for programs that are timed; {given.evaluator} needs no cluster, so leave out one of them"
+        )
     if given.no_measure:
         raise UsageError("--ray and --no-measure do not go together: the workers of a cluster measure")
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from pdojo_tools.tables import Row, load_note, measurements
+from pdojo_tools.tables import Row, load_note, measurements, simulations
+from pdojo_tools.tuning.evaluators import is_simulated
 from rich.console import Console
 
 from pdojo.backends.arrays import parameters_of
-from pdojo.backends.measure import KernelReference, Ok, Options, Outcome, Program, Worker
+from pdojo.backends.measure import KernelReference, Options, Outcome, Program, Simulated, Worker, cost_of
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
@@ -31,9 +32,14 @@ class Timed:
     moves: int
 
     @property
-    def median(self) -> float:
-        """Seconds; infinite where it failed."""
-        return self.outcome.median if isinstance(self.outcome, Ok) else inf
+    def cost(self) -> float:
+        """Seconds, or simulated cycles; infinite where it failed."""
+        return cost_of(self.outcome)
+
+
+def unit_of(machine: Machine) -> str:
+    """The unit of measurements for a machine."""
+    return "cycles" if is_simulated(machine) else "s"
 
 
 def verify(console: Console, tuning: Tuning) -> str:
@@ -61,6 +67,10 @@ def measure(
     distinct = {program.text: program for program in wanted}
     titles = {program.text: title for program, (title, _, _) in reversed(list(zip(wanted, programs, strict=True)))}
     shown = [titles[text] for text in distinct]
+    if is_simulated(machine):
+        with console.status("simulating", refresh_per_second=1):
+            outcomes = _simulated(list(distinct.values()), programs[0][1], machine, seed)
+        return _named(programs, wanted, dict(zip(distinct, outcomes, strict=True)))
     with Worker() as worker, console.status("measuring", refresh_per_second=1) as status:
         outcomes = worker.compare(
             list(distinct.values()),
@@ -68,20 +78,39 @@ def measure(
             KernelReference(wanted[0].text),
             lambda event: status.update(f"{shown[event.index]}: {event.phase}"),
         )
-    found = dict(zip(distinct, outcomes, strict=True))
+    return _named(programs, wanted, dict(zip(distinct, outcomes, strict=True)))
+
+
+def _named(
+    programs: Sequence[tuple[str, KernelOp, int]], wanted: Sequence[Program], found: Mapping[str, Outcome]
+) -> list[Timed]:
     return [Timed(title, found[each.text], n) for each, (title, _, n) in zip(wanted, programs, strict=True)]
+
+
+def _simulated(programs: Sequence[Program], plain: KernelOp, machine: Machine, seed: int) -> list[Outcome]:
+    """Cycles; results are compared with the plain program's, and with the interpreter's bits."""
+    from pdojo.search.evaluators.cycles import Cycles
+
+    evaluator = Cycles(machine, plain)
+    try:
+        return evaluator.simulate(programs, seed=seed, exact=True)
+    finally:
+        evaluator.close()
 
 
 def print_times(console: Console, timed: Sequence[Timed], plain: KernelOp) -> None:
     """The table, and how many times as fast the last one is. Raises MeasurementError where it failed."""
     rows = [Row(each.title, each.outcome, each.moves) for each in timed]
-    console.print(measurements(rows, data_bytes(parameters_of(nest_of(plain)))))
+    if any(isinstance(each.outcome, Simulated) for each in timed):
+        console.print(simulations(rows))
+    else:
+        console.print(measurements(rows, data_bytes(parameters_of(nest_of(plain)))))
     note = load_note([each.outcome for each in timed])
     if note is not None:
         console.print(note, style="yellow", soft_wrap=True)
     *others, last = timed
-    if not isinstance(last.outcome, Ok):
+    if last.cost == inf:
         raise MeasurementError(f"the tuned program: {last.outcome.summary}")
     for other in others:
-        if isinstance(other.outcome, Ok):
-            console.print(f"{other.median / last.median:.2f} times as fast as {other.title}", highlight=False)
+        if other.cost < inf:
+            console.print(f"{other.cost / last.cost:.2f} times as fast as {other.title}", highlight=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from pdojo_tools.tuning.arguments import SEEDS
 from pdojo_tools.tuning.comparing_plot import MISSING, write_plots
 from pdojo_tools.tuning.curves import JSON, NEAR, Comparison, Curve, Key, Reference, Standing
-from pdojo_tools.tuning.evaluators import make_evaluator
+from pdojo_tools.tuning.evaluators import evaluator_for, make_evaluator
 from pdojo_tools.tuning.finding import baselines_of
 from pdojo_tools.tuning.live import Baselines, Display
 from pdojo_tools.tuning.subject import Subject, subject_of
@@ -75,6 +75,7 @@ def _available(console: Console) -> list[str]:
 
 def _settings(given: argparse.Namespace, subjects: Sequence[Subject], strategies: Sequence[str]) -> JSON:
     """Everything that decides about the curves."""
+    evaluators = sorted({evaluator_for(subject.machine, given.evaluator) for subject in subjects})
     settings: JSON = {
         "kernels": [subject.title for subject in subjects],
         "machine": [subject.machine.name for subject in subjects],
@@ -86,10 +87,10 @@ def _settings(given: argparse.Namespace, subjects: Sequence[Subject], strategies
         "first_seed": given.seed or 0,
         "seeds": given.seeds or SEEDS,
         "budget": given.budget.evaluations,
-        "evaluator": given.evaluator,
+        "evaluator": "+".join(evaluators),
         "start": given.start,
     }
-    if given.evaluator == "runtime":
+    if "runtime" in evaluators:
         from pdojo.backends.measure.environment import environment
 
         settings["environment"] = environment()
@@ -113,7 +114,8 @@ class _Work:
         if all(key in self.comparison.curves for key in keys):
             return
         seed = self.given.seed or 0
-        evaluator = make_evaluator(self.given.evaluator, subject.machine, subject.plain, seed)
+        name = evaluator_for(subject.machine, self.given.evaluator)
+        evaluator = make_evaluator(name, subject.machine, subject.plain, seed)
         try:
             memory = self.database.memory(Problem.of(subject.start("plain"), subject.workload), evaluator)
             baselines = baselines_of(subject, evaluator, memory, duel=False)

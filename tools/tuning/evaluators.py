@@ -4,10 +4,30 @@ from __future__ import annotations
 
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.errors import UsageError
 from pdojo.search.evaluation import Evaluator
 
-EVALUATORS = ("runtime", "analytical")
-"""Names of the evaluators; the first one is the default."""
+EVALUATORS = ("runtime", "analytical", "cycles")
+"""Names of the evaluators."""
+
+
+def is_simulated(machine: Machine) -> bool:
+    """Whether programs for a machine run on its simulator: it is a Snitch core. They never run on this processor."""
+    return machine.stream_registers > 0
+
+
+def evaluator_for(machine: Machine, name: str | None) -> str:
+    """The evaluator of that name, or a machine's own: `runtime`, or `cycles` where it is simulated.
+
+    Raises UsageError where it cannot evaluate programs for the machine.
+    """
+    if name is None:
+        return "cycles" if is_simulated(machine) else "runtime"
+    if name == "cycles" and not is_simulated(machine):
+        raise UsageError(f"--evaluator cycles simulates Snitch cores, and {machine.name} is none")
+    if name != "cycles" and is_simulated(machine):
+        raise UsageError(f"programs for {machine.name} are simulated: --evaluator {name} knows nothing about them")
+    return name
 
 
 def make_evaluator(name: str, machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
@@ -17,6 +37,10 @@ def make_evaluator(name: str, machine: Machine, plain: KernelOp, seed: int) -> E
             from pdojo.search.evaluators.runtime import Runtime
 
             return Runtime(machine, plain, seed=seed)
+        case "cycles":
+            from pdojo.search.evaluators.cycles import Cycles
+
+            return Cycles(machine, plain, seed=seed)
         case _:
             from pdojo.search.evaluators.analytical import Analytical
 

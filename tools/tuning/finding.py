@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-from pdojo_tools.tuning.evaluators import make_evaluator
+from pdojo_tools.tuning.evaluators import evaluator_for, make_evaluator
 from pdojo_tools.tuning.live import Baselines, Display
 from pdojo_tools.tuning.subject import Subject
 from rich.console import Console
 
 from pdojo.backends.measure.outcome import outcome_from_json
+from pdojo.dialect.machine import Machine
 from pdojo.errors import MeasurementError
 from pdojo.search.costs import Costs
 from pdojo.search.database import Database, Memory, Problem
@@ -46,13 +47,13 @@ class Plan:
         return self.budget.evaluations or STEPS
 
 
-def plan_of(given: argparse.Namespace) -> Plan:
-    """The plan of a command line."""
+def plan_of(given: argparse.Namespace, machine: Machine) -> Plan:
+    """The plan of a command line. Raises UsageError where the evaluator does not fit the machine."""
     return Plan(
         given.search[0],
         given.neighbourhood[0],
         given.budget,
-        given.evaluator,
+        evaluator_for(machine, given.evaluator),
         given.start,
         given.seed,
         given.fresh,

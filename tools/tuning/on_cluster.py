@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from pdojo_tools.tuning.checking import Timed, print_times
+from pdojo_tools.tuning.evaluators import is_simulated
 from pdojo_tools.tuning.finding import Found, Hunt, goes_on, plan_of
 from pdojo_tools.tuning.limits import cost_text, duration
 from pdojo_tools.tuning.live import QUIET, REDRAW
@@ -57,7 +58,7 @@ def tune_on_cluster(session: Session, subjects: Sequence[Subject], cluster: Clus
 
 
 def _task(console: Console, subject: Subject, given: argparse.Namespace, cluster: Cluster) -> Task[Catch]:
-    plan = plan_of(given)
+    plan = plan_of(given, subject.machine)
 
     def run(turn: Turn) -> Catch:
         assert turn.database is not None
@@ -162,7 +163,9 @@ def _cells(standing: Standing[Any]) -> list[str]:
 
 
 def check_one_machine(subjects: Sequence[Subject]) -> None:
-    """Raise UsageError where kernels name different machines: a cluster's are all of one kind."""
+    """Raise UsageError where kernels name different machines, or simulated ones: a cluster's are all of one kind."""
     names = list(dict.fromkeys(subject.machine.name for subject in subjects))
+    if any(is_simulated(subject.machine) for subject in subjects):
+        raise UsageError("--ray is for programs that are timed; those for Snitch cores are simulated: leave it out")
     if len(names) > 1:
         raise UsageError(f"the machines of a cluster are of one kind, and the kernels are for {' and '.join(names)}")

@@ -7,7 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from pdojo.backends.measure import Assembled, Limits, Ok, Options, Outcome, Program, Timeout, Worker
+from pdojo_tools.tuning.evaluators import is_simulated
+
+from pdojo.backends.measure import (
+    Assembled,
+    Limits,
+    Ok,
+    Options,
+    Outcome,
+    Program,
+    Timeout,
+    Worker,
+    cost_of,
+)
 from pdojo.search.dojo import fingerprint_of
 from pdojo.search.evaluation import Candidate
 from pdojo.search.evaluators.analytical import Analytical
@@ -71,6 +83,32 @@ def _are_alike(one: Prefix, other: Prefix) -> bool:
     return abs(one.cost - other.cost) <= ALIKE * one.cost
 
 
+def prefixes_of(game: Game, seed: int, tell: Callable[[str], None], *, measure: bool) -> tuple[list[Prefix], str]:
+    """Every program on the way, and the unit of costs: measured, or simulated, or where it may not be, estimated."""
+    if is_simulated(game.machine):
+        return (simulate_prefixes(game, seed) if measure else []), "cycles"
+    return (time_prefixes(game, seed, tell), "s") if measure else (estimate_prefixes(game), "cycles")
+
+
+def simulate_prefixes(game: Game, seed: int) -> list[Prefix]:
+    """Every program on the way with its cycles; equal programs are simulated once."""
+    from pdojo.search.evaluators.cycles import Cycles
+
+    machine = game.machine
+    programs = [Program.of(program.kernel, machine) for program in game.programs]
+    distinct = {program.text: program for program in programs}
+    evaluator = Cycles(machine, game.programs[0].kernel)
+    try:
+        outcomes = evaluator.simulate(list(distinct.values()), seed=seed)
+    finally:
+        evaluator.close()
+    known = dict(zip(distinct, outcomes, strict=True))
+    return [
+        Prefix(k, move, *_simulated(known[program.text]))
+        for k, (move, program) in enumerate(zip(_moves(game), programs, strict=True))
+    ]
+
+
 def estimate_prefixes(game: Game) -> list[Prefix]:
     """Every program on the way with the model's cost."""
     machine = game.machine
@@ -123,6 +161,11 @@ def _timed(
     for k, outcome in zip(quick, worker.compare(list(quick.values()), options) if quick else [], strict=True):
         found[k] = (outcome.median, "") if isinstance(outcome, Ok) else (inf, outcome.summary)
     return found
+
+
+def _simulated(outcome: Outcome) -> tuple[float, str]:
+    cost = cost_of(outcome)
+    return cost, "" if cost < inf else outcome.summary.splitlines()[0]
 
 
 def _judged(outcome: Outcome) -> tuple[float, str]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, cast
 
+from pdojo_tools.tuning.evaluators import is_simulated
 from pdojo_tools.tuning.finding import Found
 from pdojo_tools.tuning.limits import budget_text
 from pdojo_tools.tuning.subject import Subject
@@ -31,6 +32,10 @@ def provenance(
         "plain program": fingerprint_of(tuning.game.programs[0].text),
         "tuned program": fingerprint_of(tuning.game.program.text),
     }
+    if is_simulated(machine):
+        from pdojo.search.evaluators.cycles import source_digest
+
+        facts["lowering and simulator"] = source_digest()
     if found is not None:
         plan = found.plan
         facts |= {

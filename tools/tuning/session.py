@@ -11,10 +11,10 @@ from typing import Any
 
 from pdojo_tools.outputs import write_output
 from pdojo_tools.tables import print_program, print_trace
-from pdojo_tools.tuning.checking import FRESH, Timed, measure, print_times, verify
+from pdojo_tools.tuning.checking import FRESH, Timed, measure, print_times, unit_of, verify
 from pdojo_tools.tuning.finding import Found, find, plan_of
 from pdojo_tools.tuning.limits import cost_text, duration, times_text
-from pdojo_tools.tuning.prefixes import estimate_prefixes, time_prefixes
+from pdojo_tools.tuning.prefixes import prefixes_of
 from pdojo_tools.tuning.provenance import provenance
 from pdojo_tools.tuning.report.chapter import Chapter
 from pdojo_tools.tuning.subject import Subject
@@ -102,7 +102,7 @@ class Session:
         if given.search is None:
             return None
         with Database(given.database) as database:
-            found = find(self.console, subject, plan_of(given), database)
+            found = find(self.console, subject, plan_of(given, subject.machine), database)
         self.print_search(found)
         return found
 
@@ -144,10 +144,7 @@ class Session:
         if given.report is None:
             return chapter
         with self.console.status("the time after each move", refresh_per_second=1) as status:
-            prefixes = (
-                estimate_prefixes(tuning.game) if given.no_measure else time_prefixes(tuning.game, seed, status.update)
-            )
-        unit = "cycles" if given.no_measure else "s"
+            prefixes, unit = prefixes_of(tuning.game, seed, status.update, measure=not given.no_measure)
         return Chapter(subject, tuning, verdict, timed, found, prefixes, unit, chapter.facts)
 
     def _rows(self, subject: Subject, tuning: Tuning, found: Found | None) -> list[tuple[str, KernelOp, int]]:
@@ -194,8 +191,8 @@ class Session:
         for heading in (*titles, *(f"times {title}" for title in others)):
             table.add_column(heading, justify="right")
         for chapter in measured:
-            times = {each.title: each.median for each in chapter.timed}
-            costs = [cost_text(times[title], "s") for title in titles]
+            times = {each.title: each.cost for each in chapter.timed}
+            costs = [cost_text(times[title], unit_of(chapter.subject.machine)) for title in titles]
             gains = [times_text(times[title], times[titles[-1]]) for title in others]
             table.add_row(escape(chapter.subject.title), *costs, *gains)
         self.console.print(table)

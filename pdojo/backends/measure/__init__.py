@@ -15,6 +15,7 @@ from pdojo.backends.measure.outcome import (
     Timeout,
     Trap,
     WrongResult,
+    cost_of,
 )
 from pdojo.backends.measure.request import (
     Assembled,
@@ -52,5 +53,6 @@ __all__ = [
     "Trap",
     "Worker",
     "WrongResult",
+    "cost_of",
     "fingerprint",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from math import inf
 from statistics import median, quantiles
 from typing import Any, TypeAlias
 
@@ -220,6 +221,17 @@ class OutOfMemory(Outcome):
         """One line for people."""
         limit = "" if self.limit is None else f" (limit {self.limit / 2**30:.3g} GiB)"
         return f"out of memory in phase {self.phase}{limit}"
+
+
+def cost_of(outcome: Outcome) -> float:
+    """The median time in seconds, or simulated cycles; infinite where the candidate failed."""
+    match outcome:
+        case Ok():
+            return outcome.median
+        case Simulated():
+            return float(outcome.cycles)
+        case _:
+            return inf
 
 
 _KINDS: dict[str, type[Outcome]] = {

@@ -166,8 +166,8 @@ class Simulation:
     """A program to run on the simulator of its machine."""
 
     program: Program
-    reference: KernelReference
-    """What its result is compared with."""
+    reference: KernelReference | None = None
+    """What its result is compared with; None where it is not."""
     seed: int = 0
     """Of the random inputs."""
     limit: int = 10_000_000
@@ -180,7 +180,7 @@ class Simulation:
     def to_json(self) -> JSON:
         """A JSON object that `from_json` reads."""
         rest = {k: getattr(self, k) for k in ("seed", "limit", "exact", "largest_error")}
-        return {"simulate": _subject_to_json(self.program), "reference": self.reference.text, **rest}
+        return {"simulate": _subject_to_json(self.program), "reference": self.reference and self.reference.text, **rest}
 
     @staticmethod
     def from_json(data: JSON) -> Simulation:
@@ -188,7 +188,8 @@ class Simulation:
         program = _subject_from_json(data["simulate"])
         assert isinstance(program, Program)
         rest = {k: data[k] for k in ("seed", "limit", "exact", "largest_error")}
-        return Simulation(program, KernelReference(data["reference"]), **rest)
+        reference = None if data["reference"] is None else KernelReference(data["reference"])
+        return Simulation(program, reference, **rest)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
-
-from numpy.typing import NDArray
 
 from pdojo.backends.arrays import Parameter, parameters_of
 from pdojo.backends.measure.arrays import random_inputs
@@ -25,7 +22,8 @@ from pdojo.backends.measure.outcome import (
     WrongResult,
 )
 from pdojo.backends.measure.request import Simulation
-from pdojo.backends.snitch.executable import Run, SimulatedKernel, load
+from pdojo.backends.snitch.executable import Arrays, Run, SimulatedKernel, load
+from pdojo.backends.snitch.simulator import Result
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.interpreter import interpret, interpret_stepwise
@@ -58,13 +56,24 @@ def simulate(wanted: Simulation, tell: Listener) -> Outcome:
         raise
     except Exception as error:  # noqa: BLE001  # a bug that a candidate shows is data here; the traceback is kept
         return CompileError(f"{type(error).__name__}: {error}", traceback.format_exc())
-    tell("reference")
-    reference = _reference(wanted.reference.text, wanted.seed)
-    if [(p.name, p.dtype, p.shape) for p in kernel.parameters] != reference.interface:
-        raise MeasurementError(f"the reference '{nest.name}' has other interface arrays than what is simulated")
+    reference = None
+    if wanted.reference is not None:
+        tell("reference")
+        reference = _reference(wanted.reference.text, wanted.seed)
+        if [(p.name, p.dtype, p.shape) for p in kernel.parameters] != reference.interface:
+            raise MeasurementError(f"the reference '{nest.name}' has other interface arrays than what is simulated")
+    inputs = random_inputs(kernel.parameters, wanted.seed) if reference is None else reference.inputs
     tell("simulate")
-    run = _run(kernel, reference.inputs, wanted.limit)
-    return run if isinstance(run, Outcome) else _judged(wanted, nest, kernel, reference, run)
+    run = _run(kernel, inputs, wanted.limit)
+    if isinstance(run, Outcome):
+        return run
+    checked = None if reference is None else _compared(wanted, nest, kernel, reference, run)
+    same = _same_bits(nest, kernel, inputs, run) if wanted.exact else None
+    if isinstance(checked, WrongResult):
+        return checked
+    if same is False:
+        return WrongResult("it has other bits than the interpreter gives this very program")
+    return _simulated(kernel, run.result, checked, same)
 
 
 class _Reference:
@@ -82,7 +91,7 @@ class _Reference:
 _reference = lru_cache(maxsize=_KEPT)(_Reference)
 
 
-def _run(kernel: SimulatedKernel, inputs: dict[str, NDArray[Any]], limit: int) -> Run | Outcome:
+def _run(kernel: SimulatedKernel, inputs: Arrays, limit: int) -> Run | Outcome:
     try:
         return kernel.run(inputs, limit=limit)
     except CycleLimit:
@@ -101,16 +110,18 @@ def _run(kernel: SimulatedKernel, inputs: dict[str, NDArray[Any]], limit: int) -
         return Crash("simulate", f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
-def _judged(wanted: Simulation, nest: Nest, kernel: SimulatedKernel, reference: _Reference, run: Run) -> Outcome:
+def _compared(
+    wanted: Simulation, nest: Nest, kernel: SimulatedKernel, reference: _Reference, run: Run
+) -> Check | WrongResult:
     """Whether what it computed is right."""
     terms = max(reference.terms, accumulated_terms(nest))
     error, wrong = compare_all(kernel.parameters, run.outputs, reference.outputs, terms, wanted.largest_error)
     if wrong is not None:
         return WrongResult(wrong)
-    same = _same_bits(nest, kernel, reference, run) if wanted.exact else None
-    if same is False:
-        return WrongResult("it has other bits than the interpreter gives this very program")
-    result = run.result
+    return Check("interpreter", error.fraction, error.absolute, error.relative)
+
+
+def _simulated(kernel: SimulatedKernel, result: Result, check: Check | None, same: bool | None) -> Simulated:
     return Simulated(
         result.cycles,
         result.core_cycles,
@@ -119,17 +130,17 @@ def _judged(wanted: Simulation, nest: Nest, kernel: SimulatedKernel, reference: 
         result.flops,
         _width(kernel.parameters),
         dict(result.fp_stalls),
-        Check("interpreter", error.fraction, error.absolute, error.relative),
+        check,
         same,
     )
 
 
-def _same_bits(nest: Nest, kernel: SimulatedKernel, reference: _Reference, run: Run) -> bool | None:
+def _same_bits(nest: Nest, kernel: SimulatedKernel, inputs: Arrays, run: Run) -> bool | None:
     """Whether the interpreter gives the program the same bits; None where it does not determine them, or is large."""
     if not has_own_bits(nest):
         return None
     try:
-        own = interpret_stepwise(nest, reference.inputs)
+        own = interpret_stepwise(nest, inputs)
     except PdojoError:
         return None
     written = [p for p in kernel.parameters if p.written]

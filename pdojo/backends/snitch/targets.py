@@ -53,6 +53,11 @@ class SnitchSource:
     """Bytes that it takes on the stack."""
 
 
+def snitch_text(kernel: KernelOp, described: Machine) -> str:
+    """The assembly of a kernel; raises LoweringError where the core cannot do what it asks for."""
+    return snitch_source(kernel, described).text
+
+
 def snitch_source(kernel: KernelOp, described: Machine | None = None) -> SnitchSource:
     """A kernel as assembly; raises LoweringError where the core cannot do what it asks for."""
     nest = nest_of(kernel)

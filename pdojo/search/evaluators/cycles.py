@@ -100,8 +100,11 @@ class Cycles:
     def confirm(
         self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
     ) -> list[Evaluation]:
-        """Costs as they were, if the program is right on fresh inputs too: as right as before, and with the interpreter's
-        bits on this very program where it determines them."""
+        """Costs as they were, where the program is right on fresh inputs too.
+
+        Beside the plain kernel's results it must have the interpreter's bits on this very program, if that determines
+        them.
+        """
         if listener is not None:
             listener("checking a new best")
         self.seed += 1
@@ -119,9 +122,7 @@ class Cycles:
 
     def simulate(self, programs: Sequence[Program], *, seed: int, exact: bool = False) -> list[Outcome]:
         """Run programs on other inputs than those of costs, without a limit that the plain kernel sets."""
-        wanted = [
-            Simulation(program, KernelReference(self._plain), seed, LONGEST, exact=exact) for program in programs
-        ]
+        wanted = [Simulation(program, KernelReference(self._plain), seed, LONGEST, exact=exact) for program in programs]
         return [outcome for outcome, _ in self._pool.map(self._timed, wanted)]
 
     @property

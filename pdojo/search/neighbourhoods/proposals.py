@@ -44,9 +44,14 @@ class Proposals:
     """Makes up for moves that an edited trace has lost; the last argument is `Edit.spared`."""
 
 
+def has_proposals(machine: Machine) -> bool:
+    """Whether there are proposals for machines of that kind."""
+    return not machine.block_threads and not machine.stream_registers
+
+
 def proposals_for(machine: Machine) -> Proposals:
     """The proposals for a machine. Raises UsageError where nobody wrote any for its kind."""
-    if machine.block_threads or machine.stream_registers:
+    if not has_proposals(machine):
         raise UsageError(
             f"the neighbourhood 'heuristic' has no proposals for {machine.name}, only for CPUs; use 'mutate' or 'edges'"
         )

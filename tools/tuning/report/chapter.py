@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from pdojo_tools.tuning.checking import Timed
+from pdojo_tools.tuning.evaluators import is_simulated
 from pdojo_tools.tuning.finding import Found
 from pdojo_tools.tuning.limits import budget_text, cost_text, duration, times_text
 from pdojo_tools.tuning.prefixes import Group, Prefix, grouped
@@ -17,7 +18,8 @@ from pdojo_tools.tuning.report.sides import sides
 from pdojo_tools.tuning.subject import Subject
 
 from pdojo.backends.llvm.targets import asm_text, llvm_text
-from pdojo.backends.measure import Ok
+from pdojo.backends.measure import Ok, Simulated
+from pdojo.backends.snitch.targets import snitch_text
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import LoweringError
 from pdojo.search.tuning import Tuning
@@ -29,6 +31,8 @@ _KINDS = {
     "Timeout": "took too long",
     "Crash": "ended its process",
     "WrongResult": "computed something else",
+    "Deadlock": "waits for ever on the simulated core",
+    "Trap": "does what the simulated core cannot do",
     "OutOfMemory": "needs too much memory",
     "NoModel": "the model knows nothing about it",
 }
@@ -72,20 +76,7 @@ class Chapter:
 
     def _summary(self) -> Html:
         if self.timed:
-            last = self.timed[-1].median
-            rows = [
-                (
-                    each.title,
-                    each.moves,
-                    cost_text(each.median, "s"),
-                    cost_text(each.outcome.minimum, "s") if isinstance(each.outcome, Ok) else "-",
-                    times_text(each.median, last),
-                    "right" if isinstance(each.outcome, Ok) else each.outcome.summary,
-                )
-                for each in self.timed
-            ]
-            headings = ("", "moves", "median", "least", "the tuned program is so many times as fast", "result")
-            measured = joined([table(headings, rows, left=(0, 5)), note("All in turns on the same, fresh inputs.")])
+            measured = _simulated(self.timed) if is_simulated(self.subject.machine) else _measured(self.timed)
         else:
             measured = note("Nothing was measured in the end.")
         return joined([measured, note(self.verdict)])
@@ -113,6 +104,8 @@ class Chapter:
             )
             return
         how = "The median time of a call" if self.unit == "s" else f"The estimate in {self.unit}"
+        if is_simulated(self.subject.machine):
+            how = "The simulated cycles of a call"
         yield note(f"{how} after each move. Moves after which it stays the same within 3 % share a row.")
         yield steps(self.prefixes, self.unit, f"{prefix}trace")
         plain = self.prefixes[0].cost
@@ -122,6 +115,50 @@ class Chapter:
             rows.append(_group_row(group, plain, before, self.unit))
             before = group.cost
         yield table(("after move", "", "cost", "times plain", "times the row above"), rows, left=(1,))
+
+
+_FASTER = "the tuned program is so many times as fast"
+
+
+def _measured(timed: Sequence[Timed]) -> Html:
+    rows = [
+        (
+            each.title,
+            each.moves,
+            cost_text(each.cost, "s"),
+            cost_text(each.outcome.minimum, "s") if isinstance(each.outcome, Ok) else "-",
+            times_text(each.cost, timed[-1].cost),
+            "right" if isinstance(each.outcome, Ok) else each.outcome.summary,
+        )
+        for each in timed
+    ]
+    shown = table(("", "moves", "median", "least", _FASTER, "result"), rows, left=(0, 5))
+    return joined([shown, note("All in turns on the same, fresh inputs.")])
+
+
+def _simulated(timed: Sequence[Timed]) -> Html:
+    rows: list[tuple[object, ...]] = []
+    for each in timed:
+        outcome = each.outcome
+        busy, peak, result = "-", "-", outcome.summary
+        if isinstance(outcome, Simulated):
+            busy, peak = f"{outcome.utilisation:.1%}", f"{outcome.fraction_of_peak:.1%}"
+            result = "exact" if outcome.same_bits else "right"
+        rows.append(
+            (
+                each.title,
+                each.moves,
+                cost_text(each.cost, ""),
+                busy,
+                peak,
+                times_text(each.cost, timed[-1].cost),
+                result,
+            )
+        )
+    shown = table(("", "moves", "cycles", "FPU busy", "of peak", _FASTER, "result"), rows, left=(0, 6))
+    return joined(
+        [shown, note("Simulated on the same, fresh inputs. Exact: the interpreter gives that program the same bits.")]
+    )
 
 
 def _group_row(group: Group, plain: float, before: float, unit: str) -> tuple[object, ...]:
@@ -141,7 +178,8 @@ def _group_row(group: Group, plain: float, before: float, unit: str) -> tuple[ob
 
 def _code(tuning: Tuning) -> Iterator[Html]:
     machine = tuning.game.machine
-    for title, text_of, option in (("Assembly", asm_text, "asm"), ("LLVM IR", llvm_text, "llvm")):
+    forms = (("Assembly", asm_text, "asm"), ("LLVM IR", llvm_text, "llvm"))
+    for title, text_of, option in (("Assembly", snitch_text, "snitch-asm"),) if is_simulated(machine) else forms:
         try:
             text = text_of(tuning.after, machine)
         except LoweringError as error:

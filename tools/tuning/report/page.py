@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
+from pdojo_tools.tuning.checking import unit_of
 from pdojo_tools.tuning.limits import cost_text, times_text
 from pdojo_tools.tuning.report.chapter import Chapter
 from pdojo_tools.tuning.report.elements import Html, joined, note, table, tag
@@ -49,8 +50,8 @@ def _links(chapter: Chapter, number: int) -> Html:
 def _overview(chapters: Sequence[Chapter]) -> Html:
     rows: list[tuple[object, ...]] = []
     for number, chapter in enumerate(chapters):
-        times = [each.median for each in chapter.timed] or [inf, inf]
+        times = [each.cost for each in chapter.timed] or [inf, inf]
         link = tag("a", chapter.subject.title, href=f"#k{number}")
         gains = [times_text(cost, times[-1]) for cost in times[:2]]
-        rows.append((link, cost_text(times[-1], "s"), *gains))
+        rows.append((link, cost_text(times[-1], unit_of(chapter.subject.machine)), *gains))
     return table(("kernel", "tuned", "times plain", "times the pass"), rows)
