@@ -1,7 +1,8 @@
 """`pdojo-bench`: library kernels, tuned by an expert pass, beside other libraries and the limits of the machine.
 
 Workloads are kernels at sizes: `softmax`, `softmax:24576x512`, `conv:8x10x3x512x512x5,P=2`, `batchnorm_1`; without any,
-the rows of the paper's Table 3. docs/benchmarks.md says how it is measured.
+the rows of the paper's Table 3. docs/benchmarks.md says how it is measured. With --machine snitch, micro-kernels on the
+simulator: the paper's Figures 8 and 9 (docs/snitch-bench.md).
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pdojo_tools.benchmarking.results import Partial, Record, read_results
+from pdojo_tools.benchmarking.snitch import run as snitch
+from pdojo_tools.benchmarking.snitch.job import STRATEGIES
+from pdojo_tools.benchmarking.snitch.report import print_figures
 from pdojo_tools.command import Arguments, positive, run_tool
 from pdojo_tools.peers import LIBRARIES, TVM_TRIALS
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from pdojo.dialect.machine import host
+from pdojo.dialect.machine import host, machine
 from pdojo.errors import MeasurementError, NotationError, UsageError
 from pdojo.kernels import TABLE_3, Workload, workload
 from pdojo.search.experts import EXPERT_PASSES
@@ -45,6 +49,8 @@ _FIXED = (
         "samples",
         "budget",
         "seed",
+        "machine",
+        "strategies",
     ),
     "output",
 )
@@ -72,6 +78,14 @@ def _arguments() -> Arguments:
     add("--samples", type=positive, default=25, metavar="N", help="samples of each implementation, if time allows")
     add("--budget", type=_seconds, default=2.0, metavar="S", help="seconds for the samples of an implementation")
     add("--seed", type=int, default=0, metavar="N", help="seed of the random inputs")
+    add("--machine", metavar="MACHINE", default="host", help="host, or a Snitch core: snitch, snitch-2024")
+    add(
+        "--strategies",
+        type=_strategies,
+        metavar="A,B",
+        help=f"for Snitch cores, all by default: {', '.join(STRATEGIES)}",
+    )
+    add("--assembly", metavar="DIR", help="for Snitch cores: write the best programs and their cycles there")
     add("-o", "--output", metavar="FILE.json", help="results; by default a new file in benchmarks/results")
     add("--plots", action=argparse.BooleanOptionalAction, default=True, help="draw plots, where matplotlib is there")
     add("--resume", metavar="FILE", help="go on with an interrupted run (NAME.partial.jsonl), with its settings")
@@ -94,6 +108,14 @@ def _libraries(text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def _strategies(text: str) -> list[str]:
+    names = text.split(",")
+    for name in names:
+        if name not in STRATEGIES:
+            raise argparse.ArgumentTypeError(f"unknown strategy '{name}'; known: {', '.join(STRATEGIES)}")
+    return [name for name in STRATEGIES if name in names]
+
+
 def _seconds(text: str) -> float:
     value = float(text)
     if not 0 < value < float("inf"):
@@ -109,22 +131,42 @@ def _run(args: Sequence[str] | None) -> None:
         console = Console(width=WIDTH)
     if given.show is not None:
         _refuse_others(parser, given, "show")
-        _show(console, Path(given.show))
+        _show(console, Path(given.show), given.assembly)
         return
     if given.resume is not None:
         _refuse_others(parser, given, "resume")
         partial, output = Partial.resume(Path(given.resume))
-        _check_machine(partial)
+        if "simulated" not in partial.settings:
+            _check_machine(partial)
     else:
-        output = _output(given.output)
-        settings = _settings(console, given)
+        output, settings = _begin(console, parser, given)
         partial = Partial.create(output, settings)
+    is_simulated = "simulated" in partial.settings
     try:
-        _measure_all(console, partial)
+        if is_simulated:
+            snitch.measure_all(console, partial)
+        else:
+            _measure_all(console, partial)
     except KeyboardInterrupt:
         console.print(f"what is finished is kept; go on with --resume {partial.path}", soft_wrap=True)
         raise
-    _finish(console, partial, output, plots=given.plots)
+    if is_simulated:
+        snitch.finish(console, partial, output, given.assembly, plots=given.plots)
+    else:
+        _finish(console, partial, output, plots=given.plots)
+
+
+def _begin(console: Console, parser: Arguments, given: argparse.Namespace) -> tuple[Path, JSON]:
+    """Where results go, and everything that decides about them."""
+    if given.machine != "host":
+        if not machine(given.machine).stream_registers:
+            raise UsageError(f"'{given.machine}' is neither this machine (host) nor a Snitch core, which is simulated")
+        output = _output(given.output, given.machine)
+        return output, snitch.settings_of(console, given, parser.parse_args([]))
+    for name in ("strategies", "assembly"):
+        if getattr(given, name) is not None:
+            raise UsageError(f"--{name} is for Snitch cores: add --machine snitch")
+    return _output(given.output), _settings(console, given)
 
 
 def _refuse_others(parser: Arguments, given: argparse.Namespace, option: str) -> None:
@@ -216,15 +258,17 @@ def _check_machine(partial: Partial) -> None:
             raise UsageError(f"cannot resume: {key} was {before[key]} and is {value.get(key)}; begin a new run")
 
 
-def _output(given: str | None) -> Path:
+def _output(given: str | None, simulated: str = "") -> Path:
     if given is not None:
         path = Path(given)
         if path.suffix != ".json":
             raise UsageError(f"results are JSON; name the file '{path.with_suffix('.json')}', not '{path}'")
         return path
     folder = FOLDER / "results" if FOLDER.is_dir() else Path()
-    folder.mkdir(exist_ok=True)
-    return folder / f"bench-{time.strftime('%Y%m%d-%H%M%S')}.json"
+    if simulated and folder != Path():
+        folder /= "snitch"
+    folder.mkdir(exist_ok=True, parents=True)
+    return folder / f"{Path(simulated).stem or 'bench'}-{time.strftime('%Y%m%d-%H%M%S')}.json"
 
 
 def _measure_all(console: Console, partial: Partial) -> None:
@@ -291,10 +335,17 @@ def _core(processor: int) -> object:
         return processor
 
 
-def _show(console: Console, path: Path) -> None:
+def _show(console: Console, path: Path, assembly: str | None) -> None:
     from pdojo_tools.benchmarking.report import print_record, print_summary
 
-    _, records = read_results(path)
+    settings, records = read_results(path)
+    if "simulated" in settings:
+        print_figures(console, records)
+        if assembly is not None:
+            snitch.store_assembly(console, records, settings, assembly)
+        return
+    if assembly is not None:
+        raise UsageError(f"'{path}' has no programs for Snitch cores; leave out --assembly")
     for record in records:
         print_record(console, record)
     print_summary(console, records)

@@ -195,13 +195,12 @@ def test_a_process_that_dies() -> None:
     long = SCALE.replace("64 y", "60000\n| 64 y").replace("{0}", "{1}")
     evaluator = Cycles(SNITCH, kernel(long), workers=1)
     evaluator._limit = 20_000_000
-    (worker,) = evaluator._workers
     assert next(iter(evaluator.evaluate([candidate(SCALE)]))).is_ok
 
     def kill() -> None:
         time.sleep(0.7)
-        assert worker.pid is not None
-        os.kill(worker.pid, signal.SIGSEGV)
+        (pid,) = evaluator._simulators.pids
+        os.kill(pid, signal.SIGSEGV)
 
     try:
         thread = Thread(target=kill)

@@ -206,12 +206,12 @@ class Partial:
         self.records.append(record)
         return record
 
-    def finish(self, output: Path) -> None:
-        """Write the results, and remove the partial file."""
+    def finish(self, output: Path, means: JSON | None = None) -> None:
+        """Write the results, and remove the partial file; `means` is the summary, where it is another one."""
         results = {
             "format": FORMAT,
             "settings": self.settings,
-            "summary": summary(self.records),
+            "summary": summary(self.records) if means is None else means,
             "records": [record.data for record in self.records],
         }
         write_output(json.dumps(results, indent=1) + "\n", str(output))

@@ -56,6 +56,11 @@ def simulate(wanted: Simulation, tell: Listener) -> Outcome:
         raise
     except Exception as error:  # noqa: BLE001  # a bug that a candidate shows is data here; the traceback is kept
         return CompileError(f"{type(error).__name__}: {error}", traceback.format_exc())
+    return judged(kernel, nest, wanted, tell)
+
+
+def judged(kernel: SimulatedKernel, nest: Nest, wanted: Simulation, tell: Listener) -> Outcome:
+    """The outcome of code that was made from a program, whoever made it. Raises as `simulate` does."""
     reference = None
     if wanted.reference is not None:
         tell("reference")

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Event
-from time import perf_counter
 from typing import Any
 
 import pdojo
-from pdojo.backends.measure import Crash, KernelReference, Outcome, Program, Simulated, Simulation, Worker
+from pdojo.backends.measure import KernelReference, Outcome, Program, Simulated, Simulation
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.machine_file import machine_to_json
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.evaluators.simulators import Simulators
 
 PATIENCE = 4
 """Times the plain kernel's cycles that a program may take: one that needs more is no way to a better one."""
@@ -61,14 +55,8 @@ class Cycles:
         self.seed = seed
         """Of the inputs of the last confirmation."""
         self._limit = 0
-        count = workers or len(os.sched_getaffinity(0))
-        self.batch = 4 * count
-        self._workers = [Worker() for _ in range(count)]
-        self._free: SimpleQueue[Worker] = SimpleQueue()
-        for worker in self._workers:
-            self._free.put(worker)
-        self._pool = ThreadPoolExecutor(count)
-        self._closing = Event()
+        self._simulators = Simulators(workers)
+        self.batch = 4 * self._simulators.count
 
     @property
     def settings(self) -> JSON:
@@ -86,7 +74,7 @@ class Cycles:
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
         """The cycles of each program, in order, each as soon as it and those before it are known."""
         limit = self.limit
-        jobs = [self._pool.submit(self._timed, self._simulation(candidate, limit)) for candidate in candidates]
+        jobs = [self._simulators.submit(self._simulation(candidate, limit)) for candidate in candidates]
         try:
             for number, job in enumerate(jobs):
                 if listener is not None:
@@ -110,7 +98,7 @@ class Cycles:
         self.seed += 1
         limit = self.limit
         fresh = Simulation(candidate.program, KernelReference(self._plain), self._fresh(), 2 * limit, exact=True)
-        checked, spent = self._timed(fresh)
+        checked, spent = self._simulators.submit(fresh).result()
         rivals = [candidate] if best is None else [candidate, best]
         costs = list(self.evaluate(rivals))
         if costs[0].is_ok and not isinstance(checked, Simulated):
@@ -123,29 +111,21 @@ class Cycles:
     def simulate(self, programs: Sequence[Program], *, seed: int, exact: bool = False) -> list[Outcome]:
         """Run programs on other inputs than those of costs, without a limit that the plain kernel sets."""
         wanted = [Simulation(program, KernelReference(self._plain), seed, LONGEST, exact=exact) for program in programs]
-        return [outcome for outcome, _ in self._pool.map(self._timed, wanted)]
+        return self._simulators.run(wanted)
 
     @property
     def limit(self) -> int:
         """Most cycles of a program."""
         if not self._limit:
             plain = Simulation(Program(self._plain, self._machine), KernelReference(self._plain), SEED, LONGEST)
-            (outcome,) = self._pool.map(self._run, [plain])
+            (outcome,) = self._simulators.run([plain])
             cycles = outcome.cycles if isinstance(outcome, Simulated) else LONGEST
             self._limit = min(LONGEST, PATIENCE * cycles + SPARE)
         return self._limit
 
     def close(self) -> None:
         """End all processes, whatever they do."""
-        self._closing.set()
-        for worker in self._workers:
-            pid = worker.pid
-            if pid is not None:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(pid, signal.SIGKILL)
-        self._pool.shutdown(cancel_futures=True)
-        for worker in self._workers:
-            worker.close()
+        self._simulators.close()
 
     def _fresh(self) -> int:
         """A seed that no cost has."""
@@ -153,20 +133,6 @@ class Cycles:
 
     def _simulation(self, candidate: Candidate, limit: int) -> Simulation:
         return Simulation(candidate.program, KernelReference(self._plain), SEED, limit)
-
-    def _run(self, wanted: Simulation) -> Outcome:
-        """Run it in a process that has nothing to do."""
-        worker = self._free.get()
-        try:
-            if self._closing.is_set():
-                return Crash("simulate", "the evaluator was closed")
-            return worker.simulate(wanted)
-        finally:
-            self._free.put(worker)
-
-    def _timed(self, wanted: Simulation) -> tuple[Outcome, float]:
-        start = perf_counter()
-        return self._run(wanted), perf_counter() - start
 
 
 def _evaluation(outcome: Outcome, seconds: float) -> Evaluation:

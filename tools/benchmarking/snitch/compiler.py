@@ -1,0 +1,119 @@
+"""Plain C by an ordinary compiler, as the reference: no streams, no hardware loops. It runs on our simulator."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from pdojo.backends.arrays import parameters_of
+from pdojo.backends.c.targets import c_text
+from pdojo.backends.measure import CompileError, KernelReference, Outcome, Program, Simulation
+from pdojo.backends.placement import plan_memory
+from pdojo.backends.snitch.assembler import assemble
+from pdojo.backends.snitch.executable import SimulatedKernel
+from pdojo.backends.snitch.session import judged
+from pdojo.backends.snitch.simulator import Configuration
+from pdojo.backends.snitch.targets import SnitchSource
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import PdojoError
+
+MISSING = (
+    "no compiler for plain C is installed: neither riscv64-unknown-elf-gcc (Debian's gcc-riscv64-unknown-elf) nor the "
+    "wheel ziglang"
+)
+_SECONDS = 120
+_STACK = 4 << 10
+"""Bytes of the stack that compiled code may use."""
+_COMMON = ("-O2", "-S", "-ffreestanding", "-fno-builtin", "-ffp-contract=off", "-mabi=ilp32d", "-std=gnu11", "-w")
+_HEADERS = {
+    "math.h": """\
+#define INFINITY __builtin_inf()
+#define NAN __builtin_nan("")
+#define isnan(x) __builtin_isnan(x)
+#define signbit(x) __builtin_signbit(x)
+#define fabs(x) __builtin_fabs(x)
+#define fabsf(x) __builtin_fabsf(x)
+#define sqrt(x) __builtin_sqrt(x)
+#define sqrtf(x) __builtin_sqrtf(x)
+#define fma(x, y, z) __builtin_fma(x, y, z)
+#define fmaf(x, y, z) __builtin_fmaf(x, y, z)
+""",
+    "string.h": "void *memcpy(void *, const void *, __SIZE_TYPE__);\n",
+}
+"""What compilers for no operating system lack; `exp` and its like they do not have either."""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler for rv32imafd."""
+
+    title: str
+    command: tuple[str, ...]
+
+    def assembly(self, text: str) -> str:
+        """Assembly of a C file. Raises PdojoError where there is none."""
+        with tempfile.TemporaryDirectory(prefix="pdojo-c-") as folder:
+            for name, content in _HEADERS.items():
+                (Path(folder) / name).write_text(content, encoding="utf-8")
+            source, result = Path(folder) / "kernel.c", Path(folder) / "kernel.s"
+            source.write_text(text, encoding="utf-8")
+            command = [*self.command, *_COMMON, f"-I{folder}", str(source), "-o", str(result)]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+            except (OSError, subprocess.TimeoutExpired) as error:
+                raise PdojoError(f"{self.title} does not run: {error}") from None
+            if done.returncode:
+                raise PdojoError(f"{self.title}: {_first_error(done.stderr)}")
+            return result.read_text(encoding="utf-8")
+
+
+def find_compiler() -> Compiler | None:
+    """The compiler that is installed; None where there is none (`MISSING`)."""
+    gcc = shutil.which("riscv64-unknown-elf-gcc")
+    if gcc is not None:
+        done = subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True, check=False)
+        # Loops are not to become calls of memset and memcpy, which nobody links.
+        flags = ("-march=rv32imafd", "-fno-tree-loop-distribute-patterns")
+        return Compiler(f"gcc {done.stdout.strip()} -O2", (gcc, *flags))
+    if find_spec("ziglang") is not None:
+        target = ("-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+a+f+d", "-g0")
+        return Compiler("clang -O2", (sys.executable, "-m", "ziglang", "cc", *target))
+    return None
+
+
+def c_source(plain: KernelOp) -> str:
+    """A plain kernel as C, as one would write it for a processor of 32 bits."""
+    text = c_text(plain)
+    # Loop counters of the other backends' C have 64 bits; nothing that fits the TCDM needs them.
+    return re.sub(r"\bint64_t (i\d+)\b", r"int32_t \1", text)
+
+
+def compiled_outcome(compiler: Compiler, plain: KernelOp, machine: Machine, seed: int) -> Outcome:
+    """The compiler's program for a plain kernel on our simulator, compared with the interpreter."""
+    nest = nest_of(plain)
+    parameters = parameters_of(nest)
+    try:
+        text = compiler.assembly(c_source(plain))
+        program = assemble(text, nest.name)
+        # The workspace is an argument in any case.
+        workspace = max(8, plan_memory(nest).shared_bytes)
+        source = SnitchSource(nest.name, text, tuple(p.name for p in parameters), workspace, _STACK)
+        kernel = SimulatedKernel(source, program, parameters, Configuration.of(machine))
+        wanted = Simulation(Program.of(plain, machine), KernelReference(print_notation(plain)), seed)
+        return judged(kernel, nest, wanted, lambda _: None)
+    except PdojoError as error:
+        return CompileError(str(error))
+
+
+def _first_error(text: str) -> str:
+    lines = [line for line in text.splitlines() if "error" in line] or text.splitlines()
+    return lines[0].partition("error: ")[2] or lines[0] if lines else "it failed"

@@ -1,0 +1,151 @@
+"""The micro-kernels: library kernels at sizes that fit the TCDM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from xdsl.dialects.builtin import ArrayAttr
+
+import pdojo.kernels
+from pdojo.dialect.attributes import Numerics, NumericsAttr
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import Leaf, Nest
+from pdojo.dialect.notation.source import did_you_mean
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import UsageError
+from pdojo.kernels import Workload, workload
+from pdojo.search.tuning import with_alignment
+
+DTYPES = ("f64", "f32")
+ALIGNMENT = 64
+"""Bytes that callers guarantee."""
+TRACES = Path(pdojo.kernels.__file__).parent / "traces" / "snitch"
+"""Where traces that were made by hand are."""
+DIVIDER = "xdiv_sqrt"
+
+
+@dataclass(frozen=True)
+class MicroKernel:
+    """A library kernel at sizes."""
+
+    text: str
+    """As command lines have it: `dot:1x256`."""
+    title: str
+    """As people call it."""
+    divides: bool = False
+    """Whether it needs a divider, which the default cluster lacks: it runs on a core that has one."""
+    has_maximum: bool = False
+    """Whether it takes a maximum: in a hardware loop that loses NaN, which the kernel permits (`numerics numbers`)."""
+
+    def workload(self, dtype: str) -> Workload:
+        """With elements of a type."""
+        return workload(self.text, dtype)
+
+    def instantiate(self, dtype: str) -> KernelOp:
+        """The plain kernel, with what its callers guarantee and permit."""
+        kernel = with_alignment(self.workload(dtype).instantiate(), ALIGNMENT)
+        if self.has_maximum:
+            permitted = dict.fromkeys((*kernel.permitted, Numerics.NUMBERS))
+            kernel.properties["numerics"] = ArrayAttr(NumericsAttr(n) for n in permitted)
+        return kernel
+
+    def machine(self, machine: Machine) -> Machine:
+        """The machine, with a divider where that is needed."""
+        if not self.divides or DIVIDER in machine.features:
+            return machine
+        return replace(machine, features=tuple(sorted((*machine.features, DIVIDER))))
+
+    def trace(self, dtype: str) -> Path | None:
+        """The trace that was made by hand: for these sizes and this type, or for less; None where there is none."""
+        exact = self.text.replace(":", "-").replace(",", "-").replace("=", "")
+        kernel = self.text.partition(":")[0]
+        names = (f"{exact}-{dtype}", exact, f"{kernel}-{dtype}", kernel)
+        return next((path for name in names if (path := TRACES / f"{name}.trace").exists()), None)
+
+
+MICRO_KERNELS = (
+    MicroKernel("fill:16x16", "fill 16x16"),
+    MicroKernel("copy:16x16", "copy 16x16"),
+    MicroKernel("transpose:16x16", "transpose 16x16"),
+    MicroKernel("axpy:1x256", "axpy 256"),
+    MicroKernel("dot:1x256", "dot 256"),
+    MicroKernel("reducesum:1x128", "sum 128"),
+    MicroKernel("reducesum:16x16", "sum 16x16"),
+    MicroKernel("reducemax:16x16", "max 16x16", has_maximum=True),
+    MicroKernel("relu:16x16", "relu 16x16", has_maximum=True),
+    MicroKernel("sigmoid:16x16", "sigmoid 16x16", divides=True),
+    MicroKernel("gemv:16x32", "gemv 16x32"),
+    MicroKernel("matmul:16x16x16", "gemm 16x16x16"),
+    MicroKernel("matmul:8x8x8", "gemm 8x8x8"),
+    MicroKernel("conv:1x1x1x10x10x3", "conv3x3 8x8"),
+    MicroKernel("maxpool:1x1x10x10x3,S=1,P=0", "maxpool3x3 8x8", has_maximum=True),
+    MicroKernel("sumpool:1x1x10x10x3,S=1,P=0", "sumpool3x3 8x8"),
+    MicroKernel("batchnorm_folded:16x16", "batchnorm 16x16"),
+    MicroKernel("layernorm:16x64", "layernorm 16x64", divides=True),
+    MicroKernel("rmsnorm:16x64", "rmsnorm 16x64", divides=True),
+    MicroKernel("softmax:16x16", "softmax 16x16", divides=True, has_maximum=True),
+    MicroKernel("reducemean:16x16", "mean 16x16"),
+)
+
+
+def chosen(names: Sequence[str]) -> tuple[MicroKernel, ...]:
+    """The micro-kernels that words of a command line name: `dot:1x256`, or `matmul` for all sizes; all without any.
+
+    Raises UsageError.
+    """
+    if not names:
+        return MICRO_KERNELS
+    found: dict[str, MicroKernel] = {}
+    for name in names:
+        mine = [each for each in MICRO_KERNELS if name in (each.text, each.text.partition(":")[0])]
+        if not mine:
+            known = [each.text for each in MICRO_KERNELS]
+            raise UsageError(f"'{name}' is no micro-kernel; {did_you_mean(name, known)}")
+        found |= {each.text: each for each in mine}
+    return tuple(found.values())
+
+
+def required_operations(nest: Nest) -> int:
+    """Arithmetic instructions that a plain kernel cannot do without, on one element each.
+
+    The paper's peak is one of them in a cycle. A product that is only added to something is part of that sum, functions
+    count one, and a kernel without arithmetic has its moves.
+    """
+    total = sum(_operations(leaf, k, nest) for k, leaf in enumerate(nest.leaves))
+    written = [leaf for leaf in nest.leaves if leaf.output.array.intent is not None]
+    return total or sum(_instances(leaf) for leaf in written)
+
+
+def lanes_of(dtype: str) -> int:
+    """Elements of a register."""
+    return 8 // byte_width(dtype)
+
+
+def _operations(leaf: Leaf, place: int, nest: Nest) -> int:
+    is_product = leaf.function == "arith.mulf"
+    is_sum = leaf.accumulate == "arith.addf"
+    each = (leaf.function is not None) + (leaf.accumulate is not None)
+    if (is_product and is_sum) or (is_product and _is_added(leaf, place, nest)):
+        each -= 1
+    return each * _instances(leaf)
+
+
+def _is_added(leaf: Leaf, place: int, nest: Nest) -> bool:
+    """Whether a product is the operand of a sum, or of a difference, next."""
+    array = leaf.output.array
+    for other in nest.leaves[place + 1 :]:
+        if any(access.array is array for access in other.accesses[1:]):
+            if other.function is None:
+                return other.accumulate == "arith.addf"
+            return other.accumulate is None and other.function in ("arith.addf", "arith.subf")
+    return False
+
+
+def _instances(leaf: Leaf) -> int:
+    count = 1
+    for scope in leaf.chain:
+        count *= scope.extent
+    return count
