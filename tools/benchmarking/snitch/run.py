@@ -104,7 +104,9 @@ def finish(console: Console, partial: Partial, output: Path, assembly: str | Non
 def store_assembly(console: Console, records: Sequence[Record], settings: JSON, folder: str) -> None:
     """Write the best programs. Raises UsageError where they would not be those that were simulated."""
     if settings["version"] != source_digest():
-        raise UsageError("lowering or simulator are not those of the run: their assembly has other cycles; run it again")
+        raise UsageError(
+            "lowering or simulator are not those of the run: their assembly has other cycles; run it again"
+        )
     written = write_assembly(records, machine(settings["simulated"]), Path(folder))
     console.print(f"assembly of {len(written)} programs in {folder}", highlight=False, soft_wrap=True)
 
