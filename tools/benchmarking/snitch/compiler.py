@@ -33,7 +33,17 @@ MISSING = (
 _SECONDS = 120
 _STACK = 4 << 10
 """Bytes of the stack that compiled code may use."""
-_COMMON = ("-O2", "-S", "-ffreestanding", "-fno-builtin", "-ffp-contract=off", "-mabi=ilp32d", "-std=gnu11", "-w")
+_COMMON = (
+    "-O2",
+    "-S",
+    "-ffreestanding",
+    "-fno-builtin",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-mabi=ilp32d",
+    "-std=gnu11",
+    "-w",
+)
 _HEADERS = {
     "math.h": """\
 #define INFINITY __builtin_inf()
