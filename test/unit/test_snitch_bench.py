@@ -35,7 +35,8 @@ def test_micro_kernels(kernel: MicroKernel, dtype: str) -> None:
     assert {Numerics.REASSOCIATES, Numerics.CONTRACTS} <= set(plain.permitted)
     text = snitch_source(plain, kernel.machine(SNITCH)).text
     assert bool(re.search(r"\b(fdiv|fsqrt)\.", text)) == kernel.divides
-    assert bool(re.search(r"\bfmax\.", text)) == kernel.has_maximum
+    maxima = [leaf for leaf in nest_of(plain).leaves if "arith.maximumf" in (leaf.function, leaf.accumulate)]
+    assert bool(maxima) == kernel.has_maximum
 
 
 def test_required_operations() -> None:
@@ -139,7 +140,7 @@ def test_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
     assert abs(dot["cycles"] - dot["cycles_of_pdojo_snitch"]) < 20
     arguments = [word for each in dot["arguments"] for word in ("--arg", each)]
     assert snitch.main([str(folder / "dot-1x256-f64.s"), *arguments]) == 0
-    assert re.search(rf"\b{dot['cycles_of_pdojo_snitch']:,}\b", capsys.readouterr().out.replace(",", ","))
+    assert re.search(rf"cycles +{dot['cycles_of_pdojo_snitch']}\b", capsys.readouterr().out)
     assert bench.main(["--show", str(output)]) == 0
     assert "Figure 9" in capsys.readouterr().out
 

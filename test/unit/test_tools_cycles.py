@@ -46,13 +46,13 @@ def said(capsys: pytest.CaptureFixture[str]) -> Said:
 
 def test_run(tmp_path: Path, said: Said, capsys: pytest.CaptureFixture[str]) -> None:
     arrays = tmp_path / "arrays.npz"
-    assert run.main(["axpy:32", "--dtype", "f64", "--machine", "snitch", "--save", str(arrays)]) == 0
+    assert run.main(["axpy:1x32", "--dtype", "f64", "--machine", "snitch", "--save", str(arrays)]) == 0
     out = said()
     assert "kernel 'axpy' on snitch, simulated\nright: agrees with the interpreter" in out
     assert "the same bits" in out
     assert "cycles (FPU" in out
     with np.load(arrays) as found:
-        np.testing.assert_allclose(found["y"], found["a"] * found["x"] + found["y_before"])
+        np.testing.assert_allclose(found["z"], found["a"] * found["x"] + found["y"])
     assert run.main(["relu:4x4", "--machine", "snitch", "--no-check"]) == 0
     assert "right" not in said()
     assert run.main(["relu:4x4", "--machine", "snitch", "--cold"]) == 2
@@ -74,8 +74,8 @@ def test_tune_with_a_report(tmp_path: Path, said: Said) -> None:
     assert "The simulated cycles of a call" in page
     assert "pdojo-opt" not in page
     assert "fmax.d" in page
-    assert tune.main([*command, *search[:4], *search[4:6]]) == 0
-    assert "12 evaluations are known" in said() or True
+    assert tune.main([*command, *search[:6]]) == 0
+    assert "of which 12 evaluations are known" in said()
 
 
 def test_tune_refuses_other_evaluators(capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,9 +87,10 @@ def test_tune_refuses_other_evaluators(capsys: pytest.CaptureFixture[str]) -> No
     assert "host is none" in capsys.readouterr().err
 
 
-def test_tune_without_measuring(said: Said) -> None:
+def test_tune_without_measuring(tmp_path: Path, said: Said) -> None:
     command = ["relu:4x8", "--dtype", "f64", "--machine", "snitch", "--pass", "naive", "--no-measure"]
-    assert tune.main([*command, "--search", "sample", "--budget", "3", "--database", ":memory:"]) in (0, 1, 2)
+    database = str(tmp_path / "measured.db")
+    assert tune.main([*command, "--search", "sample", "--budget", "3", "--database", database]) == 0
     assert "FPU busy" not in said()
 
 
