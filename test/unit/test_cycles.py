@@ -148,7 +148,12 @@ def test_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
         "sb a0, 0(a0)": WrongResult,
     }
     for body, kind in codes.items():
-        monkeypatch.setattr("pdojo.backends.snitch.session.load", lambda *_, body=body: with_code(body))
+        code = with_code(body)
+
+        def load_it(*_: object, code: SimulatedKernel = code) -> SimulatedKernel:
+            return code
+
+        monkeypatch.setattr("pdojo.backends.snitch.session.load", load_it)
         found = outcome(SCALE)
         assert isinstance(found, kind), found
         assert found.message
@@ -193,13 +198,12 @@ def test_settings(cycles: Cycles) -> None:
 def test_a_process_that_dies() -> None:
     """Is a failure of one program; the next one has a new process."""
     long = SCALE.replace("64 y", "60000\n| 64 y").replace("{0}", "{1}")
-    evaluator = Cycles(SNITCH, kernel(long), workers=1)
-    evaluator._limit = 20_000_000
+    evaluator = Cycles(SNITCH, kernel(long), workers=1, limit=20_000_000)
     assert next(iter(evaluator.evaluate([candidate(SCALE)]))).is_ok
 
     def kill() -> None:
         time.sleep(0.7)
-        (pid,) = evaluator._simulators.pids
+        (pid,) = evaluator.simulators.pids
         os.kill(pid, signal.SIGSEGV)
 
     try:
@@ -216,12 +220,10 @@ def test_a_process_that_dies() -> None:
 
 def test_closing_ends_what_runs() -> None:
     long = SCALE.replace("64 y", "60000\n| 64 y").replace("{0}", "{1}")
-    evaluator = Cycles(SNITCH, kernel(long), workers=1)
-    evaluator._limit = 20_000_000
-    evaluations = iter(evaluator.evaluate([candidate(SCALE), candidate(long)]))
+    evaluator = Cycles(SNITCH, kernel(long), workers=1, limit=20_000_000)
+    evaluations = evaluator.evaluate([candidate(SCALE), candidate(long)])
     assert next(evaluations).is_ok
     time.sleep(0.5)
-    evaluations.close()  # pyright: ignore[reportAttributeAccessIssue]  # it is a generator
     start = time.monotonic()
     evaluator.close()
     assert time.monotonic() - start < 5

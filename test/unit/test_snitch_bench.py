@@ -191,8 +191,11 @@ def test_arguments(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_plain_c_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pdojo_tools.benchmarking.snitch.compiler.shutil.which", lambda _: None)
-    monkeypatch.setattr("pdojo_tools.benchmarking.snitch.compiler.find_spec", lambda _: None)
+    def nothing(_: str) -> None:
+        return None
+
+    monkeypatch.setattr("pdojo_tools.benchmarking.snitch.compiler.shutil.which", nothing)
+    monkeypatch.setattr("pdojo_tools.benchmarking.snitch.compiler.find_spec", nothing)
     assert find_compiler() is None
 
 

@@ -223,9 +223,8 @@ def _check_tuning(given: argparse.Namespace) -> None:
 
 def _check_cluster(given: argparse.Namespace) -> None:
     if given.evaluator in ("analytical", "cycles"):
-        raise UsageError(
-            f"--ray is for programs that are timed; {given.evaluator} needs no cluster, so leave out one of them"
-        )
+        other = "a model" if given.evaluator == "analytical" else "a simulator"
+        raise UsageError(f"--ray is for programs that are timed; {other} needs no cluster, so leave out one of them")
     if given.no_measure:
         raise UsageError("--ray and --no-measure do not go together: the workers of a cluster measure")
 

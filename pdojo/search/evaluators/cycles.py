@@ -40,23 +40,25 @@ class Cycles:
 
     Programs run in `workers` processes at once (one for each processor where left out). A program that takes more than
     `PATIENCE` times the plain kernel's cycles, plus `SPARE`, fails with `Timeout`; where the plain kernel itself has no
-    cycles the limit is `LONGEST`. Not safe for use from several threads at once.
+    cycles the limit is `LONGEST`. `limit` is another one. Not safe for use from several threads at once.
     """
 
     name = "cycles"
     unit = "cycles"
     deterministic = True
 
-    def __init__(self, machine: Machine, plain: KernelOp, *, seed: int = 0, workers: int | None = None) -> None:
+    def __init__(
+        self, machine: Machine, plain: KernelOp, *, seed: int = 0, workers: int | None = None, limit: int = 0
+    ) -> None:
         if not machine.stream_registers:
             raise UsageError(f"machine '{machine.name}' has no simulator; cycles are for Snitch cores")
         self._machine = machine
         self._plain = print_notation(plain)
         self.seed = seed
         """Of the inputs of the last confirmation."""
-        self._limit = 0
-        self._simulators = Simulators(workers)
-        self.batch = 4 * self._simulators.count
+        self._given = self._limit = limit
+        self.simulators = Simulators(workers)
+        self.batch = 4 * self.simulators.count
 
     @property
     def settings(self) -> JSON:
@@ -68,13 +70,13 @@ class Cycles:
             "version": source_digest(),
             "machine": described,
             "seed": SEED,
-            "limit": [PATIENCE, SPARE, LONGEST],
+            "limit": [PATIENCE, SPARE, LONGEST] if not self._given else self._given,
         }
 
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
         """The cycles of each program, in order, each as soon as it and those before it are known."""
         limit = self.limit
-        jobs = [self._simulators.submit(self._simulation(candidate, limit)) for candidate in candidates]
+        jobs = [self.simulators.submit(self._simulation(candidate, limit)) for candidate in candidates]
         try:
             for number, job in enumerate(jobs):
                 if listener is not None:
@@ -98,7 +100,7 @@ class Cycles:
         self.seed += 1
         limit = self.limit
         fresh = Simulation(candidate.program, KernelReference(self._plain), self._fresh(), 2 * limit, exact=True)
-        checked, spent = self._simulators.submit(fresh).result()
+        checked, spent = self.simulators.submit(fresh).result()
         rivals = [candidate] if best is None else [candidate, best]
         costs = list(self.evaluate(rivals))
         if costs[0].is_ok and not isinstance(checked, Simulated):
@@ -111,21 +113,21 @@ class Cycles:
     def simulate(self, programs: Sequence[Program], *, seed: int, exact: bool = False) -> list[Outcome]:
         """Run programs on other inputs than those of costs, without a limit that the plain kernel sets."""
         wanted = [Simulation(program, KernelReference(self._plain), seed, LONGEST, exact=exact) for program in programs]
-        return self._simulators.run(wanted)
+        return self.simulators.run(wanted)
 
     @property
     def limit(self) -> int:
         """Most cycles of a program."""
         if not self._limit:
             plain = Simulation(Program(self._plain, self._machine), KernelReference(self._plain), SEED, LONGEST)
-            (outcome,) = self._simulators.run([plain])
+            (outcome,) = self.simulators.run([plain])
             cycles = outcome.cycles if isinstance(outcome, Simulated) else LONGEST
             self._limit = min(LONGEST, PATIENCE * cycles + SPARE)
         return self._limit
 
     def close(self) -> None:
         """End all processes, whatever they do."""
-        self._simulators.close()
+        self.simulators.close()
 
     def _fresh(self) -> int:
         """A seed that no cost has."""
