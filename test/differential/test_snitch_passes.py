@@ -55,6 +55,17 @@ def plain(name: str, dtype: str) -> KernelOp:
     return with_alignment(parse_notation(f"{head}\nnumerics {permitted}\n{rest}")[0], 8)
 
 
+def sums_lanes(program: KernelOp) -> bool:
+    """Whether lanes are added up, in an order that the program leaves open."""
+    return any(
+        leaf.accumulate is not None
+        and s.mapping is Mapping.VECTOR
+        and not any(e.uses(s.depth) for e in leaf.output.index)
+        for leaf in nest_of(program).leaves
+        for s in leaf.chain
+    )
+
+
 @cache
 def tuned(name: str, dtype: str, expert: str, on: str = "snitch-xdiv") -> Tuning:
     return tune(plain(name, dtype), machine(on), expert)
@@ -66,7 +77,8 @@ def ran(name: str, dtype: str, expert: str, on: str = "snitch-xdiv") -> Result:
     tuning = tuned(name, dtype, expert, on)
     inputs = inputs_for(tuning.before, 5)
     found, result = run_snitch(tuning.after, inputs, machine(on))
-    agree(tuning.after, found, interpret_stepwise(tuning.after, inputs), exact=is_exact(tuning.after))
+    exact = is_exact(tuning.after) and not sums_lanes(tuning.after)
+    agree(tuning.after, found, interpret_stepwise(tuning.after, inputs), exact=exact)
     close(found, interpret_stepwise(tuning.before, inputs), tuning.before)
     return result
 
