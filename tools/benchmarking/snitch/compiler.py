@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,6 +50,7 @@ _HEADERS = {
 #define INFINITY __builtin_inf()
 #define NAN __builtin_nan("")
 #define isnan(x) __builtin_isnan(x)
+#define isunordered(x, y) __builtin_isunordered(x, y)
 #define signbit(x) __builtin_signbit(x)
 #define fabs(x) __builtin_fabs(x)
 #define fabsf(x) __builtin_fabsf(x)
@@ -90,14 +92,21 @@ def find_compiler() -> Compiler | None:
     """The compiler that is installed; None where there is none (`MISSING`)."""
     gcc = shutil.which("riscv64-unknown-elf-gcc")
     if gcc is not None:
-        done = subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True, check=False)
         # Loops are not to become calls of memset and memcpy, which nobody links.
         flags = ("-march=rv32imafd", "-fno-tree-loop-distribute-patterns")
-        return Compiler(f"gcc {done.stdout.strip()} -O2", (gcc, *flags))
+        return Compiler(f"gcc {_version([gcc])} -O2", (gcc, *flags))
     if find_spec("ziglang") is not None:
         target = ("-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+a+f+d", "-g0")
-        return Compiler("clang -O2", (sys.executable, "-m", "ziglang", "cc", *target))
+        clang = (sys.executable, "-m", "ziglang", "cc")
+        return Compiler(f"clang {_version(clang)} -O2", (*clang, *target))
     return None
+
+
+def _version(command: Sequence[str]) -> str:
+    """What a compiler says it is; empty where it says nothing."""
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    found = re.search(r"\b\d+\.\d+\.\d+\b", done.stdout)
+    return "" if found is None else found.group()
 
 
 def c_source(plain: KernelOp) -> str:

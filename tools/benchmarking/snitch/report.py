@@ -32,7 +32,10 @@ def print_figures(console: Console, records: Sequence[Record]) -> None:
     )
     console.print(Rule("Figure 9: beside others", align="left"))
     console.print(_figure_9(records))
-    console.print(f"gcc -O2, handwritten, xDSL: {SOURCE}; plain C, and ours: simulated here", highlight=False)
+    console.print(
+        f"gcc -O2, handwritten, xDSL: {SOURCE}; plain C, and ours: simulated here; / X: ours is so many times as fast",
+        highlight=False,
+    )
     _print_means(console, records)
     _print_notes(console, records)
 
@@ -71,8 +74,8 @@ def _verdict(record: Record) -> str:
 def _figure_9(records: Sequence[Record]) -> Table:
     table = Table()
     table.add_column("", no_wrap=True)
-    for heading in ("ours", "by", COMPILER, *OTHERS, *(f"times {by}" for by in (COMPILER, *OTHERS))):
-        table.add_column(heading, justify="left" if heading == "by" else "right")
+    for heading in ("ours", "by", COMPILER, *OTHERS, *(f"/ {by}" for by in (COMPILER, *OTHERS))):
+        table.add_column(heading, justify="left" if heading == "by" else "right", no_wrap=True)
     for record in records:
         winner = best(record)
         others = [cycles_of(record, by) for by in (COMPILER, *OTHERS)]
@@ -108,12 +111,16 @@ def _print_notes(console: Console, records: Sequence[Record]) -> None:
             highlight=False,
             soft_wrap=True,
         )
+    reasons: dict[tuple[str, str, str], list[str]] = {}
     for record in records:
         for row in record.rows:
             if not isinstance(row.outcome, Simulated):
-                text = f"{_name(record)}, {row.variant}: {_short(row.outcome)}"
                 style = "red" if row.library == OURS else "yellow"
-                console.print(text, style=style, markup=False, soft_wrap=True)
+                reasons.setdefault((style, row.variant, _short(row.outcome)), []).append(_name(record))
+    for (style, variant, reason), names in reasons.items():
+        console.print(
+            f"no result of {variant} for {', '.join(names)}: {reason}", style=style, markup=False, soft_wrap=True
+        )
 
 
 def _short(outcome: Outcome) -> str:
@@ -160,5 +167,5 @@ def _bars(records: Sequence[Record], bars: Sequence[str], dtype: str) -> Any:
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set_xticks(range(len(records)), [record.data["title"] for record in records], rotation=45, ha="right")
     axes.set_ylabel(f"part of the peak, {dtype}")
-    axes.legend(fontsize="small", ncols=2)
+    axes.legend(fontsize="small", ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure

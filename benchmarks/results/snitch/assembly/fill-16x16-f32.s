@@ -1,0 +1,37 @@
+# kernel: fill:16x16 f32
+# strategy: heuristic
+# machine: snitch
+# cycles: 534
+# cycles_of_pdojo_snitch: 534
+# arguments, in a0 and so on:
+#   --arg 'f32[1]'
+#   --arg 'f32[16,16]=out'
+.text
+.globl fill
+.p2align 2
+fill:
+    flw ft3, 0(a0)
+    li a0, 127
+    li a2, 8
+    scfgwi zero, 32
+    scfgwi a0, 64
+    scfgwi a2, 192
+    scfgwi a1, 896
+    csrrsi zero, 1984, 1
+    li a0, 32
+.Lfill_loop1:
+    vfcpka.s.s ft4, ft3, ft3
+    fmv.d ft0, ft4
+    vfcpka.s.s ft4, ft3, ft3
+    fmv.d ft0, ft4
+    vfcpka.s.s ft4, ft3, ft3
+    fmv.d ft0, ft4
+    vfcpka.s.s ft4, ft3, ft3
+    fmv.d ft0, ft4
+    addi a0, a0, -1
+    bne a0, zero, .Lfill_loop1
+    csrrci zero, 1984, 1
+.Lfill_written2:
+    scfgr a0, zero
+    bge a0, zero, .Lfill_written2
+    ret
