@@ -114,6 +114,18 @@ def _avgpool(x: Array, sizes: Mapping[str, int]) -> Array:
     return _windows(x, sizes, 0).mean(axis=(4, 5))
 
 
+def _axpy(a: Array, x: Array, y: Array) -> Array:
+    return a * x + y
+
+
+def _batchnorm_folded(x: Array, g: Array, b: Array) -> Array:
+    return x * g + b
+
+
+def _dot(x: Array, y: Array) -> Array:
+    return np.einsum("rc,rc->r", x, y)
+
+
 def _fill(a: Array, sizes: Mapping[str, int]) -> Array:
     return np.full((sizes["R"], sizes["C"]), a[0])
 
@@ -163,15 +175,15 @@ _MEANINGS: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "argmax": _argmax,
     "attention": _attention,
-    "axpy": lambda a, x, y: a * x + y,
+    "axpy": _axpy,
     "batchnorm": _batchnorm,
-    "batchnorm_folded": lambda x, g, b: x * g + b,
+    "batchnorm_folded": _batchnorm_folded,
     "bias_gelu": _bias_gelu,
     "bmm": np.matmul,
     "copy": np.copy,
     "cross_entropy": _cross_entropy,
     "dequant_matmul": _dequant_matmul,
-    "dot": lambda x, y: (x * y).sum(axis=1),
+    "dot": _dot,
     "exp": np.exp,
     "gelu": _gelu,
     "gemv": np.matmul,

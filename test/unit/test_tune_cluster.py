@@ -54,6 +54,12 @@ def test_kernels_are_searched_at_once(tmp_path: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.count("going on with the run of seed 0, of which 5 evaluations are known") == 2
 
 
+@needs_ray
+def test_an_address_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tune.main(["softmax:4x64", "--search", "sample", "--ray", "nowhere"]) == 2
+    assert "'nowhere' is no address of a Ray cluster" in capsys.readouterr().err
+
+
 def standing(name: str, stage: Stage, best: float | None = None) -> Standing[None]:
     progress = None
     if best is not None:
