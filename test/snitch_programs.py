@@ -51,6 +51,46 @@ def loop(trips: int, body: str, register: str = "t0", stagger: str = "0, 0") -> 
     return f"li {register}, {trips - 1}\nfrep.o {register}, {count}, {stagger}\n{body}\n"
 
 
+Stream = tuple[int, Sequence[tuple[int, int]], int, bool, int]
+"""Lane, dimensions (innermost first), pointer, whether it writes, reads of an element."""
+
+
+def configure(*streams: Stream) -> str:
+    """Configuration in which each constant is loaded once, as compilers do; pointers last."""
+    registers: dict[int, list[int]] = {}
+    pointers: list[tuple[int, int]] = []
+    for lane, dims, pointer, writes, repeat in streams:
+        inner = 0
+        for k, (extent, stride) in enumerate(dims):
+            registers.setdefault(extent - 1, []).append(lane + 32 * (2 + k))
+            registers.setdefault(stride - inner, []).append(lane + 32 * (6 + k))
+            inner += stride * (extent - 1)
+        if repeat > 1:
+            registers.setdefault(repeat - 1, []).append(lane + 32)
+        pointers.append((pointer, lane + 32 * ((28 if writes else 24) + len(dims) - 1)))
+    lines: list[str] = []
+    for value, targets in registers.items():
+        lines += [f"li t1, {value}"] if value else []
+        lines += [f"scfgwi {'t1' if value else 'zero'}, {target}" for target in targets]
+    for pointer, target in pointers:
+        lines += [f"li t1, {pointer}", f"scfgwi t1, {target}"]
+    return "\n".join(lines) + "\n"
+
+
+def gemm(size: int, a: int, b: int, c: int) -> str:
+    """snitch_cluster's product of square matrices of doubles: eight results at a time, a loop in a loop."""
+    row, blocks = 8 * size, size // 8
+    body = configure(
+        (0, [(size, 8), (blocks, 0), (size, row)], a, False, 8),
+        (1, [(8, 8), (size, row), (blocks, 64), (size, 0)], b, False, 1),
+        (2, [(8, 8), (blocks, 64), (size, row)], c, True, 1),
+    )
+    body += ON + f"li t0, {size * blocks - 1}\nli t2, {size - 3}\nfrep.o t0, 24, 0, 0\n"
+    body += "".join(f"fmul.d fs{k}, ft0, ft1\n" for k in range(8)) + "frep.o t2, 8, 0, 0\n"
+    body += "".join(f"fmadd.d fs{k}, ft0, ft1, fs{k}\n" for k in range(8))
+    return body + "".join(f"fmadd.d ft2, ft0, ft1, fs{k}\n" for k in range(8)) + FENCE + OFF
+
+
 def issues(body: str, unit: str, name: str, **options: Any) -> list[int]:
     """The cycles in which instructions that begin like this issued."""
     result = run(body, trace=True, **options)

@@ -91,12 +91,20 @@ def _misplaced_threads(scope: Scope) -> str | None:
 
 
 def _misplaced_hardware_loop(scope: Scope) -> str | None:
-    """A hardware loop repeats straight-line code."""
-    outer = _around(scope, (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.PARALLEL, Mapping.STREAM))
+    """A hardware loop repeats straight-line code, and at most one other hardware loop among it."""
+    where = f"hardware loop {describe_scope(scope)}"
+    outer = _around(scope, (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.PARALLEL, Mapping.STREAM, Mapping.FREP))
     if outer is not None:
-        return f"hardware loop {describe_scope(scope)} cannot be inside {outer}"
+        return f"{where} cannot be inside {outer}"
     for leaf in scope.leaves:
         for inner in leaf.chain[scope.depth + 1 :]:
-            if inner.mapping not in (Mapping.UNROLL, Mapping.VECTOR):
-                return f"hardware loop {describe_scope(scope)} cannot have {describe_scope(inner)} inside; unroll it"
+            if inner.mapping not in (Mapping.UNROLL, Mapping.VECTOR, Mapping.FREP):
+                return f"{where} cannot have {describe_scope(inner)} inside; unroll it"
+            if inner.mapping is Mapping.FREP and inner.parent is not None and inner.parent.mapping is not Mapping.FREP:
+                return f"{where} cannot have {describe_scope(inner)} inside {describe_scope(inner.parent)}"
+    loops = [child for child in scope.children if isinstance(child, Scope) and child.mapping is Mapping.FREP]
+    if len(loops) > 1:
+        return f"{where} cannot have two hardware loops inside"
+    if loops and len(scope.children) == 1:
+        return f"{where} has nothing but {describe_scope(loops[0])} inside; sequential, it is part of that"
     return None

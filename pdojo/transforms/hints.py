@@ -89,8 +89,7 @@ class Hint(Transformation[Scope | Leaf]):
             yield from (cls(kind, number) for kind in (STREAMING, READONLY) if kind not in present)
         if Mapping.STREAM in mappings and LANE not in present:
             yield from (cls(LANE, number, lane) for lane in range(program.machine.stream_registers))
-        streams = program.machine.stream_registers
-        if streams and leaf.chain and ORDINARY not in present and len(streams_of(leaf.chain[0])) > streams:
+        if leaf.chain and ORDINARY not in present and _has_too_many_streams(program, leaf.chain[0]):
             yield cls(ORDINARY, number)
 
     def check(self, program: Program, site: Scope | Leaf) -> Reason | None:
@@ -308,3 +307,9 @@ def _set_access_hints(site: Leaf, access: int, hints: dict[str, Attribute], rewr
     else:
         site.op.properties["hints"] = attribute
     rewriter.notify_op_modified(site.op)
+
+
+def _has_too_many_streams(program: Program, region: Scope) -> bool:
+    """Whether a scope has more accesses than the machine has streams for."""
+    most = program.machine.stream_registers
+    return bool(most) and len(streams_of(program.nest, region, program.machine)) > most

@@ -3,40 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from pdojo.backends.snitch.simulator import Placement, Result
 from pdojo.backends.snitch.simulator.simulate import Complex
-from snitch_programs import BASE, FENCE, OFF, ON, loop, run, stream
-
-Stream = tuple[int, Sequence[tuple[int, int]], int, bool, int]
-"""Lane, dimensions (innermost first), pointer, whether it writes, reads of an element."""
-
-
-def configure(*streams: Stream) -> str:
-    """Configuration in which each constant is loaded once, as compilers do; pointers last."""
-    registers: dict[int, list[int]] = {}
-    pointers: list[tuple[int, int]] = []
-    for lane, dims, pointer, writes, repeat in streams:
-        inner = 0
-        for k, (extent, stride) in enumerate(dims):
-            registers.setdefault(extent - 1, []).append(lane + 32 * (2 + k))
-            registers.setdefault(stride - inner, []).append(lane + 32 * (6 + k))
-            inner += stride * (extent - 1)
-        if repeat > 1:
-            registers.setdefault(repeat - 1, []).append(lane + 32)
-        pointers.append((pointer, lane + 32 * ((28 if writes else 24) + len(dims) - 1)))
-    lines: list[str] = []
-    for value, targets in registers.items():
-        lines += [f"li t1, {value}"] if value else []
-        lines += [f"scfgwi {'t1' if value else 'zero'}, {target}" for target in targets]
-    for pointer, target in pointers:
-        lines += [f"li t1, {pointer}", f"scfgwi t1, {target}"]
-    return "\n".join(lines) + "\n"
-
+from snitch_programs import BASE, FENCE, OFF, ON, configure, gemm, loop, run, stream
 
 def close(result: Result, handwritten: int, tolerance: float) -> None:
     assert abs(result.cycles / handwritten - 1) <= tolerance, (result.cycles, handwritten)
@@ -86,17 +59,7 @@ def test_gemm(size: int, handwritten: int, tolerance: float) -> None:
     placement, rng = Placement(), np.random.default_rng(0)
     a, b = (placement.place(rng.standard_normal((size, size))) for _ in range(2))
     c = placement.output((size, size), float)
-    row, blocks = 8 * size, size // 8
-    body = configure(
-        (0, [(size, 8), (blocks, 0), (size, row)], a.address, False, 8),
-        (1, [(8, 8), (size, row), (blocks, 64), (size, 0)], b.address, False, 1),
-        (2, [(8, 8), (blocks, 64), (size, row)], c.address, True, 1),
-    )
-    body += ON + f"li t0, {size * blocks - 1}\nli t2, {size - 3}\nfrep.o t0, 24, 0, 0\n"
-    body += "".join(f"fmul.d fs{k}, ft0, ft1\n" for k in range(8)) + "frep.o t2, 8, 0, 0\n"
-    body += "".join(f"fmadd.d fs{k}, ft0, ft1, fs{k}\n" for k in range(8))
-    body += "".join(f"fmadd.d ft2, ft0, ft1, fs{k}\n" for k in range(8)) + FENCE + OFF
-    result = run(body, memory=placement.memory)
+    result = run(gemm(size, a.address, b.address, c.address), memory=placement.memory)
     placement.check()
     np.testing.assert_allclose(c.values, a.values @ b.values, rtol=1e-12)
     close(result, handwritten, tolerance)

@@ -92,10 +92,10 @@ class Addresses:
         if not steps:
             # An address far from the base: computed once, before everything.
             key = ("address", base, address.constant)
-            register = self.code.keep(key, lambda: self.code.add_immediate(base, address.constant))
+            register = self.code.keep(key, lambda: self._far(base, address.constant))
             return _Pointer(register, address.constant, frames[0] if frames else None)
         first = min(steps)
-        pointer = Register("x")
+        pointer = Register("x", area=base.area)
         with self.code.at(frames[first].before):
             if address.constant:
                 self.code.add_immediate(base, address.constant, pointer)
@@ -103,6 +103,9 @@ class Addresses:
                 self.code.move(base, pointer)
         self._advance(pointer, steps, first)
         return _Pointer(pointer, address.constant, frames[first])
+
+    def _far(self, base: Register, offset: int) -> Register:
+        return self.code.add_immediate(base, offset, Register("x", area=base.area))
 
     def _advance(self, pointer: Register, steps: Mapping[int, int], first: int) -> None:
         """Make the open frames from the one at `first` on change the pointer, each by its step in an iteration."""
@@ -127,7 +130,7 @@ class Addresses:
         quotients = Expr(0, tuple((a, c) for a, c in address.terms if isinstance(a, Div)))
         steps = {position[a]: c for a, c in address.terms if isinstance(a, int) and position[a] > level}
         near = self._place(base, outer)
-        pointer = Register("x")
+        pointer = Register("x", area=base.area)
         with self.code.at(frames[level].head):
             self.code.x("add", near.base, self.value(quotients), to=pointer)
         if steps:

@@ -33,7 +33,7 @@ from xdsl.dialects.riscv.registers import FloatRegisterType, IntRegisterType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pdojo.backends.snitch.code import BRANCHES, LOADS, STORES
-from pdojo.backends.snitch.ops import SNITCHX, LaOp, ScfgrOp
+from pdojo.backends.snitch.ops import SNITCHX, FrepNestOp, FrepNestYieldOp, LaOp, ScfgrOp
 
 SSR_CSR = 0x7C0
 """The control register whose bit 0 turns streams on."""
@@ -87,6 +87,19 @@ def function_ops(function: Function) -> list[Operation]:
     return [*ops, made]
 
 
+def _body(loop: Line, following: Sequence[Line]) -> list[Line]:
+    """The lines of a hardware loop: its instructions, and the loops that are among them."""
+    assert isinstance(loop.immediate, int)
+    found: list[Line] = []
+    left = loop.immediate
+    for line in following:
+        if left == 0:
+            break
+        left -= line.name != "frep.o"
+        found.append(line)
+    return found
+
+
 @dataclass
 class _Block:
     block: Block
@@ -99,9 +112,8 @@ class _Block:
             line = lines[position]
             position += 1
             if line.name == "frep.o":
-                assert isinstance(line.immediate, int)
-                body = lines[position : position + line.immediate]
-                position += line.immediate
+                body = _body(line, lines[position:])
+                position += len(body)
                 self._hardware_loop(line, body)
                 continue
             self._append(line)
@@ -131,12 +143,16 @@ class _Block:
         block = Block(arg_types=[v.type for v in carried])
         inner = _Block(block, outside | dict(zip(written, block.args, strict=True)))
         inner.append_all(body)
-        block.add_op(riscv_snitch.FrepYieldOp(*(inner.values[name] for name in written)))
-        loop = riscv_snitch.FrepOuterOp(count, Region(block), carried)
+        nests = any(line.name == "frep.o" for line in body)
+        loop_kind, yield_kind = _NEST if nests else _LOOP
+        block.add_op(yield_kind(*(inner.values[name] for name in written)))
+        loop = loop_kind(count, Region(block), carried)
         self.block.add_op(loop)
         self.values.update(zip(written, loop.results, strict=True))
 
 
+_LOOP = riscv_snitch.FrepOuterOp, riscv_snitch.FrepYieldOp
+_NEST = FrepNestOp, FrepNestYieldOp
 _STREAM_NAMES = frozenset(("ft0", "ft1", "ft2"))
 
 

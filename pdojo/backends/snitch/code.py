@@ -29,6 +29,8 @@ class Register:
     """The number that it always holds (integers only), which can be made again instead of being kept."""
     pinned: bool = False
     """Whether it must have a register throughout: no load or store may stand beside its uses."""
+    area: Hashable = None
+    """What memory it points into, which no pointer into another area reaches; None where that is not known."""
 
 
 ZERO = Register("x", "zero")
@@ -65,6 +67,8 @@ class Instruction:
         return f"<{self.name} {self.immediate if self.immediate is not None else ''}>"
 
 
+_SCRATCHES = 4
+"""Places that bits pass through at the same time."""
 MARKS = frozenset(("label", "entry", "frep.end"))
 """What takes no cycle."""
 BRANCHES = frozenset(("beq", "bne", "blt", "bge", "bltu", "bgeu", "j"))
@@ -126,7 +130,8 @@ class Code:
         self.slots = 0
         """Number of places of 8 bytes in the stack frame."""
         self._labels = 0
-        self._scratch: FrameOffset | None = None
+        self._scratch: list[FrameOffset] = []
+        self._scratches = 0
         self._kept: dict[int, dict[Hashable, Register]] = {}
         self._target: list[Instruction] | None = None
 
@@ -163,10 +168,11 @@ class Code:
         return FrameOffset(SLOT, 8 * (self.slots - 1))
 
     def scratch(self) -> FrameOffset:
-        """The place through which bits pass between registers of different kinds, one at a time."""
-        if self._scratch is None:
-            self._scratch = self.slot()
-        return self._scratch
+        """A place through which bits pass between registers of different kinds; the next few times it is another."""
+        if len(self._scratch) < _SCRATCHES:
+            self._scratch.append(self.slot())
+        self._scratches += 1
+        return self._scratch[(self._scratches - 1) % _SCRATCHES]
 
     # Instructions
 
@@ -275,14 +281,15 @@ class Code:
         place += [*frame.head, *frame.body, *frame.tail, *control, branch]
 
     def close_hardware_loop(self, frame: Frame, expected: int, trips: int, machine: str) -> None:
-        """Append a hardware loop of `expected` instructions, to run `trips` times.
+        """Append a hardware loop of `expected` instructions, those of loops inside counted once, to run `trips` times.
 
-        Raises LoweringError where the body is not what the analysis of hardware loops counted.
+        How often loops inside run is known before: their counts are made before the nest. Raises LoweringError where the body is not what the analysis of hardware loops counted.
         """
         body = [*frame.head, *frame.body, *frame.tail]
-        outside = next((i for i in body if not is_repeatable(i)), None)
-        if outside is not None or len(body) != expected:
-            found = f"'{outside.name}'" if outside is not None else f"{len(body)} instructions"
+        repeated = [i for i in body if i.name not in ("frep.o", "frep.end")]
+        outside = next((i for i in repeated if not is_repeatable(i)), None)
+        if outside is not None or len(repeated) != expected:
+            found = f"'{outside.name}'" if outside is not None else f"{len(repeated)} instructions"
             raise LoweringError(
                 f"a hardware loop of {expected} instructions came out with {found} inside: "
                 f"its statements cannot be repeated on {machine}"

@@ -116,8 +116,10 @@ class Functions:
         result = Register("f")
         code.f(f"{name}.{letter}", *operands, to=result)
         a, b = operands
-        ordered = code.x(f"feq.{letter}", a, a)
-        if a is not b:
+        # Constants are numbers; of two, one test is enough for an instruction to be there.
+        tested = [r for r in dict.fromkeys((a, b)) if r not in self.numbers.ordered] or [a]
+        ordered = code.x(f"feq.{letter}", tested[0], tested[0])
+        if len(tested) > 1:
             ordered = code.x("and", ordered, code.x(f"feq.{letter}", b, b))
         done = code.label("ordered")
         code.emit("bne", (), (ordered, ZERO), done)

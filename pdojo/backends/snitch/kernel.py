@@ -122,12 +122,12 @@ class _KernelLowering:
         """Where the buffers begin that are not in registers; sets the entry code."""
         roots: dict[Buffer, Root] = {}
         arguments: list[Register] = []
-        workspace = Register("x")
+        workspace = Register("x", area=Home.WORKSPACE)
         for buffer in self.nest.buffers:
             placement = self.plan.placements[buffer]
             match placement.home:
                 case Home.ARGUMENT:
-                    arguments.append(Register("x"))
+                    arguments.append(Register("x", area=buffer))
                     roots[buffer] = Root(arguments[-1], 0)
                 case Home.WORKSPACE:
                     roots[buffer] = Root(workspace, placement.position)
@@ -140,7 +140,8 @@ class _KernelLowering:
         with self.code.at(self.entry):
             self._receive(arguments)
             for buffer, offset in self.stack.offsets.items():
-                start = self.code.x("addi", SP, immediate=FrameOffset(ARRAYS, offset))
+                start = Register("x", area=buffer)
+                self.code.x("addi", SP, immediate=FrameOffset(ARRAYS, offset), to=start)
                 roots[buffer] = Root(start, 0)
         return roots
 

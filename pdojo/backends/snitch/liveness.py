@@ -127,10 +127,10 @@ def live_after(flow: Flow, numbering: Numbering, *, strong: bool = False) -> lis
 def bodies(code: Sequence[Instruction]) -> list[bool]:
     """Per position, whether it is in the body of a hardware loop, of which no instruction may go."""
     found: list[bool] = []
-    inside = False
+    loops = 0
     for instruction in code:
-        inside = instruction.name == "frep.o" or (inside and instruction.name != "frep.end")
-        found.append(inside)
+        loops += (instruction.name == "frep.o") - (instruction.name == "frep.end")
+        found.append(loops > 0)
     return found
 
 

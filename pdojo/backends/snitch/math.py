@@ -18,7 +18,7 @@ from pdojo.backends.llvm.math import MATH_FUNCTIONS, emit_math
 from pdojo.backends.llvm.ops import SelectOp
 from pdojo.backends.snitch import wide
 from pdojo.backends.snitch.casts import Casts
-from pdojo.backends.snitch.code import Register
+from pdojo.backends.snitch.code import ZERO, Register
 from pdojo.backends.snitch.integers import Integers
 from pdojo.backends.snitch.numbers import SUFFIX
 from pdojo.backends.snitch.values import Pair, Value, integer
@@ -57,8 +57,7 @@ def _rounded(functions: Functions, function: str, x: Register, dtype: str) -> Re
     result, done = Register("f"), code.label("whole")
     code.move(x, result)
     magnitude = code.f(f"fsgnjx.{letter}", x, x)
-    code.emit("bne", (), (code.x(f"flt.{letter}", limit, magnitude), code.li(0)), done)
-    code.emit("bne", (), (code.x(f"feq.{letter}", x, x), code.li(1)), done)
+    small = code.x(f"flt.{letter}", magnitude, limit)
     near = code.f(f"fsub.{letter}", code.f(f"fadd.{letter}", magnitude, limit), limit)
     value = near if function == "math.trunc" else code.f(f"fsgnj.{letter}", near, x)
     if function != "math.roundeven":
@@ -67,7 +66,9 @@ def _rounded(functions: Functions, function: str, x: Register, dtype: str) -> Re
         pair = (value, x) if function == "math.ceil" else above
         off = code.f(f"fcvt.{letter}.w", code.x(f"flt.{letter}", *pair))
         value = code.f(f"{'fadd' if function == 'math.ceil' else 'fsub'}.{letter}", value, off)
-    code.f(f"fsgnj.{letter}", value, x, to=result)
+    value = code.f(f"fsgnj.{letter}", value, x)
+    code.emit("beq", (), (small, ZERO), done)
+    code.move(value, result)
     code.emit("label", immediate=done)
     return result
 

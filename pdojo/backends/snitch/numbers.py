@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isnan
 
 import numpy as np
 
@@ -29,13 +30,18 @@ class Numbers:
     """Where the table begins."""
     table: list[int] = field(default_factory=list[int])
     """Words of 64 bits."""
+    ordered: set[Register] = field(default_factory=set[Register])
+    """Registers that hold a number, not NaN."""
 
     def real(self, value: float, dtype: str) -> Register:
         """A number; of bf16 the f32 of the same value."""
         bits = bits_of(value, dtype)
         if dtype == "bf16":
             bits, dtype = bits << 16, "f32"
-        return self.from_bits(bits, dtype)
+        made = self.from_bits(bits, dtype)
+        if not isnan(value):
+            self.ordered.add(made)
+        return made
 
     def from_bits(self, bits: int, dtype: str) -> Register:
         """The number with these bits."""

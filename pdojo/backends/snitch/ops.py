@@ -6,6 +6,7 @@ as assembly like xDSL's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from xdsl.backend.assembly_printer import AssemblyPrinter
@@ -14,7 +15,9 @@ from xdsl.dialects import riscv_snitch
 from xdsl.dialects.riscv import (
     AssemblyInstructionArg,
     RdRsRsOperation,
+    RISCVAsmOperation,
     RISCVInstruction,
+    RISCVRegallocOperation,
 )
 from xdsl.dialects.riscv.abstract_ops import (
     RdRsImmFloatOperation,
@@ -27,9 +30,28 @@ from xdsl.dialects.riscv.abstract_ops import (
 )
 from xdsl.dialects.riscv.attrs import LabelAttr
 from xdsl.dialects.riscv.registers import FloatRegisterType, IntRegisterType
-from xdsl.ir import Dialect, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, attr_def, irdl_op_definition, operand_def, result_def, traits_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.dialects.utils import AbstractYieldOperation
+from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    attr_def,
+    irdl_op_definition,
+    lazy_traits_def,
+    operand_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import (
+    HasParent,
+    IsTerminator,
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    RecursiveMemoryEffect,
+    SingleBlockImplicitTerminator,
+)
 
 _FLOAT_BINARY = (
     "fadd.h fsub.h fmul.h fdiv.h fmin.h fmax.h fsgnj.h fsgnjn.h fsgnjx.h fsgnj.d fsgnjn.d fsgnjx.d vfmax.h "
@@ -169,6 +191,51 @@ class FenceOp(RISCVInstruction):
         return ()
 
 
+@irdl_op_definition
+class FrepNestYieldOp(AbstractYieldOperation[Attribute], RISCVAsmOperation, RISCVRegallocOperation):
+    """The end of a hardware loop with another one inside."""
+
+    name = "snitchx.frep_nest_yield"
+    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(FrepNestOp), RegisterAllocatedMemoryEffect()))
+
+    def assembly_line(self) -> str | None:
+        """None: the loop has the number of its instructions."""
+        return None
+
+
+@irdl_op_definition
+class FrepNestOp(RISCVInstruction):
+    """A hardware loop with another one inside, of whose instructions xDSL's own would count none."""
+
+    name = "snitchx.frep_nest"
+    max_rep = operand_def(IntRegisterType)
+    """Iterations, less one."""
+    iter_args = var_operand_def(FloatRegisterType)
+    """What registers hold before that the body writes."""
+    res = var_result_def(FloatRegisterType)
+    """What they hold behind."""
+    body = region_def("single_block")
+    traits = traits_def(SingleBlockImplicitTerminator(FrepNestYieldOp), RecursiveMemoryEffect())
+
+    def __init__(self, max_rep: SSAValue, body: Region, iter_args: Sequence[SSAValue]) -> None:
+        """`body` yields the values of its arguments for the next iteration."""
+        super().__init__(operands=[max_rep, iter_args], result_types=[[a.type for a in iter_args]], regions=[body])
+
+    def assembly_instruction_name(self) -> str:
+        """The same instruction as for other loops."""
+        return "frep.o"
+
+    def assembly_line_args(self) -> tuple[AssemblyInstructionArg, ...]:
+        """Iterations and instructions; no staggering."""
+        return self.max_rep, str(self.max_inst), "0", "0"
+
+    @property
+    def max_inst(self) -> int:
+        """Number of instructions to be repeated; those of the loop inside count once, it is none itself."""
+        loops = riscv_snitch.FRepOperation, FrepNestOp
+        return sum(1 for op in self.body.walk() if isinstance(op, RISCVInstruction) and not isinstance(op, loops))
+
+
 TABLE: dict[str, type[Operation]] = {
     name: _defined(name, base)
     for base, names in (
@@ -189,5 +256,5 @@ TABLE: dict[str, type[Operation]] = {
 }
 """The operations that are made from a base class, by mnemonic."""
 
-SNITCHX = Dialect("snitchx", [*TABLE.values(), FenceOp, LaOp, ScfgrOp], [])
+SNITCHX = Dialect("snitchx", [*TABLE.values(), FenceOp, FrepNestOp, FrepNestYieldOp, LaOp, ScfgrOp], [])
 """Instructions that xDSL lacks."""

@@ -12,6 +12,8 @@ from typing import TypeAlias
 
 from pdojo.backends.snitch.code import COPIES, SLOT, SP, Code, FrameOffset, Instruction, Kind, Register
 from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, tracked
+from pdojo.backends.snitch.schedule import Schedule
+from pdojo.backends.snitch.simulator.configuration import Timing
 from pdojo.errors import LoweringError
 
 TEMPORARY: dict[Kind, tuple[str, ...]] = {
@@ -42,16 +44,30 @@ class Assignment:
 
 
 def assign(code: list[Instruction], function: Code, name: str) -> Assignment:
-    """Give every register a name. Raises LoweringError where the registers of a hardware loop do not fit."""
+    """Give every register a name, to code in a better order if its values fit as well.
+
+    Raises LoweringError where the registers of a hardware loop do not fit.
+    """
+    graph = _scheduled(code)
     for _ in range(_ROUNDS):
-        graph = _Graph(code)
-        names = graph.coloured()
         if not graph.spilled:
-            assignment = Assignment(code, names)
+            assignment = Assignment(graph.code, graph.names)
             check(assignment)
             return assignment
-        code = _spill(code, graph.spilled, function, name)
+        graph = _Graph(_spill(graph.code, graph.spilled, function, name))
     raise LoweringError(f"kernel '{name}': registers did not suffice after {_ROUNDS} rounds of spilling")
+
+
+def _scheduled(code: list[Instruction]) -> _Graph:
+    """The code in a better order, as far as no more is spilled than in that of the text."""
+    schedule = Schedule(code, Timing())
+    graph = _Graph(schedule.code)
+    if not graph.spilled:
+        return graph
+    plain = _Graph(code)
+    while graph.spill_cost > plain.spill_cost and schedule.give_way(graph.spilled):
+        graph = _Graph(schedule.code)
+    return graph
 
 
 class _Graph:
@@ -68,6 +84,12 @@ class _Graph:
         self.spilled: list[Register] = []
         self._kinds = {kind: self._mask_of(kind) for kind in ("x", "f")}
         self._build()
+        self.names = self._coloured()
+
+    @property
+    def spill_cost(self) -> float:
+        """What it takes to load and store what got no name; without an end where that cannot be."""
+        return sum(self._cost(self.numbering.bits[r].bit_length() - 1) for r in self.spilled)
 
     def _mask_of(self, kind: str) -> int:
         return self.numbering.mask([r for r in self.numbering.registers if r.kind == kind])
@@ -114,7 +136,7 @@ class _Graph:
         names = (*TEMPORARY[kind], *SAVED[kind])
         return tuple(n for n in names if n not in STREAM_NAMES) if self.in_streams >> number & 1 else names
 
-    def coloured(self) -> dict[Register, str]:
+    def _coloured(self) -> dict[Register, str]:
         """Names for the registers that got one; the others are in `spilled`."""
         names: dict[int, str] = {}
         free = [k for k, r in enumerate(self.numbering.registers) if r.fixed is None]

@@ -17,8 +17,8 @@ from pdojo.backends.snitch.addressing import Addresses, Root
 from pdojo.backends.snitch.code import STREAMS, ZERO, Code, Register
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.analysis.hints import LANE, value_of
-from pdojo.dialect.analysis.stream_patterns import Pattern, address_in_bytes, pattern_of
-from pdojo.dialect.analysis.streams import Stream, is_streamed, streams_of
+from pdojo.dialect.analysis.stream_patterns import Pattern, address_in_bytes
+from pdojo.dialect.analysis.streams import Stream, is_streamed, streams_of, walk_of
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope, leaves_of
@@ -65,7 +65,7 @@ class Regions:
         return self._lanes[region]
 
     def _assigned(self, region: Scope) -> list[LaneStream]:
-        streams = streams_of(region)
+        streams = streams_of(self.nest, region, self.machine)
         if len(streams) > self.machine.stream_registers:
             raise LoweringError(
                 f"a streaming region needs {len(streams)} streams; {self.machine.name} has "
@@ -78,14 +78,7 @@ class Regions:
         for stream, lane in zip(streams, lanes, strict=True):
             # An accumulation reads and writes one access: the hint is for the read.
             taken = lane is None or any(f.lane == lane for f in found)
-            pattern = pattern_of(
-                self.nest,
-                stream.leaf,
-                stream.access,
-                region,
-                writes=stream.writes,
-                most_repeats=self.machine.stream_repeats,
-            )
+            pattern = walk_of(self.nest, stream, region, self.machine)
             found.append(LaneStream(stream, free.pop(0) if taken or lane is None else lane, pattern))
         return found
 
@@ -95,8 +88,8 @@ class Regions:
         if region is None or not is_streamed(access):
             return None
         for one in self.streams(region):
-            stream = one.stream
-            if stream.leaf is leaf and stream.writes == writes and stream.access.key == access.key:
+            members = one.stream.members
+            if one.stream.writes == writes and any(owner is leaf and a.key == access.key for owner, a in members):
                 return STREAMS[one.lane]
         return None
 

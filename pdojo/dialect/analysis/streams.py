@@ -9,7 +9,7 @@ write one cell.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import frexp, prod
 
 from pdojo.dialect.analysis.collision import ANY, BEFORE, EQUAL, Relation
@@ -17,10 +17,11 @@ from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.hints import ORDINARY
 from pdojo.dialect.analysis.lanes import Stride, known_alignment, linear_address, stride_over
 from pdojo.dialect.analysis.program import Conflict, Problem, Program, Touch
-from pdojo.dialect.analysis.stream_patterns import address_in_bytes, pattern_of
+from pdojo.dialect.analysis.stream_patterns import Pattern, address_in_bytes, condensed, joint_walk, pattern_of
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.functions import byte_width, is_float
-from pdojo.dialect.nest import Access, Buffer, Constant, Index, Leaf, Scope
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
 from pdojo.dialect.storage import physical_index, physical_shape
 from pdojo.dialect.verify import describe_access, describe_scope
 
@@ -45,15 +46,60 @@ DIVISIONS = frozenset(("arith.divf", "math.sqrt"))
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One access to the heap in a streaming region, in one direction."""
+    """One access to the heap in a streaming region, in one direction; or reads by several statements."""
 
     leaf: Leaf
     access: Access
     writes: bool
+    others: tuple[tuple[Leaf, Access], ...] = ()
+    """Reads of the same array by other statements, later in the text, which take their elements from it too."""
+
+    @property
+    def members(self) -> tuple[tuple[Leaf, Access], ...]:
+        """Statements and accesses."""
+        return ((self.leaf, self.access), *self.others)
 
 
-def streams_of(region: Scope) -> list[Stream]:
-    """The streams of a region: equal reads of a statement are one, an accumulation reads and writes."""
+def streams_of(nest: Nest, region: Scope, machine: Machine) -> list[Stream]:
+    """The streams of a region: one for each access, where the machine has so many.
+
+    Otherwise reads of one array by several statements are one, wherever a single stream can go through all of their
+    elements in the order in which they are read.
+    """
+    streams = accesses_of(region)
+    if len(streams) <= machine.stream_registers:
+        return streams
+    found: list[Stream] = []
+    for stream in streams:
+        buffer = stream.access.array.buffer
+        same = [s for s in streams if _is_shared(s) and s.access.array.buffer is buffer]
+        accesses = {s.leaf: s.access for s in same}
+        if not _is_shared(stream) or len(same) < 2 or len(accesses) < len(same):
+            found.append(stream)
+        elif joint_walk(nest, region, accesses) is None:
+            found.append(stream)
+        elif stream is same[0]:
+            found.append(replace(stream, others=tuple((s.leaf, s.access) for s in same[1:])))
+    return found
+
+
+def _is_shared(stream: Stream) -> bool:
+    """Whether a stream is a read, which others may join."""
+    return not stream.writes and stream.access is not stream.leaf.output
+
+
+def walk_of(nest: Nest, stream: Stream, region: Scope, machine: Machine) -> Pattern:
+    """The order in which a stream goes through memory."""
+    if not stream.others:
+        leaf, access, writes = stream.leaf, stream.access, stream.writes
+        return pattern_of(nest, leaf, access, region, writes=writes, most_repeats=machine.stream_repeats)
+    walk = joint_walk(nest, region, dict(stream.members))
+    assert walk is not None
+    return condensed(walk.loops, writes=False, most_repeats=machine.stream_repeats)
+
+
+def accesses_of(region: Scope) -> list[Stream]:
+    """What is to be streamed: equal reads of a statement are one, an accumulation reads and writes."""
     found: dict[object, Stream] = {}
     for leaf in region.leaves:
         for access in leaf.accesses:
@@ -150,11 +196,12 @@ def _region_limits(program: Program, region: Scope) -> Iterator[Problem]:
     guarded = next((s for leaf in region.leaves for s in leaf.chain[region.depth :] if s.guard), None)
     if guarded is not None:
         yield Problem(f"{describe_scope(guarded)} has a guard, but streams run over whole boxes")
-    streams = streams_of(region)
+    streams = streams_of(program.nest, region, machine)
     if len(streams) > machine.stream_registers:
         yield Problem(f"{where} would need {len(streams)} streams; {machine.name} has {machine.stream_registers}")
     for stream in streams:
-        problem = _stream_problem(program, stream, region)
+        problems = [_access_problem(program, leaf, access, region) for leaf, access in stream.members]
+        problem = next((p for p in problems if p is not None), None) or _walk_problem(program, stream, region)
         if problem is not None:
             yield Problem(problem)
     used = sum(_bytes_of(program, buffer) for buffer in program.nest.buffers if buffer.memory is not Memory.REGISTER)
@@ -170,9 +217,8 @@ def _bytes_of(program: Program, buffer: Buffer) -> int:
     return prod(physical_shape(program.nest, buffer)) * byte_width(buffer.dtype)
 
 
-def _stream_problem(program: Program, stream: Stream, region: Scope) -> str | None:
-    """Why no address generator can make the addresses of a stream."""
-    leaf, access = stream.leaf, stream.access
+def _access_problem(program: Program, leaf: Leaf, access: Access, region: Scope) -> str | None:
+    """Why an access is no element of a stream."""
     described = describe_access(access)
     if access.array.buffer.swizzles:
         return f"'{access.array.name}' is swizzled; streams are linear"
@@ -183,11 +229,13 @@ def _stream_problem(program: Program, stream: Stream, region: Scope) -> str | No
     if not is_float(access.array.dtype):
         return f"{described} is of type {access.array.dtype}; streams are floating-point registers"
     lanes = leaf.chain[-1] if leaf.chain[-1].mapping is Mapping.VECTOR else None
-    problem = _word_problem(access, leaf, lanes)
-    if problem is not None:
-        return problem
-    machine, writes = program.machine, stream.writes
-    pattern = pattern_of(program.nest, leaf, access, region, writes=writes, most_repeats=machine.stream_repeats)
+    return _word_problem(access, leaf, lanes)
+
+
+def _walk_problem(program: Program, stream: Stream, region: Scope) -> str | None:
+    """Why no address generator can make the addresses of a stream."""
+    machine, described = program.machine, describe_access(stream.access)
+    pattern = walk_of(program.nest, stream, region, machine)
     if len(pattern.bounds) > machine.stream_dims:
         return f"{described} needs {len(pattern.bounds)} dimensions in the region; a stream has {machine.stream_dims}"
     longest = max(pattern.bounds, default=1)
@@ -217,6 +265,11 @@ def _loop_limits(program: Program, loop: Scope) -> Iterator[Problem]:
     guarded = next((s for leaf in loop.leaves for s in leaf.chain[loop.depth :] if s.guard), None)
     if guarded is not None:
         yield Problem(f"{describe_scope(guarded)} has a guard, but a hardware loop repeats the same instructions")
+    nested = sum(1 for s in loop.chain if s.mapping is Mapping.FREP)
+    if nested > max(1, machine.frep_nesting):
+        yield Problem(
+            f"{where} is in a nest of {nested} hardware loops; {machine.name} has nests of {machine.frep_nesting}"
+        )
     if loop.extent > machine.frep_trips:
         yield Problem(f"{where} has too many iterations; hardware loops of {machine.name} have {machine.frep_trips}")
     instructions = sum(instructions_of(leaf, loop) for leaf in loop.leaves)
@@ -232,7 +285,7 @@ def _loop_limits(program: Program, loop: Scope) -> Iterator[Problem]:
 
 
 def instructions_of(leaf: Leaf, loop: Scope) -> int:
-    """Instructions of a statement in the loop's body, in which inner scopes are unrolled."""
+    """Instructions of a statement in the loop's body; inner scopes are unrolled, but for hardware loops."""
     copies = 1
     for scope in leaf.chain[loop.depth + 1 :]:
         copies *= scope.extent if scope.mapping is Mapping.UNROLL else 1

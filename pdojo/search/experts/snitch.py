@@ -240,6 +240,16 @@ def use_hardware(player: Player) -> None:
         found = player.scope(scope)
         if found is not None and found.mapping is Mapping.SEQUENTIAL and _is_innermost(found):
             player.attempt("frep", found, "the sequencer repeats the instructions, the core goes on")
+    for scope in [s.id for s in player.nest.scopes]:
+        found = player.scope(scope)
+        if found is not None and found.mapping is Mapping.SEQUENTIAL and _wraps_hardware_loop(found):
+            player.attempt("frep", found, "the sequencer repeats what is around its loop too")
+
+
+def _wraps_hardware_loop(scope: Scope) -> bool:
+    """Whether a hardware loop is directly inside, and more than that."""
+    loops = [c for c in scope.children if isinstance(c, Scope) and c.mapping is Mapping.FREP]
+    return len(scope.children) > 1 and len(loops) == 1
 
 
 def _is_innermost(scope: Scope) -> bool:
@@ -330,7 +340,7 @@ def _spare_streams(player: Player, identifier: str) -> None:
     """Where a perfect nest has more than there are streams: another loop innermost, registers for what that shares."""
     most = player.game.machine.stream_registers
     loops = _perfect(player, identifier)
-    if not loops or len(streams_of(loops[0])) <= most:
+    if not loops or _streams(player, loops[0]) <= most:
         return
     for loop in [s.id for s in loops]:
         if player.transact(lambda loop=loop: _innermost(player, loop) and _shared(player, identifier, loop) <= most):
@@ -367,7 +377,11 @@ def _shared(player: Player, nest: str, loop: str) -> int:
     for name in _invariants(_scope(player, loop)):
         player.transact(lambda name=name: _load(player, _scope(player, loop), name, why))
     root = player.nest.by_id[loop].chain[0]
-    return len(streams_of(root))
+    return _streams(player, root)
+
+
+def _streams(player: Player, region: Scope) -> int:
+    return len(streams_of(player.nest, region, player.game.machine))
 
 
 def _spare_in_loop(player: Player, identifier: str) -> None:
@@ -376,7 +390,7 @@ def _spare_in_loop(player: Player, identifier: str) -> None:
     why = "all copies read it: a register instead of a stream"
     for leaf in [leaf.id for leaf in _scope(player, identifier).leaves]:
         for access in player.leaf(leaf).reads:
-            if len(streams_of(_scope(player, identifier))) <= most:
+            if _streams(player, _scope(player, identifier)) <= most:
                 return
             inside = player.leaf(leaf).chain[_scope(player, identifier).depth + 1 :]
             is_shared = inside and not any(e.uses(s.depth) for s in inside for e in access.index)

@@ -1,0 +1,231 @@
+"""Straight code as items whose order is free but for what one needs of another.
+
+An item is an instruction, or a branch over a few that compute registers alone (how a maximum keeps NaN, and how one of
+two values is chosen). What is in between blocks stays where it is: labels, other branches, hardware loops, the
+configuration and switching of streams, waiting, what touches registers by name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pdojo.backends.snitch.code import (
+    BRANCHES,
+    LOADS,
+    SLOT,
+    SP,
+    STORES,
+    STREAMS,
+    ZERO,
+    FrameOffset,
+    Instruction,
+    Register,
+)
+from pdojo.backends.snitch.latency import is_float
+from pdojo.backends.snitch.liveness import bodies
+
+LONGEST = 512
+"""Most items of a block."""
+_SKIPPED = 12
+"""Most instructions that a branch of an item jumps over."""
+_APART = frozenset(("label", "entry", "frep.o", "frep.end", "csrsi", "csrci", "scfgwi", "scfgr", "fence", "ret"))
+_WIDTHS = {"d": 8, "w": 4, "h": 2, "b": 1}
+_FREE = frozenset((ZERO, SP, *STREAMS))
+
+
+@dataclass(eq=False, slots=True)
+class Item:
+    """Instructions that stay together."""
+
+    instructions: Sequence[Instruction]
+    uses: tuple[Register, ...]
+    """Registers that are read; those that are written under a condition too, as they may keep their value."""
+    defs: tuple[Register, ...]
+    needs: int = 0
+    """Number of items that have to come before."""
+    after: dict[int, bool] = field(default_factory=dict[int, bool])
+    """Items that have to come later, and whether they wait for the result."""
+
+    @property
+    def first(self) -> Instruction:
+        """The instruction, or the branch."""
+        return self.instructions[0]
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is one instruction of the floating-point unit."""
+        return len(self.instructions) == 1 and is_float(self.first)
+
+
+def blocks(code: Sequence[Instruction]) -> Iterator[tuple[int, list[Item]]]:
+    """The blocks of a function of at least two items, and the positions at which they begin."""
+    repeated = bodies(code)
+    jumps = Counter(str(i.immediate) for i in code if i.name in BRANCHES)
+    start, items, position = 0, list[Item](), 0
+    while position < len(code):
+        item = None if repeated[position] else _item(code, position, jumps)
+        if item is None or len(items) == LONGEST:
+            if len(items) > 1:
+                yield start, _ordered(items)
+            items = []
+        if item is None:
+            position += 1
+            continue
+        if not items:
+            start = position
+        items.append(item)
+        position += len(item.instructions)
+    if len(items) > 1:
+        yield start, _ordered(items)
+
+
+def _item(code: Sequence[Instruction], position: int, jumps: Counter[str]) -> Item | None:
+    instruction = code[position]
+    if instruction.name not in BRANCHES:
+        return Item((instruction,), instruction.uses, instruction.defs) if _is_free(instruction) else None
+    if instruction.name == "j":
+        return None
+    label, inside = str(instruction.immediate), code[position : position + _SKIPPED + 2]
+    length = next((k for k, i in enumerate(inside) if i.name == "label"), None)
+    if length is None or length < 2 or inside[length].immediate != label:
+        return None
+    inside = inside[:length]
+    branches = [i for i in inside if i.name in BRANCHES]
+    if len(branches) != jumps[label] or any(i.immediate != label for i in branches):
+        return None
+    if not all(i.name in BRANCHES or (_is_free(i) and _is_computed(i)) for i in inside):
+        return None
+    defs = tuple(dict.fromkeys(r for i in inside for r in i.defs))
+    uses = tuple(dict.fromkeys(r for i in inside for r in i.uses))
+    return Item(code[position : position + length + 1], tuple(dict.fromkeys((*uses, *defs))), defs)
+
+
+def _is_free(instruction: Instruction) -> bool:
+    if instruction.name in _APART:
+        return False
+    return all(r.fixed is None or r in _FREE for r in (*instruction.defs, *instruction.uses))
+
+
+def _is_computed(instruction: Instruction) -> bool:
+    """Whether an instruction touches nothing but registers that keep what is written to them."""
+    touches = instruction.name in LOADS or instruction.name in STORES
+    return not touches and not any(r in STREAMS for r in (*instruction.defs, *instruction.uses))
+
+
+def _ordered(items: list[Item]) -> list[Item]:
+    order = _Order(items)
+    for number, item in enumerate(items):
+        order.add(number, item)
+    return items
+
+
+@dataclass
+class _Access:
+    number: int
+    stores: bool
+    base: Register
+    version: int
+    """How often the base was written before."""
+    start: int | None
+    """Bytes behind the base; None in the part of the frame for arguments."""
+    size: int
+    in_slots: bool
+
+
+class _Order:
+    """Finds what has to come before what.
+
+    Values: a read after the write, a write after what reads or writes the register before. Each stream gives and takes
+    in order. Memory: accesses of which one writes, unless they are known to be apart. Nothing in a region reads
+    what the region wrote, where one of the two is a stream, and no two streams write one cell (`analysis.streams`); so
+    what remains of streams is that they write after what was read before.
+    """
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self.items = items
+        self.written: dict[Register, int] = {}
+        self.read: dict[Register, list[int]] = {}
+        self.versions: Counter[Register] = Counter()
+        self.accesses: list[_Access] = []
+        self.pushes: list[int] = []
+        self.popped: dict[Register, int] = {}
+        self.pushed: dict[Register, int] = {}
+
+    def add(self, number: int, item: Item) -> None:
+        """Order an item behind those before it."""
+        for register in item.uses:
+            if register in STREAMS:
+                self._pop(number, register)
+            elif register in self.written:
+                self._edge(self.written[register], number, waits=True)
+        if len(item.instructions) == 1:
+            self._memory(number, item.first)
+        for register in item.defs:
+            if register in STREAMS:
+                self._push(number, register)
+                continue
+            for reader in self.read.pop(register, ()):
+                self._edge(reader, number)
+            if register in self.written:
+                self._edge(self.written[register], number)
+            self.written[register] = number
+            self.versions[register] += 1
+        for register in item.uses:
+            if register not in STREAMS:
+                self.read.setdefault(register, []).append(number)
+
+    def _edge(self, before: int, after: int, *, waits: bool = False) -> None:
+        if before == after:
+            return
+        known = self.items[before].after
+        if after not in known:
+            self.items[after].needs += 1
+        known[after] = known.get(after, False) or waits
+
+    def _pop(self, number: int, stream: Register) -> None:
+        if stream in self.popped:
+            self._edge(self.popped[stream], number)
+        self.popped[stream] = number
+
+    def _push(self, number: int, stream: Register) -> None:
+        if stream in self.pushed:
+            self._edge(self.pushed[stream], number)
+        for popped in self.popped.values():
+            self._edge(popped, number)
+        for access in self.accesses:
+            if not access.in_slots:
+                self._edge(access.number, number)
+        self.pushed[stream] = number
+
+    def _memory(self, number: int, instruction: Instruction) -> None:
+        if instruction.name not in LOADS and instruction.name not in STORES:
+            return
+        access = self._access(number, instruction)
+        for other in self.accesses:
+            if (other.stores or access.stores) and not _apart(other, access):
+                self._edge(other.number, number, waits=other.stores)
+        if access.stores and not access.in_slots:
+            for before in (*self.popped.values(), *self.pushed.values()):
+                self._edge(before, number)
+        self.accesses.append(access)
+
+    def _access(self, number: int, instruction: Instruction) -> _Access:
+        base, immediate = instruction.uses[0], instruction.immediate
+        in_slots = isinstance(immediate, FrameOffset) and immediate.area == SLOT
+        start = immediate if isinstance(immediate, int) else None
+        if isinstance(immediate, FrameOffset) and in_slots:
+            start = immediate.offset
+        width = _WIDTHS[instruction.name.rstrip("u")[-1]]
+        return _Access(number, instruction.name in STORES, base, self.versions[base], start, width, in_slots)
+
+
+def _apart(one: _Access, other: _Access) -> bool:
+    """Whether two accesses are known to touch different bytes."""
+    if one.in_slots != other.in_slots:
+        return True
+    if one.base is other.base and one.version == other.version and one.start is not None and other.start is not None:
+        return one.start + one.size <= other.start or other.start + other.size <= one.start
+    areas = one.base.area, other.base.area
+    return None not in areas and areas[0] != areas[1]

@@ -1,0 +1,45 @@
+"""How long instructions take, as far as the order of straight code depends on it: the simulator's numbers."""
+
+from __future__ import annotations
+
+from pdojo.backends.snitch.code import LOADS, STORES, Instruction
+from pdojo.backends.snitch.simulator.configuration import Timing
+
+_SIMPLE = ("fmin", "fmax", "fsgnj", "fsgnjn", "fsgnjx", "fmv")
+_DIVIDED = 16
+"""Bits of a quotient, where nothing is known about it."""
+
+
+def is_float(instruction: Instruction) -> bool:
+    """Whether the floating-point unit executes an instruction, in the order of all that the core sends there."""
+    return any(r.kind == "f" for r in (*instruction.defs, *instruction.uses))
+
+
+def latency(instruction: Instruction, timing: Timing) -> int:
+    """Cycles until another instruction can use the result."""
+    name, _, types = instruction.name.partition(".")
+    if not is_float(instruction):
+        if instruction.name in LOADS:
+            return timing.load
+        if name in ("mul", "mulh", "mulhu", "mulhsu"):
+            return timing.multiply
+        return timing.divide + _DIVIDED if name in ("div", "divu", "rem", "remu") else 1
+    if instruction.name in STORES:
+        return 1
+    if instruction.name in LOADS:
+        return timing.float_load
+    if instruction.defs[0].kind == "x":
+        conversion = timing.conversion - timing.simple if name == "fcvt" else 0
+        other = timing.to_integer_other if name == "fmv" or "d" in types.split(".") else 0
+        return timing.to_integer + conversion + other
+    return _arithmetic(name, types, timing)
+
+
+def _arithmetic(name: str, types: str, timing: Timing) -> int:
+    if name in ("vfdiv", "vfsqrt"):
+        return timing.division_packed
+    if name in ("fdiv", "fsqrt"):
+        return timing.division_double if types == "d" else timing.division_single
+    if name in ("fcvt", "vfcpka"):
+        return timing.conversion
+    return timing.simple if name.removeprefix("v") in _SIMPLE else timing.fma

@@ -1,0 +1,274 @@
+"""The order of straight code: what does not depend on each other fills the cycles in which results are awaited.
+
+Copies of a statement that is many instructions (`exp`, a maximum that keeps NaN) are written one after the other, each a
+chain of which every instruction waits for the one before. Within a block (`blocks`) instructions are put in the order
+in which a core with the simulator's latencies can issue them soonest. Results do not change: every instruction
+finds the operands that it had, every stream and every cell of memory sees its accesses in the order that it did.
+
+The registers bound how many chains are under way: code whose values would not fit in them, but did before, is put back.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from pdojo.backends.snitch.blocks import Item, blocks
+from pdojo.backends.snitch.code import LOADS, STORES, STREAMS, Instruction, Register
+from pdojo.backends.snitch.latency import is_float, latency
+from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, tracked
+from pdojo.backends.snitch.simulator.configuration import Timing
+
+_SLACK = (1, 4, 8)
+"""Registers that are left over, by how often a block has not fitted."""
+_READY = 24
+"""Items that are looked at for each place."""
+_ROOM = {"x": 27, "f": 32}
+_STREAMING = 29
+"""Floating-point registers while streams are on."""
+
+
+@dataclass
+class _Block:
+    start: int
+    items: list[Item]
+    live: frozenset[Register]
+    """Registers whose values are needed at the start."""
+    live_out: frozenset[Register]
+    room: dict[str, int]
+    order: list[int] | None = None
+    """The items in a better order."""
+    attempt: int = 0
+
+    @property
+    def code(self) -> list[Instruction]:
+        """The instructions in the order that was found."""
+        order = range(len(self.items)) if self.order is None else self.order
+        return [i for number in order for i in self.items[number].instructions]
+
+    def touches(self, registers: Collection[Register]) -> bool:
+        """Whether one of the registers is read or written."""
+        return any(r in registers for item in self.items for r in (*item.uses, *item.defs))
+
+
+class Schedule:
+    """The code of a function, its blocks in a better order."""
+
+    def __init__(self, code: Sequence[Instruction], timing: Timing) -> None:
+        """Find an order for each block."""
+        self.original = list(code)
+        self.timing = timing
+        self.blocks = self._blocks()
+        for block in self.blocks:
+            block.order = _best(block, timing)
+        check_values(self.original, self.code)
+
+    def _blocks(self) -> list[_Block]:
+        numbering = Numbering(self.original)
+        after = live_after(Flow(self.original), numbering)
+        streaming, on = list[bool](), False
+        for instruction in self.original:
+            on = (on or instruction.name == "csrsi") and instruction.name != "csrci"
+            streaming.append(on)
+        found: list[_Block] = []
+        for start, items in blocks(self.original):
+            first, end = self.original[start], start + sum(len(i.instructions) for i in items)
+            before = numbering.mask(first.uses) | (after[start] & ~numbering.mask(first.defs))
+            room = _ROOM | ({"f": _STREAMING} if streaming[start] else {})
+            live, out = (frozenset(numbering.members(m)) for m in (before, after[end - 1]))
+            found.append(_Block(start, items, live, out, room))
+        return found
+
+    @property
+    def code(self) -> list[Instruction]:
+        """The code in the order that was found."""
+        code = list(self.original)
+        for block in self.blocks:
+            if block.order is not None:
+                code[block.start : block.start + len(block.code)] = block.code
+        return code
+
+    def give_way(self, spilled: Collection[Register]) -> bool:
+        """Leave more registers free around those that did not fit; False where nothing is left to be changed."""
+        moved = [block for block in self.blocks if block.order is not None]
+        for block in [b for b in moved if b.touches(spilled)] or moved:
+            block.attempt += 1
+            block.order = _best(block, self.timing) if block.attempt < len(_SLACK) else None
+        return bool(moved)
+
+
+def check_values(before: Sequence[Instruction], after: Sequence[Instruction]) -> None:
+    """Every instruction reads what the same ones wrote in both orders, and streams go on in one order.
+
+    Written without what the order is made of, so that a mistake there is an error and not a wrong result. Raises
+    AssertionError.
+    """
+    assert len(before) == len(after)
+    one, other = _sources(before), _sources(after)
+    assert one == other, "instructions do not find their operands"
+
+
+def _sources(code: Sequence[Instruction]) -> dict[int, tuple[object, ...]]:
+    """For each instruction, by identity: who wrote its operands last in the text, and its turn at each stream."""
+    last: dict[Register, int] = {}
+    turns: Counter[tuple[Register, bool]] = Counter()
+    found: dict[int, tuple[object, ...]] = {}
+    for instruction in code:
+        entry: list[object] = []
+        for writes, registers in ((False, instruction.uses), (True, instruction.defs)):
+            for register in dict.fromkeys(registers):
+                if register in STREAMS:
+                    turns[register, writes] += 1
+                    entry.append(turns[register, writes])
+                else:
+                    entry.append(last.get(register))
+        found[id(instruction)] = tuple(entry)
+        for register in tracked(instruction.defs):
+            last[register] = id(instruction)
+    return found
+
+
+def _best(block: _Block, timing: Timing) -> list[int] | None:
+    """The better of two orders, if it is better than that of the text and its values fit as well."""
+    plain = _Walk(block, timing)
+    for number in range(len(block.items)):
+        plain.append(number)
+    slack = _SLACK[block.attempt]
+    room = {k: max(n - slack, plain.most[k]) for k, n in block.room.items()}
+    best: _Walk = plain
+    heights = _heights(block.items, timing)
+    for priorities in ([0] * len(block.items), heights):
+        for margin in (0, 2, 5):
+            walk = _Walk(block, timing)
+            walk.fill(priorities, {k: n - margin for k, n in room.items()})
+            if all(walk.most[k] <= n for k, n in room.items()):
+                if walk.cycles < best.cycles:
+                    best = walk
+                break
+    return best.order if best is not plain else None
+
+
+def _heights(items: Sequence[Item], timing: Timing) -> list[int]:
+    """Cycles from each item to the end, along the longest chain."""
+    heights = [0] * len(items)
+    for number in range(len(items) - 1, -1, -1):
+        item = items[number]
+        wait = latency(item.first, timing)
+        heights[number] = max((heights[k] + (wait if waits else 1) for k, waits in item.after.items()), default=wait)
+    return heights
+
+
+class _Walk:
+    """An order under construction: when a core could issue each item, and how many registers are in use."""
+
+    def __init__(self, block: _Block, timing: Timing) -> None:
+        self.block, self.items, self.timing = block, block.items, timing
+        self.order: list[int] = []
+        self.core = self.unit = -1
+        """When core and floating-point unit issued last."""
+        self.ready: dict[Register, int] = {}
+        self.earliest: dict[int, int] = {}
+        """When the core can issue what loads from where something was stored."""
+        self.uses = Counter(r for item in self.items for r in set(item.uses))
+        self.live = set(block.live)
+        self.count: Counter[str] = Counter(r.kind for r in self.live if r.fixed is None)
+        self.most = {kind: self.count[kind] for kind in _ROOM}
+
+    @property
+    def cycles(self) -> int:
+        """When the last result is there, as far as something waits for it."""
+        return max(self.core, self.unit, *(self.ready.get(r, 0) for r in self.block.live_out), 0)
+
+    def fill(self, priorities: Sequence[int], room: dict[str, int]) -> None:
+        """Put all items in order: what can issue soonest, of those what comes first by priority and text."""
+        needs = [item.needs for item in self.items]
+        ready = [k for k, n in enumerate(needs) if n == 0]
+        while ready:
+            candidates = ready[:_READY]
+            fitting = [k for k in candidates if self._fits(k, room)] or candidates[:1]
+            number = min(fitting, key=lambda k: (self._stall(k), -priorities[k], k))
+            ready.remove(number)
+            self.append(number)
+            for following in self.items[number].after:
+                needs[following] -= 1
+                if needs[following] == 0:
+                    insort(ready, following)
+
+    def _issue(self, number: int) -> tuple[int, int]:
+        """When the core issues an item, and when the floating-point unit does."""
+        item = self.items[number]
+        core = max(self.core + 1, self.earliest.get(number, 0))
+        unit = 0
+        for register in item.uses:
+            time = self.ready.get(register, 0)
+            if register.kind == "f":
+                unit = max(unit, time)
+            else:
+                core = max(core, time)
+        # A branch and what it jumps over wait for the core alone: others take the place of their operands.
+        return core, max(self.unit + 1, core + 1, unit)
+
+    def _stall(self, number: int) -> int:
+        core, unit = self._issue(number)
+        stall = core - self.core - 1
+        return stall + (unit - max(self.unit + 1, core + 1) if self.items[number].is_float else 0)
+
+    def append(self, number: int) -> None:
+        """Issue an item."""
+        item = self.items[number]
+        core, unit = self._issue(number)
+        self.order.append(number)
+        if item.is_float:
+            self.core, self.unit = core, unit
+        else:
+            self.core = core + sum(1 for i in item.instructions if i.name != "label") - 1
+            if len(item.instructions) > 1 and any(is_float(i) for i in item.instructions):
+                self.unit = unit
+        last = item.instructions[-1] if len(item.instructions) == 1 else item.instructions[-2]
+        done = (self.unit if is_float(last) else self.core) + latency(last, self.timing)
+        self.ready |= dict.fromkeys((r for r in item.defs if r not in STREAMS), done)
+        if item.first.name in STORES and item.is_float:
+            self._delay_loads(item)
+        self._count(item)
+
+    def _delay_loads(self, item: Item) -> None:
+        """The core's loads wait for stores of the floating-point unit to the same place."""
+        for following, waits in item.after.items():
+            first = self.items[following].first
+            if waits and first.name in LOADS and not is_float(first):
+                self.earliest[following] = self.unit + self.timing.float_load
+
+    def _count(self, item: Item) -> None:
+        for register in set(item.uses):
+            self.uses[register] -= 1
+        self._end(item.uses)
+        for register in item.defs:
+            if register.fixed is None and register not in self.live:
+                self.live.add(register)
+                self.count[register.kind] += 1
+        for kind, count in self.count.items():
+            self.most[kind] = max(self.most.get(kind, 0), count)
+        self._end(item.defs)
+
+    def _end(self, registers: Sequence[Register]) -> None:
+        for register in registers:
+            if register in self.live and self._dies(register, 0):
+                self.live.remove(register)
+                self.count[register.kind] -= 1
+
+    def _dies(self, register: Register, left: int) -> bool:
+        return self.uses[register] <= left and register not in self.block.live_out and register.fixed is None
+
+    def _fits(self, number: int, room: dict[str, int]) -> bool:
+        """Whether the registers suffice behind an item, or it frees as many as it needs."""
+        item = self.items[number]
+        for kind in _ROOM:
+            new = sum(1 for r in item.defs if r.kind == kind and r.fixed is None and r not in self.live)
+            if not new:
+                continue
+            freed = sum(1 for r in set(item.uses) if r.kind == kind and r in self.live and self._dies(r, 1))
+            if new > freed and self.count[kind] + new - freed > room[kind]:
+                return False
+        return True

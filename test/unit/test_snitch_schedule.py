@@ -1,0 +1,198 @@
+"""The order of straight code: the same values in registers, memory and streams, in fewer cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from pdojo.backends.snitch.code import SLOT, SP, STREAMS, ZERO, FrameOffset, Instruction, Register
+from pdojo.backends.snitch.latency import latency
+from pdojo.backends.snitch.schedule import Schedule, check_values
+from pdojo.backends.snitch.simulator.configuration import Timing
+
+TIMING = Timing()
+A, B, ANYWHERE = Register("x", area="a"), Register("x", area="b"), Register("x")
+
+
+def execute(code: Sequence[Instruction]) -> tuple[dict[object, object], ...]:
+    """Registers, memory and streams after the code, as terms over what they were before."""
+    values: dict[Register, object] = {}
+    memory: dict[object, object] = {}
+    streams: dict[object, list[object]] = {}
+    skipping = ""
+    condition: list[object] = []
+    for instruction in code:
+        if instruction.name == "label":
+            condition.clear()
+            continue
+        operands: list[object] = []
+        for register in dict.fromkeys(instruction.uses):
+            if register in STREAMS:
+                streams.setdefault(("pop", register.fixed), []).append(None)
+                operands.append((register.fixed, len(streams["pop", register.fixed])))
+            else:
+                operands.append(values.get(register, ("before", id(register))))
+        if instruction.name == "bne":
+            condition.append(tuple(operands))
+            skipping = str(instruction.immediate)
+            continue
+        base = instruction.uses[0] if instruction.uses else ZERO
+        place = base.area or "slots", operands[0] if operands else None, str(instruction.immediate)
+        if instruction.name == "fsd":
+            memory[place] = operands[1:]
+            continue
+        result: object = (instruction.name, *operands, str(instruction.immediate), *condition)
+        if instruction.name == "fld":
+            result = memory.get(place, ("memory", place))
+        for register in instruction.defs:
+            if register in STREAMS:
+                streams.setdefault(register.fixed, []).append(result)
+            else:
+                values[register] = (result, values.get(register)) if condition else result
+    assert skipping is not None
+    return values, memory, {key: tuple(found) for key, found in streams.items()}  # type: ignore[return-value]
+
+
+def random_code(seed: int) -> list[Instruction]:
+    """Chains of instructions that share some registers, memory and streams; branches over one or two."""
+    random = Random(seed)
+    floats = [Register("f") for _ in range(10)]
+    integers = [Register("x") for _ in range(5)]
+    code = [Instruction("csrsi", immediate=1)]
+    for number in range(60):
+        f, g, h = (random.choice(floats) for _ in range(3))
+        x, y = (random.choice(integers) for _ in range(2))
+        pointer = random.choice((A, B))
+        slot = FrameOffset(SLOT, 8 * random.randrange(2))
+        match random.randrange(11):
+            case 0 | 1:
+                code.append(Instruction("fmadd.d", (f,), (g, h, f)))
+            case 2:
+                code.append(Instruction("fadd.d", (f,), (random.choice(STREAMS[:2]), g)))
+            case 3:
+                code.append(Instruction("fmv.d", (STREAMS[2],), (f,)))
+            case 4:
+                code.append(Instruction("fld", (f,), (pointer,), 8 * random.randrange(4)))
+            case 5:
+                code.append(Instruction("fsd", (), (pointer, f), 8 * random.randrange(4)))
+            case 6:
+                code.append(Instruction("fsd", (), (SP, f), slot))
+            case 7:
+                code.append(Instruction("fld", (f,), (SP,), slot))
+            case 8:
+                code.append(Instruction("feq.d", (x,), (f, g)))
+            case 9:
+                code.append(Instruction("addi", (pointer if random.random() < 0.2 else x,), (pointer,), 8))
+            case _:
+                label = f".L{number}"
+                code.append(Instruction("bne", (), (x, y), label))
+                code.append(Instruction("fmv.d", (f,), (g,)))
+                code.append(Instruction("label", immediate=label))
+    code.append(Instruction("csrci", immediate=1))
+    return [*code, *(Instruction("fsd", (), (A, f), 64 + 8 * k) for k, f in enumerate(floats))]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_order_gives_the_same(seed: int) -> None:
+    code = random_code(seed)
+    schedule = Schedule(code, TIMING)
+    assert execute(schedule.code) == execute(code)
+    assert sorted(map(id, schedule.code)) == sorted(map(id, code))
+    while schedule.give_way([code[1].defs[0] if code[1].defs else A]):
+        assert execute(schedule.code) == execute(code)
+    assert schedule.code == code
+
+
+def chains(count: int) -> list[Instruction]:
+    """Chains of sums, one after the other in the text."""
+    code: list[Instruction] = []
+    for k in range(count):
+        value, other = Register("f"), Register("f")
+        code.append(Instruction("fld", (value,), (A,), 8 * k))
+        code += [Instruction("fadd.d", (value,), (value, other)) for _ in range(6)]
+        code.append(Instruction("fsd", (), (B, value), 8 * k))
+    return code
+
+
+def names(code: Sequence[Instruction]) -> list[str]:
+    return [i.name for i in code]
+
+
+def test_chains_fill_the_latency_of_each_other() -> None:
+    found = names(Schedule(chains(4), TIMING).code)
+    assert found[:4] == ["fld"] * 4
+    assert found[4:28] == ["fadd.d"] * 24
+    assert found[28:] == ["fsd"] * 4
+
+
+def test_one_chain_stays() -> None:
+    code = chains(1)
+    assert Schedule(code, TIMING).code == code
+
+
+def test_no_more_chains_than_registers() -> None:
+    """Forty values are under way at no time."""
+    code = chains(40)
+    live = most = 0
+    for instruction in Schedule(code, TIMING).code:
+        live += (instruction.name == "fld") - (instruction.name == "fsd")
+        most = max(most, live)
+    assert 4 <= most < 32
+
+
+def test_what_stands_between_blocks_stays() -> None:
+    """A barrier parts what is before it from what is behind it."""
+    code = chains(2)
+    for name in ("fence", "csrci", "frep.end"):
+        parted = [*code[:8], Instruction(name), *code[8:]]
+        if name == "frep.end":
+            parted.insert(0, Instruction("frep.o", (), (Register("x"),), 8))
+        assert Schedule(parted, TIMING).code == parted
+
+
+def test_stores_that_may_meet_stay_in_order() -> None:
+    """A pointer of which nothing is known, and one that went on."""
+    values = [Register("f") for _ in range(3)]
+    for base, other, free in ((A, B, True), (A, ANYWHERE, False), (A, A, False)):
+        code = [Instruction("fadd.d", (values[0],), (values[1], values[2])), Instruction("fsd", (), (base, values[0]), 0)]
+        code.append(Instruction("fld", (values[1],), (other,), 4))
+        code += [Instruction("fmul.d", (values[1],), (values[1], values[1])) for _ in range(3)]
+        order = names(Schedule(code, TIMING).code)
+        assert (order.index("fld") < order.index("fsd")) is free
+
+
+def test_wrong_orders_are_noticed() -> None:
+    code = chains(2)
+    with pytest.raises(AssertionError, match="do not find their operands"):
+        check_values(code, [code[1], code[0], *code[2:]])
+    streams = [Instruction("fmv.d", (STREAMS[2],), (Register("f"),)) for _ in range(2)]
+    with pytest.raises(AssertionError, match="do not find their operands"):
+        check_values(streams, streams[::-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "defs", "cycles"),
+    [
+        ("fadd.d", "f", TIMING.fma),
+        ("vfmac.s", "f", TIMING.fma),
+        ("fmax.s", "f", TIMING.simple),
+        ("vfsgnjn.s", "f", TIMING.simple),
+        ("fcvt.d.s", "f", TIMING.conversion),
+        ("vfcpka.s.s", "f", TIMING.conversion),
+        ("fdiv.d", "f", TIMING.division_double),
+        ("fsqrt.s", "f", TIMING.division_single),
+        ("vfdiv.s", "f", TIMING.division_packed),
+        ("fld", "f", TIMING.float_load),
+        ("feq.s", "x", 4),
+        ("feq.d", "x", 5),
+        ("fcvt.w.d.rtz", "x", 6),
+        ("fcvt.w.s.rtz", "x", 5),
+        ("fmv.x.w", "x", 5),
+    ],
+)
+def test_latencies(name: str, defs: str, cycles: int) -> None:
+    """Those of the simulator, where another instruction of the unit, or of the core, uses the result."""
+    uses = (A,) if name == "fld" else (Register("f"),)
+    assert latency(Instruction(name, (Register("f" if defs == "f" else "x"),), uses), TIMING) == cycles
