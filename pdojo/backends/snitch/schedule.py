@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from pdojo.backends.snitch.backwards import backward_order
 from pdojo.backends.snitch.blocks import Item, blocks
 from pdojo.backends.snitch.code import LOADS, STORES, STREAMS, Instruction, Register
 from pdojo.backends.snitch.latency import is_float, latency
-from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, tracked
+from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, tracked, without_dead_code
 from pdojo.backends.snitch.simulator.configuration import Timing
 
-_SLACK = (1, 4, 8)
+_SLACK = (0, 2, 6)
 """Registers that are left over, by how often a block has not fitted."""
 _READY = 24
 """Items that are looked at for each place."""
@@ -32,25 +34,59 @@ _STREAMING = 29
 
 @dataclass
 class _Block:
-    start: int
     items: list[Item]
     live: frozenset[Register]
     """Registers whose values are needed at the start."""
     live_out: frozenset[Register]
     room: dict[str, int]
-    order: list[int] | None = None
-    """The items in a better order."""
+    """How many registers there are; more, where the text needs more."""
+
+    def best(self, timing: Timing, slack: int) -> _Walk | None:
+        """The best of some orders whose values fit into the registers, but for `slack` of them."""
+        room = {kind: most - slack for kind, most in self.room.items()}
+        heights = _heights(self.items, timing)
+        found: list[_Walk] = []
+        for margin in (0, 2):
+            left = {kind: most - margin for kind, most in room.items()}
+            for priorities in (None, heights):
+                forwards = _Walk(self, timing)
+                forwards.fill(priorities or [0] * len(self.items), left)
+                order = backward_order(self.items, self.live_out, priorities, left, timing)
+                found += [forwards, _walked(self, order, timing)]
+        fitting = [walk for walk in found if all(walk.most[kind] <= most for kind, most in room.items())]
+        return min(fitting, key=lambda walk: walk.cycles, default=None)
+
+
+@dataclass
+class _Place:
+    """A block where it stands in the code, and what became of it."""
+
+    start: int
+    text: list[Instruction]
+    forms: list[_Block]
+    """As it is; and with constants loaded in it."""
+    cycles: int
+    """What it takes in the order of the text."""
+    chosen: tuple[list[Instruction], list[Instruction]] | None = None
+    """The instructions before and after they were put in order."""
     attempt: int = 0
 
-    @property
-    def code(self) -> list[Instruction]:
-        """The instructions in the order that was found."""
-        order = range(len(self.items)) if self.order is None else self.order
-        return [i for number in order for i in self.items[number].instructions]
+    def choose(self, timing: Timing) -> None:
+        """Find the best order that is better than that of the text."""
+        self.chosen, best = None, self.cycles
+        if self.attempt >= len(_SLACK):
+            return
+        for form in self.forms:
+            walk = form.best(timing, _SLACK[self.attempt])
+            if walk is not None and walk.cycles < best:
+                best = walk.cycles
+                text = [i for item in form.items for i in item.instructions]
+                self.chosen = text, [i for number in walk.order for i in form.items[number].instructions]
 
     def touches(self, registers: Collection[Register]) -> bool:
         """Whether one of the registers is read or written."""
-        return any(r in registers for item in self.items for r in (*item.uses, *item.defs))
+        code = self.text if self.chosen is None else self.chosen[1]
+        return any(r in registers for i in code for r in (*i.uses, *i.defs))
 
 
 class Schedule:
@@ -60,43 +96,87 @@ class Schedule:
         """Find an order for each block."""
         self.original = list(code)
         self.timing = timing
-        self.blocks = self._blocks()
-        for block in self.blocks:
-            block.order = _best(block, timing)
-        check_values(self.original, self.code)
+        self.places = self._places()
+        for place in self.places:
+            place.choose(timing)
 
-    def _blocks(self) -> list[_Block]:
-        numbering = Numbering(self.original)
-        after = live_after(Flow(self.original), numbering)
+    def _places(self) -> list[_Place]:
+        code = self.original
+        numbering, flow = Numbering(code), Flow(code)
+        after = live_after(flow, numbering)
         streaming, on = list[bool](), False
-        for instruction in self.original:
+        for instruction in code:
             on = (on or instruction.name == "csrsi") and instruction.name != "csrci"
             streaming.append(on)
-        found: list[_Block] = []
-        for start, items in blocks(self.original):
-            first, end = self.original[start], start + sum(len(i.instructions) for i in items)
-            before = numbering.mask(first.uses) | (after[start] & ~numbering.mask(first.defs))
+        constants = loaded_constants(code)
+        found: list[_Place] = []
+        for start, items in blocks(code):
+            text = [i for item in items for i in item.instructions]
+            before = numbering.mask(text[0].uses) | (after[start] & ~numbering.mask(text[0].defs))
+            live, out = (frozenset(numbering.members(m)) for m in (before, after[start + len(text) - 1]))
             room = _ROOM | ({"f": _STREAMING} if streaming[start] else {})
-            live, out = (frozenset(numbering.members(m)) for m in (before, after[end - 1]))
-            found.append(_Block(start, items, live, out, room))
+            plain = _walked(_Block(items, live, out, room), range(len(items)), self.timing)
+            forms = [_Block(items, live, out, {kind: max(most, plain.most[kind]) for kind, most in room.items()})]
+            if flow.depths[start]:
+                forms += _with_constants(text, live, out, room, constants)
+            found.append(_Place(start, text, forms, plain.cycles))
         return found
 
     @property
     def code(self) -> list[Instruction]:
         """The code in the order that was found."""
-        code = list(self.original)
-        for block in self.blocks:
-            if block.order is not None:
-                code[block.start : block.start + len(block.code)] = block.code
-        return code
+        before, after = self._assembled(0), self._assembled(1)
+        check_values(before, after)
+        return without_dead_code(after)
+
+    def _assembled(self, which: Literal[0, 1]) -> list[Instruction]:
+        found: list[Instruction] = []
+        position = 0
+        for place in self.places:
+            found += self.original[position : place.start]
+            found += place.text if place.chosen is None else place.chosen[which]
+            position = place.start + len(place.text)
+        return found + self.original[position:]
 
     def give_way(self, spilled: Collection[Register]) -> bool:
         """Leave more registers free around those that did not fit; False where nothing is left to be changed."""
-        moved = [block for block in self.blocks if block.order is not None]
-        for block in [b for b in moved if b.touches(spilled)] or moved:
-            block.attempt += 1
-            block.order = _best(block, self.timing) if block.attempt < len(_SLACK) else None
+        moved = [place for place in self.places if place.chosen is not None]
+        for place in [p for p in moved if p.touches(spilled)] or moved:
+            place.attempt += 1
+            place.choose(self.timing)
         return bool(moved)
+
+
+def loaded_constants(code: Sequence[Instruction]) -> dict[Register, Instruction]:
+    """The registers that hold a number from the table throughout, and the instructions that load them."""
+    writes = Counter(r for i in code for r in i.defs)
+    tables = {i.defs[0] for i in code if i.name == "la"}
+    return {
+        i.defs[0]: i
+        for i in code
+        if i.name == "fld" and i.uses[0] in tables and writes[i.uses[0]] == writes[i.defs[0]] == 1
+    }
+
+
+def _with_constants(
+    text: Sequence[Instruction],
+    live: frozenset[Register],
+    live_out: frozenset[Register],
+    room: dict[str, int],
+    constants: dict[Register, Instruction],
+) -> list[_Block]:
+    """The block with the constants that it uses loaded in it, so that they take no registers around; if there are any."""
+    used = [r for r in dict.fromkeys(r for i in text for r in i.uses) if r in constants]
+    if not used:
+        return []
+    copies = {r: Register("f") for r in used}
+    loads = [Instruction("fld", (copies[r],), constants[r].uses, constants[r].immediate) for r in used]
+    rest = [Instruction(i.name, i.defs, tuple(copies.get(r, r) for r in i.uses), i.immediate) for i in text]
+    found = list(blocks([*loads, *rest]))
+    if len(found) != 1 or sum(len(i.instructions) for i in found[0][1]) < len(text) + len(loads):
+        return []
+    tables = frozenset(constants[r].uses[0] for r in used)
+    return [_Block(found[0][1], (live - set(used)) | tables, (live_out - set(used)) | tables, room)]
 
 
 def check_values(before: Sequence[Instruction], after: Sequence[Instruction]) -> None:
@@ -130,24 +210,11 @@ def _sources(code: Sequence[Instruction]) -> dict[int, tuple[object, ...]]:
     return found
 
 
-def _best(block: _Block, timing: Timing) -> list[int] | None:
-    """The better of two orders, if it is better than that of the text and its values fit as well."""
-    plain = _Walk(block, timing)
-    for number in range(len(block.items)):
-        plain.append(number)
-    slack = _SLACK[block.attempt]
-    room = {k: max(n - slack, plain.most[k]) for k, n in block.room.items()}
-    best: _Walk = plain
-    heights = _heights(block.items, timing)
-    for priorities in ([0] * len(block.items), heights):
-        for margin in (0, 2, 5):
-            walk = _Walk(block, timing)
-            walk.fill(priorities, {k: n - margin for k, n in room.items()})
-            if all(walk.most[k] <= n for k, n in room.items()):
-                if walk.cycles < best.cycles:
-                    best = walk
-                break
-    return best.order if best is not plain else None
+def _walked(block: _Block, order: Iterable[int], timing: Timing) -> _Walk:
+    walk = _Walk(block, timing)
+    for number in order:
+        walk.append(number)
+    return walk
 
 
 def _heights(items: Sequence[Item], timing: Timing) -> list[int]:

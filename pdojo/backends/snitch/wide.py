@@ -8,6 +8,8 @@ from pdojo.backends.snitch.values import Pair
 
 def add(code: Code, a: Pair, b: Pair) -> Pair:
     """a + b, modulo 2**64."""
+    if ZERO in (a.low, b.low):
+        return Pair(b.low if a.low is ZERO else a.low, code.x("add", a.high, b.high))
     low = code.x("add", a.low, b.low)
     # An addend that is zero leaves no carry; the general comparison is with either addend.
     carry = code.x("sltu", low, a.low)
@@ -64,6 +66,9 @@ def equal(code: Code, a: Pair, b: Pair) -> Register:
 
 def less(code: Code, a: Pair, b: Pair, *, signed: bool = True) -> Register:
     """1 where a < b, otherwise 0."""
+    if b.low is ZERO:
+        # The low part, which has no sign, is not less than 0.
+        return code.x("slt" if signed else "sltu", a.high, b.high)
     result = Register("x")
     done = code.label("less")
     code.x("slt" if signed else "sltu", a.high, b.high, to=result)

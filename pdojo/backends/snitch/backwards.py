@@ -1,0 +1,102 @@
+"""Straight code put in order from its end: values are computed just before they are needed, and take few registers."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from pdojo.backends.snitch.blocks import Item
+from pdojo.backends.snitch.code import Register
+from pdojo.backends.snitch.latency import latency
+from pdojo.backends.snitch.simulator.configuration import Timing
+
+_READY = 24
+"""Items that are looked at for each place."""
+
+
+def backward_order(
+    items: Sequence[Item],
+    live_out: Collection[Register],
+    heights: Sequence[int] | None,
+    room: Mapping[str, int],
+    timing: Timing,
+) -> list[int]:
+    """An order in which few items wait for the result of another, and no more registers are in use than there is room.
+
+    `heights` are the cycles from each item to the end; without them, what is later in the text stays later.
+    """
+    return _Backwards(items, live_out, heights, timing).order(room)
+
+
+class _Backwards:
+    """Counts cycles from the end: an item is as many before those that use its result as it takes."""
+
+    def __init__(
+        self, items: Sequence[Item], live_out: Collection[Register], heights: Sequence[int] | None, timing: Timing
+    ) -> None:
+        self.items = items
+        self.live = set(live_out)
+        self.count: Counter[str] = Counter(r.kind for r in self.live if r.fixed is None)
+        self.before: list[list[int]] = [[] for _ in items]
+        self.depths = [0] * len(items)
+        self.waits = [latency(item.instructions[min(1, len(item.instructions) - 1)], timing) for item in items]
+        for number, item in enumerate(items):
+            for following, waits in item.after.items():
+                self.before[following].append(number)
+                depth = self.depths[number] + (self.waits[number] if waits else 1)
+                self.depths[following] = max(self.depths[following], depth)
+        if heights is None:
+            self.depths = list(range(len(items)))
+        self.now = 0
+        self.times = [0] * len(items)
+
+    def order(self, room: Mapping[str, int]) -> list[int]:
+        """All items."""
+        left = [len(item.after) for item in self.items]
+        # The last in the text first.
+        ready = sorted(-k for k, n in enumerate(left) if n == 0)
+        found: list[int] = []
+        while ready:
+            candidates = [-k for k in ready[:_READY]]
+            fitting = [k for k in candidates if self._fits(k, room)] or candidates[:1]
+            number = min(fitting, key=lambda k: (self._stall(k), -self.depths[k], -k))
+            ready.remove(-number)
+            self._place(number)
+            found.append(number)
+            for earlier in self.before[number]:
+                left[earlier] -= 1
+                if left[earlier] == 0:
+                    insort(ready, -earlier)
+        return found[::-1]
+
+    def _earliest(self, number: int) -> int:
+        after = self.items[number].after
+        return max((self.times[k] + (self.waits[number] if waits else 1) for k, waits in after.items()), default=0)
+
+    def _stall(self, number: int) -> int:
+        return max(0, self._earliest(number) - self.now)
+
+    def _place(self, number: int) -> None:
+        item = self.items[number]
+        size = sum(1 for i in item.instructions if i.name != "label")
+        self.times[number] = max(self.now, self._earliest(number)) + size - 1
+        self.now = self.times[number] + 1
+        for register in item.defs:
+            if register in self.live and register not in item.uses:
+                self.live.remove(register)
+                self.count[register.kind] -= register.fixed is None
+        for register in item.uses:
+            if register not in self.live:
+                self.live.add(register)
+                self.count[register.kind] += register.fixed is None
+
+    def _fits(self, number: int, room: Mapping[str, int]) -> bool:
+        """Whether the registers suffice before an item, or it frees as many as it needs."""
+        item = self.items[number]
+        for kind, most in room.items():
+            new = sum(1 for r in set(item.uses) if r.kind == kind and r.fixed is None and r not in self.live)
+            freed = sum(1 for r in item.defs if r.kind == kind and r in self.live and r not in item.uses)
+            if new > freed and self.count[kind] + new - freed > most:
+                return False
+        return True
