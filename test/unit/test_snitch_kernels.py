@@ -11,6 +11,7 @@ from pdojo.backends.snitch.simulator import Placement, Result
 from pdojo.backends.snitch.simulator.simulate import Complex
 from snitch_programs import BASE, FENCE, OFF, ON, configure, gemm, loop, run, stream
 
+
 def close(result: Result, handwritten: int, tolerance: float) -> None:
     assert abs(result.cycles / handwritten - 1) <= tolerance, (result.cycles, handwritten)
 

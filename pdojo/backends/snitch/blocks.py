@@ -165,16 +165,19 @@ class _Order:
         for register in item.defs:
             if register in STREAMS:
                 self._push(number, register)
-                continue
-            for reader in self.read.pop(register, ()):
-                self._edge(reader, number)
-            if register in self.written:
-                self._edge(self.written[register], number)
-            self.written[register] = number
-            self.versions[register] += 1
+            else:
+                self._write(number, register)
         for register in item.uses:
             if register not in STREAMS:
                 self.read.setdefault(register, []).append(number)
+
+    def _write(self, number: int, register: Register) -> None:
+        for reader in self.read.pop(register, ()):
+            self._edge(reader, number)
+        if register in self.written:
+            self._edge(self.written[register], number)
+        self.written[register] = number
+        self.versions[register] += 1
 
     def _edge(self, before: int, after: int, *, waits: bool = False) -> None:
         if before == after:

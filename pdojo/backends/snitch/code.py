@@ -283,7 +283,8 @@ class Code:
     def close_hardware_loop(self, frame: Frame, expected: int, trips: int, machine: str) -> None:
         """Append a hardware loop of `expected` instructions, those of loops inside counted once, to run `trips` times.
 
-        How often loops inside run is known before: their counts are made before the nest. Raises LoweringError where the body is not what the analysis of hardware loops counted.
+        How often loops inside run is made known before the nest. Raises LoweringError where the body is not what the
+        analysis of hardware loops counted.
         """
         body = [*frame.head, *frame.body, *frame.tail]
         repeated = [i for i in body if i.name not in ("frep.o", "frep.end")]

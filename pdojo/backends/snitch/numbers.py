@@ -51,6 +51,9 @@ class Numbers:
         move = "fmv.w.x" if dtype == "f32" else "fmv.h.x"
         return code.keep((dtype, bits), lambda: code.f(move, code.li(bits)))
 
+    def _table(self) -> Register:
+        return self.code.x("la", immediate=self.label, to=Register("x", area=self.label))
+
     def splat(self, value: float, dtype: str) -> Register:
         """A number in all lanes of a packed register."""
         bits, width = bits_of(value, dtype), 8 * byte_width(dtype)
@@ -66,7 +69,7 @@ class Numbers:
         offset = 8 * self.table.index(bits)
 
         def load() -> Register:
-            base = code.keep("constants", lambda: code.x("la", immediate=self.label))
+            base = code.keep("constants", self._table)
             return code.f("fld", base, immediate=offset)
 
         return code.keep(("word", bits), load)

@@ -1,11 +1,12 @@
 """The order of straight code: what does not depend on each other fills the cycles in which results are awaited.
 
-Copies of a statement that is many instructions (`exp`, a maximum that keeps NaN) are written one after the other, each a
-chain of which every instruction waits for the one before. Within a block (`blocks`) instructions are put in the order
+Copies of a statement that is many instructions (`exp`, a maximum that keeps NaN) are written one after the other, each
+a chain of which every instruction waits for the one before. Within a block (`blocks`) instructions are put in the order
 in which a core with the simulator's latencies can issue them soonest. Results do not change: every instruction
 finds the operands that it had, every stream and every cell of memory sees its accesses in the order that it did.
 
-The registers bound how many chains are under way: code whose values would not fit in them, but did before, is put back.
+The registers bound how many chains are under way. Where constants take too many, those of a loop are loaded in it, once
+for all copies. Code whose values would not fit in the registers, but did before, is put back.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from pdojo.backends.snitch.simulator.configuration import Timing
 
 _SLACK = (0, 2, 6)
 """Registers that are left over, by how often a block has not fitted."""
+_ONCE = 4
+"""Fewest cycles that another order has to gain where it is not in a loop."""
 _READY = 24
 """Items that are looked at for each place."""
 _ROOM = {"x": 27, "f": 32}
@@ -66,7 +69,7 @@ class _Place:
     forms: list[_Block]
     """As it is; and with constants loaded in it."""
     cycles: int
-    """What it takes in the order of the text."""
+    """More cycles than these are not better than the order of the text."""
     chosen: tuple[list[Instruction], list[Instruction]] | None = None
     """The instructions before and after they were put in order."""
     attempt: int = 0
@@ -119,7 +122,8 @@ class Schedule:
             forms = [_Block(items, live, out, {kind: max(most, plain.most[kind]) for kind, most in room.items()})]
             if flow.depths[start]:
                 forms += _with_constants(text, live, out, room, constants)
-            found.append(_Place(start, text, forms, plain.cycles))
+            # What runs once is put in another order only where that is worth reading it.
+            found.append(_Place(start, text, forms, plain.cycles - (0 if flow.depths[start] else _ONCE)))
         return found
 
     @property
@@ -127,7 +131,8 @@ class Schedule:
         """The code in the order that was found."""
         before, after = self._assembled(0), self._assembled(1)
         check_values(before, after)
-        return without_dead_code(after)
+        # Constants that are loaded where they are used may be loaded for nothing elsewhere.
+        return without_dead_code(after) if len(after) > len(self.original) else after
 
     def _assembled(self, which: Literal[0, 1]) -> list[Instruction]:
         found: list[Instruction] = []
@@ -165,7 +170,7 @@ def _with_constants(
     room: dict[str, int],
     constants: dict[Register, Instruction],
 ) -> list[_Block]:
-    """The block with the constants that it uses loaded in it, so that they take no registers around; if there are any."""
+    """The block with its constants loaded in it, so that they take no registers around; if it has any."""
     used = [r for r in dict.fromkeys(r for i in text for r in i.uses) if r in constants]
     if not used:
         return []

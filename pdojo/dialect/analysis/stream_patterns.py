@@ -12,7 +12,6 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope, leaves_of
 from pdojo.dialect.storage import physical_index, physical_shape
 
-
 Loops: TypeAlias = tuple[tuple[int, int], ...]
 
 
@@ -73,7 +72,9 @@ class Walk:
             return Walk(self.start, ((theirs[0] + 1, theirs[1]), *others))
         if mine is None or theirs is None or inner != others or mine[1] != theirs[1]:
             return None
-        return Walk(self.start, ((mine[0] + theirs[0], mine[1]), *inner)) if step.constant == mine[0] * mine[1] else None
+        return (
+            Walk(self.start, ((mine[0] + theirs[0], mine[1]), *inner)) if step.constant == mine[0] * mine[1] else None
+        )
 
 
 def _outermost(loops: Loops) -> tuple[tuple[int, int] | None, Loops]:

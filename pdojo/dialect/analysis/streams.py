@@ -73,10 +73,7 @@ def streams_of(nest: Nest, region: Scope, machine: Machine) -> list[Stream]:
     for stream in streams:
         buffer = stream.access.array.buffer
         same = [s for s in streams if _is_shared(s) and s.access.array.buffer is buffer]
-        accesses = {s.leaf: s.access for s in same}
-        if not _is_shared(stream) or len(same) < 2 or len(accesses) < len(same):
-            found.append(stream)
-        elif joint_walk(nest, region, accesses) is None:
+        if not _is_shared(stream) or not _are_one(nest, region, same):
             found.append(stream)
         elif stream is same[0]:
             found.append(replace(stream, others=tuple((s.leaf, s.access) for s in same[1:])))
@@ -86,6 +83,14 @@ def streams_of(nest: Nest, region: Scope, machine: Machine) -> list[Stream]:
 def _is_shared(stream: Stream) -> bool:
     """Whether a stream is a read, which others may join."""
     return not stream.writes and stream.access is not stream.leaf.output
+
+
+def _are_one(nest: Nest, region: Scope, streams: Sequence[Stream]) -> bool:
+    """Whether one stream can go through what several read, each for a statement of its own."""
+    accesses = {s.leaf: s.access for s in streams}
+    if len(accesses) == 1 or len(accesses) < len(streams):
+        return False
+    return joint_walk(nest, region, accesses) is not None
 
 
 def walk_of(nest: Nest, stream: Stream, region: Scope, machine: Machine) -> Pattern:

@@ -25,7 +25,8 @@ class Stream(MapScope):
     Reads run ahead, as early as the entry of the scope, writes arrive late, at the latest at its end. Legal iff inside
     it nothing is read after it was written, not exists w < r: write(w) conflicts with read(r), and no two statements
     write one cell. Every access to the heap is a stream of its own: as many as the machine has, linear in at most as
-    many scopes as an address generator counts, in words of 8 bytes, without guards.
+    many scopes as an address generator counts, in words of 8 bytes, without guards. Where there are more, reads of one
+    array by several statements share a stream, if one nest of loops goes through all they read.
     """
 
     name: ClassVar[str] = "stream"
@@ -59,8 +60,8 @@ class Frep(MapScope):
     1:s 8 y[{1}] = x[{1}]  -->  1:s 8:f y[{1}] = x[{1}]
 
     Keeps the meaning; inside, a maximum of NaN and a number may be the number, where the kernel permits it. Inside are
-    statements that are one floating-point instruction each, unrolled scopes, no guards; operands are streams of a scope
-    around it, constants, or registers that constants index. The loop has as many instructions and iterations as the
+    statements that are one floating-point instruction each, unrolled scopes, at most one other hardware loop directly
+    inside, no guards; operands are streams of a scope around it, constants, or registers that constants index. The loop has as many instructions and iterations as the
     machine's loop counter allows.
     """
 

@@ -25,7 +25,8 @@ _level = family(_THREADS, "_Level", "map_block", "map_warp", "set_location")
 _gpu = family(_THREADS, "gpu_limits", "map_grid", "map_block", "map_warp")
 _index = family(_THREADS, "_index_problem", "map_grid", "map_block", "map_warp", "set_location")
 _region = family(_STREAMS, "_region_limits", "stream")
-_stream = family(_STREAMS, "_stream_problem", "stream")
+_access = family(_STREAMS, "_access_problem", "stream")
+_walk = family(_STREAMS, "_walk_problem", "stream")
 _loop = family(_STREAMS, "_loop_limits", "frep")
 _operand = family(_STREAMS, "_operand_problem", "frep")
 
@@ -282,13 +283,13 @@ MUTANTS = (
         "if guarded is not None:",
         "if False:",
     ),
-    _stream(
+    _access(
         "streams: divisions",
         "No address generator counts so.",
         "if not isinstance(atom, int) and any(",
         "if False and any(",
     ),
-    _stream(
+    _walk(
         "streams: any number of dimensions",
         "An address generator that counts more scopes than it can.",
         "if len(pattern.bounds) > machine.stream_dims:",
@@ -305,6 +306,18 @@ MUTANTS = (
         "A loop that the buffer of instructions does not hold.",
         "if instructions > machine.frep_instructions:",
         "if False:",
+    ),
+    _loop(
+        "hardware loops: any nest",
+        "Loops in loops on a machine whose loops do not nest.",
+        "if nested > max(1, machine.frep_nesting):",
+        "if False:",
+    ),
+    family(_STREAMS, "_are_one", "stream")(
+        "streams: any reads are one",
+        "One stream for reads that no nest of loops goes through.",
+        "return joint_walk(nest, region, accesses) is not None",
+        "return True",
     ),
     _loop(
         "hardware loops: any number of iterations",
