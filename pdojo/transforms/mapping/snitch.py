@@ -61,8 +61,8 @@ class Frep(MapScope):
 
     Keeps the meaning; inside, a maximum of NaN and a number may be the number, where the kernel permits it. Inside are
     statements that are one floating-point instruction each, unrolled scopes, at most one other hardware loop directly
-    inside, no guards; operands are streams of a scope around it, constants, or registers that constants index. The loop has as many instructions and iterations as the
-    machine's loop counter allows.
+    inside, no guards; operands are streams of a scope around it, constants, or registers that constants index. The loop
+    has as many instructions and iterations as the machine's loop counter allows.
     """
 
     name: ClassVar[str] = "frep"
