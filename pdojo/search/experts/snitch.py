@@ -247,9 +247,9 @@ def use_hardware(player: Player) -> None:
 
 
 def _wraps_hardware_loop(scope: Scope) -> bool:
-    """Whether a hardware loop is directly inside, and more than that."""
+    """Whether a hardware loop is directly inside a loop, and more than that."""
     loops = [c for c in scope.children if isinstance(c, Scope) and c.mapping is Mapping.FREP]
-    return len(scope.children) > 1 and len(loops) == 1
+    return scope.extent > 1 and len(scope.children) > 1 and len(loops) == 1
 
 
 def _is_innermost(scope: Scope) -> bool:
