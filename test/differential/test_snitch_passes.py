@@ -9,6 +9,7 @@ import pytest
 from differential.library import close
 from differential.snitch import run_snitch
 from differential.test_snitch import agree, inputs_for, is_exact
+from pdojo.backends.snitch import schedule
 from pdojo.backends.snitch.simulator import Result
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.interpreter import interpret_stepwise
@@ -118,6 +119,18 @@ def test_four_sums_at_a_time() -> None:
     (sum_,) = [leaf for leaf in nest.leaves if leaf.contracted]
     assert [scope.mapping for scope in sum_.chain[-2:]] == [Mapping.FREP, Mapping.UNROLL]
     assert ran("matmul:8x8x8", "f64", "heuristic").utilisation > 0.85
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), [("sigmoid:16x16", 0.6), ("softmax:8x16", 0.6), ("tanh:8x8", 0.6), ("layernorm:8x16", 1.0)]
+)
+def test_copies_overlap(name: str, part: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four copies of a function of many instructions take little more than half of what they do one after the other."""
+    now = ran(name, "f64", "heuristic").cycles
+    monkeypatch.setattr(schedule, "_SLACK", ())
+    after = tuned(name, "f64", "heuristic").after
+    _, before = run_snitch(after, inputs_for(after, 5))
+    assert now <= part * before.cycles
 
 
 def test_what_has_no_stream_left_is_loaded() -> None:

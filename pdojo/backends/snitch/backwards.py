@@ -18,36 +18,32 @@ _READY = 24
 def backward_order(
     items: Sequence[Item],
     live_out: Collection[Register],
-    heights: Sequence[int] | None,
+    weight: float,
     room: Mapping[str, int],
     timing: Timing,
 ) -> list[int]:
     """An order in which few items wait for the result of another, and no more registers are in use than there is room.
 
-    `heights` are the cycles from each item to the end; without them, what is later in the text stays later.
+    The last is what most cycles have to come before; `weight` is what a place later in the text counts, in cycles.
     """
-    return _Backwards(items, live_out, heights, timing).order(room)
+    return _Backwards(items, live_out, weight, timing).order(room)
 
 
 class _Backwards:
     """Counts cycles from the end: an item is as many before those that use its result as it takes."""
 
-    def __init__(
-        self, items: Sequence[Item], live_out: Collection[Register], heights: Sequence[int] | None, timing: Timing
-    ) -> None:
+    def __init__(self, items: Sequence[Item], live_out: Collection[Register], weight: float, timing: Timing) -> None:
         self.items = items
         self.live = set(live_out)
         self.count: Counter[str] = Counter(r.kind for r in self.live if r.fixed is None)
         self.before: list[list[int]] = [[] for _ in items]
-        self.depths = [0] * len(items)
+        depths = [0] * len(items)
         self.waits = [latency(item.instructions[min(1, len(item.instructions) - 1)], timing) for item in items]
         for number, item in enumerate(items):
             for following, waits in item.after.items():
                 self.before[following].append(number)
-                depth = self.depths[number] + (self.waits[number] if waits else 1)
-                self.depths[following] = max(self.depths[following], depth)
-        if heights is None:
-            self.depths = list(range(len(items)))
+                depths[following] = max(depths[following], depths[number] + (self.waits[number] if waits else 1))
+        self.depths = [depth + weight * k for k, depth in enumerate(depths)]
         self.now = 0
         self.times = [0] * len(items)
 

@@ -67,7 +67,7 @@ class Instruction:
         return f"<{self.name} {self.immediate if self.immediate is not None else ''}>"
 
 
-_SCRATCHES = 4
+_SCRATCHES = 32
 """Places that bits pass through at the same time."""
 MARKS = frozenset(("label", "entry", "frep.end"))
 """What takes no cycle."""

@@ -15,6 +15,7 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 from pdojo.backends.snitch.backwards import backward_order
@@ -26,6 +27,10 @@ from pdojo.backends.snitch.simulator.configuration import Timing
 
 _SLACK = (0, 2, 6)
 """Registers that are left over, by how often a block has not fitted."""
+_WEIGHTS = (0, 0.05, 0.4, 5)
+"""What a place in the text counts, in cycles to the end: copies run abreast, or one after the other."""
+_MARGINS = (0, 2, 4)
+"""Registers that are left over while an order is made; the first with which all values fit."""
 _ONCE = 4
 """Fewest cycles that another order has to gain where it is not in a loop."""
 _READY = 24
@@ -48,16 +53,22 @@ class _Block:
         """The best of some orders whose values fit into the registers, but for `slack` of them."""
         room = {kind: most - slack for kind, most in self.room.items()}
         heights = _heights(self.items, timing)
-        found: list[_Walk] = []
-        for margin in (0, 2):
-            left = {kind: most - margin for kind, most in room.items()}
-            for priorities in (None, heights):
-                forwards = _Walk(self, timing)
-                forwards.fill(priorities or [0] * len(self.items), left)
-                order = backward_order(self.items, self.live_out, priorities, left, timing)
-                found += [forwards, _walked(self, order, timing)]
-        fitting = [walk for walk in found if all(walk.most[kind] <= most for kind, most in room.items())]
-        return min(fitting, key=lambda walk: walk.cycles, default=None)
+        slots = sum(1 for item in self.items for i in item.instructions if i.name != "label")
+        best: _Walk | None = None
+        for weight, forwards in product(_WEIGHTS, (True, False)):
+            for margin in _MARGINS:
+                left = {kind: most - margin for kind, most in room.items()}
+                if forwards:
+                    walk = _Walk(self, timing)
+                    walk.fill([height - weight * k for k, height in enumerate(heights)], left)
+                else:
+                    walk = _walked(self, backward_order(self.items, self.live_out, weight, left, timing), timing)
+                if all(walk.most[kind] <= most for kind, most in room.items()):
+                    best = walk if best is None or walk.cycles < best.cycles else best
+                    break
+            if best is not None and best.cycles <= slots:
+                break
+        return best
 
 
 @dataclass
@@ -253,7 +264,7 @@ class _Walk:
         """When the last result is there, as far as something waits for it."""
         return max(self.core, self.unit, *(self.ready.get(r, 0) for r in self.block.live_out), 0)
 
-    def fill(self, priorities: Sequence[int], room: dict[str, int]) -> None:
+    def fill(self, priorities: Sequence[float], room: dict[str, int]) -> None:
         """Put all items in order: what can issue soonest, of those what comes first by priority and text."""
         needs = [item.needs for item in self.items]
         ready = [k for k, n in enumerate(needs) if n == 0]
