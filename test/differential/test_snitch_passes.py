@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from pdojo_tools.benchmarking.snitch.kernels import DTYPES, MICRO_KERNELS
 
 from differential.library import close
 from differential.snitch import run_snitch
@@ -21,6 +22,7 @@ from pdojo.dialect.oracle import Difference
 from pdojo.kernels import workload
 from pdojo.search.experts import EXPERT_PASSES
 from pdojo.search.tuning import Tuning, check_meaning, tune, with_alignment
+from pdojo.transforms.trace import Trace
 
 KERNELS = (
     "fill:8x8",
@@ -146,3 +148,30 @@ def test_packed_numbers() -> None:
     (sum_,) = [leaf for leaf in nest.leaves if leaf.contracted]
     assert [scope.mapping for scope in sum_.chain[-3:]] == [Mapping.FREP, Mapping.UNROLL, Mapping.VECTOR]
     assert ran("dot:1x256", "f32", "heuristic").cycles < ran("dot:1x256", "f64", "heuristic").cycles
+
+
+HANDWRITTEN = {
+    ("matmul:16x16x16", "f64"): 4150,
+    ("matmul:8x8x8", "f64"): 566,
+    ("matmul:16x16x16", "f32"): 4025,
+    ("batchnorm_folded:16x16", "f64"): 363,
+}
+"""Cycles on RTL of what others wrote by hand."""
+
+
+def test_traces_made_by_hand() -> None:
+    """They apply, mean the same, and are as fast as what others wrote in assembly."""
+    found = [(kernel, dtype) for kernel in MICRO_KERNELS for dtype in DTYPES if kernel.trace(dtype) is not None]
+    assert HANDWRITTEN.keys() <= {(kernel.text, dtype) for kernel, dtype in found}
+    for kernel, dtype in found:
+        path = kernel.trace(dtype)
+        assert path is not None
+        on = kernel.machine(machine("snitch"))
+        tuning = tune(kernel.instantiate(dtype), on, None, Trace.load(path))
+        inputs = inputs_for(tuning.before, 3)
+        results, simulated = run_snitch(tuning.after, inputs, on)
+        agree(tuning.after, results, interpret_stepwise(tuning.after, inputs))
+        close(results, interpret_stepwise(tuning.before, inputs), tuning.before)
+        assert not isinstance(check_meaning(tuning), Difference)
+        if (kernel.text, dtype) in HANDWRITTEN:
+            assert simulated.cycles <= HANDWRITTEN[kernel.text, dtype]

@@ -19,6 +19,7 @@ from pdojo.backends.snitch.finish import finish, with_far_branches
 from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, without_dead_code
 from pdojo.backends.snitch.ops import TABLE
 from pdojo.backends.snitch.registers import Assignment, assign, check
+from pdojo.backends.snitch.repeats import without_repeats
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.analysis.stream_patterns import pattern_of
 from pdojo.dialect.machine import machine
@@ -302,3 +303,32 @@ def test_own_operations_print_and_parse() -> None:
     written = [line.split()[0] for line in texts[0].splitlines() if line.startswith(" ")]
     assert written == [line.name.removesuffix(".rtz") for line in lines]
     assert set(TABLE) <= set(operations())
+
+
+def test_repeats_in_straight_code_go() -> None:
+    """Equal computations of registers that are written once; loads until something is stored; hardware loops stay."""
+    x, p, q, r, s, t, v = (Register("f") for _ in range(7))
+    base = Register("x")
+    code = [
+        Instruction("flw", (x,), (base,), 0),
+        Instruction("vfcpka.s.s", (p,), (x, x)),
+        Instruction("flw", (q,), (base,), 0),
+        Instruction("vfcpka.s.s", (r,), (q, q)),
+        Instruction("vfadd.s", (s,), (p, r)),
+        Instruction("fsd", (), (base, s), 8),
+        Instruction("flw", (t,), (base,), 0),
+        Instruction("label", (), (), "again"),
+        Instruction("vfcpka.s.s", (v,), (x, x)),
+    ]
+    kept = without_repeats(code)
+    assert [i.name for i in kept] == ["flw", "vfcpka.s.s", "vfadd.s", "fsd", "flw", "label", "vfcpka.s.s"]
+    assert kept[2].uses == (p, p)
+    accumulated = [Instruction("fadd.d", (s,), (s, x)), Instruction("fadd.d", (s,), (s, x))]
+    assert len(without_repeats(accumulated)) == 2
+    inside = [
+        Instruction("frep.o", (), (base,), 2),
+        Instruction("fmul.d", (p,), (x, x)),
+        Instruction("fmul.d", (q,), (x, x)),
+        Instruction("frep.end"),
+    ]
+    assert len(without_repeats(inside)) == 4

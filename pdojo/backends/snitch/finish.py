@@ -9,6 +9,7 @@ from pdojo.backends.snitch.assembly import Line
 from pdojo.backends.snitch.code import ARGUMENT, ARRAYS, SLOT, Code, FrameOffset, Instruction, Kind
 from pdojo.backends.snitch.liveness import bodies, without_dead_code
 from pdojo.backends.snitch.registers import SAVED, Assignment, assign, is_left_out
+from pdojo.backends.snitch.repeats import without_repeats
 from pdojo.errors import LoweringError
 
 _ALIGNMENT = 16
@@ -27,7 +28,7 @@ def finish(code: Code, arrays_bytes: int, name: str) -> tuple[list[Line], int]:
     `arrays_bytes` are those of the arrays that live in the frame. Raises LoweringError where the registers of a
     hardware loop do not suffice, or the frame has more slots than loads can reach.
     """
-    assignment = assign(without_dead_code(code.finished), code, name)
+    assignment = assign(without_dead_code(without_repeats(code.finished)), code, name)
     return _Frame(assignment, code.slots, arrays_bytes, name).lines()
 
 
