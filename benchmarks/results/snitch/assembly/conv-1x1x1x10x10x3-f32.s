@@ -1,8 +1,8 @@
 # kernel: conv:1x1x1x10x10x3 f32
 # strategy: heuristic
 # machine: snitch
-# cycles: 3578
-# cycles_of_pdojo_snitch: 3578
+# cycles: 2091
+# cycles_of_pdojo_snitch: 2091
 # arguments, in a0 and so on:
 #   --arg 'f32[1,1,10,10]'
 #   --arg 'f32[1,1,3,3]'
@@ -27,16 +27,13 @@ conv:
 .Lconv_loop1:
     flw ft8, 0(a0)
     flw ft9, 0(a5)
+    flw ft10, 40(a0)
+    flw ft11, 80(a0)
+    flw fa0, 120(a0)
     fmadd.s ft4, ft8, ft9, ft4
-    flw ft8, 40(a0)
-    flw ft9, 0(a5)
-    fmadd.s ft5, ft8, ft9, ft5
-    flw ft8, 80(a0)
-    flw ft9, 0(a5)
-    fmadd.s ft6, ft8, ft9, ft6
-    flw ft8, 120(a0)
-    flw ft9, 0(a5)
-    fmadd.s ft7, ft8, ft9, ft7
+    fmadd.s ft5, ft10, ft9, ft5
+    fmadd.s ft6, ft11, ft9, ft6
+    fmadd.s ft7, fa0, ft9, ft7
     addi a0, a0, 4
     addi a5, a5, 4
     bne a0, a7, .Lconv_loop1

@@ -1,8 +1,8 @@
 # kernel: maxpool:1x1x10x10x3,S=1,P=0 f32
 # strategy: heuristic
 # machine: snitch
-# cycles: 8700
-# cycles_of_pdojo_snitch: 8700
+# cycles: 4812
+# cycles_of_pdojo_snitch: 4812
 # arguments, in a0 and so on:
 #   --arg 'f32[1,1,10,10]'
 #   --arg 'f32[1,1,8,8]=out'
@@ -25,41 +25,41 @@ maxpool:
     addi a5, a0, 12
 .Lmaxpool_loop5:
     flw ft8, 0(a0)
-    fmax.s ft9, ft4, ft8
+    flw ft9, 40(a0)
+    flw ft10, 80(a0)
+    flw ft11, 120(a0)
     feq.s a6, ft4, ft4
     feq.s a7, ft8, ft8
+    feq.s t0, ft5, ft5
+    feq.s t1, ft9, ft9
+    feq.s t2, ft6, ft6
+    feq.s t3, ft10, ft10
+    feq.s t4, ft7, ft7
+    feq.s t5, ft11, ft11
+    fmax.s fa0, ft4, ft8
+    fmax.s fa1, ft5, ft9
+    fmax.s fa2, ft6, ft10
+    fmax.s fa3, ft7, ft11
     and a6, a6, a7
+    and a7, t0, t1
+    and t0, t2, t3
+    and t1, t4, t5
     bne a6, zero, .Lmaxpool_ordered1
-    fadd.s ft9, ft4, ft8
+    fadd.s fa0, ft4, ft8
 .Lmaxpool_ordered1:
-    fmv.d ft4, ft9
-    flw ft8, 40(a0)
-    fmax.s ft9, ft5, ft8
-    feq.s a6, ft5, ft5
-    feq.s a7, ft8, ft8
-    and a6, a6, a7
-    bne a6, zero, .Lmaxpool_ordered2
-    fadd.s ft9, ft5, ft8
+    bne a7, zero, .Lmaxpool_ordered2
+    fadd.s fa1, ft5, ft9
 .Lmaxpool_ordered2:
-    fmv.d ft5, ft9
-    flw ft8, 80(a0)
-    fmax.s ft9, ft6, ft8
-    feq.s a6, ft6, ft6
-    feq.s a7, ft8, ft8
-    and a6, a6, a7
-    bne a6, zero, .Lmaxpool_ordered3
-    fadd.s ft9, ft6, ft8
+    bne t0, zero, .Lmaxpool_ordered3
+    fadd.s fa2, ft6, ft10
 .Lmaxpool_ordered3:
-    fmv.d ft6, ft9
-    flw ft8, 120(a0)
-    fmax.s ft9, ft7, ft8
-    feq.s a6, ft7, ft7
-    feq.s a7, ft8, ft8
-    and a6, a6, a7
-    bne a6, zero, .Lmaxpool_ordered4
-    fadd.s ft9, ft7, ft8
+    bne t1, zero, .Lmaxpool_ordered4
+    fadd.s fa3, ft7, ft11
 .Lmaxpool_ordered4:
-    fmv.d ft7, ft9
+    fmv.d ft4, fa0
+    fmv.d ft5, fa1
+    fmv.d ft6, fa2
+    fmv.d ft7, fa3
     addi a0, a0, 4
     bne a0, a5, .Lmaxpool_loop5
     addi a0, a0, 28

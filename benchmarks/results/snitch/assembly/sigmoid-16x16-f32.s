@@ -1,8 +1,8 @@
 # kernel: sigmoid:16x16 f32
 # strategy: heuristic
 # machine: snitch, with a divider
-# cycles: 25543
-# cycles_of_pdojo_snitch: 25529
+# cycles: 10902
+# cycles_of_pdojo_snitch: 10880
 # arguments, in a0 and so on:
 #   --arg 'f32[16,16]'
 #   --arg 'f32[16,16]=out'
@@ -15,417 +15,421 @@ sigmoid_constants:
 .globl sigmoid
 .p2align 2
 sigmoid:
+    addi sp, sp, -144
+    sw s0, 0(sp)
+    sw s1, 8(sp)
+    sw s2, 16(sp)
+    sw s3, 24(sp)
+    sw s4, 32(sp)
+    fsd fs0, 40(sp)
+    fsd fs1, 48(sp)
+    fsd fs2, 56(sp)
+    fsd fs3, 64(sp)
+    fsd fs4, 72(sp)
+    fsd fs5, 80(sp)
+    fsd fs6, 88(sp)
+    fsd fs7, 96(sp)
+    fsd fs8, 104(sp)
+    fsd fs9, 112(sp)
+    fsd fs10, 120(sp)
+    fsd fs11, 128(sp)
     li a3, -1026555904
-    fmv.w.x ft7, a3
-    li a3, 1118961664
-    fmv.w.x ft8, a3
-    li a3, 1262485528
     fmv.w.x ft9, a3
-    li a3, 1262485480
+    li a3, 1118961664
     fmv.w.x ft10, a3
-    li a3, 864026624
+    li a3, 1262485528
     fmv.w.x ft11, a3
-    li a3, 1266679808
+    li a3, 1262485480
     fmv.w.x fa0, a3
-    li a3, 1069066811
+    li a3, 864026624
     fmv.w.x fa1, a3
-    li a3, -1087278568
+    li a3, 1266679808
     fmv.w.x fa2, a3
-    li a3, 822272776
+    li a3, 1069066811
     fmv.w.x fa3, a3
-    li a3, 984966190
+    li a3, -1087278568
     fmv.w.x fa4, a3
-    li a3, 1007230712
+    li a3, 822272776
     fmv.w.x fa5, a3
-    li a3, 1026206764
+    li a3, 984966190
     fmv.w.x fa6, a3
-    li a3, 1042983494
+    li a3, 1007230712
     fmv.w.x fa7, a3
-    li a3, 1056964606
+    li a3, 1026206764
     fmv.w.x ft0, a3
-    li a4, 1065353216
-    fmv.w.x ft1, a4
+    li a3, 1042983494
+    fmv.w.x ft1, a3
+    li a3, 1056964606
+    fmv.w.x ft2, a3
+    li a7, 1065353216
+    fmv.w.x fs0, a7
     la a3, sigmoid_constants
-    fld ft2, 0(a3)
-    mv a3, a0
-    mv a5, a2
-    mv a2, a1
-    addi a6, a3, 1024
+    fld fs1, 0(a3)
+    mv t1, a0
+    mv t2, a2
+    mv t0, a1
+    addi t3, t1, 1024
 .Lsigmoid_loop33:
-    fld ft3, 0(a3)
+    fld ft3, 0(t1)
+    fld ft4, 8(t1)
+    fld ft5, 16(t1)
+    fld ft6, 24(t1)
     vfsgnjn.s ft3, ft3, ft3
-    fsd ft3, 0(a5)
-    fld ft3, 8(a3)
-    vfsgnjn.s ft3, ft3, ft3
-    fsd ft3, 8(a5)
-    fld ft3, 16(a3)
-    vfsgnjn.s ft3, ft3, ft3
-    fsd ft3, 16(a5)
-    fld ft3, 24(a3)
-    vfsgnjn.s ft3, ft3, ft3
-    fsd ft3, 24(a5)
-    flw ft3, 0(a5)
-    fmax.s ft4, ft3, ft7
+    vfsgnjn.s ft4, ft4, ft4
+    vfsgnjn.s ft5, ft5, ft5
+    vfsgnjn.s ft6, ft6, ft6
+    fsd ft3, 0(t2)
+    fsd ft4, 8(t2)
+    fsd ft5, 16(t2)
+    fsd ft6, 24(t2)
+    flw ft3, 0(t2)
+    flw ft4, 4(t2)
+    flw ft5, 8(t2)
     feq.s a0, ft3, ft3
-    feq.s a1, ft7, ft7
-    and a0, a0, a1
+    flw ft6, 12(t2)
+    feq.s a1, ft4, ft4
+    fmax.s ft7, ft3, ft9
+    flw ft8, 16(t2)
+    feq.s a2, ft5, ft5
+    fmax.s fs7, ft4, ft9
     bne a0, zero, .Lsigmoid_ordered1
-    fadd.s ft4, ft3, ft7
+    fadd.s ft7, ft3, ft9
 .Lsigmoid_ordered1:
-    fmin.s ft3, ft4, ft8
-    feq.s a0, ft4, ft4
-    feq.s a1, ft8, ft8
-    and a0, a0, a1
-    bne a0, zero, .Lsigmoid_ordered2
-    fadd.s ft3, ft4, ft8
-.Lsigmoid_ordered2:
-    fmv.x.w a0, ft3
-    slt a0, a0, zero
-    fmv.d ft4, ft9
-    bne a0, zero, .Lsigmoid_chosen3
-    fmv.d ft4, ft10
-.Lsigmoid_chosen3:
-    fmv.d ft5, ft11
-    bne a0, zero, .Lsigmoid_chosen4
-    fmv.d ft5, fa0
-.Lsigmoid_chosen4:
-    fmadd.s ft6, ft3, fa1, ft4
-    fsub.s ft4, ft6, ft4
-    fmv.x.w a0, ft6
-    fmadd.s ft3, ft4, fa2, ft3
-    fmadd.s ft3, ft4, fa3, ft3
-    fmadd.s ft4, fa4, ft3, fa5
-    fmadd.s ft4, ft4, ft3, fa6
-    fmadd.s ft4, ft4, ft3, fa7
-    fmadd.s ft4, ft4, ft3, ft0
-    fmadd.s ft4, ft4, ft3, ft1
-    fmadd.s ft3, ft4, ft3, ft1
-    slli a0, a0, 23
-    add a0, a0, a4
-    fmv.w.x ft4, a0
-    fmul.s ft3, ft3, ft4
-    fmul.s ft3, ft3, ft5
-    fsw ft3, 0(a5)
-    flw ft3, 4(a5)
-    fmax.s ft4, ft3, ft7
-    feq.s a0, ft3, ft3
-    feq.s a1, ft7, ft7
-    and a0, a0, a1
-    bne a0, zero, .Lsigmoid_ordered5
-    fadd.s ft4, ft3, ft7
+    flw ft3, 20(t2)
+    feq.s a0, ft6, ft6
+    fmax.s fs3, ft5, ft9
+    feq.s a3, ft7, ft7
+    bne a1, zero, .Lsigmoid_ordered5
+    fadd.s fs7, ft4, ft9
 .Lsigmoid_ordered5:
-    fmin.s ft3, ft4, ft8
-    feq.s a0, ft4, ft4
+    flw fs4, 24(t2)
     feq.s a1, ft8, ft8
-    and a0, a0, a1
-    bne a0, zero, .Lsigmoid_ordered6
-    fadd.s ft3, ft4, ft8
-.Lsigmoid_ordered6:
-    fmv.x.w a0, ft3
-    slt a0, a0, zero
-    fmv.d ft4, ft9
-    bne a0, zero, .Lsigmoid_chosen7
-    fmv.d ft4, ft10
-.Lsigmoid_chosen7:
-    fmv.d ft5, ft11
-    bne a0, zero, .Lsigmoid_chosen8
-    fmv.d ft5, fa0
-.Lsigmoid_chosen8:
-    fmadd.s ft6, ft3, fa1, ft4
-    fsub.s ft4, ft6, ft4
-    fmv.x.w a0, ft6
-    fmadd.s ft3, ft4, fa2, ft3
-    fmadd.s ft3, ft4, fa3, ft3
-    fmadd.s ft4, fa4, ft3, fa5
-    fmadd.s ft4, ft4, ft3, fa6
-    fmadd.s ft4, ft4, ft3, fa7
-    fmadd.s ft4, ft4, ft3, ft0
-    fmadd.s ft4, ft4, ft3, ft1
-    fmadd.s ft3, ft4, ft3, ft1
-    slli a0, a0, 23
-    add a0, a0, a4
-    fmv.w.x ft4, a0
-    fmul.s ft3, ft3, ft4
-    fmul.s ft3, ft3, ft5
-    fsw ft3, 4(a5)
-    flw ft3, 8(a5)
-    fmax.s ft4, ft3, ft7
-    feq.s a0, ft3, ft3
-    feq.s a1, ft7, ft7
-    and a0, a0, a1
-    bne a0, zero, .Lsigmoid_ordered9
-    fadd.s ft4, ft3, ft7
+    fmax.s fs8, ft6, ft9
+    feq.s a4, fs7, fs7
+    bne a2, zero, .Lsigmoid_ordered9
+    fadd.s fs3, ft5, ft9
 .Lsigmoid_ordered9:
-    fmin.s ft3, ft4, ft8
-    feq.s a0, ft4, ft4
-    feq.s a1, ft8, ft8
-    and a0, a0, a1
-    bne a0, zero, .Lsigmoid_ordered10
-    fadd.s ft3, ft4, ft8
-.Lsigmoid_ordered10:
-    fmv.x.w a0, ft3
-    slt a0, a0, zero
-    fmv.d ft4, ft9
-    bne a0, zero, .Lsigmoid_chosen11
-    fmv.d ft4, ft10
-.Lsigmoid_chosen11:
-    fmv.d ft5, ft11
-    bne a0, zero, .Lsigmoid_chosen12
-    fmv.d ft5, fa0
-.Lsigmoid_chosen12:
-    fmadd.s ft6, ft3, fa1, ft4
-    fsub.s ft4, ft6, ft4
-    fmv.x.w a0, ft6
-    fmadd.s ft3, ft4, fa2, ft3
-    fmadd.s ft3, ft4, fa3, ft3
-    fmadd.s ft4, fa4, ft3, fa5
-    fmadd.s ft4, ft4, ft3, fa6
-    fmadd.s ft4, ft4, ft3, fa7
-    fmadd.s ft4, ft4, ft3, ft0
-    fmadd.s ft4, ft4, ft3, ft1
-    fmadd.s ft3, ft4, ft3, ft1
-    slli a0, a0, 23
-    add a0, a0, a4
-    fmv.w.x ft4, a0
-    fmul.s ft3, ft3, ft4
-    fmul.s ft3, ft3, ft5
-    fsw ft3, 8(a5)
-    flw ft3, 12(a5)
-    fmax.s ft4, ft3, ft7
-    feq.s a0, ft3, ft3
-    feq.s a1, ft7, ft7
-    and a0, a0, a1
+    fmin.s fs5, ft7, ft10
+    feq.s a2, ft3, ft3
+    flw ft5, 28(t2)
+    fmax.s fs2, ft8, ft9
+    feq.s a5, fs3, fs3
     bne a0, zero, .Lsigmoid_ordered13
-    fadd.s ft4, ft3, ft7
+    fadd.s fs8, ft6, ft9
 .Lsigmoid_ordered13:
-    fmin.s ft3, ft4, ft8
-    feq.s a0, ft4, ft4
-    feq.s a1, ft8, ft8
-    and a0, a0, a1
-    bne a0, zero, .Lsigmoid_ordered14
-    fadd.s ft3, ft4, ft8
-.Lsigmoid_ordered14:
-    fmv.x.w a0, ft3
-    slt a0, a0, zero
-    fmv.d ft4, ft9
-    bne a0, zero, .Lsigmoid_chosen15
-    fmv.d ft4, ft10
-.Lsigmoid_chosen15:
-    fmv.d ft5, ft11
-    bne a0, zero, .Lsigmoid_chosen16
-    fmv.d ft5, fa0
-.Lsigmoid_chosen16:
-    fmadd.s ft6, ft3, fa1, ft4
-    fsub.s ft4, ft6, ft4
-    fmv.x.w a0, ft6
-    fmadd.s ft3, ft4, fa2, ft3
-    fmadd.s ft3, ft4, fa3, ft3
-    fmadd.s ft4, fa4, ft3, fa5
-    fmadd.s ft4, ft4, ft3, fa6
-    fmadd.s ft4, ft4, ft3, fa7
-    fmadd.s ft4, ft4, ft3, ft0
-    fmadd.s ft4, ft4, ft3, ft1
-    fmadd.s ft3, ft4, ft3, ft1
-    slli a0, a0, 23
-    add a0, a0, a4
-    fmv.w.x ft4, a0
-    fmul.s ft3, ft3, ft4
-    fmul.s ft3, ft3, ft5
-    fsw ft3, 12(a5)
-    flw ft3, 16(a5)
-    fmax.s ft4, ft3, ft7
-    feq.s a0, ft3, ft3
-    feq.s a1, ft7, ft7
-    and a0, a0, a1
-    bne a0, zero, .Lsigmoid_ordered17
-    fadd.s ft4, ft3, ft7
+    fmin.s fs6, fs7, ft10
+    feq.s a0, fs4, fs4
+    bne a3, zero, .Lsigmoid_ordered2
+    fadd.s fs5, ft7, ft10
+.Lsigmoid_ordered2:
+    fmax.s ft4, ft3, ft9
+    feq.s a3, fs8, fs8
+    bne a1, zero, .Lsigmoid_ordered17
+    fadd.s fs2, ft8, ft9
 .Lsigmoid_ordered17:
-    fmin.s ft3, ft4, ft8
-    feq.s a0, ft4, ft4
-    feq.s a1, ft8, ft8
-    and a0, a0, a1
-    bne a0, zero, .Lsigmoid_ordered18
-    fadd.s ft3, ft4, ft8
-.Lsigmoid_ordered18:
-    fmv.x.w a0, ft3
-    slt a0, a0, zero
-    fmv.d ft4, ft9
-    bne a0, zero, .Lsigmoid_chosen19
-    fmv.d ft4, ft10
-.Lsigmoid_chosen19:
-    fmv.d ft5, ft11
-    bne a0, zero, .Lsigmoid_chosen20
-    fmv.d ft5, fa0
-.Lsigmoid_chosen20:
-    fmadd.s ft6, ft3, fa1, ft4
-    fsub.s ft4, ft6, ft4
-    fmv.x.w a0, ft6
-    fmadd.s ft3, ft4, fa2, ft3
-    fmadd.s ft3, ft4, fa3, ft3
-    fmadd.s ft4, fa4, ft3, fa5
-    fmadd.s ft4, ft4, ft3, fa6
-    fmadd.s ft4, ft4, ft3, fa7
-    fmadd.s ft4, ft4, ft3, ft0
-    fmadd.s ft4, ft4, ft3, ft1
-    fmadd.s ft3, ft4, ft3, ft1
-    slli a0, a0, 23
-    add a0, a0, a4
-    fmv.w.x ft4, a0
-    fmul.s ft3, ft3, ft4
-    fmul.s ft3, ft3, ft5
-    fsw ft3, 16(a5)
-    flw ft3, 20(a5)
-    fmax.s ft4, ft3, ft7
-    feq.s a0, ft3, ft3
-    feq.s a1, ft7, ft7
-    and a0, a0, a1
-    bne a0, zero, .Lsigmoid_ordered21
-    fadd.s ft4, ft3, ft7
+    fmin.s ft8, fs3, ft10
+    fmv.x.w a1, fs5
+    feq.s a6, ft5, ft5
+    bne a4, zero, .Lsigmoid_ordered6
+    fadd.s fs6, fs7, ft10
+.Lsigmoid_ordered6:
+    fmax.s fs9, fs4, ft9
+    feq.s a4, fs2, fs2
+    bne a2, zero, .Lsigmoid_ordered21
+    fadd.s ft4, ft3, ft9
 .Lsigmoid_ordered21:
-    fmin.s ft3, ft4, ft8
-    feq.s a0, ft4, ft4
-    feq.s a1, ft8, ft8
-    and a0, a0, a1
-    bne a0, zero, .Lsigmoid_ordered22
-    fadd.s ft3, ft4, ft8
-.Lsigmoid_ordered22:
-    fmv.x.w a0, ft3
-    slt a0, a0, zero
-    fmv.d ft4, ft9
-    bne a0, zero, .Lsigmoid_chosen23
-    fmv.d ft4, ft10
-.Lsigmoid_chosen23:
-    fmv.d ft5, ft11
-    bne a0, zero, .Lsigmoid_chosen24
-    fmv.d ft5, fa0
-.Lsigmoid_chosen24:
-    fmadd.s ft6, ft3, fa1, ft4
-    fsub.s ft4, ft6, ft4
-    fmv.x.w a0, ft6
-    fmadd.s ft3, ft4, fa2, ft3
-    fmadd.s ft3, ft4, fa3, ft3
-    fmadd.s ft4, fa4, ft3, fa5
-    fmadd.s ft4, ft4, ft3, fa6
-    fmadd.s ft4, ft4, ft3, fa7
-    fmadd.s ft4, ft4, ft3, ft0
-    fmadd.s ft4, ft4, ft3, ft1
-    fmadd.s ft3, ft4, ft3, ft1
-    slli a0, a0, 23
-    add a0, a0, a4
-    fmv.w.x ft4, a0
-    fmul.s ft3, ft3, ft4
-    fmul.s ft3, ft3, ft5
-    fsw ft3, 20(a5)
-    flw ft3, 24(a5)
-    fmax.s ft4, ft3, ft7
-    feq.s a0, ft3, ft3
-    feq.s a1, ft7, ft7
-    and a0, a0, a1
+    fmin.s fs7, fs8, ft10
+    fmv.x.w a2, fs6
+    bne a5, zero, .Lsigmoid_ordered10
+    fadd.s ft8, fs3, ft10
+.Lsigmoid_ordered10:
+    fmax.s ft3, ft5, ft9
+    feq.s a5, ft4, ft4
     bne a0, zero, .Lsigmoid_ordered25
-    fadd.s ft4, ft3, ft7
+    fadd.s fs9, fs4, ft9
 .Lsigmoid_ordered25:
-    fmin.s ft3, ft4, ft8
-    feq.s a0, ft4, ft4
-    feq.s a1, ft8, ft8
-    and a0, a0, a1
-    bne a0, zero, .Lsigmoid_ordered26
-    fadd.s ft3, ft4, ft8
-.Lsigmoid_ordered26:
-    fmv.x.w a0, ft3
-    slt a0, a0, zero
-    fmv.d ft4, ft9
-    bne a0, zero, .Lsigmoid_chosen27
-    fmv.d ft4, ft10
-.Lsigmoid_chosen27:
-    fmv.d ft5, ft11
-    bne a0, zero, .Lsigmoid_chosen28
-    fmv.d ft5, fa0
-.Lsigmoid_chosen28:
-    fmadd.s ft6, ft3, fa1, ft4
-    fsub.s ft4, ft6, ft4
-    fmv.x.w a0, ft6
-    fmadd.s ft3, ft4, fa2, ft3
-    fmadd.s ft3, ft4, fa3, ft3
-    fmadd.s ft4, fa4, ft3, fa5
-    fmadd.s ft4, ft4, ft3, fa6
-    fmadd.s ft4, ft4, ft3, fa7
-    fmadd.s ft4, ft4, ft3, ft0
-    fmadd.s ft4, ft4, ft3, ft1
-    fmadd.s ft3, ft4, ft3, ft1
-    slli a0, a0, 23
-    add a0, a0, a4
-    fmv.w.x ft4, a0
-    fmul.s ft3, ft3, ft4
-    fmul.s ft3, ft3, ft5
-    fsw ft3, 24(a5)
-    flw ft3, 28(a5)
-    fmax.s ft4, ft3, ft7
-    feq.s a0, ft3, ft3
-    feq.s a1, ft7, ft7
-    and a0, a0, a1
-    bne a0, zero, .Lsigmoid_ordered29
-    fadd.s ft4, ft3, ft7
+    fmin.s fs3, fs2, ft10
+    fmv.x.w a0, ft8
+    bne a3, zero, .Lsigmoid_ordered14
+    fadd.s fs7, fs8, ft10
+.Lsigmoid_ordered14:
+    feq.s a3, fs9, fs9
+    fmv.d fs4, ft11
+    bne a6, zero, .Lsigmoid_ordered29
+    fadd.s ft3, ft5, ft9
 .Lsigmoid_ordered29:
-    fmin.s ft3, ft4, ft8
-    feq.s a0, ft4, ft4
-    feq.s a1, ft8, ft8
-    and a0, a0, a1
-    bne a0, zero, .Lsigmoid_ordered30
-    fadd.s ft3, ft4, ft8
-.Lsigmoid_ordered30:
-    fmv.x.w a0, ft3
-    slt a0, a0, zero
-    fmv.d ft4, ft9
-    bne a0, zero, .Lsigmoid_chosen31
-    fmv.d ft4, ft10
-.Lsigmoid_chosen31:
+    fmin.s fs8, ft4, ft10
+    fmv.x.w a6, fs7
+    bne a4, zero, .Lsigmoid_ordered18
+    fadd.s fs3, fs2, ft10
+.Lsigmoid_ordered18:
+    slt t4, a1, zero
+    feq.s a1, ft3, ft3
+    fmv.d ft7, ft11
+    fmin.s fs2, fs9, ft10
+    fmv.x.w a4, fs3
+    bne t4, zero, .Lsigmoid_chosen3
+    fmv.d fs4, fa0
+.Lsigmoid_chosen3:
+    bne a5, zero, .Lsigmoid_ordered22
+    fadd.s fs8, ft4, ft10
+.Lsigmoid_ordered22:
+    slt a5, a2, zero
     fmv.d ft5, ft11
-    bne a0, zero, .Lsigmoid_chosen32
+    fmadd.s ft6, fs5, fa3, fs4
+    fmin.s fs10, ft3, ft10
+    fmv.x.w a2, fs8
+    bne a5, zero, .Lsigmoid_chosen7
+    fmv.d ft7, fa0
+.Lsigmoid_chosen7:
+    bne a3, zero, .Lsigmoid_ordered26
+    fadd.s fs2, fs9, ft10
+.Lsigmoid_ordered26:
+    slt t5, a0, zero
+    fmv.d ft4, ft11
+    fmadd.s fs9, fs6, fa3, ft7
+    fmv.x.w a0, fs2
+    bne t5, zero, .Lsigmoid_chosen11
     fmv.d ft5, fa0
-.Lsigmoid_chosen32:
-    fmadd.s ft6, ft3, fa1, ft4
-    fsub.s ft4, ft6, ft4
+.Lsigmoid_chosen11:
+    bne a1, zero, .Lsigmoid_ordered30
+    fadd.s fs10, ft3, ft10
+.Lsigmoid_ordered30:
+    slt a6, a6, zero
+    fmv.d ft3, ft11
+    fmadd.s fs11, ft8, fa3, ft5
+    fmv.x.w a1, fs10
+    bne a6, zero, .Lsigmoid_chosen15
+    fmv.d ft4, fa0
+.Lsigmoid_chosen15:
+    slt a4, a4, zero
+    fsub.s fs4, ft6, fs4
+    bne a4, zero, .Lsigmoid_chosen19
+    fmv.d ft3, fa0
+.Lsigmoid_chosen19:
+    slt t6, a2, zero
+    fsub.s ft7, fs9, ft7
+    slt s0, a0, zero
+    fsub.s ft5, fs11, ft5
+    fmadd.s fs5, fs4, fa4, fs5
+    slt s1, a1, zero
+    fmadd.s fs6, ft7, fa4, fs6
+    fmadd.s ft8, ft5, fa4, ft8
+    fmadd.s fs4, fs4, fa5, fs5
+    fmv.d fs5, ft11
+    bne t6, zero, .Lsigmoid_chosen23
+    fmv.d fs5, fa0
+.Lsigmoid_chosen23:
+    fmadd.s ft7, ft7, fa5, fs6
+    fmadd.s fs6, fs7, fa3, ft4
+    fmadd.s ft5, ft5, fa5, ft8
+    fmv.d ft8, ft11
+    bne s0, zero, .Lsigmoid_chosen27
+    fmv.d ft8, fa0
+.Lsigmoid_chosen27:
+    fsub.s ft4, fs6, ft4
     fmv.x.w a0, ft6
-    fmadd.s ft3, ft4, fa2, ft3
-    fmadd.s ft3, ft4, fa3, ft3
-    fmadd.s ft4, fa4, ft3, fa5
-    fmadd.s ft4, ft4, ft3, fa6
-    fmadd.s ft4, ft4, ft3, fa7
-    fmadd.s ft4, ft4, ft3, ft0
-    fmadd.s ft4, ft4, ft3, ft1
-    fmadd.s ft3, ft4, ft3, ft1
+    fmadd.s ft6, fs3, fa3, ft3
+    fmv.x.w a1, fs9
+    fmv.d fs9, ft11
+    bne s1, zero, .Lsigmoid_chosen31
+    fmv.d fs9, fa0
+.Lsigmoid_chosen31:
+    fsub.s ft3, ft6, ft3
+    fmadd.s fs7, ft4, fa4, fs7
+    fmv.x.w a2, fs11
+    fmadd.s fs11, fs8, fa3, fs5
+    fmadd.s fs3, ft3, fa4, fs3
+    fmadd.s ft4, ft4, fa5, fs7
+    fmadd.s fs7, fs2, fa3, ft8
+    fsub.s fs5, fs11, fs5
+    fmadd.s ft3, ft3, fa5, fs3
+    fmadd.s fs3, fs10, fa3, fs9
+    fsub.s ft8, fs7, ft8
+    fmadd.s fs8, fs5, fa4, fs8
+    fmv.x.w a3, fs6
+    fsub.s fs6, fs3, fs9
+    fmadd.s fs9, fa6, fs4, fa7
+    fmadd.s fs2, ft8, fa4, fs2
+    fmadd.s fs5, fs5, fa5, fs8
+    fmadd.s fs8, fa6, ft7, fa7
+    fmadd.s fs10, fs6, fa4, fs10
+    fmadd.s fs9, fs9, fs4, ft0
+    fmadd.s ft8, ft8, fa5, fs2
+    fmadd.s fs2, fa6, ft5, fa7
+    fmadd.s fs8, fs8, ft7, ft0
+    fmadd.s fs6, fs6, fa5, fs10
+    fmadd.s fs10, fa6, ft4, fa7
+    fmadd.s fs2, fs2, ft5, ft0
+    fmadd.s fs9, fs9, fs4, ft1
+    fmadd.s fs8, fs8, ft7, ft1
+    fmadd.s fs10, fs10, ft4, ft0
+    fmadd.s fs2, fs2, ft5, ft1
+    fmadd.s fs9, fs9, fs4, ft2
+    fmadd.s fs8, fs8, ft7, ft2
+    fmadd.s fs10, fs10, ft4, ft1
+    fmadd.s fs2, fs2, ft5, ft2
+    fmadd.s fs9, fs9, fs4, fs0
+    fmadd.s fs8, fs8, ft7, fs0
+    fmadd.s fs10, fs10, ft4, ft2
+    fmadd.s fs2, fs2, ft5, fs0
+    fmadd.s fs4, fs9, fs4, fs0
+    fmadd.s fs9, fa6, ft3, fa7
     slli a0, a0, 23
-    add a0, a0, a4
-    fmv.w.x ft4, a0
-    fmul.s ft3, ft3, ft4
-    fmul.s ft3, ft3, ft5
-    fsw ft3, 28(a5)
-    fld ft3, 0(a5)
-    vfadd.s ft3, ft3, ft2
-    fsd ft3, 0(a5)
-    fld ft3, 8(a5)
-    vfadd.s ft3, ft3, ft2
-    fsd ft3, 8(a5)
-    fld ft3, 16(a5)
-    vfadd.s ft3, ft3, ft2
-    fsd ft3, 16(a5)
-    fld ft3, 24(a5)
-    vfadd.s ft3, ft3, ft2
-    fsd ft3, 24(a5)
-    fld ft3, 0(a5)
-    vfdiv.s ft3, ft2, ft3
-    fsd ft3, 0(a2)
-    fld ft3, 8(a5)
-    vfdiv.s ft3, ft2, ft3
-    fsd ft3, 8(a2)
-    fld ft3, 16(a5)
-    vfdiv.s ft3, ft2, ft3
-    fsd ft3, 16(a2)
-    fld ft3, 24(a5)
-    vfdiv.s ft3, ft2, ft3
-    fsd ft3, 24(a2)
-    addi a3, a3, 32
-    addi a5, a5, 32
-    addi a2, a2, 32
-    bne a3, a6, .Lsigmoid_loop33
+    fmadd.s fs10, fs10, ft4, fs0
+    fmv.x.w s2, ft6
+    fmadd.s ft6, fa6, fs5, fa7
+    fmadd.s fs9, fs9, ft3, ft0
+    add a0, a0, a7
+    fmadd.s ft7, fs8, ft7, fs0
+    fmadd.s fs8, fa6, ft8, fa7
+    fmadd.s ft6, ft6, fs5, ft0
+    fmadd.s fs9, fs9, ft3, ft1
+    slli a1, a1, 23
+    fmadd.s fs8, fs8, ft8, ft0
+    fmadd.s ft6, ft6, fs5, ft1
+    fmadd.s fs9, fs9, ft3, ft2
+    fmv.x.w s3, fs11
+    fmadd.s fs11, fa6, fs6, fa7
+    fmadd.s fs8, fs8, ft8, ft1
+    fmadd.s ft6, ft6, fs5, ft2
+    fmadd.s fs9, fs9, ft3, fs0
+    fmadd.s fs11, fs11, fs6, ft0
+    fmadd.s fs8, fs8, ft8, ft2
+    add a1, a1, a7
+    fmadd.s fs2, fs2, ft5, fs0
+    fmadd.s ft5, fs11, fs6, ft1
+    fmv.w.x fs11, a0
+    slli a0, a2, 23
+    fmadd.s ft6, ft6, fs5, fs0
+    fmadd.s ft5, ft5, fs6, ft2
+    fmv.x.w s4, fs7
+    fmv.w.x fs7, a1
+    add a0, a0, a7
+    fmul.s fs4, fs4, fs11
+    fmv.d fs11, fa1
+    fmadd.s ft4, fs10, ft4, fs0
+    slli a1, a3, 23
+    fmadd.s fs8, fs8, ft8, fs0
+    fmv.x.w a2, fs3
+    fmv.w.x fs3, a0
+    add a0, a1, a7
+    fmul.s ft7, ft7, fs7
+    fmv.d fs7, fa1
+    fmadd.s fs9, fs9, ft3, fs0
+    slli a1, s2, 23
+    bne t4, zero, .Lsigmoid_chosen4
+    fmv.d fs11, fa2
+.Lsigmoid_chosen4:
+    fmadd.s ft5, ft5, fs6, fs0
+    fmv.w.x fs10, a0
+    add a0, a1, a7
+    fmul.s ft3, fs2, fs3
+    fmv.d fs2, fa1
+    fmadd.s fs3, ft6, fs5, fs0
+    slli a1, s3, 23
+    bne a5, zero, .Lsigmoid_chosen8
+    fmv.d fs7, fa2
+.Lsigmoid_chosen8:
+    fmv.w.x ft6, a0
+    fmul.s fs4, fs4, fs11
+    add a0, a1, a7
+    fmul.s ft4, ft4, fs10
+    fmv.d fs5, fa1
+    fmadd.s ft8, fs8, ft8, fs0
+    slli a1, s4, 23
+    bne t5, zero, .Lsigmoid_chosen12
+    fmv.d fs2, fa2
+.Lsigmoid_chosen12:
+    fmv.w.x fs8, a0
+    fmul.s ft7, ft7, fs7
+    add a0, a1, a7
+    fmul.s ft6, fs9, ft6
+    fmv.d fs7, fa1
+    fmadd.s fs6, ft5, fs6, fs0
+    slli a1, a2, 23
+    bne a6, zero, .Lsigmoid_chosen16
+    fmv.d fs5, fa2
+.Lsigmoid_chosen16:
+    fmv.w.x ft5, a0
+    fmul.s fs9, ft3, fs2
+    add a0, a1, a7
+    fmul.s fs2, fs3, fs8
+    fmv.d fs3, fa1
+    fsw fs4, 0(t2)
+    bne a4, zero, .Lsigmoid_chosen20
+    fmv.d fs7, fa2
+.Lsigmoid_chosen20:
+    fmv.w.x ft3, a0
+    fmul.s fs4, ft4, fs5
+    fmul.s ft4, ft8, ft5
+    fmv.d ft5, fa1
+    fsw ft7, 4(t2)
+    bne t6, zero, .Lsigmoid_chosen24
+    fmv.d fs3, fa2
+.Lsigmoid_chosen24:
+    fmul.s ft6, ft6, fs7
+    fmul.s ft3, fs6, ft3
+    fmv.d ft7, fa1
+    fsw fs9, 8(t2)
+    bne s0, zero, .Lsigmoid_chosen28
+    fmv.d ft5, fa2
+.Lsigmoid_chosen28:
+    fmul.s ft8, fs2, fs3
+    fsw fs4, 12(t2)
+    bne s1, zero, .Lsigmoid_chosen32
+    fmv.d ft7, fa2
+.Lsigmoid_chosen32:
+    fmul.s ft4, ft4, ft5
+    fsw ft6, 16(t2)
+    fmul.s ft3, ft3, ft7
+    fsw ft8, 20(t2)
+    fsw ft4, 24(t2)
+    fld ft4, 0(t2)
+    fsw ft3, 28(t2)
+    fld ft3, 8(t2)
+    fld ft5, 16(t2)
+    fld ft6, 24(t2)
+    vfadd.s ft4, ft4, fs1
+    vfadd.s ft3, ft3, fs1
+    vfadd.s ft5, ft5, fs1
+    vfadd.s ft6, ft6, fs1
+    fsd ft4, 0(t2)
+    fsd ft3, 8(t2)
+    fsd ft5, 16(t2)
+    fsd ft6, 24(t2)
+    fld ft3, 0(t2)
+    fld ft4, 8(t2)
+    fld ft5, 16(t2)
+    fld ft6, 24(t2)
+    vfdiv.s ft3, fs1, ft3
+    vfdiv.s ft4, fs1, ft4
+    vfdiv.s ft5, fs1, ft5
+    vfdiv.s ft6, fs1, ft6
+    addi t1, t1, 32
+    addi t2, t2, 32
+    fsd ft3, 0(t0)
+    fsd ft4, 8(t0)
+    fsd ft5, 16(t0)
+    fsd ft6, 24(t0)
+    addi t0, t0, 32
+    bne t1, t3, .Lsigmoid_loop33
+    lw s0, 0(sp)
+    lw s1, 8(sp)
+    lw s2, 16(sp)
+    lw s3, 24(sp)
+    lw s4, 32(sp)
+    fld fs0, 40(sp)
+    fld fs1, 48(sp)
+    fld fs2, 56(sp)
+    fld fs3, 64(sp)
+    fld fs4, 72(sp)
+    fld fs5, 80(sp)
+    fld fs6, 88(sp)
+    fld fs7, 96(sp)
+    fld fs8, 104(sp)
+    fld fs9, 112(sp)
+    fld fs10, 120(sp)
+    fld fs11, 128(sp)
+    addi sp, sp, 144
     ret

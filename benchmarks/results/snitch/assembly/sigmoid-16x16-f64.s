@@ -1,8 +1,8 @@
 # kernel: sigmoid:16x16 f64
-# strategy: greedy
+# strategy: heuristic
 # machine: snitch, with a divider
-# cycles: 30277
-# cycles_of_pdojo_snitch: 30293
+# cycles: 16067
+# cycles_of_pdojo_snitch: 16070
 # arguments, in a0 and so on:
 #   --arg 'f64[16,16]'
 #   --arg 'f64[16,16]=out'
@@ -33,118 +33,236 @@ sigmoid_constants:
 .globl sigmoid
 .p2align 2
 sigmoid:
-    addi sp, sp, -64
-    fsd fs0, 8(sp)
-    fsd fs1, 16(sp)
-    fsd fs2, 24(sp)
-    fsd fs3, 32(sp)
-    fsd fs4, 40(sp)
-    fsd fs5, 48(sp)
-    fsd fs6, 56(sp)
+    addi sp, sp, -96
     li a2, 255
     li a3, 8
-    la a4, sigmoid_constants
-    fld ft6, 0(a4)
-    fld ft7, 8(a4)
-    fld ft8, 16(a4)
-    fld ft9, 24(a4)
-    fld ft10, 32(a4)
-    fld ft11, 40(a4)
-    fld fa0, 48(a4)
-    fld fa1, 56(a4)
-    fld fa2, 64(a4)
-    fld fa3, 72(a4)
-    fld fa4, 80(a4)
-    fld fa5, 88(a4)
-    fld fa6, 96(a4)
-    fld fa7, 104(a4)
-    fld fs0, 112(a4)
-    fld fs1, 120(a4)
-    fld fs2, 128(a4)
-    fld fs3, 136(a4)
-    fld fs4, 144(a4)
-    fld fs5, 152(a4)
-    li a4, 1072693248
-    li a5, 1
+    la a6, sigmoid_constants
+    li a7, 1072693248
+    li t0, 1
     scfgwi zero, 63
     scfgwi a2, 95
     scfgwi a3, 223
     scfgwi a0, 768
     scfgwi a1, 897
     csrrsi zero, 1984, 1
-    li a0, 256
-.Lsigmoid_loop6:
+    li t3, 64
+.Lsigmoid_loop17:
     fsgnjn.d ft3, ft0, ft0
-    fmax.d ft4, ft3, ft6
-    feq.d a1, ft3, ft3
-    feq.d a2, ft6, ft6
-    and a1, a1, a2
-    bne a1, zero, .Lsigmoid_ordered1
-    fadd.d ft4, ft3, ft6
-.Lsigmoid_ordered1:
-    fmin.d ft3, ft4, ft7
+    fsgnjn.d ft4, ft0, ft0
+    fld ft5, 0(a6)
+    fsgnjn.d ft6, ft0, ft0
+    feq.d a0, ft3, ft3
+    fsgnjn.d ft7, ft0, ft0
     feq.d a1, ft4, ft4
-    feq.d a2, ft7, ft7
-    and a1, a1, a2
-    bne a1, zero, .Lsigmoid_ordered2
-    fadd.d ft3, ft4, ft7
+    fmax.d ft8, ft3, ft5
+    fmax.d ft9, ft4, ft5
+    fmax.d ft10, ft6, ft5
+    feq.d a2, ft6, ft6
+    bne a0, zero, .Lsigmoid_ordered1
+    fadd.d ft8, ft3, ft5
+.Lsigmoid_ordered1:
+    fld ft3, 8(a6)
+    bne a1, zero, .Lsigmoid_ordered5
+    fadd.d ft9, ft4, ft5
+.Lsigmoid_ordered5:
+    feq.d a0, ft8, ft8
+    bne a2, zero, .Lsigmoid_ordered9
+    fadd.d ft10, ft6, ft5
+.Lsigmoid_ordered9:
+    feq.d a1, ft9, ft9
+    fmin.d ft4, ft8, ft3
+    feq.d a2, ft10, ft10
+    fmin.d ft6, ft9, ft3
+    bne a0, zero, .Lsigmoid_ordered2
+    fadd.d ft4, ft8, ft3
 .Lsigmoid_ordered2:
-    fsd ft3, 0(sp)
-    lw a1, 0(sp)
-    lw a2, 4(sp)
-    slt a3, a2, zero
-    bne a2, zero, .Lsigmoid_less3
-    sltu a3, a1, zero
-.Lsigmoid_less3:
-    fmv.d ft4, ft8
-    bne a3, zero, .Lsigmoid_chosen4
-    fmv.d ft4, ft9
+    fmin.d ft8, ft10, ft3
+    bne a1, zero, .Lsigmoid_ordered6
+    fadd.d ft6, ft9, ft3
+.Lsigmoid_ordered6:
+    fsd ft4, 0(sp)
+    fld ft9, 16(a6)
+    fsd ft6, 24(sp)
+    bne a2, zero, .Lsigmoid_ordered10
+    fadd.d ft8, ft10, ft3
+.Lsigmoid_ordered10:
+    lw a0, 4(sp)
+    lw a1, 28(sp)
+    fsd ft8, 48(sp)
+    fld ft10, 24(a6)
+    fld ft11, 48(a6)
+    fmv.d fa0, ft9
+    fmax.d fa1, ft7, ft5
+    feq.d a2, ft7, ft7
+    lw a3, 52(sp)
+    slt a0, a0, zero
+    fmv.d fa2, ft9
+    bne a0, zero, .Lsigmoid_chosen3
+    fmv.d fa0, ft10
+.Lsigmoid_chosen3:
+    bne a2, zero, .Lsigmoid_ordered13
+    fadd.d fa1, ft7, ft5
+.Lsigmoid_ordered13:
+    slt a1, a1, zero
+    feq.d a2, fa1, fa1
+    fmin.d ft5, fa1, ft3
+    fmadd.d fa3, ft4, ft11, fa0
+    bne a1, zero, .Lsigmoid_chosen7
+    fmv.d fa2, ft10
+.Lsigmoid_chosen7:
+    slt a3, a3, zero
+    bne a2, zero, .Lsigmoid_ordered14
+    fadd.d ft5, fa1, ft3
+.Lsigmoid_ordered14:
+    fmv.d ft3, ft9
+    fmadd.d fa4, ft6, ft11, fa2
+    fsd ft5, 72(sp)
+    bne a3, zero, .Lsigmoid_chosen11
+    fmv.d ft9, ft10
+.Lsigmoid_chosen11:
+    fmadd.d fa5, ft8, ft11, ft9
+    fsub.d ft7, fa3, fa0
+    lw a2, 76(sp)
+    fld fa0, 56(a6)
+    fsub.d fa1, fa4, fa2
+    fsub.d ft9, fa5, ft9
+    slt a2, a2, zero
+    bne a2, zero, .Lsigmoid_chosen15
+    fmv.d ft3, ft10
+.Lsigmoid_chosen15:
+    fmadd.d ft11, ft5, ft11, ft3
+    fmadd.d ft4, ft7, fa0, ft4
+    fld ft10, 64(a6)
+    fmadd.d ft6, fa1, fa0, ft6
+    fsub.d ft3, ft11, ft3
+    fmadd.d ft8, ft9, fa0, ft8
+    fmadd.d fa2, ft7, ft10, ft4
+    fld ft4, 72(a6)
+    fmadd.d ft5, ft3, fa0, ft5
+    fld ft7, 80(a6)
+    fmadd.d fa0, fa1, ft10, ft6
+    fmadd.d ft9, ft9, ft10, ft8
+    fmadd.d ft10, ft3, ft10, ft5
+    fmadd.d ft3, ft4, fa2, ft7
+    fld ft5, 88(a6)
+    fmadd.d ft6, ft4, fa0, ft7
+    fmadd.d ft8, ft4, ft9, ft7
+    fmadd.d ft4, ft4, ft10, ft7
+    fmadd.d ft3, ft3, fa2, ft5
+    fld ft7, 96(a6)
+    fmadd.d ft6, ft6, fa0, ft5
+    fmadd.d ft8, ft8, ft9, ft5
+    fmadd.d ft4, ft4, ft10, ft5
+    fmadd.d ft3, ft3, fa2, ft7
+    fld ft5, 104(a6)
+    fmadd.d ft6, ft6, fa0, ft7
+    fmadd.d ft8, ft8, ft9, ft7
+    fmadd.d ft4, ft4, ft10, ft7
+    fmadd.d ft3, ft3, fa2, ft5
+    fld ft7, 112(a6)
+    fmadd.d ft6, ft6, fa0, ft5
+    fmadd.d ft8, ft8, ft9, ft5
+    fmadd.d ft4, ft4, ft10, ft5
+    fmadd.d ft3, ft3, fa2, ft7
+    fld ft5, 120(a6)
+    fmadd.d ft6, ft6, fa0, ft7
+    fmadd.d ft8, ft8, ft9, ft7
+    fmadd.d ft4, ft4, ft10, ft7
+    fmadd.d ft3, ft3, fa2, ft5
+    fld ft7, 128(a6)
+    fmadd.d ft6, ft6, fa0, ft5
+    fmadd.d ft8, ft8, ft9, ft5
+    fmadd.d ft4, ft4, ft10, ft5
+    fmadd.d ft3, ft3, fa2, ft7
+    fld ft5, 136(a6)
+    fmadd.d ft6, ft6, fa0, ft7
+    fmadd.d ft8, ft8, ft9, ft7
+    fmadd.d ft4, ft4, ft10, ft7
+    fmadd.d ft3, ft3, fa2, ft5
+    fld ft7, 144(a6)
+    fmadd.d ft6, ft6, fa0, ft5
+    fmadd.d ft8, ft8, ft9, ft5
+    fmadd.d ft4, ft4, ft10, ft5
+    fmadd.d ft3, ft3, fa2, ft7
+    fld fa1, 152(a6)
+    fsd fa3, 8(sp)
+    fmadd.d ft5, ft6, fa0, ft7
+    fsd fa4, 32(sp)
+    fmadd.d ft6, ft8, ft9, ft7
+    lw a4, 8(sp)
+    fsd fa5, 56(sp)
+    lw a5, 32(sp)
+    fmadd.d ft4, ft4, ft10, ft7
+    fmadd.d ft3, ft3, fa2, fa1
+    lw t1, 56(sp)
+    fsd ft11, 80(sp)
+    fmadd.d ft5, ft5, fa0, fa1
+    slli a4, a4, 20
+    fmadd.d ft6, ft6, ft9, fa1
+    lw t2, 80(sp)
+    add a4, a4, a7
+    slli a5, a5, 20
+    fmadd.d ft4, ft4, ft10, fa1
+    fmadd.d ft3, ft3, fa2, fa1
+    sw zero, 16(sp)
+    sw a4, 20(sp)
+    add a4, a5, a7
+    slli a5, t1, 20
+    fld ft7, 16(sp)
+    fmadd.d ft5, ft5, fa0, fa1
+    sw zero, 40(sp)
+    sw a4, 44(sp)
+    add a4, a5, a7
+    slli a5, t2, 20
+    fld ft8, 32(a6)
+    fld ft11, 40(sp)
+    fmadd.d ft6, ft6, ft9, fa1
+    sw zero, 64(sp)
+    sw a4, 68(sp)
+    add a4, a5, a7
+    fld ft9, 64(sp)
+    fmadd.d ft4, ft4, ft10, fa1
+    sw zero, 88(sp)
+    sw a4, 92(sp)
+    fld ft10, 40(a6)
+    fmul.d ft3, ft3, ft7
+    fld ft7, 88(sp)
+    fmv.d fa0, ft8
+    fmul.d ft5, ft5, ft11
+    fmv.d ft11, ft8
+    fmul.d ft6, ft6, ft9
+    bne a0, zero, .Lsigmoid_chosen4
+    fmv.d fa0, ft10
 .Lsigmoid_chosen4:
-    fmv.d fs6, ft10
-    bne a3, zero, .Lsigmoid_chosen5
-    fmv.d fs6, ft11
-.Lsigmoid_chosen5:
-    fmadd.d ft5, ft3, fa0, ft4
-    fsub.d ft4, ft5, ft4
-    fsd ft5, 0(sp)
-    lw a1, 0(sp)
-    fmadd.d ft3, ft4, fa1, ft3
-    fmadd.d ft4, ft4, fa2, ft3
-    fmadd.d ft3, fa3, ft4, fa4
-    fmadd.d ft3, ft3, ft4, fa5
-    fmadd.d ft3, ft3, ft4, fa6
-    fmadd.d ft3, ft3, ft4, fa7
-    fmadd.d ft3, ft3, ft4, fs0
-    fmadd.d ft3, ft3, ft4, fs1
-    fmadd.d ft3, ft3, ft4, fs2
-    fmadd.d ft3, ft3, ft4, fs3
-    fmadd.d ft3, ft3, ft4, fs4
-    fmadd.d ft3, ft3, ft4, fs5
-    fmadd.d ft3, ft3, ft4, fs5
-    slli a1, a1, 20
-    add a2, zero, zero
-    sltu a3, a2, zero
-    add a1, a1, a4
-    add a1, a1, a3
-    sw a2, 0(sp)
-    sw a1, 4(sp)
-    fld ft4, 0(sp)
-    fmul.d ft3, ft3, ft4
-    fmul.d ft3, ft3, fs6
-    fadd.d ft3, ft3, fs5
-    fdiv.d ft1, fs5, ft3
-    addi a0, a0, -1
-    bne a0, zero, .Lsigmoid_loop6
+    fmul.d ft4, ft4, ft7
+    fmul.d ft3, ft3, fa0
+    bne a1, zero, .Lsigmoid_chosen8
+    fmv.d ft11, ft10
+.Lsigmoid_chosen8:
+    fmv.d ft7, ft8
+    fmul.d ft5, ft5, ft11
+    bne a3, zero, .Lsigmoid_chosen12
+    fmv.d ft8, ft10
+.Lsigmoid_chosen12:
+    fmul.d ft6, ft6, ft8
+    bne a2, zero, .Lsigmoid_chosen16
+    fmv.d ft7, ft10
+.Lsigmoid_chosen16:
+    fmul.d ft7, ft4, ft7
+    fmv.d ft4, ft5
+    fadd.d ft3, ft3, fa1
+    fadd.d ft4, ft4, fa1
+    fadd.d ft6, ft6, fa1
+    fadd.d ft7, ft7, fa1
+    fdiv.d ft1, fa1, ft3
+    fdiv.d ft1, fa1, ft4
+    fdiv.d ft1, fa1, ft6
+    fdiv.d ft1, fa1, ft7
+    addi t3, t3, -1
+    bne t3, zero, .Lsigmoid_loop17
     csrrci zero, 1984, 1
-.Lsigmoid_written7:
-    scfgr a0, a5
-    bge a0, zero, .Lsigmoid_written7
-    fld fs0, 8(sp)
-    fld fs1, 16(sp)
-    fld fs2, 24(sp)
-    fld fs3, 32(sp)
-    fld fs4, 40(sp)
-    fld fs5, 48(sp)
-    fld fs6, 56(sp)
-    addi sp, sp, 64
+.Lsigmoid_written18:
+    scfgr a0, t0
+    bge a0, zero, .Lsigmoid_written18
+    addi sp, sp, 96
     ret

@@ -1,8 +1,8 @@
 # kernel: softmax:16x16 f64
 # strategy: heuristic
 # machine: snitch, with a divider
-# cycles: 37641
-# cycles_of_pdojo_snitch: 37641
+# cycles: 18976
+# cycles_of_pdojo_snitch: 18976
 # arguments, in a0 and so on:
 #   --arg 'f64[16,16]'
 #   --arg 'f64[16,16]=out'
@@ -35,376 +35,320 @@ softmax_constants:
 .globl softmax
 .p2align 2
 softmax:
-    addi sp, sp, -128
-    fsd fs0, 24(sp)
-    fsd fs1, 32(sp)
-    fsd fs2, 40(sp)
-    fsd fs3, 48(sp)
-    fsd fs4, 56(sp)
-    fsd fs5, 64(sp)
-    fsd fs6, 72(sp)
-    fsd fs7, 80(sp)
-    fsd fs8, 88(sp)
-    fsd fs9, 96(sp)
-    fsd fs10, 104(sp)
-    fsd fs11, 112(sp)
-    mv a6, a2
-    la a2, softmax_constants
-    fld ft3, 0(a2)
-    fsd ft3, 16(sp)
-    fcvt.d.w ft3, zero
-    fsd ft3, 8(sp)
+    addi sp, sp, -192
+    sw s0, 96(sp)
+    sw s1, 104(sp)
+    sw s2, 112(sp)
+    fsd fs0, 120(sp)
+    fsd fs1, 128(sp)
+    fsd fs2, 136(sp)
+    fsd fs3, 144(sp)
+    fsd fs4, 152(sp)
+    fsd fs5, 160(sp)
+    fsd fs6, 168(sp)
+    fsd fs7, 176(sp)
+    fsd fs8, 184(sp)
+    mv a5, a2
+    la a6, softmax_constants
+    fld ft10, 0(a6)
+    fcvt.d.w ft11, zero
     scfgwi zero, 32
-    li a3, 3
-    scfgwi a3, 64
-    li a4, 128
-    scfgwi a4, 192
+    li a2, 3
+    scfgwi a2, 64
+    li a3, 128
+    scfgwi a3, 192
     li a7, 15
     scfgwi a7, 96
-    li a5, -376
-    scfgwi a5, 224
-    fld ft4, 8(a2)
-    fld ft5, 16(a2)
-    fld ft6, 24(a2)
-    fld ft7, 32(a2)
-    fld ft8, 40(a2)
-    fld ft9, 48(a2)
-    fld ft10, 56(a2)
-    fld ft11, 64(a2)
-    fld fa0, 72(a2)
-    fld fa1, 80(a2)
-    fld fa2, 88(a2)
-    fld fa3, 96(a2)
-    fld fa4, 104(a2)
-    fld fa5, 112(a2)
-    fld fa6, 120(a2)
-    fld fa7, 128(a2)
-    fld fs0, 136(a2)
-    fld fs1, 144(a2)
-    fld fs2, 152(a2)
-    fld fs3, 160(a2)
+    li a4, -376
+    scfgwi a4, 224
     li t0, 1072693248
     scfgwi zero, 33
-    scfgwi a3, 65
-    scfgwi a4, 193
+    scfgwi a2, 65
+    scfgwi a3, 193
     scfgwi a7, 97
-    scfgwi a5, 225
+    scfgwi a4, 225
     li a2, 2048
-    mv a5, a0
-    mv t1, a0
-    mv t2, a1
-    add a3, a5, a2
-.Lsoftmax_loop22:
-    fld ft3, 16(sp)
-    fmv.d fs4, ft3
-    fld ft3, 16(sp)
-    fmv.d fs5, ft3
-    fld ft3, 16(sp)
-    fmv.d fs6, ft3
-    fld ft3, 16(sp)
-    fmv.d fs7, ft3
-    fld ft3, 8(sp)
-    fmv.d fs8, ft3
-    fld ft3, 8(sp)
-    fmv.d fs9, ft3
-    fld ft3, 8(sp)
-    fmv.d fs10, ft3
-    fld ft3, 8(sp)
-    fmv.d fs11, ft3
-    scfgwi a5, 800
+    mv t2, a0
+    mv t3, a0
+    mv t4, a1
+    add a4, t2, a2
+.Lsoftmax_loop18:
+    fmv.d fa0, ft10
+    fmv.d fa1, ft10
+    fmv.d fa2, ft10
+    fmv.d fa3, ft10
+    fmv.d fa4, ft11
+    fmv.d fa5, ft11
+    fmv.d fa6, ft11
+    fmv.d fa7, ft11
+    scfgwi t2, 800
     csrrsi zero, 1984, 1
     frep.o a7, 4, 0, 0
-    fmax.d fs4, fs4, ft0
-    fmax.d fs5, fs5, ft0
-    fmax.d fs6, fs6, ft0
-    fmax.d fs7, fs7, ft0
+    fmax.d fa0, fa0, ft0
+    fmax.d fa1, fa1, ft0
+    fmax.d fa2, fa2, ft0
+    fmax.d fa3, fa3, ft0
     csrrci zero, 1984, 1
-    mv a4, a6
-    addi t3, t1, 128
-.Lsoftmax_loop21:
+    mv t1, a5
+    addi t5, t3, 128
+.Lsoftmax_loop17:
+    fld ft3, 0(t3)
+    fld ft4, 128(t3)
+    fld ft5, 256(t3)
+    fld ft6, 384(t3)
+    fsub.d ft3, ft3, fa0
+    fsub.d ft4, ft4, fa1
+    fsub.d ft5, ft5, fa2
+    fsub.d ft6, ft6, fa3
+    fsd ft3, 0(t1)
+    fsd ft4, 128(t1)
+    fsd ft5, 256(t1)
+    fsd ft6, 384(t1)
     fld ft3, 0(t1)
-    fsub.d ft3, ft3, fs4
-    fsd ft3, 0(a4)
-    fld ft3, 128(t1)
-    fsub.d ft3, ft3, fs5
-    fsd ft3, 128(a4)
-    fld ft3, 256(t1)
-    fsub.d ft3, ft3, fs6
-    fsd ft3, 256(a4)
-    fld ft3, 384(t1)
-    fsub.d ft3, ft3, fs7
-    fsd ft3, 384(a4)
-    fld ft3, 0(a4)
-    fmax.d ft0, ft3, ft4
+    fld ft4, 128(t1)
+    fld ft5, 8(a6)
     feq.d a0, ft3, ft3
     feq.d a1, ft4, ft4
-    and a0, a0, a1
+    fld ft6, 256(t1)
+    fmax.d ft7, ft3, ft5
+    fmax.d ft8, ft4, ft5
+    fmax.d ft9, ft6, ft5
+    feq.d a2, ft6, ft6
     bne a0, zero, .Lsoftmax_ordered1
-    fadd.d ft0, ft3, ft4
+    fadd.d ft7, ft3, ft5
 .Lsoftmax_ordered1:
-    fmin.d ft1, ft0, ft5
-    feq.d a0, ft0, ft0
-    feq.d a1, ft5, ft5
-    and a0, a0, a1
+    bne a1, zero, .Lsoftmax_ordered5
+    fadd.d ft8, ft4, ft5
+.Lsoftmax_ordered5:
+    fld ft3, 16(a6)
+    feq.d a0, ft7, ft7
+    bne a2, zero, .Lsoftmax_ordered9
+    fadd.d ft9, ft6, ft5
+.Lsoftmax_ordered9:
+    feq.d a1, ft8, ft8
+    fmin.d fs4, ft7, ft3
+    feq.d a2, ft9, ft9
+    fmin.d fs3, ft8, ft3
+    fmin.d fs2, ft9, ft3
     bne a0, zero, .Lsoftmax_ordered2
-    fadd.d ft1, ft0, ft5
+    fadd.d fs4, ft7, ft3
 .Lsoftmax_ordered2:
-    fsd ft1, 0(sp)
-    lw a0, 0(sp)
-    lw a1, 4(sp)
-    slt a2, a1, zero
-    bne a1, zero, .Lsoftmax_less3
-    sltu a2, a0, zero
-.Lsoftmax_less3:
-    fmv.d ft3, ft6
-    bne a2, zero, .Lsoftmax_chosen4
-    fmv.d ft3, ft7
-.Lsoftmax_chosen4:
-    fmv.d ft0, ft8
-    bne a2, zero, .Lsoftmax_chosen5
-    fmv.d ft0, ft9
-.Lsoftmax_chosen5:
-    fmadd.d ft2, ft1, ft10, ft3
-    fsub.d ft3, ft2, ft3
-    fsd ft2, 0(sp)
-    lw a0, 0(sp)
-    fmadd.d ft1, ft3, ft11, ft1
-    fmadd.d ft1, ft3, fa0, ft1
-    fmadd.d ft3, fa1, ft1, fa2
-    fmadd.d ft3, ft3, ft1, fa3
-    fmadd.d ft3, ft3, ft1, fa4
-    fmadd.d ft3, ft3, ft1, fa5
-    fmadd.d ft3, ft3, ft1, fa6
-    fmadd.d ft3, ft3, ft1, fa7
-    fmadd.d ft3, ft3, ft1, fs0
-    fmadd.d ft3, ft3, ft1, fs1
-    fmadd.d ft3, ft3, ft1, fs2
-    fmadd.d ft3, ft3, ft1, fs3
-    fmadd.d ft3, ft3, ft1, fs3
-    slli a0, a0, 20
-    add a1, zero, zero
-    sltu a2, a1, zero
-    add a0, a0, t0
-    add a0, a0, a2
-    sw a1, 0(sp)
-    sw a0, 4(sp)
-    fld ft1, 0(sp)
-    fmul.d ft3, ft3, ft1
-    fmul.d ft3, ft3, ft0
-    fsd ft3, 0(a4)
-    fld ft3, 128(a4)
-    fmax.d ft0, ft3, ft4
-    feq.d a0, ft3, ft3
-    feq.d a1, ft4, ft4
-    and a0, a0, a1
-    bne a0, zero, .Lsoftmax_ordered6
-    fadd.d ft0, ft3, ft4
+    bne a1, zero, .Lsoftmax_ordered6
+    fadd.d fs3, ft8, ft3
 .Lsoftmax_ordered6:
-    fmin.d ft1, ft0, ft5
-    feq.d a0, ft0, ft0
-    feq.d a1, ft5, ft5
-    and a0, a0, a1
-    bne a0, zero, .Lsoftmax_ordered7
-    fadd.d ft1, ft0, ft5
-.Lsoftmax_ordered7:
-    fsd ft1, 0(sp)
-    lw a0, 0(sp)
-    lw a1, 4(sp)
-    slt a2, a1, zero
-    bne a1, zero, .Lsoftmax_less8
-    sltu a2, a0, zero
-.Lsoftmax_less8:
-    fmv.d ft3, ft6
-    bne a2, zero, .Lsoftmax_chosen9
-    fmv.d ft3, ft7
-.Lsoftmax_chosen9:
-    fmv.d ft0, ft8
-    bne a2, zero, .Lsoftmax_chosen10
-    fmv.d ft0, ft9
-.Lsoftmax_chosen10:
-    fmadd.d ft2, ft1, ft10, ft3
-    fsub.d ft3, ft2, ft3
-    fsd ft2, 0(sp)
-    lw a0, 0(sp)
-    fmadd.d ft1, ft3, ft11, ft1
-    fmadd.d ft1, ft3, fa0, ft1
-    fmadd.d ft3, fa1, ft1, fa2
-    fmadd.d ft3, ft3, ft1, fa3
-    fmadd.d ft3, ft3, ft1, fa4
-    fmadd.d ft3, ft3, ft1, fa5
-    fmadd.d ft3, ft3, ft1, fa6
-    fmadd.d ft3, ft3, ft1, fa7
-    fmadd.d ft3, ft3, ft1, fs0
-    fmadd.d ft3, ft3, ft1, fs1
-    fmadd.d ft3, ft3, ft1, fs2
-    fmadd.d ft3, ft3, ft1, fs3
-    fmadd.d ft3, ft3, ft1, fs3
-    slli a0, a0, 20
-    add a1, zero, zero
-    sltu a2, a1, zero
-    add a0, a0, t0
-    add a0, a0, a2
-    sw a1, 0(sp)
-    sw a0, 4(sp)
-    fld ft1, 0(sp)
-    fmul.d ft3, ft3, ft1
-    fmul.d ft3, ft3, ft0
-    fsd ft3, 128(a4)
-    fld ft3, 256(a4)
-    fmax.d ft0, ft3, ft4
-    feq.d a0, ft3, ft3
-    feq.d a1, ft4, ft4
-    and a0, a0, a1
-    bne a0, zero, .Lsoftmax_ordered11
-    fadd.d ft0, ft3, ft4
-.Lsoftmax_ordered11:
-    fmin.d ft1, ft0, ft5
-    feq.d a0, ft0, ft0
-    feq.d a1, ft5, ft5
-    and a0, a0, a1
-    bne a0, zero, .Lsoftmax_ordered12
-    fadd.d ft1, ft0, ft5
-.Lsoftmax_ordered12:
-    fsd ft1, 0(sp)
-    lw a0, 0(sp)
-    lw a1, 4(sp)
-    slt a2, a1, zero
-    bne a1, zero, .Lsoftmax_less13
-    sltu a2, a0, zero
-.Lsoftmax_less13:
-    fmv.d ft3, ft6
-    bne a2, zero, .Lsoftmax_chosen14
-    fmv.d ft3, ft7
-.Lsoftmax_chosen14:
-    fmv.d ft0, ft8
-    bne a2, zero, .Lsoftmax_chosen15
-    fmv.d ft0, ft9
+    bne a2, zero, .Lsoftmax_ordered10
+    fadd.d fs2, ft9, ft3
+.Lsoftmax_ordered10:
+    fsd fs4, 0(sp)
+    fsd fs3, 24(sp)
+    fsd fs2, 48(sp)
+    fld ft4, 24(a6)
+    lw a0, 4(sp)
+    lw a1, 28(sp)
+    lw a2, 52(sp)
+    fld fs0, 32(a6)
+    fld fs7, 56(a6)
+    fld ft6, 384(t1)
+    fmv.d ft7, ft4
+    fmv.d ft8, ft4
+    feq.d a3, ft6, ft6
+    fmax.d ft9, ft6, ft5
+    fmv.d fs1, ft4
+    slt t6, a0, zero
+    slt s0, a1, zero
+    slt s1, a2, zero
+    bne a3, zero, .Lsoftmax_ordered13
+    fadd.d ft9, ft6, ft5
+.Lsoftmax_ordered13:
+    bne t6, zero, .Lsoftmax_chosen3
+    fmv.d ft4, fs0
+.Lsoftmax_chosen3:
+    feq.d a0, ft9, ft9
+    fmin.d fs5, ft9, ft3
+    bne s0, zero, .Lsoftmax_chosen7
+    fmv.d ft7, fs0
+.Lsoftmax_chosen7:
+    bne s1, zero, .Lsoftmax_chosen11
+    fmv.d ft8, fs0
+.Lsoftmax_chosen11:
+    bne a0, zero, .Lsoftmax_ordered14
+    fadd.d fs5, ft9, ft3
+.Lsoftmax_ordered14:
+    fmadd.d ft0, fs4, fs7, ft4
+    fmadd.d ft1, fs3, fs7, ft7
+    fsd fs5, 72(sp)
+    fmadd.d ft2, fs2, fs7, ft8
+    fsub.d ft3, ft0, ft4
+    fsub.d ft4, ft1, ft7
+    lw a0, 76(sp)
+    fsub.d ft5, ft2, ft8
+    fld fs8, 64(a6)
+    fld fs6, 72(a6)
+    slt s2, a0, zero
+    bne s2, zero, .Lsoftmax_chosen15
+    fmv.d fs1, fs0
 .Lsoftmax_chosen15:
-    fmadd.d ft2, ft1, ft10, ft3
-    fsub.d ft3, ft2, ft3
-    fsd ft2, 0(sp)
-    lw a0, 0(sp)
-    fmadd.d ft1, ft3, ft11, ft1
-    fmadd.d ft1, ft3, fa0, ft1
-    fmadd.d ft3, fa1, ft1, fa2
-    fmadd.d ft3, ft3, ft1, fa3
-    fmadd.d ft3, ft3, ft1, fa4
-    fmadd.d ft3, ft3, ft1, fa5
-    fmadd.d ft3, ft3, ft1, fa6
-    fmadd.d ft3, ft3, ft1, fa7
-    fmadd.d ft3, ft3, ft1, fs0
-    fmadd.d ft3, ft3, ft1, fs1
-    fmadd.d ft3, ft3, ft1, fs2
-    fmadd.d ft3, ft3, ft1, fs3
-    fmadd.d ft3, ft3, ft1, fs3
+    fmadd.d fs0, fs5, fs7, fs1
+    fmadd.d ft6, ft3, fs8, fs4
+    fmadd.d ft7, ft4, fs8, fs3
+    fmadd.d ft8, ft5, fs8, fs2
+    fsub.d ft9, fs0, fs1
+    fmadd.d fs1, ft3, fs6, ft6
+    fmadd.d fs2, ft4, fs6, ft7
+    fmadd.d fs3, ft5, fs6, ft8
+    fmadd.d ft3, ft9, fs8, fs5
+    fld ft4, 80(a6)
+    fld ft5, 88(a6)
+    fld ft6, 96(a6)
+    fmadd.d ft9, ft9, fs6, ft3
+    fmadd.d ft3, ft4, fs1, ft5
+    fmadd.d ft7, ft4, fs2, ft5
+    fmadd.d ft8, ft4, fs3, ft5
+    fmadd.d ft4, ft4, ft9, ft5
+    fmadd.d ft3, ft3, fs1, ft6
+    fmadd.d ft5, ft7, fs2, ft6
+    fmadd.d ft7, ft8, fs3, ft6
+    fmadd.d ft4, ft4, ft9, ft6
+    fld ft6, 104(a6)
+    fld ft8, 112(a6)
+    fld fs4, 120(a6)
+    fmadd.d ft3, ft3, fs1, ft6
+    fmadd.d ft5, ft5, fs2, ft6
+    fmadd.d ft7, ft7, fs3, ft6
+    fmadd.d ft4, ft4, ft9, ft6
+    fmadd.d ft3, ft3, fs1, ft8
+    fmadd.d ft5, ft5, fs2, ft8
+    fmadd.d ft6, ft7, fs3, ft8
+    fmadd.d ft4, ft4, ft9, ft8
+    fmadd.d ft3, ft3, fs1, fs4
+    fmadd.d ft5, ft5, fs2, fs4
+    fmadd.d ft6, ft6, fs3, fs4
+    fmadd.d ft4, ft4, ft9, fs4
+    fld ft7, 128(a6)
+    fld ft8, 136(a6)
+    fld fs4, 144(a6)
+    fmadd.d ft3, ft3, fs1, ft7
+    fmadd.d ft5, ft5, fs2, ft7
+    fmadd.d ft6, ft6, fs3, ft7
+    fmadd.d ft4, ft4, ft9, ft7
+    fmadd.d ft3, ft3, fs1, ft8
+    fmadd.d ft5, ft5, fs2, ft8
+    fmadd.d ft6, ft6, fs3, ft8
+    fmadd.d ft4, ft4, ft9, ft8
+    fmadd.d ft3, ft3, fs1, fs4
+    fmadd.d ft5, ft5, fs2, fs4
+    fmadd.d ft6, ft6, fs3, fs4
+    fmadd.d ft4, ft4, ft9, fs4
+    fld ft7, 152(a6)
+    fld ft8, 160(a6)
+    fsd ft0, 8(sp)
+    fmadd.d ft3, ft3, fs1, ft7
+    fmadd.d ft5, ft5, fs2, ft7
+    fmadd.d ft6, ft6, fs3, ft7
+    fmadd.d ft4, ft4, ft9, ft7
+    fsd ft1, 32(sp)
+    fsd ft2, 56(sp)
+    fsd fs0, 80(sp)
+    lw a0, 8(sp)
+    lw a1, 32(sp)
+    lw a2, 56(sp)
+    lw a3, 80(sp)
+    fmadd.d ft3, ft3, fs1, ft8
+    fmadd.d ft5, ft5, fs2, ft8
+    fmadd.d ft6, ft6, fs3, ft8
+    fmadd.d ft4, ft4, ft9, ft8
     slli a0, a0, 20
-    add a1, zero, zero
-    sltu a2, a1, zero
+    slli a1, a1, 20
+    slli a2, a2, 20
+    slli a3, a3, 20
     add a0, a0, t0
-    add a0, a0, a2
-    sw a1, 0(sp)
-    sw a0, 4(sp)
-    fld ft1, 0(sp)
+    add a1, a1, t0
+    add a2, a2, t0
+    add a3, a3, t0
+    fmadd.d ft3, ft3, fs1, ft8
+    sw zero, 16(sp)
+    sw a0, 20(sp)
+    fmadd.d ft5, ft5, fs2, ft8
+    sw zero, 40(sp)
+    sw a1, 44(sp)
+    fmadd.d ft6, ft6, fs3, ft8
+    sw zero, 64(sp)
+    sw a2, 68(sp)
+    fmadd.d ft4, ft4, ft9, ft8
+    sw zero, 88(sp)
+    sw a3, 92(sp)
+    fld ft7, 16(sp)
+    fld ft8, 40(sp)
+    fld ft9, 64(sp)
+    fld ft0, 88(sp)
+    fld ft1, 40(a6)
+    fld ft2, 48(a6)
+    fmul.d ft3, ft3, ft7
+    fmul.d ft5, ft5, ft8
+    fmul.d ft6, ft6, ft9
+    fmul.d ft4, ft4, ft0
+    fmv.d ft7, ft1
+    fmv.d ft8, ft1
+    fmv.d ft9, ft1
+    bne t6, zero, .Lsoftmax_chosen4
+    fmv.d ft1, ft2
+.Lsoftmax_chosen4:
+    bne s0, zero, .Lsoftmax_chosen8
+    fmv.d ft7, ft2
+.Lsoftmax_chosen8:
+    bne s1, zero, .Lsoftmax_chosen12
+    fmv.d ft8, ft2
+.Lsoftmax_chosen12:
+    bne s2, zero, .Lsoftmax_chosen16
+    fmv.d ft9, ft2
+.Lsoftmax_chosen16:
     fmul.d ft3, ft3, ft1
-    fmul.d ft3, ft3, ft0
-    fsd ft3, 256(a4)
-    fld ft3, 384(a4)
-    fmax.d ft0, ft3, ft4
-    feq.d a0, ft3, ft3
-    feq.d a1, ft4, ft4
-    and a0, a0, a1
-    bne a0, zero, .Lsoftmax_ordered16
-    fadd.d ft0, ft3, ft4
-.Lsoftmax_ordered16:
-    fmin.d ft1, ft0, ft5
-    feq.d a0, ft0, ft0
-    feq.d a1, ft5, ft5
-    and a0, a0, a1
-    bne a0, zero, .Lsoftmax_ordered17
-    fadd.d ft1, ft0, ft5
-.Lsoftmax_ordered17:
-    fsd ft1, 0(sp)
-    lw a0, 0(sp)
-    lw a1, 4(sp)
-    slt a2, a1, zero
-    bne a1, zero, .Lsoftmax_less18
-    sltu a2, a0, zero
-.Lsoftmax_less18:
-    fmv.d ft3, ft6
-    bne a2, zero, .Lsoftmax_chosen19
-    fmv.d ft3, ft7
-.Lsoftmax_chosen19:
-    fmv.d ft0, ft8
-    bne a2, zero, .Lsoftmax_chosen20
-    fmv.d ft0, ft9
-.Lsoftmax_chosen20:
-    fmadd.d ft2, ft1, ft10, ft3
-    fsub.d ft3, ft2, ft3
-    fsd ft2, 0(sp)
-    lw a0, 0(sp)
-    fmadd.d ft1, ft3, ft11, ft1
-    fmadd.d ft1, ft3, fa0, ft1
-    fmadd.d ft3, fa1, ft1, fa2
-    fmadd.d ft3, ft3, ft1, fa3
-    fmadd.d ft3, ft3, ft1, fa4
-    fmadd.d ft3, ft3, ft1, fa5
-    fmadd.d ft3, ft3, ft1, fa6
-    fmadd.d ft3, ft3, ft1, fa7
-    fmadd.d ft3, ft3, ft1, fs0
-    fmadd.d ft3, ft3, ft1, fs1
-    fmadd.d ft3, ft3, ft1, fs2
-    fmadd.d ft3, ft3, ft1, fs3
-    fmadd.d ft3, ft3, ft1, fs3
-    slli a0, a0, 20
-    add a1, zero, zero
-    sltu a2, a1, zero
-    add a0, a0, t0
-    add a0, a0, a2
-    sw a1, 0(sp)
-    sw a0, 4(sp)
-    fld ft1, 0(sp)
-    fmul.d ft3, ft3, ft1
-    fmul.d ft3, ft3, ft0
-    fsd ft3, 384(a4)
-    fld ft3, 0(a4)
-    fadd.d fs8, fs8, ft3
-    fld ft3, 128(a4)
-    fadd.d fs9, fs9, ft3
-    fld ft3, 256(a4)
-    fadd.d fs10, fs10, ft3
-    fld ft3, 384(a4)
-    fadd.d fs11, fs11, ft3
+    fmul.d ft5, ft5, ft7
+    fmul.d ft6, ft6, ft8
+    fmul.d ft4, ft4, ft9
+    fsd ft3, 0(t1)
+    fsd ft5, 128(t1)
+    fsd ft6, 256(t1)
+    fsd ft4, 384(t1)
+    fld ft3, 0(t1)
+    fld ft4, 128(t1)
+    fld ft5, 256(t1)
+    fld ft6, 384(t1)
+    fadd.d fa4, fa4, ft3
+    fadd.d fa5, fa5, ft4
+    fadd.d fa6, fa6, ft5
+    fadd.d fa7, fa7, ft6
+    addi t3, t3, 8
     addi t1, t1, 8
-    addi a4, a4, 8
-    bne t1, t3, .Lsoftmax_loop21
+    bne t3, t5, .Lsoftmax_loop17
     fence
-    scfgwi a6, 801
-    scfgwi t2, 928
+    scfgwi a5, 801
+    scfgwi t4, 928
     csrrsi zero, 1984, 1
     frep.o a7, 4, 0, 0
-    fdiv.d ft0, ft1, fs8
-    fdiv.d ft0, ft1, fs9
-    fdiv.d ft0, ft1, fs10
-    fdiv.d ft0, ft1, fs11
+    fdiv.d ft0, ft1, fa4
+    fdiv.d ft0, ft1, fa5
+    fdiv.d ft0, ft1, fa6
+    fdiv.d ft0, ft1, fa7
     csrrci zero, 1984, 1
-    addi a5, a5, 512
-    addi t1, t1, 384
     addi t2, t2, 512
-    bne a5, a3, .Lsoftmax_loop22
-.Lsoftmax_written23:
+    addi t3, t3, 384
+    addi t4, t4, 512
+    bne t2, a4, .Lsoftmax_loop18
+.Lsoftmax_written19:
     scfgr a0, zero
-    bge a0, zero, .Lsoftmax_written23
-    fld fs0, 24(sp)
-    fld fs1, 32(sp)
-    fld fs2, 40(sp)
-    fld fs3, 48(sp)
-    fld fs4, 56(sp)
-    fld fs5, 64(sp)
-    fld fs6, 72(sp)
-    fld fs7, 80(sp)
-    fld fs8, 88(sp)
-    fld fs9, 96(sp)
-    fld fs10, 104(sp)
-    fld fs11, 112(sp)
-    addi sp, sp, 128
+    bge a0, zero, .Lsoftmax_written19
+    lw s0, 96(sp)
+    lw s1, 104(sp)
+    lw s2, 112(sp)
+    fld fs0, 120(sp)
+    fld fs1, 128(sp)
+    fld fs2, 136(sp)
+    fld fs3, 144(sp)
+    fld fs4, 152(sp)
+    fld fs5, 160(sp)
+    fld fs6, 168(sp)
+    fld fs7, 176(sp)
+    fld fs8, 184(sp)
+    addi sp, sp, 192
     ret
