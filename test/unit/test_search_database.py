@@ -113,9 +113,9 @@ def test_the_best_is_what_won_last(tmp_path: Path) -> None:
 
 
 def test_several_traces_lead_to_one_program(tmp_path: Path) -> None:
-    result = find(tmp_path / "a.sqlite", 30)
+    result = find(tmp_path / "a.sqlite", 80)
     traces = contents(tmp_path / "a.sqlite", "traces")
-    assert len(traces) > len({row["program"] for row in traces}) == 31
+    assert len(traces) > len({row["program"] for row in traces}) == 81
     for row in traces[:20]:
         dojo = start()
         assert not dojo.become(step.resolved for step in Trace.parse(row["text"]).steps)

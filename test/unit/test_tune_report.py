@@ -94,6 +94,7 @@ def check(text: str) -> Page:
 
 
 def test_a_report_of_a_search(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     strange = tmp_path / "a<b>&c.pdojo"
     strange.write_text(SOFTMAX)
     text = report(tmp_path, *model(strange, database=tmp_path / "db", budget="12"))

@@ -118,7 +118,7 @@ def test_mistakes(
 def test_the_learned_model_needs_its_package(
     softmax: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     assert tune.main(model(softmax, database=tmp_path / "db", search="model")) == 2
     assert "scikit-learn" in capsys.readouterr().err
 
@@ -218,6 +218,7 @@ def test_names_of_files_differ(tmp_path: Path) -> None:
 
 
 def test_a_real_run(softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     report = tmp_path / "report.html"
     args = [str(softmax), "--search", "sample", "--neighbourhood", "mutate", "--budget", "4", "--pass", "naive"]
     assert tune.main([*args, "--threads", "1", "--database", str(tmp_path / "db"), "--report", str(report)]) == 0
