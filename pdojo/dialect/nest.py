@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, StringAttr
@@ -192,6 +193,11 @@ class Leaf:
         return tuple(g for s in self.chain for g in s.guard)
 
     @property
+    def copies(self) -> int:
+        """How many copies of the statement unrolled scopes make."""
+        return prod(scope.extent for scope in self.chain if scope.mapping is Mapping.UNROLL)
+
+    @property
     def contracted(self) -> bool:
         """Whether product and sum of `z += x * y` round once (written `z fma= x * y`)."""
         return self.op.contracted is not None
@@ -269,6 +275,10 @@ class Nest:
     def siblings(self, node: Node) -> list[Node]:
         """The children of the node's parent, itself among them."""
         return self.children if node.parent is None else node.parent.children
+
+    def previous_sibling(self, node: Node) -> Node | None:
+        """The node that precedes in the same parent, if any."""
+        return self.siblings(node)[node.position - 1] if node.position else None
 
     def next_sibling(self, node: Node) -> Node | None:
         """The node that follows in the same parent, if any."""

@@ -100,8 +100,8 @@ def _vectors(nest: Nest, counts: _Counts, total: int) -> _Named:
 def _unrolled(nest: Nest) -> _Named:
     copies: defaultdict[Scope | Leaf, int] = defaultdict(int)
     for leaf in nest.leaves:
-        unrolled = [s for s in leaf.chain if s.mapping is Mapping.UNROLL]
-        copies[unrolled[0] if unrolled else leaf] += prod(s.extent for s in unrolled)
+        outermost = next((s for s in leaf.chain if s.mapping is Mapping.UNROLL), leaf)
+        copies[outermost] += leaf.copies
     yield "unrolled.all", log1p(sum(copies.values()))
     yield "unrolled.most", log1p(max(copies.values(), default=0))
 

@@ -7,6 +7,7 @@ from enum import Enum
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 
+from pdojo.dialect.attributes import Numerics, NumericsAttr
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
@@ -34,6 +35,13 @@ def with_alignment(kernel: KernelOp, alignment: int) -> KernelOp:
     facts = [max(alignment, buffer.alignment, byte_width(buffer.dtype)) for buffer in interface]
     aligned.properties["arg_alignments"] = ArrayAttr(IntegerAttr(fact, i64) for fact in facts)
     return aligned
+
+
+def with_permission(kernel: KernelOp, *classes: Numerics) -> KernelOp:
+    """A copy that permits these numerics classes too (docs/numerics.md)."""
+    found = kernel.clone()
+    found.properties["numerics"] = ArrayAttr(NumericsAttr(n) for n in dict.fromkeys((*kernel.permitted, *classes)))
+    return found
 
 
 @dataclass

@@ -14,7 +14,7 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import racing_scope
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
-from pdojo.dialect.nest import Access, Array, Input, Leaf, Node
+from pdojo.dialect.nest import Access, Array, Input, Leaf
 from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
 from pdojo.dialect.storage import accesses_of, slot_index
@@ -55,7 +55,7 @@ class Contract(Transformation[Leaf]):
             return Reason("the op is not a floating-point sum with two roundings")
         if site.accumulate is not None and site.function == "arith.mulf":
             return None
-        product = _previous(program, site)
+        product = program.nest.previous_sibling(site)
         if not site.reads or (site.accumulate is not None and site.function is not None):
             return Reason("the op adds something else than a product")
         if not isinstance(product, Leaf) or product.function != "arith.mulf" or product.accumulate is not None:
@@ -78,7 +78,7 @@ class Contract(Transformation[Leaf]):
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
         """The sum takes the product's operands."""
-        product = site if site.function == "arith.mulf" else _previous(program, site)
+        product = site if site.function == "arith.mulf" else program.nest.previous_sibling(site)
         assert isinstance(product, Leaf)
         if site.accumulate is None:
             inputs = [*product.inputs, site.inputs[1 - _position(site, product)]]
@@ -96,7 +96,7 @@ class Contract(Transformation[Leaf]):
         """Two roundings, through the same temporary."""
         if site.function == "arith.mulf":
             return Expand().as_move(f"%{site.id}")
-        product = _previous(program, site)
+        product = program.nest.previous_sibling(site)
         assert isinstance(product, Leaf)
         index = ",".join(e.render("{{{}}}".format) for e in product.output.index)
         term = 0 if site.accumulate is not None else _position(site, product)
@@ -118,10 +118,6 @@ def _term(site: Leaf, product: Leaf) -> Access | None:
 def _position(site: Leaf, product: Leaf) -> int:
     """Which operand of a sum is the product."""
     return next(k for k, i in enumerate(site.inputs) if isinstance(i, Access) and i.key == product.output.key)
-
-
-def _previous(program: Program, site: Leaf) -> Node | None:
-    return program.nest.siblings(site)[site.position - 1] if site.position else None
 
 
 def _fused(

@@ -126,8 +126,7 @@ def staged(program: Program, array: Array) -> Staged | str:
     out_of = [leaf for leaf in nest.readers[array.name] if _plain(leaf)]
     users = list(dict.fromkeys(leaf for leaf, _ in accesses_of(nest, array.buffer)))
     for site in nest.scopes:
-        siblings = nest.siblings(site)
-        previous = siblings[site.position - 1] if site.position else None
+        previous = nest.previous_sibling(site)
         before = next((Nest(previous, w) for w in into if previous is not None and _wraps(previous, w)), None)
         following = nest.next_sibling(site)
         behind = next((Nest(following, r) for r in out_of if following is not None and _wraps(following, r)), None)

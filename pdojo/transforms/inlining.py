@@ -51,7 +51,7 @@ def replace_input(site: Leaf, position: int, value: Input, rewriter: PatternRewr
 
 def _previous(program: Program, site: Leaf) -> Leaf | None:
     """The op that immediately precedes."""
-    node = program.nest.siblings(site)[site.position - 1] if site.position else None
+    node = program.nest.previous_sibling(site)
     return node if isinstance(node, Leaf) else None
 
 

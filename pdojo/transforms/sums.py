@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import ACCUMULATIONS, accumulates
-from pdojo.dialect.nest import Access, Input, Leaf, Node
+from pdojo.dialect.nest import Access, Input, Leaf
 from pdojo.dialect.ops import OpOp
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
 from pdojo.transforms.base import Reason, Transformation
@@ -43,7 +43,7 @@ class AbsorbInit(Transformation[Leaf]):
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
         """Accumulations behind an assignment."""
         for leaf in program.nest.leaves:
-            if leaf.accumulate is not None and isinstance(_before(program, leaf), Leaf):
+            if leaf.accumulate is not None and isinstance(program.nest.previous_sibling(leaf), Leaf):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
@@ -52,7 +52,7 @@ class AbsorbInit(Transformation[Leaf]):
             return Reason("the op does not accumulate")
         if _stepped(site, site.output) is None:
             return _TWO_FUNCTIONS
-        first = _before(program, site)
+        first = program.nest.previous_sibling(site)
         if not isinstance(first, Leaf) or not _is_plain(first):
             return Reason("no plain copy or constant precedes immediately")
         if first.output.key != site.output.key:
@@ -65,14 +65,14 @@ class AbsorbInit(Transformation[Leaf]):
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
         """One assignment."""
-        first = _before(program, site)
+        first = program.nest.previous_sibling(site)
         assert isinstance(first, Leaf)
         rewriter.replace(site.op, _assignment(site, site.output, first.inputs[0], site.id))
         rewriter.erase(first.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
         """The two again."""
-        first = _before(program, site)
+        first = program.nest.previous_sibling(site)
         assert first is not None
         return ExposeInit(first.id).as_move(f"%{site.id}")
 
@@ -153,13 +153,13 @@ class ForwardSum(Transformation[Leaf]):
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
         """Copies behind an accumulation."""
         for leaf in program.nest.leaves:
-            before = _before(program, leaf)
+            before = program.nest.previous_sibling(leaf)
             if _is_copy(leaf) and isinstance(before, Leaf) and before.accumulate is not None:
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """A copy of what the step before it gives, elsewhere."""
-        step = _before(program, site)
+        step = program.nest.previous_sibling(site)
         if not _is_copy(site):
             return Reason("the op is no plain copy of an element")
         if not isinstance(step, Leaf) or step.accumulate is None:
@@ -176,7 +176,7 @@ class ForwardSum(Transformation[Leaf]):
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
         """The copy is a step of its own, before the other."""
-        step = _before(program, site)
+        step = program.nest.previous_sibling(site)
         assert isinstance(step, Leaf)
         old = Access(step.output.array, step.output.index, DictionaryAttr({}))
         rewriter.insert(_assignment(step, site.output, old, site.id), InsertPoint.before(step.op))
@@ -242,10 +242,6 @@ class CopySum(Transformation[Leaf]):
     def inverse(self, program: Program, site: Leaf) -> Move:
         """Compute it before the step again."""
         return ForwardSum().as_move(f"%{site.id}")
-
-
-def _before(program: Program, site: Leaf) -> Node | None:
-    return program.nest.siblings(site)[site.position - 1] if site.position else None
 
 
 def _is_plain(leaf: Leaf) -> bool:

@@ -12,16 +12,16 @@ from differential.snitch import run_snitch
 from differential.test_snitch import agree, inputs_for, is_exact
 from pdojo.backends.snitch import schedule
 from pdojo.backends.snitch.simulator import Result
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.interpreter import interpret_stepwise
 from pdojo.dialect.machine import machine
 from pdojo.dialect.nest import nest_of
-from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.oracle import Difference
 from pdojo.kernels import workload
 from pdojo.search.experts import EXPERT_PASSES
-from pdojo.search.tuning import Tuning, check_meaning, tune, with_alignment
+from pdojo.search.tuning import Tuning, check_meaning, tune, with_alignment, with_permission
 from pdojo.transforms.trace import Trace
 
 KERNELS = (
@@ -50,12 +50,7 @@ KERNELS = (
 
 def plain(name: str, dtype: str) -> KernelOp:
     """A library kernel whose maxima may lose NaN, as those of hardware loops do."""
-    head, _, rest = print_notation(workload(name, dtype).instantiate()).partition("\n")
-    permitted = "contract reassociate numbers"
-    if rest.startswith("numerics"):
-        given, _, rest = rest.partition("\n")
-        permitted = f"{given.removeprefix('numerics ')} numbers"
-    return with_alignment(parse_notation(f"{head}\nnumerics {permitted}\n{rest}")[0], 8)
+    return with_permission(with_alignment(workload(name, dtype).instantiate(), 8), Numerics.NUMBERS)
 
 
 def sums_lanes(program: KernelOp) -> bool:

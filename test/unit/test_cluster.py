@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from cluster_alone import needs_ray, processors_alone
 from pdojo.backends.measure import Program
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machine import host, machine
@@ -58,7 +56,6 @@ define void @deadly(ptr %x, ptr %y) alwaysinline {
 """An instruction that kills the worker whose process runs it."""
 ONE = replace(host(), threads=1)
 
-needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (pip install 'pdojo[ray]')")
 two_processors = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two workers need two processors")
 
 
@@ -70,9 +67,7 @@ def connection() -> Iterator[Connection]:
 
 @pytest.fixture
 def alone() -> Iterator[None]:
-    """The processors of this machine, which other processes that run tests may use for clusters too."""
-    with (Path(tempfile.gettempdir()) / f"pdojo-cluster-tests-{os.getuid()}").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with processors_alone():
         yield
 
 

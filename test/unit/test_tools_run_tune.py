@@ -23,26 +23,9 @@ from pdojo.kernels.meaning import meaning
 from pdojo.search.tuning import OracleVerdict, check_meaning, with_alignment
 from pdojo.search.tuning import tune as make_moves
 from pdojo.transforms.trace import Trace
+from tuned_kernels import SOFTMAX
 
 Tool = Callable[[Sequence[str]], int]
-
-SOFTMAX = """kernel softmax(x) -> (y)
-x f32 [32, 64] heap
-y f32 [32, 64] heap
-m f32 [32] heap
-e f32 [32, 64] heap
-s f32 [32] heap
-
-32
-| m[{0}] = -inf
-| 64 m[{0}] max= x[{0},{1}]
-32 64 e[{0},{1}] = x[{0},{1}] - m[{0}]
-32 64 e[{0},{1}] = exp(e[{0},{1}])
-32
-| s[{0}] = 0
-| 64 s[{0}] += e[{0},{1}]
-32 64 y[{0},{1}] = e[{0},{1}] / s[{0}]
-"""
 
 
 @pytest.fixture

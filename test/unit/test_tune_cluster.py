@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
-import os
 import re
-import tempfile
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,19 +12,16 @@ from pdojo_tools import tune
 from pdojo_tools.tuning.on_cluster import Board
 from rich.console import Console
 
+from cluster_alone import needs_ray, processors_alone
 from pdojo.errors import MeasurementError
 from pdojo.search.campaign import Stage, Standing, Task
 from pdojo.search.progress import Progress
 from pdojo.transforms.trace import Trace
 
-needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (pip install 'pdojo[ray]')")
-
 
 @pytest.fixture
 def alone() -> Iterator[None]:
-    """The processors of this machine, which other processes that run tests may use for clusters too."""
-    with (Path(tempfile.gettempdir()) / f"pdojo-cluster-tests-{os.getuid()}").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with processors_alone():
         yield
 
 

@@ -23,14 +23,10 @@ def without_repeats(code: list[Instruction]) -> list[Instruction]:
         if repeated or _ends_block(here):
             block = _Block()
         elif _is_pure(here) and writes[here.defs[0]] == 1:
-            earlier = block.known.get(block.key(here))
+            earlier = block.earlier(here)
             if earlier is not None:
                 names[here.defs[0]] = earlier
                 continue
-            block.note(here)
-            block.known[block.key(here)] = here.defs[0]
-            kept.append(here)
-            continue
         block.note(here)
         kept.append(here)
     return kept
@@ -40,20 +36,23 @@ class _Block:
     """What is known in straight code."""
 
     def __init__(self) -> None:
-        self.known: dict[_Key, Register] = {}
+        self._computed: dict[_Key, Register] = {}
+        self._loaded: dict[_Key, Register] = {}
         self._versions: Counter[Register] = Counter()
 
-    def key(self, instruction: Instruction) -> _Key:
-        """What an instruction computes: equal ones give equal results."""
+    def earlier(self, instruction: Instruction) -> Register | None:
+        """The register that holds what a pure instruction gives; where there is none, its own does from now on."""
+        known = self._loaded if instruction.name in LOADS else self._computed
         uses = tuple((register, self._versions[register]) for register in instruction.uses)
-        return instruction.name, uses, instruction.immediate
+        own = instruction.defs[0]
+        found = known.setdefault((instruction.name, uses, instruction.immediate), own)
+        return None if found is own else found
 
     def note(self, instruction: Instruction) -> None:
         """Registers have new values, memory may have."""
-        for register in instruction.defs:
-            self._versions[register] += 1
+        self._versions.update(instruction.defs)
         if instruction.name in STORES or any(r.fixed is not None for r in instruction.defs):
-            self.known = {key: register for key, register in self.known.items() if key[0] not in LOADS}
+            self._loaded.clear()
 
 
 def _ends_block(instruction: Instruction) -> bool:

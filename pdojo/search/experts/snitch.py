@@ -119,8 +119,8 @@ def _join_behind_zeros(player: Player) -> None:
     why = "loops behind it can be fused"
     for identifier in [leaf.id for leaf in player.nest.leaves]:
         leaf = player.leaf(identifier)
-        while not leaf.reads and leaf.position and isinstance(player.nest.siblings(leaf)[leaf.position - 1], Scope):
-            if not player.attempt("swap_nodes", player.nest.siblings(leaf)[leaf.position - 1], why):
+        while not leaf.reads and isinstance(before := player.nest.previous_sibling(leaf), Scope):
+            if not player.attempt("swap_nodes", before, why):
                 break
             leaf = player.leaf(identifier)
     player.exhaust(player.scopes, "join_scopes", "fused loops keep values in registers")
@@ -343,7 +343,7 @@ def _spare_streams(player: Player, identifier: str) -> None:
     if not loops or _streams(player, loops[0]) <= most:
         return
     for loop in [s.id for s in loops]:
-        if player.transact(lambda loop=loop: _innermost(player, loop) and _shared(player, identifier, loop) <= most):
+        if player.transact(lambda loop=loop: _innermost(player, loop) and _shared(player, loop) <= most):
             return
 
 
@@ -371,7 +371,7 @@ def _innermost(player: Player, identifier: str) -> bool:
     return True
 
 
-def _shared(player: Player, nest: str, loop: str) -> int:
+def _shared(player: Player, loop: str) -> int:
     """Registers, loaded without a stream, for what all iterations of the innermost loop read; the streams left."""
     why = "all iterations read it: a register instead of a stream"
     for name in _invariants(_scope(player, loop)):

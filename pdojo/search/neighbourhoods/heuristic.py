@@ -6,10 +6,8 @@ at any point and the others left as they are, as far as they still apply. docs/s
 
 from __future__ import annotations
 
-from math import prod
 from random import Random
 
-from pdojo.dialect.attributes import Mapping
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.experts.player import Player
@@ -72,8 +70,7 @@ class Heuristic:
 
 def straight_code(dojo: Dojo) -> int:
     """Statements in the code, of which those in unrolled scopes are several."""
-    leaves = dojo.game.program.nest.leaves
-    return sum(prod(s.extent for s in leaf.chain if s.mapping is Mapping.UNROLL) for leaf in leaves)
+    return sum(leaf.copies for leaf in dojo.game.program.nest.leaves)
 
 
 def _is_same(one: Dojo, other: Dojo) -> bool:

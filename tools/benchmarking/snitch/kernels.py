@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from xdsl.dialects.builtin import ArrayAttr
-
 import pdojo.kernels
-from pdojo.dialect.attributes import Numerics, NumericsAttr
+from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Leaf, Nest
@@ -17,7 +15,7 @@ from pdojo.dialect.notation.source import did_you_mean
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload, workload
-from pdojo.search.tuning import with_alignment
+from pdojo.search.tuning import with_alignment, with_permission
 
 DTYPES = ("f64", "f32")
 ALIGNMENT = 64
@@ -47,10 +45,7 @@ class MicroKernel:
     def instantiate(self, dtype: str) -> KernelOp:
         """The plain kernel, with what its callers guarantee and permit."""
         kernel = with_alignment(self.workload(dtype).instantiate(), ALIGNMENT)
-        if self.has_maximum:
-            permitted = dict.fromkeys((*kernel.permitted, Numerics.NUMBERS))
-            kernel.properties["numerics"] = ArrayAttr(NumericsAttr(n) for n in permitted)
-        return kernel
+        return with_permission(kernel, Numerics.NUMBERS) if self.has_maximum else kernel
 
     def machine(self, machine: Machine) -> Machine:
         """The machine, with a divider where that is needed."""
