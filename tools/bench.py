@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from pdojo_tools.benchmarking.results import Partial, Record, read_results
 from pdojo_tools.benchmarking.snitch import run as snitch
-from pdojo_tools.benchmarking.snitch.job import STRATEGIES
+from pdojo_tools.benchmarking.snitch.job import EVALUATIONS, STRATEGIES
 from pdojo_tools.benchmarking.snitch.report import print_figures
 from pdojo_tools.command import Arguments, positive, run_tool
 from pdojo_tools.peers import LIBRARIES, TVM_TRIALS
@@ -51,6 +51,7 @@ _FIXED = (
         "seed",
         "machine",
         "strategies",
+        "evaluations",
     ),
     "output",
 )
@@ -83,8 +84,9 @@ def _arguments() -> Arguments:
         "--strategies",
         type=_strategies,
         metavar="A,B",
-        help=f"for Snitch cores, all by default: {', '.join(STRATEGIES)}",
+        help=f"for Snitch cores: {', '.join(STRATEGIES)}; all but the last by default",
     )
+    add("--evaluations", type=positive, default=EVALUATIONS, metavar="N", help="of each `search` (default %(default)s)")
     add("--assembly", metavar="DIR", help="for Snitch cores: write the best programs and their cycles there")
     add("-o", "--output", metavar="FILE.json", help="results; by default a new file in benchmarks/results")
     add("--plots", action=argparse.BooleanOptionalAction, default=True, help="draw plots, where matplotlib is there")
@@ -163,8 +165,8 @@ def _begin(console: Console, parser: Arguments, given: argparse.Namespace) -> tu
             raise UsageError(f"'{given.machine}' is neither this machine (host) nor a Snitch core, which is simulated")
         output = _output(given.output, given.machine)
         return output, snitch.settings_of(console, given, parser.parse_args([]))
-    for name in ("strategies", "assembly"):
-        if getattr(given, name) is not None:
+    for name in ("strategies", "assembly", "evaluations"):
+        if getattr(given, name) != parser.get_default(name):
             raise UsageError(f"--{name} is for Snitch cores: add --machine snitch")
     return _output(given.output), _settings(console, given)
 

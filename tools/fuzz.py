@@ -2,10 +2,10 @@
 
 A walk starts from a random kernel or from one of the library at small sizes, on the machines `toy`, `toy-gpu` and
 `toy-snitch` by turns. Each move is judged by the exact oracle, some by integer sets, some states by compiled code
-against the interpreter. With `--traces N`, whole traces are undone, edited and replayed instead. The same seed gives
-the same run, on any number of processes. A broken promise is shrunk and printed as a lit test; exit code 1. A process
-that dies, of compiled code or by a signal, is a failure with the trace that it was at. Ctrl-C ends the run with the
-figures so far; exit code 130, or 1 where a promise was broken.
+(simulated, on a Snitch core) against the interpreter. With `--traces N`, whole traces are undone, edited and replayed
+instead. The same seed gives the same run, on any number of processes. A broken promise is shrunk and printed as a lit
+test; exit code 1. A process that dies, of compiled code or by a signal, is a failure with the trace that it was at.
+Ctrl-C ends the run with the figures so far; exit code 130, or 1 where a promise was broken.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Fuzzer:
     plan: Plan
     processes: int
     moves: int | None = None
+    walks: int | None = None
     traces: int | None = None
     seconds: float | None = None
     number: int | None = None
@@ -87,6 +88,7 @@ class Fuzzer:
         elapsed = time.monotonic() - self.started
         parts = [elapsed / self.seconds if self.seconds else 0.0]
         parts.append(self.totals.counts.total / self.moves if self.moves else 0.0)
+        parts.append(self.totals.counts.walks / self.walks if self.walks else 0.0)
         parts.append(self.totals.traces.traces / self.traces if self.traces else 0.0)
         return min(1.0, max(parts))
 
@@ -176,8 +178,14 @@ def arguments(args: Sequence[str] | None) -> argparse.Namespace:
     add("--seed", type=int, default=0, help="seed of everything random (default 0)")
     add("--number", type=int, metavar="N", help="only walk or trace N of the seed, as a failure names it")
     add("--moves", type=int, metavar="N", help="stop after so many moves")
+    add("--walks", type=int, metavar="N", help="stop after so many walks")
     add("--traces", type=int, metavar="N", help="undo, edit and replay N random traces instead of judging moves")
-    add("--minutes", type=float, metavar="M", help="stop after so many minutes (default 5, without --moves, --traces)")
+    add(
+        "--minutes",
+        type=float,
+        metavar="M",
+        help="stop after so many minutes (5 without any limit)",
+    )
     add("--length", type=int, metavar="N", help=f"most moves of a walk ({WALK_LENGTH}) or a trace ({TRACE_LENGTH})")
     add("--sets-every", type=int, default=3, metavar="K", help="integer sets judge one move in K (default 3, 0: none)")
     add("--compile-every", type=int, default=15, metavar="K", help="one state in K is compiled (default 15, 0: none)")
@@ -190,14 +198,14 @@ def arguments(args: Sequence[str] | None) -> argparse.Namespace:
 
 def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
     """The run that the command line asks for. Raises UsageError."""
-    limits = (options.moves, options.traces, options.minutes, options.length, options.processes)
-    if any(limit is not None and limit <= 0 for limit in limits):
-        raise UsageError("--moves, --traces, --minutes, --length and --processes take positive numbers")
+    ends = (options.moves, options.walks, options.traces, options.minutes)
+    if any(limit is not None and limit <= 0 for limit in (*ends, options.length, options.processes)):
+        raise UsageError("--moves, --walks, --traces, --minutes, --length and --processes take positive numbers")
     if options.sets_every < 0 or options.compile_every < 0:
         raise UsageError("--sets-every and --compile-every take 0 or a positive number")
-    if options.traces and options.moves:
-        raise UsageError("give --moves or --traces, not both")
-    minutes = 5.0 if (options.moves, options.traces, options.minutes) == (None, None, None) else options.minutes
+    if options.traces and (options.moves or options.walks):
+        raise UsageError(f"give --{'moves' if options.moves else 'walks'} or --traces, not both")
+    minutes = 5.0 if not any(ends) else options.minutes
     machines = tuple(options.machine or ("toy", "toy-gpu", "toy-snitch"))
     for name in machines:
         machine(name)
@@ -219,6 +227,7 @@ def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
         plan,
         processes=options.processes or len(sched_getaffinity(0)),
         moves=options.moves,
+        walks=options.walks,
         traces=options.traces,
         seconds=None if minutes is None else minutes * 60,
         number=options.number,

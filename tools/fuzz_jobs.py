@@ -17,7 +17,7 @@ from pdojo_tools.traces import TraceCounts, check_trace, draw_trace, shrunk_trac
 from pdojo_tools.walks import Check, Counts, FailedWalk, Failure, walk
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machine import Machine, machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
@@ -140,12 +140,12 @@ def _walk(
     known: dict[tuple[str, str], int],
     tell: Tell,
 ) -> None:
-    check = compiled_against_interpreter(plan.compile_every, found.counts) if plan.compile_every else None
-    seed = random.getrandbits(31)
+    seed, on = random.getrandbits(31), machine(name)
+    check = code_against_interpreter(plan.compile_every, found.counts, on) if plan.compile_every else None
     try:
         for step in walk(
             kernel,
-            machine(name),
+            on,
             seed,
             plan.length,
             found.counts,
@@ -212,15 +212,21 @@ def _trace(
         found.failure = _report(plan, found.number, shrunk_trace(failed))
 
 
-def compiled_against_interpreter(every: int, counts: Counts) -> Check:
-    """A check of one state in `every`: machine code computes what the interpreter does, on ordinary numbers."""
-    from pdojo_tools.compiled import machine_code_differs
+def code_against_interpreter(every: int, counts: Counts, machine: Machine) -> Check:
+    """A check of one state in `every`: its code computes what the interpreter does, on ordinary numbers.
+
+    Code for Snitch cores runs on the simulator, that for all other machines on this processor.
+    """
+    if machine.architecture == "riscv32":
+        from pdojo_tools.simulated import simulated_code_differs as code_differs
+    else:
+        from pdojo_tools.compiled import machine_code_differs as code_differs
 
     def check(program: Program, number: int) -> Failure | None:
         if (number + 1) % every:
             return None
         try:
-            failure = machine_code_differs(program, number)
+            failure = code_differs(program, number)
         except LoweringError as error:
             counts.not_lowered[str(error)] += 1
             return None

@@ -8,10 +8,10 @@ from pathlib import Path
 from random import Random
 from typing import TypeAlias
 
-from pdojo_tools.random_kernels import FOR_MACHINES, random_text
-from pdojo_tools.random_kernels.parts import CPU
+from pdojo_tools.random_kernels import CPU, features_for, random_text
 from pdojo_tools.sizes import small_kernel
 
+from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
@@ -24,9 +24,9 @@ Source: TypeAlias = Callable[[int, Random, str], KernelOp]
 def generated(stages: int) -> Source:
     """Random kernels of at most so many stages, with the mappings of the machine."""
 
-    def drawn(number: int, random: Random, machine: str) -> KernelOp:
+    def drawn(number: int, random: Random, name: str) -> KernelOp:
         del number
-        features = replace(FOR_MACHINES.get(machine, CPU), stages=stages)
+        features = replace(features_for(machine(name)), stages=stages)
         return parse_notation(random_text(random.getrandbits(62), features))[0]
 
     return drawn
@@ -36,8 +36,8 @@ def library(names: Sequence[str]) -> Source:
     """Kernels of the library, by turns, at random sizes."""
     chosen = names or kernel_names()
 
-    def drawn(number: int, random: Random, machine: str) -> KernelOp:
-        del machine
+    def drawn(number: int, random: Random, name: str) -> KernelOp:
+        del name
         return small_kernel(chosen[number % len(chosen)], random)
 
     return drawn
@@ -53,8 +53,8 @@ def from_files(paths: Sequence[str]) -> Source:
             raise UsageError(f"cannot read '{path}': {error.strerror}") from None
         kernels += parse_notation(text, path)
 
-    def drawn(number: int, random: Random, machine: str) -> KernelOp:
-        del random, machine
+    def drawn(number: int, random: Random, name: str) -> KernelOp:
+        del random, name
         return kernels[number % len(kernels)]
 
     return drawn
@@ -76,7 +76,7 @@ def source(names: Sequence[str], *, only_random: bool, stages: int = CPU.stages)
         return library(names) if known else from_files(names)
     mixed, made = library(()), generated(stages)
 
-    def drawn(number: int, random: Random, machine: str) -> KernelOp:
-        return mixed(number // 4, random, machine) if number % 4 == 3 else made(number, random, machine)
+    def drawn(number: int, random: Random, name: str) -> KernelOp:
+        return mixed(number // 4, random, name) if number % 4 == 3 else made(number, random, name)
 
     return drawn

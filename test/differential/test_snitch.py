@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from pdojo_tools.random_kernels import FOR_MACHINES, random_text
+from pdojo_tools.random_kernels import features_for, random_text
 from pdojo_tools.walks import Counts, draw
 
 from differential.compiled import Arrays, kernel, random_inputs, same
@@ -157,7 +157,7 @@ def test_library_after_moves(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_random_kernels(seed: int) -> None:
-    program = kernel(random_text(seed, FOR_MACHINES["toy-snitch"]))
+    program = kernel(random_text(seed, features_for(DIVIDES)))
     program, _ = played(program, DIVIDES, seed, 8)
     inputs = inputs_for(program, seed)
     try:

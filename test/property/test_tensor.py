@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pdojo_tools.fuzz_jobs import compiled_against_interpreter
+from pdojo_tools.fuzz_jobs import code_against_interpreter
 from pdojo_tools.shrink import lit_test, shrunk
 from pdojo_tools.walks import Counts, FailedWalk, walk
 
@@ -26,8 +26,8 @@ s f32 [7, 4] heap
 @pytest.mark.parametrize("seed", range(4))
 def test_walks_around_instructions(seed: int) -> None:
     (kernel,) = parse_notation(PRODUCT)
-    counts = Counts()
-    for step in walk(kernel, machine("toy"), seed, 10, counts, check=compiled_against_interpreter(2, counts)):
+    counts, toy = Counts(), machine("toy")
+    for step in walk(kernel, toy, seed, 10, counts, check=code_against_interpreter(2, counts, toy)):
         if isinstance(step, FailedWalk):
             pytest.fail(lit_test(shrunk(step)))
     assert counts.compiled

@@ -11,9 +11,11 @@ from pdojo_tools.fuzz import arguments as parsed
 from pdojo_tools.fuzz import fuzzer_for, main
 from pdojo_tools.fuzz_jobs import Found, Plan, run
 from pdojo_tools.fuzz_summary import Totals
-from pdojo_tools.random_kernels import FOR_MACHINES, random_text
+from pdojo_tools.random_kernels import features_for, random_text
 from pdojo_tools.random_kernels.coverage import TABLE_2, Coverage
 
+from pdojo.backends.measure import Trap
+from pdojo.backends.snitch import session
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machine import machine
@@ -30,10 +32,11 @@ def found(plan: Plan, numbers: int) -> list[Found]:
 
 def test_generated_kernels_are_valid_and_have_every_feature() -> None:
     coverage = Coverage()
-    for name, features in FOR_MACHINES.items():
+    for name in Plan().machines:
+        toy = machine(name)
         for seed in range(60):
-            (kernel,) = parse_notation(random_text(seed, features))
-            validate(Program(kernel, machine(name)))
+            (kernel,) = parse_notation(random_text(seed, features_for(toy)))
+            validate(Program(kernel, toy))
             coverage.add(nest_of(kernel))
     assert not coverage.missing
     assert set(TABLE_2) < set(coverage.features)
@@ -98,12 +101,32 @@ def test_several_processes_a_file_of_failures_and_json(tmp_path: Path, capsys: p
     assert capsys.readouterr().out == ""
 
 
+def test_code_for_snitch_cores_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trap, like a wrong result, is a broken promise."""
+    plan = Plan(machines=("snitch-xdiv",), length=3, compile_every=1, seed=5, prefer=("stream", "frep"))
+    totals = Totals()
+    for one in found(plan, 6):
+        totals.add(one)
+    assert totals.failures == []
+    assert totals.counts.compiled > 6
+    assert {"stream", "frep"} & totals.counts.moves.keys()
+
+    def fall(*_: object) -> Trap:
+        return Trap("it fell down")
+
+    monkeypatch.setattr(session, "_run", fall)
+    broken = next(one.failure for one in run(plan, 0, 1) if one.failure is not None)
+    assert (broken.promise, broken.machine) == ("simulation", "snitch-xdiv")
+    assert "it fell down" in broken.detail
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--moves", "0"], "take positive numbers"),
         (["--sets-every", "-1"], "--sets-every and --compile-every"),
         (["--moves", "5", "--traces", "5"], "--moves or --traces, not both"),
+        (["--walks", "5", "--traces", "5"], "--walks or --traces, not both"),
         (["--random", "softmax"], "give kernels or --random, not both"),
         (["softmax", "other.pdojo"], "kernels of the library or files, not both"),
         (["missing.pdojo"], "cannot read 'missing.pdojo'"),

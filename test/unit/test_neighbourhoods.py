@@ -18,7 +18,7 @@ from pdojo.kernels import workload
 from pdojo.search.dojo import Dojo
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
 from pdojo.search.neighbourhoods.cpu import PROPOSALS
-from pdojo.search.neighbourhoods.drawing import choices, draw, shuffled
+from pdojo.search.neighbourhoods.drawing import RARELY, UNDOING, choices, draw, draw_family, shuffled
 from pdojo.search.neighbourhoods.edges import Edges
 from pdojo.search.neighbourhoods.heuristic import Heuristic
 from pdojo.search.neighbourhoods.mutate import Mutate
@@ -89,15 +89,43 @@ def test_mutations_insert_delete_and_change() -> None:
     dojo = tiny()
     for move in ("join_scopes@t:0", "join_scopes@t:1", "tile_scope@t:0{size=2}"):
         dojo.step(move)
+    own = [step.resolved for step in dojo.trace.steps]
     seen: Counter[str] = Counter()
-    for seed in range(60):
+    for seed in range(100):
         near = Mutate().neighbour(dojo, Random(seed))
         assert near is not None
         assert near.fingerprint != dojo.fingerprint
-        sizes = [dict(step.resolved.params).get("size") for step in near.trace.steps]
-        longer = len(near.trace.steps) - len(dojo.trace.steps)
-        seen["insert" if longer > 0 else "delete" if longer < 0 else "change" if sizes[2] != 2 else "other"] += 1
-    assert {"insert", "delete", "change"} <= seen.keys()
+        moves = [step.resolved for step in near.trace.steps]
+        added = [move for move in moves if move not in own]
+        seen["insert"] += len(moves) > len(own)
+        seen["delete"] += len(moves) < len(own)
+        seen["change"] += [move.at for move in moves] == [move.at for move in own]
+        seen["again"] += len(set(added)) < len(added)
+        alike = Counter((move.name, move.params) for move in set(added))
+        seen["everywhere"] += max(alike.values(), default=0) > 1
+    assert all(seen[kind] > 2 for kind in ("insert", "delete", "change", "again", "everywhere")), seen
+
+
+def test_families_are_drawn_alike() -> None:
+    """However many sites and parameters a family has; those that take others back are rare."""
+    dojo = tiny()
+    dojo.step("unroll@t:0")
+    program = dojo.game.program
+    families = {c.move.name for c in choices(program) if c.is_legal(program)}
+    rare = families & UNDOING
+    draws = round(100 * (len(families - rare) + RARELY * len(rare)))
+    drawn = [draw_family(program, Random(seed)) for seed in range(draws)]
+    counts = Counter(move.name for move in drawn if move is not None)
+    assert counts.keys() == families
+    assert "unmap" in rare
+    for name, count in counts.items():
+        expected = 100 * RARELY if name in rare else 100
+        assert abs(count - expected) < 5 * expected**0.5, counts
+
+
+def test_no_threads_are_proposed_where_there_are_none() -> None:
+    assert any(move.name == "parallelize" for move in tiny("toy").moves())
+    assert not any(move.name == "parallelize" for move in tiny("snitch").moves())
 
 
 def test_short_traces_become_the_expert_pass() -> None:

@@ -145,6 +145,22 @@ def test_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
     assert "Figure 9" in capsys.readouterr().out
 
 
+def test_search_from_the_naive_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is beside the passes, and how often it reaches them is counted."""
+    output = tmp_path / "out.json"
+    chosen = ["dot", "--dtype", "f64", "--strategies", "search,naive,heuristic", "--evaluations", "12"]
+    assert bench.main(["--machine", "snitch", *chosen, "--no-plots", "-o", str(output)]) == 0
+    assert re.search(
+        r"the search from the naive program reaches the heuristic pass on [01] of 1 kernels", capsys.readouterr().out
+    )
+    data = json.loads(output.read_text())
+    (record,) = data["records"]
+    cycles = {row["variant"]: row["outcome"]["cycles"] for row in record["rows"] if row["library"] == "pdojo"}
+    assert cycles.keys() == {"naive", "heuristic", "search"}
+    assert cycles["search"] <= cycles["naive"]
+    assert data["summary"]["search"] == {"kernels": 1, "reached": int(cycles["search"] <= cycles["heuristic"])}
+
+
 def test_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """What is finished is not simulated again; another simulator does not go on."""
     monkeypatch.setattr("pdojo_tools.benchmarking.snitch.run.find_compiler", lambda: None)

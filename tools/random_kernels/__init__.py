@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from random import Random
 
 from pdojo_tools.random_kernels.generator import Generator
-from pdojo_tools.random_kernels.parts import CPU, FOR_MACHINES, Choices, Features, RandomChoices
+from pdojo_tools.random_kernels.parts import CPU, Choices, Features, RandomChoices, features_for
 
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 
-__all__ = ["CPU", "FOR_MACHINES", "Choices", "Features", "drawn_text", "random_kernels", "random_text"]
+__all__ = ["CPU", "Choices", "Features", "drawn_text", "features_for", "random_kernels", "random_text"]
 
 
 def drawn_text(choices: Choices, features: Features) -> str:

@@ -8,6 +8,7 @@ from random import Random
 from typing import Protocol, TypeVar
 
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, FUNCTIONS
+from pdojo.dialect.machine import Machine
 
 T = TypeVar("T")
 
@@ -83,8 +84,10 @@ GPU = replace(CPU, mappings=("u", "v", "g", "b", "w"), trees=True)
 SNITCH = replace(CPU, mappings=("u", "s", "f"))
 """What the moves of a Snitch core may meet: streams and hardware loops."""
 
-FOR_MACHINES = {"toy": CPU, "toy-gpu": GPU, "toy-snitch": SNITCH}
-"""What kernels for the toy machines may contain."""
+
+def features_for(machine: Machine) -> Features:
+    """What kernels for a machine may contain, by its kind."""
+    return GPU if machine.block_threads else SNITCH if machine.stream_registers else CPU
 
 
 @dataclass(eq=False)

@@ -40,6 +40,29 @@ def flatten(player: Player) -> None:
                 player.attempt("collapse_dims", f"{array}:{dimension}", why)
 
 
+def sink(player: Player, identifier: str, why: str) -> list[str]:
+    """Move a loop inwards, for each statement by itself; the loops that it has become."""
+    found: list[str] = []
+    todo = [identifier]
+    while todo:
+        scope = player.scope(todo.pop())
+        assert scope is not None
+        if len(scope.children) > 1:
+            if not player.attempt("split_scopes", scope, why, after=1):
+                found.append(scope.id)
+                continue
+            first = player.scope(scope.id)
+            assert first is not None
+            rest = player.nest.next_sibling(first)
+            assert isinstance(rest, Scope)
+            todo += [rest.id, first.id]
+        elif isinstance(scope.children[0], Scope) and player.attempt("swap_scopes", scope, why):
+            todo.append(scope.id)
+        else:
+            found.append(scope.id)
+    return found
+
+
 _Pairs = dict[str, set[tuple[str, int]]]
 """Outer loops that can be collapsed with their only child, and the dimensions of arrays that the two index."""
 

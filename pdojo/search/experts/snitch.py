@@ -11,7 +11,7 @@ from pdojo.dialect.analysis.streams import WORD, streams_of
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.nest import Leaf, Node, Scope
 from pdojo.search.experts.fusion import CHEAP, recompute
-from pdojo.search.experts.loops import drop_unit_loops, flatten
+from pdojo.search.experts.loops import drop_unit_loops, flatten, sink
 from pdojo.search.experts.naive import fuse_and_reuse
 from pdojo.search.experts.player import Note, Player
 from pdojo.transforms.game import Game
@@ -86,7 +86,7 @@ def _packed(player: Player, identifier: str, lanes: int) -> bool:
     why = f"{lanes} numbers in a register"
     if not player.attempt("tile_scope", f"%{identifier}", why, size=lanes):
         return False
-    parts = _sink(player, f"{identifier}.i", why)
+    parts = sink(player, f"{identifier}.i", why)
     made = all(player.attempt("vectorize", f"%{part}", why) for part in parts)
     return made and all(_is_aligned(leaf) for part in parts for leaf in _scope(player, part).leaves)
 
@@ -162,7 +162,7 @@ def _four_at_a_time(player: Player, identifier: str) -> bool:
         return False
     inner = f"{identifier}.i"
     _stage_sums(player, inner)
-    parts = _sink(player, inner, why)
+    parts = sink(player, inner, why)
     for part in parts:
         player.attempt("unroll", f"%{part}", why)
     _cut_temporaries(player, why)
@@ -181,29 +181,6 @@ def _stage_sums(player: Player, identifier: str) -> None:
     for name in names:
         why = "sums are in registers until they are complete"
         player.attempt("stage_out", f"%{identifier}", why, array=name, location="register")
-
-
-def _sink(player: Player, identifier: str, why: str) -> list[str]:
-    """Move a loop inwards, for each statement by itself; the loops that it has become."""
-    found: list[str] = []
-    todo = [identifier]
-    while todo:
-        scope = player.scope(todo.pop())
-        assert scope is not None
-        if len(scope.children) > 1:
-            if not player.attempt("split_scopes", scope, why, after=1):
-                found.append(scope.id)
-                continue
-            first = player.scope(scope.id)
-            assert first is not None
-            rest = player.nest.next_sibling(first)
-            assert isinstance(rest, Scope)
-            todo += [rest.id, first.id]
-        elif isinstance(scope.children[0], Scope) and player.attempt("swap_scopes", scope, why):
-            todo.append(scope.id)
-        else:
-            found.append(scope.id)
-    return found
 
 
 def _cut_temporaries(player: Player, why: str) -> None:

@@ -19,6 +19,13 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.registry import AnyTransformation, transformation, transformation_names
 
 T = TypeVar("T")
+RARELY = 0.2
+"""How often one of the following families is drawn, relative to the others."""
+UNDOING = frozenset(
+    "unpeel_scope unpipeline unmap sync_copy materialize_dims unshare_buffer unswizzle_dim unpad_dim unstage "
+    "merge_reduction expand expose_init copy_sum divide unhint unhint_buffer".split()
+)
+"""Families of which each move is another one's inverse, as kernels are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,20 @@ def draw(program: Program, random: Random, names: Sequence[str] | None = None) -
     """A legal move, each with the same probability; None where there is none. `names` are the ones to choose from."""
     drawn = (choice.move for choice in shuffled(choices(program, names), random) if choice.is_legal(program))
     return next(drawn, None)
+
+
+def draw_family(program: Program, random: Random) -> Move | None:
+    """A legal move: each family that has one is as likely as any other, and each move of a family as any other of it.
+
+    Families whose moves take others back are drawn `RARELY`: leaving out those others does that.
+    """
+    names = sorted(transformation_names(), key=lambda name: random.random() ** (1 / _weight(name)), reverse=True)
+    drawn = (draw(program, random, [name]) for name in names)
+    return next((move for move in drawn if move is not None), None)
+
+
+def _weight(name: str) -> float:
+    return RARELY if name in UNDOING else 1.0
 
 
 def step_if_legal(dojo: Dojo, move: Move) -> bool:

@@ -7,17 +7,21 @@ from random import Random
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods.drawing import choices, shuffled, step_if_legal
+from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, is_too_long
 
 
 class Edges:
-    """A legal move at the end of the trace, or the last one taken back; each is as likely as any other."""
+    """A legal move at the end of the trace, or the last one taken back; each is as likely as any other.
+
+    Moves that make a program too long (`lengths`) are none of them.
+    """
 
     name = "edges"
 
     @property
     def settings(self) -> JSON:
-        """There are none."""
-        return {}
+        """How long programs get."""
+        return {"statements": STATEMENTS, "copies": COPIES}
 
     def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
         """A state that one edge leads to; None where no move is legal and none was made."""
@@ -28,5 +32,7 @@ class Edges:
                 near.undo()
                 return near
             if step_if_legal(near, choice.move):
-                return near
+                if not is_too_long(near, dojo):
+                    return near
+                near.undo()
         return None

@@ -11,13 +11,11 @@ from random import Random
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.experts.player import Player
+from pdojo.search.neighbourhoods.lengths import is_too_long
 from pdojo.search.neighbourhoods.proposals import Edit, Proposals, proposals_for
 
-VERSION = 2
+VERSION = 3
 """Of the alterations: the same random numbers lead to other neighbours under another one."""
-LONGEST = 256
-"""Statements of straight code above which programs are not proposed: they take the longest to compile, and caches of
-instructions hold no more. Programs that are longer may become shorter."""
 SHORT = 3
 """Moves below which a trace is not complete, so that the expert pass makes the next one."""
 
@@ -43,7 +41,7 @@ class Heuristic:
         Raises UsageError for machines without proposals.
         """
         proposals = proposals_for(dojo.machine)
-        own, longest = dojo.fingerprint, max(LONGEST, straight_code(dojo))
+        own = dojo.fingerprint
         if len(dojo.trace.steps) < SHORT:
             tuned = self._expert(dojo, proposals)
             if tuned.fingerprint != own:
@@ -54,7 +52,7 @@ class Heuristic:
             edit = alter(dojo, random)
             if edit is not None:
                 near = _edited(dojo, edit, proposals)
-                if near.fingerprint != own and straight_code(near) <= longest:
+                if near.fingerprint != own and not is_too_long(near, dojo):
                     return near
         return None
 
@@ -66,11 +64,6 @@ class Heuristic:
             proposals.expert(tuned.game)
             self._tuned = known = dojo.fork(), tuned
         return known[1]
-
-
-def straight_code(dojo: Dojo) -> int:
-    """Statements in the code, of which those in unrolled scopes are several."""
-    return sum(leaf.copies for leaf in dojo.game.program.nest.leaves)
 
 
 def _is_same(one: Dojo, other: Dojo) -> bool:

@@ -1,68 +1,163 @@
-"""Generic editing of traces: a move more, a move less, a move with another parameter; anywhere in the trace."""
+"""Generic editing of traces: moves more, moves less, other parameters; anywhere in the trace, on any machine."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
-from pdojo.search.neighbourhoods.drawing import choices, draw, shuffled
+from pdojo.search.experts.loops import sink
+from pdojo.search.experts.player import Player
+from pdojo.search.neighbourhoods.drawing import Choice, choices, draw, draw_family, shuffled, step_if_legal
+from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, is_too_long
 from pdojo.transforms.move import Move
 
+VERSION = 2
+"""Of the edits: the same random numbers lead to other neighbours under another one."""
 INSERT, DELETE, CHANGE = "insert", "delete", "change"
+ONCE, AGAIN, EVERYWHERE = "once", "again", "everywhere"
+MOST = 12
+"""Moves that one insertion makes, at most."""
+COMPOSED = 0.25
+"""How often moves are inserted that are a classical transformation together."""
+WHY = "a mutation"
+FINISHING = ("join_scopes", "contract", "reuse_dims", "unroll", "vectorize", "stream", "frep", "set_location")
+"""Moves that are made wherever they can once they are a good idea."""
 
 
 class Mutate:
-    """One edit at a random place of the trace; what follows is played again by identifier, as far as it applies."""
+    """A few edits at random places of the trace; what follows is played again by identifier, as far as it applies.
+
+    A move that is inserted is of a random family, so that families of many sites and parameters do not hide the others.
+    It is made once, again and again at its place (a loop that is exchanged inwards), or at all places where it is legal
+    (every temporary in registers).
+    """
 
     name = "mutate"
 
     def __init__(self, tries: int = 6) -> None:
         self.tries = tries
-        """Edits that are tried until one leads to another program."""
+        """Times that it edits until another program results."""
 
     @property
     def settings(self) -> JSON:
-        """How often it tries."""
-        return {"tries": self.tries}
+        """How often it tries, the version of the edits, and how long programs get."""
+        return {"tries": self.tries, "version": VERSION, "statements": STATEMENTS, "copies": COPIES}
 
     def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
         """A state with another program; None where no try led to one."""
         own = dojo.fingerprint
         for _ in range(self.tries):
-            moves = _edited(dojo, random)
-            if moves is None:
-                continue
             near = dojo.fork()
-            near.become(moves)
-            if near.fingerprint != own:
+            _edit(near, random)
+            while random.random() < 0.5:
+                _edit(near, random)
+            if near.fingerprint != own and not is_too_long(near, dojo):
                 return near
         return None
 
 
-def _edited(dojo: Dojo, random: Random) -> list[Move] | None:
-    """The trace after one edit, by identifier; None where the edit that was drawn is not possible."""
+def _edit(dojo: Dojo, random: Random) -> None:
+    """One edit, if the one that is drawn is possible."""
     moves = [step.resolved for step in dojo.trace.steps]
-    kind = random.choice((INSERT, DELETE, CHANGE)) if moves else INSERT
+    (kind,) = random.choices((INSERT, DELETE, CHANGE), (2, 1, 1)) if moves else [INSERT]
     if kind == INSERT:
-        at = random.randrange(len(moves) + 1)
-        drawn = draw(dojo.game.programs[at], random)
-        return None if drawn is None else [*moves[:at], drawn, *moves[at:]]
-    if kind == DELETE:
+        # Half of the insertions continue the trace.
+        at = len(moves) if random.random() < 0.5 else random.randrange(len(moves) + 1)
+        dojo.become(moves[:at])
+        _insert(dojo, random)
+        _continue(dojo, moves[at:], random)
+    elif kind == DELETE:
         at = random.randrange(len(moves))
-        return [*moves[:at], *moves[at + 1 :]]
-    for at in shuffled([k for k, move in enumerate(moves) if move.params], random):
-        other = _other(dojo, at, random)
-        if other is not None:
-            return [*moves[:at], other, *moves[at + 1 :]]
-    return None
+        dojo.become(moves[:at])
+        _continue(dojo, moves[at + 1 :], random)
+    else:
+        for at in shuffled([k for k, move in enumerate(moves) if move.params], random):
+            other = _other(dojo, at, random)
+            if other is not None:
+                dojo.become([*moves[:at], other])
+                _continue(dojo, moves[at + 1 :], random)
+                return
+
+
+def _insert(dojo: Dojo, random: Random) -> None:
+    """One more move at the end, several of a kind, or several that make sense together."""
+    if random.random() < COMPOSED:
+        random.choice((_jam, _sum_in_parts))(dojo, random)
+        return
+    drawn = draw_family(dojo.game.program, random)
+    if drawn is None:
+        return
+    dojo.step(drawn)
+    (mode,) = random.choices((ONCE, AGAIN, EVERYWHERE), (2, 1, 1))
+    if mode == AGAIN:
+        for _ in range(MOST):
+            if not step_if_legal(dojo, drawn):
+                break
+    elif mode == EVERYWHERE:
+        _everywhere(dojo, drawn, random)
+
+
+def _jam(dojo: Dojo, random: Random) -> None:
+    """Unroll and jam: a loop is cut anywhere, the pieces moved inwards and made straight code, or lanes."""
+    drawn = draw(dojo.game.program, random, ["tile_scope"])
+    ending = random.choice(("unroll", "vectorize"))
+    if drawn is not None:
+        dojo.step(drawn)
+        player = Player(dojo.game)
+        for part in sink(player, f"{drawn.at.removeprefix('%')}.i", WHY):
+            player.attempt(ending, f"%{part}", WHY)
+
+
+def _sum_in_parts(dojo: Dojo, random: Random) -> None:
+    """Partial sums anywhere, as straight code."""
+    drawn = draw(dojo.game.program, random, ["split_reduction"])
+    if drawn is not None:
+        before = dojo.game.program.nest.by_id.keys()
+        dojo.step(drawn)
+        player = Player(dojo.game)
+        size = dict(drawn.params)["size"]
+        for scope in [s.id for s in player.nest.scopes if s.extent == size and s.id not in before]:
+            player.attempt("unroll", f"%{scope}", WHY)
+
+
+def _continue(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
+    """Make the later moves of a trace again, as they were or, half of the time, as what they say of the whole program.
+
+    By identifier they are what they were, and half of those that are lost are made at another place. As a policy, those
+    that finish a program are made at all other places too: what an edit has brought gets registers, streams and so on
+    like what was there.
+    """
+    as_policy = random.random() < 0.5
+    for move in moves:
+        is_made = step_if_legal(dojo, move)
+        if as_policy and move.name in FINISHING:
+            _everywhere(dojo, move, random)
+        elif not is_made and random.random() < 0.5:
+            _elsewhere(dojo, move, random)
+
+
+def _everywhere(dojo: Dojo, move: Move, random: Random) -> None:
+    """Make a move at all places where it is legal."""
+    for _ in range(MOST):
+        if not _elsewhere(dojo, move, random):
+            return
+
+
+def _elsewhere(dojo: Dojo, move: Move, random: Random) -> bool:
+    """Make a move at any place where it is legal; whether there is one."""
+    program = dojo.game.program
+    alike = [choice for choice in choices(program, [move.name]) if choice.move.params == move.params]
+    for choice in shuffled(alike, random):
+        if choice.is_legal(program):
+            dojo.step(choice.move)
+            return True
+    return False
 
 
 def _other(dojo: Dojo, at: int, random: Random) -> Move | None:
     """The move at a place of the trace with other parameters, as they are proposed for the program there."""
     program, move = dojo.game.programs[at], dojo.trace.steps[at].resolved
-    for choice in shuffled(choices(program, [move.name]), random):
-        other = choice.move
-        if other.at == move.at and other != move and choice.is_legal(program):
-            return other
-    return None
+    own: list[Choice] = [c for c in choices(program, [move.name]) if c.move.at == move.at and c.move != move]
+    return next((choice.move for choice in shuffled(own, random) if choice.is_legal(program)), None)

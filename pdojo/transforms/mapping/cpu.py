@@ -71,11 +71,18 @@ class Parallelize(MapScope):
     N y[{0}] = x[{0}]  -->  N:p y[{0}] = x[{0}]
 
     Legal iff no two different iterations conflict, accumulations included: not exists i != j: body(i) conflicts with
-    body(j). Buffers reused in a dimension that the scope indexes become private to each iteration.
+    body(j). Buffers reused in a dimension that the scope indexes become private to each iteration. Only proposed for
+    machines of several threads.
     """
 
     name: ClassVar[str] = "parallelize"
     mapping: ClassVar = Mapping.PARALLEL
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Sequential scopes, where there is more than one thread."""
+        if program.machine.threads > 1:
+            yield from super().candidates(program)
 
     def is_local(self, site: Scope) -> bool:  # everywhere
         """The nest decides."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from pdojo_tools.benchmarking.results import OURS, Record, geometric_mean
-from pdojo_tools.benchmarking.snitch.job import COMPILER, STRATEGIES
+from pdojo_tools.benchmarking.snitch.job import COMPILER, SEARCH, STRATEGIES
 
 from pdojo.backends.measure import Simulated
 
@@ -63,13 +63,22 @@ def summary(records: Sequence[Record]) -> JSON:
         if row.library == OURS and not isinstance(row.outcome, Simulated)
     ]
     means = {f"{fast} over {slow}": mean(records, slow, fast) for slow, fast in COMPARED}
-    return {"kernels": len(records), "means": means, "without_result": failed}
+    return {"kernels": len(records), "means": means, "without_result": failed, "search": _reached(records)}
+
+
+def _reached(records: Sequence[Record]) -> JSON:
+    """On how many kernels the search has no more cycles than the heuristic pass, of how many that have both."""
+    pairs = [(cycles_of(record, SEARCH), cycles_of(record, "heuristic")) for record in records]
+    both = [(found, other) for found, other in pairs if found is not None and other is not None]
+    return {"kernels": len(both), "reached": sum(found <= other for found, other in both)}
 
 
 COMPARED = (
     ("naive", "greedy"),
     ("naive", "heuristic"),
     ("naive", "transformed"),
+    ("naive", SEARCH),
+    ("heuristic", SEARCH),
     ("handwritten", "heuristic"),
     ("handwritten", "transformed"),
     ("handwritten", "best"),

@@ -15,8 +15,15 @@ from pdojo.backends.measure import CompileError, KernelReference, Outcome, Progr
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import print_notation
-from pdojo.errors import PdojoError
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import MeasurementError, PdojoError
+from pdojo.search.dojo import Dojo
+from pdojo.search.driver import search
+from pdojo.search.evaluators.cycles import Cycles
 from pdojo.search.evaluators.simulators import Simulators
+from pdojo.search.neighbourhoods import neighbourhood
+from pdojo.search.progress import Budget, Ending
+from pdojo.search.strategies import strategy as strategy_of
 from pdojo.search.tuning import Tuning, tune
 from pdojo.transforms.trace import Trace
 
@@ -24,8 +31,17 @@ JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]
 """Told what is done now."""
 
-STRATEGIES = ("naive", "greedy", "heuristic", "transformed")
-"""The expert passes, weakest first, and traces that were made by hand."""
+PASSES = ("naive", "greedy", "heuristic")
+"""The expert passes, weakest first."""
+BY_HAND, SEARCH = "transformed", "search"
+STRATEGIES = (*PASSES, BY_HAND, SEARCH)
+"""The passes, traces that were made by hand, and what a search makes of the naive program."""
+USUAL = (*PASSES, BY_HAND)
+"""What takes minutes, not hours."""
+EVALUATIONS = 1000
+"""Of a search, unless another number is asked for."""
+SEARCHED = ("evolve", "mutate")
+"""The strategy of the search and its neighbourhood, which knows nothing of Snitch cores."""
 COMPILER = "plain C"
 """The library of rows of an ordinary compiler."""
 
@@ -40,6 +56,7 @@ def measure(
     dtype: str,
     machine: Machine,
     strategies: Sequence[str],
+    evaluations: int,
     compiler: Compiler | None,
     seed: int,
     simulators: Simulators,
@@ -66,7 +83,7 @@ def measure(
         tell(f"{strategy}: tuning")
         started = time.perf_counter()
         try:
-            tuning = _tuned(kernel, dtype, core, strategy)
+            tuning = _tuned(kernel, dtype, core, strategy, evaluations, seed, tell)
         except PdojoError as error:
             rows.append(_row(OURS, strategy, CompileError(str(error))))
             continue
@@ -90,13 +107,41 @@ def measure(
     return {**record, "rows": rows}
 
 
-def _tuned(kernel: MicroKernel, dtype: str, machine: Machine, strategy: str) -> Tuning | None:
+def _tuned(
+    kernel: MicroKernel, dtype: str, machine: Machine, strategy: str, evaluations: int, seed: int, tell: Listener
+) -> Tuning | None:
     """What a strategy makes of it; None where there is no trace made by hand."""
     plain = kernel.instantiate(dtype)
-    if strategy != "transformed":
+    if strategy == SEARCH:
+        return _searched(plain, machine, evaluations, seed, tell)
+    if strategy in PASSES:
         return tune(plain, machine, strategy)
     path = kernel.trace(dtype)
     return None if path is None else tune(plain, machine, None, Trace.load(str(path)))
+
+
+def _searched(plain: KernelOp, machine: Machine, evaluations: int, seed: int, tell: Listener) -> Tuning:
+    """The best that a search finds from the naive program on. Raises KeyboardInterrupt where it is cut short."""
+    root = Dojo.of(tune(plain, machine, "naive").game)
+    chosen, around = SEARCHED
+    evaluator = Cycles(machine, plain)
+    try:
+        found = search(
+            root,
+            evaluator,
+            strategy_of(chosen, evaluations),
+            neighbourhood(around),
+            Budget(evaluations),
+            seed,
+            listener=lambda now: tell(f"search: {now.evaluations} of {evaluations}, best {now.best:,.0f} cycles"),
+        )
+    finally:
+        evaluator.close()
+    if found.ending is Ending.INTERRUPTED:
+        raise KeyboardInterrupt
+    if found.best is None:
+        raise MeasurementError("no program of the search could be simulated")
+    return Tuning(found.best.dojo.game)
 
 
 def _row(library: str, variant: str, outcome: Outcome) -> JSON:

@@ -12,7 +12,7 @@ from pdojo_tools.benchmarking.results import OURS, Partial, Record
 from pdojo_tools.benchmarking.snitch.assembly import write_assembly
 from pdojo_tools.benchmarking.snitch.compiler import MISSING, find_compiler
 from pdojo_tools.benchmarking.snitch.figures import summary
-from pdojo_tools.benchmarking.snitch.job import STRATEGIES, label_of, measure
+from pdojo_tools.benchmarking.snitch.job import USUAL, label_of, measure
 from pdojo_tools.benchmarking.snitch.kernels import DTYPES, MicroKernel, chosen
 from pdojo_tools.benchmarking.snitch.report import print_figures, write_plots
 from rich.console import Console
@@ -49,7 +49,8 @@ def settings_of(console: Console, given: argparse.Namespace, defaults: argparse.
         "machine": machine_to_json(machine(given.machine)),
         "kernels": [kernel.text for kernel in kernels],
         "dtypes": list(DTYPES) if given.dtype is None else [given.dtype],
-        "strategies": list(given.strategies or STRATEGIES),
+        "strategies": list(given.strategies or USUAL),
+        "evaluations": given.evaluations,
         "compiler": None if compiler is None else compiler.title,
         "seed": given.seed,
         "version": source_digest(),
@@ -78,8 +79,8 @@ def measure_all(console: Console, partial: Partial) -> None:
                     def tell(what: str, label: str = label) -> None:
                         progress.update(task, description=f"{label}: {what}")
 
-                    strategies, seed = settings["strategies"], settings["seed"]
-                    partial.add(measure(kernel, dtype, described, strategies, compiler, seed, simulators, tell))
+                    wanted = settings["strategies"], settings["evaluations"], compiler, settings["seed"]
+                    partial.add(measure(kernel, dtype, described, *wanted, simulators, tell))
                 progress.advance(task)
     finally:
         simulators.close()
