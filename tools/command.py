@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from xdsl.utils.exceptions import DiagnosticException
 
+from pdojo.backends.garbage import collect_rarely
 from pdojo.errors import PdojoError, UsageError
 
 
@@ -30,6 +31,7 @@ def message(error: PdojoError) -> str:
 
 def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] | None) -> int:
     """Run a tool; returns the exit code. A user's mistake is one message on standard error, a bug a traceback."""
+    collect_rarely()
     try:
         body(args)
         sys.stdout.flush()

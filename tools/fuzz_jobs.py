@@ -16,6 +16,7 @@ from pdojo_tools.shrink import lit_test, shrunk
 from pdojo_tools.traces import TraceCounts, check_trace, draw_trace, shrunk_trace, trace_lit_test
 from pdojo_tools.walks import Check, Counts, FailedWalk, Failure, walk
 
+from pdojo.backends.garbage import collect_rarely
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machine import Machine, machine
 from pdojo.dialect.nest import nest_of
@@ -106,6 +107,7 @@ def nobody(_: Message) -> None:
 def work(plan: Plan, first: int, step: int, connection: Connection) -> None:
     """Do numbers `first`, `first + step` ... until told to stop by a closed connection or a signal."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    collect_rarely()
     try:
         for found in run(plan, first, step, connection.send):
             connection.send(found)

@@ -15,6 +15,7 @@ from importlib import import_module
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
+from pdojo.backends.garbage import collect_rarely
 from pdojo.backends.measure.request import Assembly, Comparison, Simulation
 from pdojo.backends.measure.session import Cache, Session, Tools, assemble
 from pdojo.errors import MeasurementError, PdojoError
@@ -22,6 +23,7 @@ from pdojo.errors import MeasurementError, PdojoError
 
 def main(settings: dict[str, Any]) -> None:
     """Serve until the parent closes the pipe."""
+    collect_rarely()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     _limit_memory(settings["memory_limit"])
