@@ -11,8 +11,8 @@ OBJECTS = 100_000
 def collect_rarely() -> None:
     """Collect after `OBJECTS` new objects; for command-line tools and worker processes, not for libraries.
 
-    Programs are trees whose parts know what they are part of, so that only the collector frees them. Looking after every
-    700 new objects, as Python does, takes up to a fifth of the time of proposing and lowering. What is not freed yet
-    takes some tens of megabytes.
+    Programs are trees whose parts know what they are part of, so that only the collector frees them. Looking after
+    every 700 new objects, as Python does, takes up to a fifth of the time of proposing and lowering. What is not freed
+    yet takes some tens of megabytes.
     """
     gc.set_threshold(OBJECTS, 20, 50)

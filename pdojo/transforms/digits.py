@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pdojo.dialect.affine import Div, Expr, floordiv, modulo, var
+from pdojo.dialect.affine import Div, Expr, const, floordiv, modulo, var
 from pdojo.dialect.nest import Index, Leaf, Scope
 from pdojo.transforms.base import Reason
 
@@ -78,7 +78,10 @@ def irreversible_collapse(site: Scope, inner: Scope) -> Reason | None:
     guards = collapsed_guards(site, inner, (*(s.extent for s in site.chain[:-1]), total))
     if any(g.terms == ((depth, -1),) and g.constant + 1 < total for g in guards):
         return _CUT
-    if any(_vanishes(guard, scope, depth, size, total) for scope in _scopes_inside(inner) for guard in scope.guard):
+    # What cuts off the last tile is the collapsed scope's extent; tiling makes it again.
+    tail = const(total - 1) - (var(depth) * size + var(depth + 1))
+    lasting = ((s, g) for s in (site, inner, *_scopes_inside(inner)) for g in s.guard if s is not inner or g != tail)
+    if any(_vanishes(guard, scope, depth, size, total) for scope, guard in lasting):
         return _VANISHING
     if only_linear(inner.leaves):
         return None
@@ -100,14 +103,14 @@ def _scopes_inside(scope: Scope) -> Iterator[Scope]:
 
 
 def _vanishes(guard: Expr, scope: Scope, depth: int, size: int, total: int) -> bool:
-    """Whether a guard of a scope inside always holds in the collapsed one, so that tiling would not restore it."""
+    """Whether a guard of a scope always holds in the collapsed one, so that tiling would not restore it."""
     before = [s.extent for s in scope.chain]
     after = (*before[:depth], total, *before[depth + 2 :])
     there = {**digits_of(depth, size, after), **{k: var(k - 1) for k in range(depth + 2, len(before))}}
     return guard.substitute(there, after).bounds(after)[0] >= 0
 
 
-_VANISHING = Reason("a guard inside always holds in the collapsed scope; undoing the move would not restore it")
+_VANISHING = Reason("a guard always holds in the collapsed scope; undoing the move would not restore it")
 _CUT = Reason("a guard of the scope only cuts off its last iterations; undoing the move would make the scope shorter")
 """The canonical form has no such guards, peeling an outer scope can leave one."""
 
