@@ -8,6 +8,7 @@ from math import inf
 from typing import Any, Protocol, TypeAlias
 
 from pdojo.backends.measure import Program
+from pdojo.dialect.nest import Nest
 from pdojo.search.dojo import Dojo, fingerprint_of
 
 JSON: TypeAlias = dict[str, Any]
@@ -20,12 +21,14 @@ class Candidate:
     program: Program
     fingerprint: str
     """Of the program's canonical text."""
+    nest: Nest | None = field(default=None, compare=False, repr=False)
+    """The program as it is in this process; None where only its text is known."""
 
     @staticmethod
     def of(dojo: Dojo) -> Candidate:
         """The program of a state."""
         text = dojo.text
-        return Candidate(Program(text, dojo.machine), fingerprint_of(text))
+        return Candidate(Program(text, dojo.machine), fingerprint_of(text), dojo.game.program.nest)
 
 
 @dataclass(frozen=True)

@@ -103,3 +103,12 @@ def test_a_program_for_another_machine_has_no_cost() -> None:
     dojo.step("map_grid@z:0")
     (found,) = Analytical(MACHINE).evaluate([Candidate.of(dojo)])
     assert (found.failure, found.is_ok) == ("NoModel", False)
+
+
+def test_a_program_costs_what_its_text_costs() -> None:
+    """States bring their program with them, others only have its text."""
+    for name in ("softmax:64x64", "matmul:32x32x32", "layernorm:4x100"):
+        plain = with_alignment(workload(name).instantiate(), 64)
+        here = Candidate.of(Dojo.of(tune(plain, MACHINE, "heuristic").game))
+        (one,), (other,) = (Analytical(MACHINE).evaluate([c]) for c in (here, replace(here, nest=None)))
+        assert one == other

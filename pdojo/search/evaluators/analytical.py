@@ -41,7 +41,8 @@ class Analytical:
 
     def _evaluate(self, candidate: Candidate) -> Evaluation:
         start = perf_counter()
-        cost = estimate(nest_of(parse_notation(candidate.program.text)[0]), self._machine)
+        nest = candidate.nest or nest_of(parse_notation(candidate.program.text)[0])
+        cost = estimate(nest, self._machine)
         seconds = {"run": perf_counter() - start}
         if cost is None:
             return Evaluation.failed("NoModel", {"message": "the model knows no mappings of this program"}, seconds)
