@@ -80,7 +80,8 @@ class Hint(Transformation[Scope | Leaf]):
     def _choices(cls, program: Program, leaf: Leaf, number: int, access: Access) -> Iterator[Self]:
         present, mappings = access.hints.data, {s.mapping for s in leaf.chain}
         lanes = leaf.parent
-        if lanes is not None and lanes.mapping is Mapping.VECTOR:
+        # Cores with streams run from memory that no cache is between.
+        if lanes is not None and lanes.mapping is Mapping.VECTOR and not program.machine.stream_registers:
             if number == 0 and NONTEMPORAL not in present and rules.streaming_misfit(leaf, lanes) is None:
                 yield cls(NONTEMPORAL)
             elif number and PREFETCH not in present:

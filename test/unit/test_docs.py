@@ -18,7 +18,7 @@ from pdojo_tools.opt import main
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
-    r"(?:^<!-- not run: (?P<exempt>.*) -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
+    r"(?:^<!-- not run: (?P<exempt>[^\n]*) -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 _RUN = ("console", "python", "pdojo", "mlir")
 

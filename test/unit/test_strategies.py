@@ -253,6 +253,21 @@ def test_members_age() -> None:
     assert [member.number for member in evolve.members] == [1, 3, 4]
 
 
+def test_populations_that_find_nothing_are_given_up() -> None:
+    """The next ones begin with the root, every third one with the best of those before."""
+    evolve = Evolve(patience=3)
+    root = evaluated(0, 9.0)
+    evolve.start(root, Heuristic(), Random(0))
+    begun: list[list[int]] = []
+    for number, cost in enumerate((5.0, 6.0, 6.0, 7.0, 8.0, 8.0, 8.0, 9.0, 4.0, 4.5, 4.5, 4.5, 9.0, 9.0, 9.0), 1):
+        before = len(evolve.champions)
+        evolve.tell(evaluated(number, cost, root))
+        if len(evolve.champions) > before:
+            begun.append([member.number for member in evolve.members])
+    assert begun == [[0], [1, 5], [0], [0]]
+    assert [node.number for node in evolve.champions] == [1, 5, 9, 0]
+
+
 def test_learned_costs_are_relative_to_the_best() -> None:
     assert targets([2.0, 4.0, inf]) == pytest.approx([0, log(2), log(2) + 3])
     assert targets([inf]) == [3]

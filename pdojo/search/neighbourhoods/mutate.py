@@ -101,13 +101,24 @@ def _insert(dojo: Dojo, random: Random) -> None:
 
 def _jam(dojo: Dojo, random: Random) -> None:
     """Unroll and jam: a loop is cut anywhere, the pieces moved inwards and made straight code, or lanes."""
-    drawn = draw(dojo.game.program, random, ["tile_scope"])
-    ending = random.choice(("unroll", "vectorize"))
+    program = dojo.game.program
+    cuts = choices(program, ["tile_scope"])
+    ending = "unroll"
+    if random.random() < 0.5:
+        ending, lanes = "vectorize", _lanes(dojo)
+        cuts = [choice for choice in cuts if dict(choice.move.params)["size"] in lanes]
+    drawn = next((choice.move for choice in shuffled(cuts, random) if choice.is_legal(program)), None)
     if drawn is not None:
         dojo.step(drawn)
         player = Player(dojo.game)
         for part in sink(player, f"{drawn.at.removeprefix('%')}.i", WHY):
             player.attempt(ending, f"%{part}", WHY)
+
+
+def _lanes(dojo: Dojo) -> set[int]:
+    """Lengths of the machine's vectors for the types in the program."""
+    dtypes = {array.dtype for array in dojo.game.program.nest.arrays.values()}
+    return {n for dtype in dtypes for n in dojo.machine.vector_lanes(dtype)}
 
 
 def _sum_in_parts(dojo: Dojo, random: Random) -> None:

@@ -14,18 +14,28 @@ from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.seen import Seen
 from pdojo.transforms.move import Move
 
+ALONE = 2
+"""Populations that begin with the root, before one begins with the champions."""
+
 
 class Evolve:
     """The fastest of a few random members has a child; the oldest member goes (Real et al., 2019).
 
     Members age, so that what was fast by a lucky measurement does not stay for ever. A child is a neighbour of its
-    parent, or of a cross of its parent with another one.
+    parent, or of a cross of its parent with another one. A population that finds nothing better for a while is given
+    up: the next one begins with the root again, every third one with the champions of those before.
     """
 
     name = "evolve"
 
     def __init__(
-        self, batch: int = 8, population: int = 24, tournament: int = 5, crossover: float = 0.4, tries: int = 16
+        self,
+        batch: int = 8,
+        population: int = 24,
+        tournament: int = 5,
+        crossover: float = 0.4,
+        patience: int = 100,
+        tries: int = 16,
     ) -> None:
         self.batch = batch
         self.population = population
@@ -34,6 +44,8 @@ class Evolve:
         """Members of which the fastest is a parent."""
         self.crossover = crossover
         """How often a child has two parents."""
+        self.patience = patience
+        """Programs without a better one after which a population is given up."""
         self.tries = tries
         """Children that are drawn until one is new."""
 
@@ -45,6 +57,7 @@ class Evolve:
             "population": self.population,
             "tournament": self.tournament,
             "crossover": self.crossover,
+            "patience": self.patience,
             "tries": self.tries,
         }
 
@@ -53,7 +66,11 @@ class Evolve:
         self._neighbourhood = neighbourhood
         self._random = random
         self._seen = Seen(root)
+        self._root = self._champion = root
+        self.champions: list[Node] = []
+        """The best of each population that was given up."""
         self.members: deque[Node] = deque([root])
+        self._waited = 0
 
     def ask(self) -> Proposal | None:
         """A child; while there are few members, of any one."""
@@ -66,6 +83,18 @@ class Evolve:
             self.members.append(node)
             while len(self.members) > self.population:
                 self.members.popleft()
+        self._waited += 1
+        if node.cost < self._champion.cost:
+            self._champion, self._waited = node, 0
+        elif self._waited >= self.patience:
+            self._begin_again()
+
+    def _begin_again(self) -> None:
+        """Another population, from the root or from the best of those before."""
+        self.champions.append(self._champion)
+        together = len(self.champions) % (ALONE + 1) == ALONE
+        self.members = deque(self.champions if together else [self._root])
+        self._champion, self._waited = min(self.members, key=lambda member: member.cost), 0
 
     def _child(self) -> Proposal | None:
         parent = self._select()
