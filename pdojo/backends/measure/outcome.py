@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from math import inf
 from statistics import median, quantiles
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 JSON: TypeAlias = dict[str, Any]
 """A JSON object."""
@@ -124,17 +124,25 @@ class Simulated(Outcome):
 
 
 @dataclass(frozen=True)
-class CompileError(Outcome):
-    """The candidate does not compile."""
+class Explained(Outcome):
+    """Base of the failures that a sentence explains."""
 
+    heading: ClassVar[str]
     message: str
-    detail: str = ""
-    """The traceback where the compiler itself failed; empty where it refused the program."""
 
     @property
     def summary(self) -> str:
         """One line for people."""
-        return f"does not compile: {self.message}"
+        return f"{self.heading}: {self.message}"
+
+
+@dataclass(frozen=True)
+class CompileError(Explained):
+    """The candidate does not compile."""
+
+    heading: ClassVar[str] = "does not compile"
+    detail: str = ""
+    """The traceback where the compiler itself failed; empty where it refused the program."""
 
 
 @dataclass(frozen=True)
@@ -171,40 +179,24 @@ class Crash(Outcome):
 
 
 @dataclass(frozen=True)
-class WrongResult(Outcome):
+class WrongResult(Explained):
     """The candidate ran, and computed something else."""
 
-    message: str
-
-    @property
-    def summary(self) -> str:
-        """One line for people."""
-        return f"wrong result: {self.message}"
+    heading: ClassVar[str] = "wrong result"
 
 
 @dataclass(frozen=True)
-class Deadlock(Outcome):
-    """The candidate waits for ever on a simulated core."""
+class Deadlock(Explained):
+    """The candidate waits for ever on a simulated core, for what the message says."""
 
-    message: str
-    """What for."""
-
-    @property
-    def summary(self) -> str:
-        """One line for people."""
-        return f"deadlock: {self.message}"
+    heading: ClassVar[str] = "deadlock"
 
 
 @dataclass(frozen=True)
-class Trap(Outcome):
+class Trap(Explained):
     """The candidate did what the hardware cannot do, on a simulated core."""
 
-    message: str
-
-    @property
-    def summary(self) -> str:
-        """One line for people."""
-        return f"trap: {self.message}"
+    heading: ClassVar[str] = "trap"
 
 
 @dataclass(frozen=True)

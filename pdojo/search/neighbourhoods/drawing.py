@@ -62,8 +62,12 @@ def shuffled(items: Sequence[T], random: Random) -> Iterator[T]:
 
 def draw(program: Program, random: Random, names: Sequence[str] | None = None) -> Move | None:
     """A legal move, each with the same probability; None where there is none. `names` are the ones to choose from."""
-    drawn = (choice.move for choice in shuffled(choices(program, names), random) if choice.is_legal(program))
-    return next(drawn, None)
+    return draw_from(choices(program, names), program, random)
+
+
+def draw_from(some: Sequence[Choice], program: Program, random: Random) -> Move | None:
+    """The move of a legal one of some candidates, each with the same probability; None where there is none."""
+    return next((choice.move for choice in shuffled(some, random) if choice.is_legal(program)), None)
 
 
 def draw_family(program: Program, random: Random) -> Move | None:

@@ -9,8 +9,9 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.experts.loops import sink
 from pdojo.search.experts.player import Player
-from pdojo.search.neighbourhoods.drawing import Choice, choices, draw, draw_family, shuffled, step_if_legal
+from pdojo.search.neighbourhoods.drawing import choices, draw, draw_family, draw_from, shuffled, step_if_legal
 from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, is_too_long
+from pdojo.search.neighbourhoods.sizes import lanes_of
 from pdojo.transforms.move import Move
 
 VERSION = 2
@@ -105,20 +106,17 @@ def _jam(dojo: Dojo, random: Random) -> None:
     cuts = choices(program, ["tile_scope"])
     ending = "unroll"
     if random.random() < 0.5:
-        ending, lanes = "vectorize", _lanes(dojo)
+        ending, lanes = "vectorize", lanes_of(dojo)
         cuts = [choice for choice in cuts if dict(choice.move.params)["size"] in lanes]
-    drawn = next((choice.move for choice in shuffled(cuts, random) if choice.is_legal(program)), None)
+    drawn = draw_from(cuts, program, random)
     if drawn is not None:
+        before = program.nest.by_id.keys()
         dojo.step(drawn)
         player = Player(dojo.game)
-        for part in sink(player, f"{drawn.at.removeprefix('%')}.i", WHY):
+        # Tiles come first, then what is inside; how they are called depends on the names that were taken.
+        _, piece, *_ = (scope.id for scope in player.nest.scopes if scope.id not in before)
+        for part in sink(player, piece, WHY):
             player.attempt(ending, f"%{part}", WHY)
-
-
-def _lanes(dojo: Dojo) -> set[int]:
-    """Lengths of the machine's vectors for the types in the program."""
-    dtypes = {array.dtype for array in dojo.game.program.nest.arrays.values()}
-    return {n for dtype in dtypes for n in dojo.machine.vector_lanes(dtype)}
 
 
 def _sum_in_parts(dojo: Dojo, random: Random) -> None:
@@ -160,15 +158,14 @@ def _elsewhere(dojo: Dojo, move: Move, random: Random) -> bool:
     """Make a move at any place where it is legal; whether there is one."""
     program = dojo.game.program
     alike = [choice for choice in choices(program, [move.name]) if choice.move.params == move.params]
-    for choice in shuffled(alike, random):
-        if choice.is_legal(program):
-            dojo.step(choice.move)
-            return True
-    return False
+    drawn = draw_from(alike, program, random)
+    if drawn is not None:
+        dojo.step(drawn)
+    return drawn is not None
 
 
 def _other(dojo: Dojo, at: int, random: Random) -> Move | None:
     """The move at a place of the trace with other parameters, as they are proposed for the program there."""
     program, move = dojo.game.programs[at], dojo.trace.steps[at].resolved
-    own: list[Choice] = [c for c in choices(program, [move.name]) if c.move.at == move.at and c.move != move]
-    return next((choice.move for choice in shuffled(own, random) if choice.is_legal(program)), None)
+    own = [c for c in choices(program, [move.name]) if c.move.at == move.at and c.move != move]
+    return draw_from(own, program, random)

@@ -8,7 +8,6 @@ from math import log2
 from random import Random
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Scope
 from pdojo.search.dojo import Dojo
 from pdojo.search.neighbourhoods.proposals import Edit
@@ -131,8 +130,7 @@ def _peels(dojo: Dojo, group: Sequence[Sized], size: int) -> dict[int, int]:
 
 def _suggested(dojo: Dojo, group: Sequence[Sized]) -> list[int]:
     """What the machine suggests instead, ascending: its vectors where the pieces become vectors, else also others."""
-    machine, program = dojo.machine, dojo.game.program
-    lanes = _lanes(machine, program)
+    lanes = lanes_of(dojo)
     pieces = {f"{s.move.at}.i" for s in group}
     if any(step.resolved.name == "vectorize" and step.resolved.at in pieces for step in dojo.trace.steps):
         return [n for n in lanes if n != group[0].size]
@@ -142,10 +140,10 @@ def _suggested(dojo: Dojo, group: Sequence[Sized]) -> list[int]:
     return sorted(found - {1, group[0].size})
 
 
-def _lanes(machine: Machine, program: Program) -> list[int]:
+def lanes_of(dojo: Dojo) -> list[int]:
     """Lengths of the machine's vectors for the types in the program, ascending."""
-    dtypes = {array.dtype for array in program.nest.arrays.values()}
-    return sorted({n for dtype in dtypes for n in machine.vector_lanes(dtype)})
+    dtypes = {array.dtype for array in dojo.game.program.nest.arrays.values()}
+    return sorted({n for dtype in dtypes for n in dojo.machine.vector_lanes(dtype)})
 
 
 def _fits(

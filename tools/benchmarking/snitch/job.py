@@ -21,6 +21,7 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.driver import search
 from pdojo.search.evaluators.cycles import Cycles
 from pdojo.search.evaluators.simulators import Simulators
+from pdojo.search.experts import EXPERT_PASSES
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.progress import Budget, Ending
 from pdojo.search.strategies import strategy as strategy_of
@@ -31,12 +32,10 @@ JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]
 """Told what is done now."""
 
-PASSES = ("naive", "greedy", "heuristic")
-"""The expert passes, weakest first."""
 BY_HAND, SEARCH = "transformed", "search"
-STRATEGIES = (*PASSES, BY_HAND, SEARCH)
-"""The passes, traces that were made by hand, and what a search makes of the naive program."""
-USUAL = (*PASSES, BY_HAND)
+STRATEGIES = (*EXPERT_PASSES, BY_HAND, SEARCH)
+"""The passes, weakest first, traces that were made by hand, and what a search makes of the naive program."""
+USUAL = (*EXPERT_PASSES, BY_HAND)
 """What takes minutes, not hours."""
 EVALUATIONS = 1000
 """Of a search, unless another number is asked for."""
@@ -114,7 +113,7 @@ def _tuned(
     plain = kernel.instantiate(dtype)
     if strategy == SEARCH:
         return _searched(plain, machine, evaluations, seed, tell)
-    if strategy in PASSES:
+    if strategy in EXPERT_PASSES:
         return tune(plain, machine, strategy)
     path = kernel.trace(dtype)
     return None if path is None else tune(plain, machine, None, Trace.load(str(path)))
