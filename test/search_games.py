@@ -46,6 +46,7 @@ class TextCosts:
     def __init__(self, pause: float = 0.0, version: int = 1) -> None:
         self.pause = pause
         self.version = version
+        self.expected: list[str] = []
         self.evaluated: list[str] = []
         self.confirmed: list[tuple[str, str | None]] = []
 
@@ -60,6 +61,9 @@ class TextCosts:
         mapped = len(re.findall(r"\d:[uvp]", text))
         detail = {"lines": text.count("\n"), "environment": {"tool": "text", "huge_page_bytes": int(found[:4], 16)}}
         return Evaluation(text.count("\n") - 3 * mapped + int(found[:8], 16) / 2**32, "", detail, {"run": 0.0})
+
+    def expect(self, candidate: Candidate) -> None:
+        self.expected.append(candidate.fingerprint)
 
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
         for candidate in candidates:

@@ -25,6 +25,11 @@ class Costs:
         self.made = 0
         """Evaluations that were made."""
 
+    def expect(self, candidate: Candidate) -> None:
+        """The program will be among the next ones to evaluate."""
+        if self._memory.find(candidate.fingerprint) is None:
+            self._evaluator.expect(candidate)
+
     def evaluate(self, candidates: Sequence[tuple[Candidate, Trace]]) -> Iterator[Evaluation]:
         """The evaluation of each program, different ones, in order; each is stored before the next is waited for."""
         with self._times.of("store"):

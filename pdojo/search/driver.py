@@ -177,6 +177,7 @@ class _Search:
                 self.repeated += not is_new
                 if is_new:
                     new.add(fingerprint)
+                    self.costs.expect(asked[-1].candidate)
         return asked
 
     def _evaluate(self, asked: Sequence[_Asked]) -> dict[str, tuple[Evaluation, float]]:

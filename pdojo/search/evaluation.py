@@ -76,6 +76,10 @@ class Evaluator(Protocol):
         """Everything that costs depend on beside the program: machine, options, tool chain; equal ones share costs."""
         ...
 
+    def expect(self, candidate: Candidate) -> None:
+        """The program will be among the next ones to evaluate: what may be done beside other work may begin."""
+        ...
+
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterable[Evaluation]:
         """The cost of each program, in order, each as soon as it is known: it is stored before the next is awaited."""
         ...

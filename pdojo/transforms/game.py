@@ -11,6 +11,7 @@ from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError, UsageError
 from pdojo.transforms.apply import apply, legal_moves, refused_moves
 from pdojo.transforms.base import Refusal
@@ -72,7 +73,10 @@ class Game:
 
     def apply(self, move: Move | str) -> None:
         """Make a move. Raises LocationError or IllegalMove; the state is unchanged then."""
-        applied = apply(self.program, Move.parse(move) if isinstance(move, str) else move)
+        self._make(Move.parse(move) if isinstance(move, str) else move, verify=True)
+
+    def _make(self, move: Move, *, verify: bool) -> None:
+        applied = apply(self.program, move, verify=verify)
         self.programs.append(applied.program)
         self.trace.steps.append(Step(applied.move, applied.resolved))
         self.inverses.append(applied.inverse)
@@ -83,13 +87,19 @@ class Game:
             self.apply(move)
 
     def replay(self, steps: Iterable[Step]) -> list[Skipped]:
-        """Make moves by identifier; those that do not apply are skipped and reported, never applied elsewhere."""
+        """Make moves by identifier; those that do not apply are skipped and reported, never applied elsewhere.
+
+        All of them are checked as any move is; the program is verified once, after the last one.
+        """
         skipped: list[Skipped] = []
+        before = len(self.programs)
         for step in steps:
             try:
-                self.apply(step.resolved)
+                self._make(step.resolved, verify=False)
             except (LocationError, IllegalMove) as error:
                 skipped.append(Skipped(step.move, str(error)))
+        if len(self.programs) > before:
+            verify_nest(self.program.nest)
         return skipped
 
     def fork(self) -> Game:

@@ -54,6 +54,25 @@ def test_no_program_is_evaluated_twice() -> None:
     assert result.progress.evaluations == 40
 
 
+def test_programs_are_expected_while_their_batch_is_asked_for() -> None:
+    class Watching(TextCosts):
+        """Evaluates what it was told to expect, nothing else."""
+
+        def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
+            if self.evaluated:
+                assert self.expected[-len(candidates) :] == [c.fingerprint for c in candidates]
+            return super().evaluate(candidates, listener)
+
+    costs = Watching()
+    with Database.in_memory() as database:
+        find(costs, 20, database=database)
+        assert costs.expected == costs.evaluated[1:]
+        # What is in the database is not expected.
+        again = TextCosts()
+        find(again, 20, database=database)
+        assert not again.expected
+
+
 def test_failures_are_data() -> None:
     result = find(TextCosts())
     failed = [row for row in result.history if row.failure]

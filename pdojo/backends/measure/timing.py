@@ -22,6 +22,8 @@ _MOST_CALLS = 1 << 20
 
 _SETTLE = 0.03
 """Seconds before a sample: thread pools spin for a while after a call and would take processors from who comes next."""
+_LEAST = 1.2 * SHORTEST
+"""Seconds that the samples of an attempt take at least, so that the load of the processors is known."""
 
 
 @dataclass
@@ -32,13 +34,20 @@ class Timed:
     """One for each set of arrays."""
     prepare: Run
     """Puts the arrays in order before a sample, untimed."""
+    settle: float = _SETTLE
+    """Seconds to wait before a sample."""
     repeat: int = 1
     wanted: int = _FEWEST
     """Samples to take."""
     samples: list[float] = field(default_factory=list[float])
 
-    def calibrate(self, options: Options) -> None:
-        """Warm up: choose the calls per sample and the number of samples."""
+    def calibrate(self, options: Options, *, alone: bool = False) -> None:
+        """Warm up: choose the calls per sample and the number of samples.
+
+        What is timed alone waits for nobody: only very short samples are spread over the time that the load needs.
+        """
+        if alone:
+            self.settle = 0.0
         self.sample()
         self.repeat = 1
         seconds = self.sample()
@@ -49,12 +58,14 @@ class Timed:
         # A sample is preceded by as many untimed calls.
         lasts = 2 * seconds * self.repeat
         self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
-        self.wanted = max(self.wanted, ceil(1.2 * SHORTEST / (lasts + _SETTLE)))
+        if alone:
+            self.settle = min(_SETTLE, max(0.0, _LEAST / self.wanted - lasts))
+        self.wanted = max(self.wanted, ceil(_LEAST / (lasts + self.settle)))
 
     def sample(self) -> float:
         """Seconds per call, the mean of `repeat` calls, after as many untimed ones."""
         self.prepare()
-        time.sleep(_SETTLE)
+        time.sleep(self.settle)
         calls = list(islice(cycle(self.runs), 2 * self.repeat))
         for run in calls[: self.repeat]:
             run()
@@ -84,7 +95,7 @@ def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[
     """
     for index, candidate in enumerate(candidates):
         begin(index)
-        candidate.calibrate(options)
+        candidate.calibrate(options, alone=len(candidates) == 1)
     best: Load | None = None
     kept: list[list[float]] = []
     attempt = 0

@@ -35,6 +35,9 @@ class Analytical:
         del machine["description"]
         return {"evaluator": self.name, "version": VERSION, "machine": machine}
 
+    def expect(self, candidate: Candidate) -> None:
+        """Nothing takes long."""
+
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> list[Evaluation]:
         """The estimates, in order."""
         return [self._evaluate(candidate) for candidate in candidates]

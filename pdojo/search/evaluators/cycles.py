@@ -15,7 +15,7 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
-from pdojo.search.evaluators.simulators import Simulators
+from pdojo.search.evaluators.workers import Ahead, Job, Workers
 
 PATIENCE = 4
 """Times the plain kernel's cycles that a program may take: one that needs more is no way to a better one."""
@@ -57,8 +57,9 @@ class Cycles:
         self.seed = seed
         """Of the inputs of the last confirmation."""
         self._given = self._limit = limit
-        self.simulators = Simulators(workers)
+        self.simulators = Workers(workers)
         self.batch = 4 * self.simulators.count
+        self._jobs = Ahead(self._begin)
 
     @property
     def settings(self) -> JSON:
@@ -73,10 +74,13 @@ class Cycles:
             "limit": [PATIENCE, SPARE, LONGEST] if not self._given else self._given,
         }
 
+    def expect(self, candidate: Candidate) -> None:
+        """Begin to simulate the program."""
+        self._jobs.expect(candidate)
+
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
         """The cycles of each program, in order, each as soon as it and those before it are known."""
-        limit = self.limit
-        jobs = [self.simulators.submit(self._simulation(candidate, limit)) for candidate in candidates]
+        jobs = self._jobs.take(candidates)
         try:
             for number, job in enumerate(jobs):
                 if listener is not None:
@@ -100,7 +104,7 @@ class Cycles:
         self.seed += 1
         limit = self.limit
         fresh = Simulation(candidate.program, KernelReference(self._plain), self._fresh(), 2 * limit, exact=True)
-        checked, spent = self.simulators.submit(fresh).result()
+        checked, spent = self.simulators.simulate(fresh).result()
         rivals = [candidate] if best is None else [candidate, best]
         costs = list(self.evaluate(rivals))
         if costs[0].is_ok and not isinstance(checked, Simulated):
@@ -113,14 +117,14 @@ class Cycles:
     def simulate(self, programs: Sequence[Program], *, seed: int, exact: bool = False) -> list[Outcome]:
         """Run programs on other inputs than those of costs, without a limit that the plain kernel sets."""
         wanted = [Simulation(program, KernelReference(self._plain), seed, LONGEST, exact=exact) for program in programs]
-        return self.simulators.run(wanted)
+        return self.simulators.simulate_all(wanted)
 
     @property
     def limit(self) -> int:
         """Most cycles of a program."""
         if not self._limit:
             plain = Simulation(Program(self._plain, self._machine), KernelReference(self._plain), SEED, LONGEST)
-            (outcome,) = self.simulators.run([plain])
+            (outcome,) = self.simulators.simulate_all([plain])
             cycles = outcome.cycles if isinstance(outcome, Simulated) else LONGEST
             self._limit = min(LONGEST, PATIENCE * cycles + SPARE)
         return self._limit
@@ -133,8 +137,8 @@ class Cycles:
         """A seed that no cost has."""
         return (1 << 32) + self.seed
 
-    def _simulation(self, candidate: Candidate, limit: int) -> Simulation:
-        return Simulation(candidate.program, KernelReference(self._plain), SEED, limit)
+    def _begin(self, candidate: Candidate) -> Job[Outcome]:
+        return self.simulators.simulate(Simulation(candidate.program, KernelReference(self._plain), SEED, self.limit))
 
 
 def _evaluation(outcome: Outcome, seconds: float) -> Evaluation:

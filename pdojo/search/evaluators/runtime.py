@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from math import inf
 from time import perf_counter
@@ -17,6 +15,7 @@ from pdojo.dialect.machine_file import machine_to_json
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.evaluators.workers import Ahead, Job, Workers
 
 SCREENING = Options(effort="search", samples=3, budget=0.03, check=False, attempts=2)
 """How every program is timed: the least of few samples, because what disturbs a sample only makes it longer."""
@@ -60,10 +59,9 @@ class Runtime:
         self.best = inf
         """The least cost so far; what takes much longer is stopped."""
         self._environment: JSON | None = None
-        count = compilers or len(os.sched_getaffinity(0))
-        self.batch = 4 * count
-        self._compilers = [Worker() for _ in range(count)]
-        self._pool = ThreadPoolExecutor(count)
+        self._compilers = Workers(compilers)
+        self.batch = 4 * self._compilers.count
+        self._jobs = Ahead(self._begin)
         self._timer = Worker(processors=processors)
 
     @property
@@ -72,6 +70,10 @@ class Runtime:
         if self._environment is None:
             self._environment = dict(environment())
         return settings_of(self._machine, self._environment)
+
+    def expect(self, candidate: Candidate) -> None:
+        """Begin to compile the program."""
+        self._jobs.expect(candidate)
 
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
         """The least time of few samples for each; of more samples, taken in turns, for those that lead.
@@ -115,23 +117,23 @@ class Runtime:
 
     def close(self) -> None:
         """End all processes."""
-        self._pool.shutdown(cancel_futures=True)
-        for worker in (*self._compilers, self._timer):
-            worker.close()
+        self._compilers.close()
+        self._timer.close()
 
     def _options(self, options: Options) -> Options:
         return _on(options, self._machine)
 
+    def _begin(self, candidate: Candidate) -> Job[Assembled | Outcome]:
+        return self._compilers.submit(lambda worker: worker.assemble(candidate.program, "search"))
+
     def _assemble(self, candidates: Sequence[Candidate]) -> list[Assembled | Outcome]:
-        """Object code of all, by all compilers at once."""
-        count = len(self._compilers)
-
-        def share(number: int) -> list[Assembled | Outcome]:
-            worker = self._compilers[number]
-            return [worker.assemble(c.program, "search") for c in candidates[number::count]]
-
-        shares = list(self._pool.map(share, range(count)))
-        return [shares[k % count][k // count] for k in range(len(candidates))]
+        """Object code of all, by all compilers at once; nothing is compiled any more after it."""
+        jobs = self._jobs.take(candidates)
+        try:
+            return [job.result()[0] for job in jobs]
+        finally:
+            for job in jobs:
+                job.cancel()
 
     def _screen(self, program: Assembled | Outcome) -> Evaluation:
         if isinstance(program, Outcome):

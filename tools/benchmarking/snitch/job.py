@@ -20,7 +20,7 @@ from pdojo.errors import MeasurementError, PdojoError
 from pdojo.search.dojo import Dojo
 from pdojo.search.driver import search
 from pdojo.search.evaluators.cycles import Cycles
-from pdojo.search.evaluators.simulators import Simulators
+from pdojo.search.evaluators.workers import Workers
 from pdojo.search.experts import EXPERT_PASSES
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.progress import Budget, Ending
@@ -58,7 +58,7 @@ def measure(
     evaluations: int,
     compiler: Compiler | None,
     seed: int,
-    simulators: Simulators,
+    simulators: Workers,
     tell: Listener,
 ) -> JSON:
     """A record (`pdojo_tools.benchmarking.results.Record`). Whatever goes wrong is part of it."""
@@ -98,7 +98,7 @@ def measure(
     ours = [row for row in rows if "outcome" not in row]
     reference = KernelReference(print_notation(plain))
     wanted = [Simulation(Program(row["program"], core), reference, seed, exact=True) for row in ours]
-    for row, outcome in zip(ours, simulators.run(wanted), strict=True):
+    for row, outcome in zip(ours, simulators.simulate_all(wanted), strict=True):
         row["outcome"] = outcome.to_json()
     if compiler is not None:
         tell(compiler.title)

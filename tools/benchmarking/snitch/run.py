@@ -23,7 +23,7 @@ from pdojo.dialect.machine import machine
 from pdojo.dialect.machine_file import machine_to_json
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.search.evaluators.cycles import source_digest
-from pdojo.search.evaluators.simulators import Simulators
+from pdojo.search.evaluators.workers import Workers
 
 JSON: TypeAlias = dict[str, Any]
 _OF_CPUS = ("expert", "threads", "peers", "cold", "autotune", "tvm_trials", "samples", "budget")
@@ -68,7 +68,7 @@ def measure_all(console: Console, partial: Partial) -> None:
     described = machine(settings["simulated"])
     jobs: list[tuple[MicroKernel, str]] = [(k, t) for k in chosen(settings["kernels"]) for t in settings["dtypes"]]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    simulators = Simulators()
+    simulators = Workers()
     try:
         with Progress(*columns, console=console, refresh_per_second=1, transient=True) as progress:
             task = progress.add_task("", total=len(jobs))

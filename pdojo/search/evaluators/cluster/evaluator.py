@@ -42,6 +42,9 @@ class OnCluster:
         """Those of the runtime evaluator on a machine of the cluster, so that costs are shared with searches there."""
         return settings_of(self._cluster.machine, self._cluster.environment)
 
+    def expect(self, candidate: Candidate) -> None:
+        """Programs become jobs together: a worker compiles a share of them, and times the leaders in turns."""
+
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
         """The costs, in order, each share of the programs as soon as it and those before it are known."""
         if listener is not None:

@@ -1,0 +1,99 @@
+"""Worker processes that compile or simulate: several at once, none of which can end the search."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Event
+from time import perf_counter
+from typing import Generic, TypeAlias, TypeVar
+
+from pdojo.backends.measure import Outcome, Simulation, Worker
+from pdojo.search.evaluation import Candidate
+
+T = TypeVar("T")
+
+Job: TypeAlias = Future[tuple[T, float]]
+"""A result, when it is there, and how many seconds it took."""
+
+
+class Workers:
+    """As many processes as `count`, one for each processor where left out. They start when they are needed."""
+
+    def __init__(self, count: int | None = None) -> None:
+        self.count = count or len(os.sched_getaffinity(0))
+        self._workers = [Worker() for _ in range(self.count)]
+        self._free: SimpleQueue[Worker] = SimpleQueue()
+        for worker in self._workers:
+            self._free.put(worker)
+        self._threads = ThreadPoolExecutor(self.count)
+        self._closing = Event()
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that have been started."""
+        return [worker.pid for worker in self._workers if worker.pid is not None]
+
+    def submit(self, action: Callable[[Worker], T]) -> Job[T]:
+        """Do something with a process that has nothing to do, as soon as there is one."""
+        return self._threads.submit(self._run, action)
+
+    def simulate(self, wanted: Simulation) -> Job[Outcome]:
+        """The outcome of a simulation."""
+        return self.submit(lambda worker: worker.simulate(wanted))
+
+    def simulate_all(self, wanted: Sequence[Simulation]) -> list[Outcome]:
+        """The outcomes of simulations, in order."""
+        jobs = [self.simulate(each) for each in wanted]
+        try:
+            return [job.result()[0] for job in jobs]
+        finally:
+            for job in jobs:
+                job.cancel()
+
+    def close(self) -> None:
+        """End all processes, whatever they do."""
+        self._closing.set()
+        for pid in self.pids:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        self._threads.shutdown(cancel_futures=True)
+        for worker in self._workers:
+            worker.close()
+
+    def _run(self, action: Callable[[Worker], T]) -> tuple[T, float]:
+        worker = self._free.get()
+        try:
+            if self._closing.is_set():
+                raise CancelledError
+            start = perf_counter()
+            return action(worker), perf_counter() - start
+        finally:
+            self._free.put(worker)
+
+
+class Ahead(Generic[T]):
+    """Jobs for programs, some of which are begun before their batch is complete."""
+
+    def __init__(self, begin: Callable[[Candidate], Job[T]]) -> None:
+        self._begin = begin
+        self._begun: dict[str, Job[T]] = {}
+
+    def expect(self, candidate: Candidate) -> None:
+        """Begin the job of a program that will be among the next ones."""
+        if candidate.fingerprint not in self._begun:
+            self._begun[candidate.fingerprint] = self._begin(candidate)
+
+    def take(self, candidates: Sequence[Candidate]) -> list[Job[T]]:
+        """The jobs of these programs; those of others that were expected are dropped, and nothing is left of them."""
+        for candidate in candidates:
+            self.expect(candidate)
+        jobs = [self._begun[candidate.fingerprint] for candidate in candidates]
+        dropped = [job for job in self._begun.values() if job not in jobs and not job.cancel()]
+        self._begun = {}
+        wait(dropped)
+        return jobs
