@@ -30,6 +30,10 @@ class IllegalMove(PdojoError):
     """A move was asked for that would change the meaning of the program, or does not fit it."""
 
 
+class Undecided(PdojoError):
+    """A question about a program takes longer than it may; what it was asked for is not done then."""
+
+
 class InvalidKernel(PdojoError):
     """A kernel is well formed but means nothing: unwritten outputs, undefined reads, races."""
 

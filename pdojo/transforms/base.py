@@ -24,7 +24,7 @@ from pdojo.dialect.machine import Machine, machine
 from pdojo.dialect.nest import Array, Leaf, Scope
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.verify import verify_nest
-from pdojo.errors import IllegalMove, LocationError
+from pdojo.errors import IllegalMove, LocationError, Undecided
 from pdojo.transforms.move import Move
 
 
@@ -124,15 +124,21 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def refusal(self, program: Program, site: SiteT) -> Refusal | None:
         """Why the move is refused at the site, or None if it is legal."""
+        try:
+            reason = self._asked(program, site)
+        except Undecided as undecided:
+            reason = Reason(str(undecided))
+        return None if reason is None else Refusal(self.at(program, site), reason.text, reason.witness)
+
+    def _asked(self, program: Program, site: SiteT) -> Reason | None:
         reason = self._checked(program, site)
         if reason is None and (self.introduces_rules or program.is_special):
             reason = self._rehearsed(program, site)
         if reason is None:
             numerics = self.numerics(program, site)
-            if program.permits(numerics):
-                return None
-            reason = Reason(f"it would {EFFECT[numerics]}, which the kernel does not permit")
-        return Refusal(self.at(program, site), reason.text, reason.witness)
+            if not program.permits(numerics):
+                reason = Reason(f"it would {EFFECT[numerics]}, which the kernel does not permit")
+        return reason
 
     def _checked(self, program: Program, site: SiteT) -> Reason | None:
         """The answer of `check`; where it looks at a part of the program only, it is asked once of each such part."""

@@ -67,15 +67,13 @@ class Collisions:
     """Answers queries; remembers them. One object is shared by all states of a game."""
 
     def __init__(self) -> None:
-        self._answers: dict[Query, Witness | None] = {}
+        self._answers = integer_sets.Answers[Query, Witness | None]()
         self.exact_queries = 0
         """How many queries needed integer sets."""
 
     def find(self, query: Query) -> Witness | None:
         """A witness of the collision, or None if there is none."""
-        if query not in self._answers:
-            self._answers[query] = self._decide(query)
-        return self._answers[query]
+        return self._answers.of(query, lambda: self._decide(query))
 
     def _decide(self, query: Query) -> Witness | None:
         if impossible(query):

@@ -1,20 +1,57 @@
 """The exact path of every question: integer sets and relations of islpy, in its textual form.
 
 islpy is imported on first use: most questions are settled without it (`collision.py`).
+
+Some questions take for ever: relations of statements with divisions in their indices fall into ever more pieces. So the
+work on each is bounded, in isl's own unit, which does not depend on the machine or on what was asked before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from pdojo.dialect.affine import Expr
+from pdojo.errors import Undecided
 
 if TYPE_CHECKING:
     import islpy as isl
 
     from pdojo.dialect.nest import Leaf
+
+OPERATIONS = 1_000_000
+"""What isl may spend on one question, in its own unit."""
+
+QuestionT = TypeVar("QuestionT", bound=Hashable)
+AnswerT = TypeVar("AnswerT")
+
+
+class Answers(Generic[QuestionT, AnswerT]):
+    """What was found out, by question; also which questions were not settled."""
+
+    def __init__(self) -> None:
+        self._known: dict[QuestionT, AnswerT | _Open] = {}
+
+    def of(self, question: QuestionT, decide: Callable[[], AnswerT]) -> AnswerT:
+        """The answer to a question that holds all it depends on. Raises Undecided where it was not settled."""
+        if question not in self._known:
+            try:
+                self._known[question] = decide()
+            except Undecided as undecided:
+                self._known[question] = _Open(str(undecided))
+        found = self._known[question]
+        if isinstance(found, _Open):
+            raise Undecided(found.why)
+        return found
+
+
+class _Open:
+    """An answer that nobody knows. What was raised is not kept: it refers to all that led there."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
 
 
 @lru_cache(maxsize=1)
@@ -23,6 +60,41 @@ def context() -> isl.Context:
     import islpy
 
     return islpy.Context()
+
+
+@contextmanager
+def bounded(operations: int | None = None) -> Generator[None]:
+    """Within it isl works as much as one question is worth (`OPERATIONS`). Raises Undecided where that is not enough.
+
+    What is bounded within something bounded has its share of the same work.
+    """
+    import islpy as isl
+
+    shared = context()
+    if shared.get_max_operations():
+        yield
+        return
+    shared.reset_operations()
+    shared.set_max_operations(operations or OPERATIONS)
+    try:
+        yield
+    except isl.Error:
+        if not _is_spent(shared):
+            raise
+        raise Undecided(f"integer sets do not settle it within {operations or OPERATIONS} operations") from None
+    finally:
+        shared.set_max_operations(0)
+
+
+def _is_spent(shared: isl.Context) -> bool:
+    """Whether not even the least may be done any more. What isl says of its errors is not always their cause."""
+    import islpy as isl
+
+    try:
+        isl.Set.read_from_str(shared, "{ [i] : 0 <= i < 2 }")
+    except isl.Error:
+        return True
+    return False
 
 
 def spell(expression: Expr, names: Sequence[str]) -> str:
@@ -45,6 +117,7 @@ def variables(prefix: str, count: int) -> list[str]:
     return [f"{prefix}{k}" for k in range(count)]
 
 
+@bounded()
 def sample(names: Sequence[str], constraints: Iterable[str]) -> tuple[int, ...] | None:
     """Some integer point that satisfies all constraints, or None if there is none."""
     import islpy as isl
@@ -76,6 +149,7 @@ Reach: TypeAlias = tuple[Sequence[int], Sequence[Expr], Sequence[Expr]]
 """Extents and guards of iterations, and what each of them reaches."""
 
 
+@bounded()
 def unreached(first: Iterable[Reach], second: Iterable[Reach]) -> tuple[int, ...] | None:
     """A place that one of `first` reaches and none of `second`; None if there is none. Neither is empty."""
     rest = _reached(first).subtract(_reached(second))

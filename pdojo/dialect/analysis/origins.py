@@ -8,11 +8,11 @@ relations, and remembered by the content of the question.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.coverage import common_depth, reaches
-from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
+from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
 from pdojo.dialect.analysis.storage_check import Use, content_of, flow, last_writes
 from pdojo.dialect.nest import Access, Array, Leaf, Nest
 from pdojo.dialect.verify import node_path
@@ -32,8 +32,8 @@ class Origins:
     """
 
     def __init__(self) -> None:
-        self._answers: dict[tuple[object, ...], object] = {}
-        self._flows: dict[tuple[object, ...], isl.UnionMap] = {}
+        self._answers = Answers[tuple[object, ...], object]()
+        self._flows = Answers[tuple[object, ...], "isl.UnionMap"]()
         self.exact_queries = 0
         """How many questions needed integer relations."""
 
@@ -81,13 +81,14 @@ class Origins:
         if quick is not None:
             return quick
         content = content_of(uses)
-        key = (*question, *content)
-        if key not in self._answers:
+
+        def decide() -> AnswerT:
             self.exact_queries += 1
-            if content not in self._flows:
-                self._flows[content] = flow(uses, [u.access.index for u in uses])
-            self._answers[key] = answer(self._flows[content])
-        return self._answers[key]  # pyright: ignore[reportReturnType]  # what was stored under the key
+            values = self._flows.of(content, lambda: flow(uses, [u.access.index for u in uses]))
+            with bounded():
+                return answer(values)
+
+        return cast(AnswerT, self._answers.of((*question, *content), decide))
 
 
 def element_uses(nest: Nest, array: Array, extra: Sequence[tuple[Leaf, Access]] = ()) -> list[Use]:

@@ -18,7 +18,7 @@ from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.clobber import lost_value
 from pdojo.dialect.analysis.collision import Domain, tells_apart
 from pdojo.dialect.analysis.coverage import common_depth, covers
-from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
+from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.storage import cell_of, copy_depths
@@ -76,7 +76,7 @@ class StorageChecks:
     """Answers and remembers storage questions by content; shared by all states of a game."""
 
     def __init__(self) -> None:
-        self._answers: dict[UseKey, Violation | None] = {}
+        self._answers = Answers[UseKey, Violation | None]()
         self.exact_queries = 0
         """How many questions needed integer sets."""
 
@@ -99,9 +99,7 @@ class StorageChecks:
         if (alone and within_iteration(uses, reuse)) or in_turn(uses, reuse, caller):
             return None
         key = (tuple(reuse), owner, caller, *content_of(uses))
-        if key not in self._answers:
-            self._answers[key] = self._decide(uses, owner, caller)
-        return self._answers[key]
+        return self._answers.of(key, lambda: self._decide(uses, owner, caller))
 
     def _decide(self, uses: Sequence[Use], owner: int | None, caller: Caller | None) -> Violation | None:
         lost = lost_value(uses)
@@ -290,6 +288,7 @@ def content_of(uses: Sequence[Use]) -> UseKey:
     )
 
 
+@bounded()
 def compare_flows(uses: Sequence[Use], owner: int | None, caller: Caller | None = None) -> Violation | None:
     """Compare the flow of values over elements with that over cells, exactly."""
     arrays = _names(uses, caller)
@@ -314,6 +313,7 @@ def compare_flows(uses: Sequence[Use], owner: int | None, caller: Caller | None 
     return None
 
 
+@bounded()
 def flow(
     uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None = None, number: int = 0
 ) -> isl.UnionMap:
@@ -333,6 +333,7 @@ def flow(
     return earlier.subtract(followed).reverse()
 
 
+@bounded()
 def last_writes(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> isl.UnionSet:
     """The write instances whose values stay in their places at the end."""
     _, writes, schedule = _relations(uses, places)
@@ -341,10 +342,13 @@ def last_writes(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -
     return writes.domain().subtract(overwritten)
 
 
-def uninitialised(uses: Sequence[Use], outside: int = 0) -> tuple[Use, tuple[int, ...]] | None:
+def uninitialised(
+    uses: Sequence[Use], outside: int = 0, operations: int | None = None
+) -> tuple[Use, tuple[int, ...]] | None:
     """A read, with its iteration, of an element that no earlier instance writes; None if there is none.
 
     Only instances in the same iteration of the `outside` outermost scopes, which all uses share, count as earlier.
+    Raises Undecided where that takes more than `operations` (`integer_sets.bounded`).
     """
     if all(any(w.writes and covers(w.leaf, w.access, r.leaf, r.access) for w in uses) for r in uses if r.reads):
         return None
@@ -355,6 +359,12 @@ def uninitialised(uses: Sequence[Use], outside: int = 0) -> tuple[Use, tuple[int
         for use in uses:
             if use.leaf is first and use.reads:
                 return use, start
+    with bounded(operations):
+        return _orphan(uses, outside)
+
+
+def _orphan(uses: Sequence[Use], outside: int) -> tuple[Use, tuple[int, ...]] | None:
+    """The answer of `uninitialised` by integer sets."""
     import islpy as isl
 
     places = [(*(var(d) for d in range(outside)), *u.access.index) for u in uses]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from pdojo.dialect.analysis.coverage import fills
 from pdojo.dialect.analysis.hints import unusable_hints
-from pdojo.dialect.analysis.integer_sets import context, domain_constraints, spell, variables
+from pdojo.dialect.analysis.integer_sets import bounded, context, domain_constraints, spell, variables
 from pdojo.dialect.analysis.placement import meaning_problems
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
@@ -19,7 +19,10 @@ from pdojo.dialect.analysis.storage_check import describe_use, uninitialised, us
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.nest import Array, Leaf
 from pdojo.dialect.verify import describe_scope
-from pdojo.errors import InvalidKernel
+from pdojo.errors import InvalidKernel, Undecided
+
+OPERATIONS = 50_000_000
+"""What isl may spend on a question about whole arrays; programs are checked once, before the first move."""
 
 
 def validate(program: Program) -> None:
@@ -28,6 +31,8 @@ def validate(program: Program) -> None:
         _check(program)
     except InvalidKernel as error:
         raise InvalidKernel(f"kernel '{program.nest.name}': {error}") from None
+    except Undecided as error:
+        raise InvalidKernel(f"kernel '{program.nest.name}' cannot be checked: {error}") from None
 
 
 def _check(program: Program) -> None:
@@ -48,8 +53,12 @@ def _check(program: Program) -> None:
 
 def _check_written(array: Array, writers: Sequence[Leaf]) -> None:
     """Every element of an output is written."""
-    if any(fills(leaf, leaf.output) for leaf in writers):
-        return
+    if not any(fills(leaf, leaf.output) for leaf in writers):
+        _check_every_element(array, writers)
+
+
+@bounded(OPERATIONS)
+def _check_every_element(array: Array, writers: Sequence[Leaf]) -> None:
     import islpy as isl
 
     names = variables("d", len(array.shape))
@@ -72,7 +81,7 @@ def _check_written(array: Array, writers: Sequence[Leaf]) -> None:
 def _check_initialised(program: Program, array: Array) -> None:
     """No element is read before it is written (an accumulation reads)."""
     uses = [u for u in uses_of(program.nest, array.name, array.buffer.reuse) if u.access.array is array]
-    missing = uninitialised(uses)
+    missing = uninitialised(uses, operations=OPERATIONS)
     if missing is not None:
         use, iteration = missing
         hint = "; initialise it before accumulating" if use.writes else ""

@@ -1,0 +1,107 @@
+"""Questions that take too long: the move is refused, and nothing waits for it."""
+
+from __future__ import annotations
+
+import islpy
+import pytest
+
+from pdojo.dialect.analysis import integer_sets, validate
+from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, sample
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.machine import machine
+from pdojo.dialect.notation import parse_notation
+from pdojo.errors import IllegalMove, InvalidKernel, Undecided
+from pdojo.transforms.game import Game
+
+# Whether rows of 't' may share one slot is a question of divisions: no digits settle it.
+SHIFTED = """
+kernel shifted(x) -> (y)
+x f32 [64] heap
+y f32 [64] heap
+t f32 [16, 4] heap
+
+15
+| 4 t[({0}*4+{1}+4)//4,({0}*4+{1}+4)%4] = x[{0}*4+{1}+4]
+| 4 y[{0}*4+{1}+4] = exp(t[({0}*4+3-{1}+4)//4,{1}])
+4 t[0,{0}] = x[{0}]
+4 y[{0}] = exp(t[0,{0}])
+"""
+MOVE = "reuse_dims@t:0"
+
+NAMES = ["i", "j"]
+CONSTRAINTS = ["0 <= i < 100", "0 <= j < 100", "3i + 5j = 77", "i mod 7 = 3"]
+
+
+def game() -> Game:
+    return Game(parse_notation(SHIFTED)[0], machine("toy"))
+
+
+def test_what_is_not_settled_is_refused_and_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = game()
+    state.apply(MOVE)
+    assert state.programs[0].storage.exact_queries == 1
+    state = game()
+    monkeypatch.setattr(integer_sets, "OPERATIONS", 500)
+    for _ in range(2):
+        with pytest.raises(IllegalMove, match=r"reuse_dims@t:0 is refused: integer sets do not settle it within 500"):
+            state.apply(MOVE)
+        asked = state.program.storage.exact_queries
+        assert asked == 1
+    # Of another program it is another question.
+    state.apply("unroll@t#0:1")
+    monkeypatch.undo()
+    state.apply(MOVE)
+
+
+def test_kernels_that_cannot_be_checked_are_no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validate, "OPERATIONS", 500)
+    with pytest.raises(InvalidKernel, match=r"kernel 'shifted' cannot be checked: integer sets do not settle it"):
+        game()
+
+
+def test_bounds_begin_with_each_question() -> None:
+    alone = 0
+    for alone in range(100, 100_000, 100):
+        try:
+            with bounded(alone):
+                assert sample(NAMES, CONSTRAINTS) is not None
+            break
+        except Undecided:
+            continue
+    for _ in range(20):
+        with bounded(alone):
+            assert sample(NAMES, CONSTRAINTS) is not None
+    # What is asked within a question is part of it.
+    with pytest.raises(Undecided), bounded(alone):
+        for _ in range(20):
+            sample(NAMES, CONSTRAINTS)
+    assert context().get_max_operations() == 0
+    assert sample(NAMES, CONSTRAINTS) is not None
+
+
+def test_other_errors_are_errors() -> None:
+    with pytest.raises(islpy.Error), bounded():
+        islpy.Set.read_from_str(context(), "{ [i : }")
+    assert context().get_max_operations() == 0
+
+
+def test_what_was_raised_is_not_kept() -> None:
+    answers = Answers[str, int]()
+
+    def never() -> int:
+        raise Undecided("too long")
+
+    errors: list[Undecided] = []
+    for _ in range(2):
+        with pytest.raises(Undecided, match="too long") as caught:
+            answers.of("q", never)
+        errors.append(caught.value)
+    assert errors[0] is not errors[1]
+    assert answers.of("r", lambda: 1) == 1
+
+
+def test_programs_forget_nothing_that_was_settled() -> None:
+    program = Program(parse_notation(SHIFTED)[0], machine("toy"))
+    violation = program.storage_violation("t", (1, 0))
+    with bounded(1):
+        assert program.storage_violation("t", (1, 0)) == violation
