@@ -136,8 +136,9 @@ class Transformation(RewritePattern, Generic[SiteT]):
             reason = self._rehearsed(program, site)
         if reason is None:
             numerics = self.numerics(program, site)
-            if not program.permits(numerics):
-                reason = Reason(f"it would {EFFECT[numerics]}, which the kernel does not permit")
+            if program.permits(numerics):
+                return None
+            reason = Reason(f"it would {EFFECT[numerics]}, which the kernel does not permit")
         return reason
 
     def _checked(self, program: Program, site: SiteT) -> Reason | None:

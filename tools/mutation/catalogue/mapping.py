@@ -367,7 +367,7 @@ MUTANTS = (
         "if race is not None:",
         "if False:",
     ),
-    family("transforms/base.py", "Transformation.refusal", "set_location", "tile_scope", "map_grid")(
+    family("transforms/base.py", "Transformation._asked", "set_location", "tile_scope", "map_grid")(
         "rules: only those who bring them are asked",
         "Any other move may break the rules of the mappings around it.",
         "if reason is None and (self.introduces_rules or program.is_special):",

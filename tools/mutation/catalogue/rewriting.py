@@ -103,13 +103,13 @@ MUTANTS = (
         "atom.numerator.substitute(replacements, extents)",
         "atom.numerator",
     ),
-    family("transforms/base.py", "Transformation.refusal", "contract", "split_reduction")(
+    family("transforms/base.py", "Transformation._asked", "contract", "split_reduction")(
         "protocol: numerics are not asked",
         "Rounding changes where the kernel forbids it.",
         "if program.permits(numerics):",
         "if True:",
     ),
-    family("transforms/base.py", "Transformation.refusal", "join_scopes", "reuse_dims")(
+    family("transforms/base.py", "Transformation._asked", "join_scopes", "reuse_dims")(
         "protocol: every move is legal",
         "Anything may be done anywhere.",
         "if reason is None:",
