@@ -73,10 +73,14 @@ def test_bounds_begin_with_each_question() -> None:
             assert sample(NAMES, CONSTRAINTS) is not None
     # What is asked within a question is part of it.
     with pytest.raises(Undecided), bounded(alone):
-        for _ in range(20):
-            sample(NAMES, CONSTRAINTS)
+        _sample_often(20)
     assert context().get_max_operations() == 0
     assert sample(NAMES, CONSTRAINTS) is not None
+
+
+def _sample_often(count: int) -> None:
+    for _ in range(count):
+        sample(NAMES, CONSTRAINTS)
 
 
 def test_other_errors_are_errors() -> None:
