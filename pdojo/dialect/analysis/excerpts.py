@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.analysis.lanes import physical_bytes
@@ -27,7 +28,8 @@ MOST_EXCERPTS = 256
 MOST_VERDICTS = 1 << 16
 """Answers about buffers that are remembered."""
 
-Content: TypeAlias = tuple[object, ...]
+Content: TypeAlias = bytes
+"""Digest of all that something depends on: the text of a nest is kilobytes, and thousands of them are remembered."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -90,10 +92,10 @@ def _content(nest: Nest, roots: list[Node]) -> Content:
     from pdojo.dialect.notation.printer import declaration_line, tree_lines
 
     used = {a.array.buffer for root in roots for leaf in leaves_of(root) for a in leaf.accesses}
-    return (
-        *(declaration_line(b) for b in nest.buffers if b in used),
-        *tree_lines(roots),
-        *(n.id for n in (*nest.scopes, *nest.leaves) if _root(n) in roots),
+    return _digest(
+        [declaration_line(b) for b in nest.buffers if b in used],
+        list(tree_lines(roots)),
+        [n.id for n in (*nest.scopes, *nest.leaves) if _root(n) in roots],
     )
 
 
@@ -113,17 +115,22 @@ def content_of_buffer(program: Program, buffer: Buffer) -> Content:
     from pdojo.dialect.notation.printer import access_text, declaration_line, scope_text
 
     users = list(dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer)))
-    return (
+    return _digest(
         declaration_line(buffer),
-        *relative_paths(users),
-        *((leaf.accumulate, leaf.asynchronous, leaf.output.array.buffer is buffer) for leaf in users),
-        *(tuple(access_text(a) for a in leaf.accesses if a.array.buffer is buffer) for leaf in users),
-        *(tuple(scope_text(s) for s in leaf.chain) for leaf in users),
+        relative_paths(users),
+        [(leaf.accumulate, leaf.asynchronous, leaf.output.array.buffer is buffer) for leaf in users],
+        [[access_text(a) for a in leaf.accesses if a.array.buffer is buffer] for leaf in users],
+        [[scope_text(s) for s in leaf.chain] for leaf in users],
         program.memory_use,
     )
 
 
-def memory_use(program: Program) -> Content:
+def _digest(*parts: object) -> Content:
+    """Of strings, numbers and enumerations, in lists and tuples."""
+    return sha256(repr(parts).encode()).digest()
+
+
+def memory_use(program: Program) -> tuple[object, ...]:
     """The buffers that take room in a memory of limited size, and how much."""
     nest = program.nest
     return tuple(

@@ -268,20 +268,20 @@ MUTANTS = (
     family(_EXCERPTS, "_content", *_SCHEDULE)(
         "excerpts: other declarations",
         "What was decided for other slots or extents is taken for decided.",
-        "*(declaration_line(b) for b in nest.buffers if b in used),",
-        "*(),",
+        "[declaration_line(b) for b in nest.buffers if b in used],",
+        "[],",
     ),
     family(_EXCERPTS, "content_of_buffer", *_STORAGE)(
         "excerpts: scopes around uses",
         "What was decided about a buffer in other scopes is taken for decided.",
-        "*(tuple(scope_text(s) for s in leaf.chain) for leaf in users),",
-        "*(),",
+        "[[scope_text(s) for s in leaf.chain] for leaf in users],",
+        "[],",
     ),
     family(_EXCERPTS, "content_of_buffer", *_STORAGE)(
         "excerpts: places of uses",
         "What was decided about a buffer in another order is taken for decided.",
-        "*relative_paths(users),",
-        "*(),",
+        "relative_paths(users),",
+        "[],",
     ),
     family(_EXCERPTS, "content_of_buffer", *_STORAGE)(
         "excerpts: room in memory",
