@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event, Thread
+
 import islpy
 import pytest
 
@@ -76,6 +78,29 @@ def test_bounds_begin_with_each_question() -> None:
         _sample_often(20)
     assert context().get_max_operations() == 0
     assert sample(NAMES, CONSTRAINTS) is not None
+
+
+def test_threads_take_turns() -> None:
+    begun, found = Event(), list[str]()
+
+    def ask() -> None:
+        begun.set()
+        try:
+            with bounded(1):
+                sample(NAMES, CONSTRAINTS)
+        except Undecided as undecided:
+            found.append(str(undecided))
+
+    other = Thread(target=ask)
+    with bounded():
+        other.start()
+        assert begun.wait(10)
+        other.join(0.2)
+        assert other.is_alive()
+        assert sample(NAMES, CONSTRAINTS) is not None
+    other.join(10)
+    assert found == ["integer sets do not settle it within 1 operations"]
+    assert context().get_max_operations() == 0
 
 
 def _sample_often(count: int) -> None:

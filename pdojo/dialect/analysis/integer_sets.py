@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from threading import RLock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from pdojo.dialect.affine import Expr
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 OPERATIONS = 1_000_000
 """What isl may spend on one question, in its own unit."""
+
+_TURN = RLock()
+"""Held by the thread that asks: searches of several kernels have one context, which counts operations, in common."""
 
 QuestionT = TypeVar("QuestionT", bound=Hashable)
 AnswerT = TypeVar("AnswerT")
@@ -70,20 +74,21 @@ def bounded(operations: int | None = None) -> Generator[None]:
     """
     import islpy as isl
 
-    shared = context()
-    if shared.get_max_operations():
-        yield
-        return
-    shared.reset_operations()
-    shared.set_max_operations(operations or OPERATIONS)
-    try:
-        yield
-    except isl.Error:
-        if not _is_spent(shared):
-            raise
-        raise Undecided(f"integer sets do not settle it within {operations or OPERATIONS} operations") from None
-    finally:
-        shared.set_max_operations(0)
+    with _TURN:
+        shared = context()
+        if shared.get_max_operations():
+            yield
+            return
+        shared.reset_operations()
+        shared.set_max_operations(operations or OPERATIONS)
+        try:
+            yield
+        except isl.Error:
+            if not _is_spent(shared):
+                raise
+            raise Undecided(f"integer sets do not settle it within {operations or OPERATIONS} operations") from None
+        finally:
+            shared.set_max_operations(0)
 
 
 def _is_spent(shared: isl.Context) -> bool:
@@ -139,10 +144,11 @@ def bounds_over_domain(expression: Expr, leaf: Leaf, hint: tuple[int, int]) -> t
     names = variables("i", leaf.depth)
     constraints = domain_constraints(leaf.extents, leaf.guards, names)
     text = f"{{ [{', '.join(names)}] -> [{spell(expression, names)}] : {' and '.join(constraints) or 'true'} }}"
-    values = isl.Map.read_from_str(context(), text).range()
-    if values.is_empty():
-        return hint
-    return values.dim_min_val(0).to_python(), values.dim_max_val(0).to_python()
+    with _TURN:
+        values = isl.Map.read_from_str(context(), text).range()
+        if values.is_empty():
+            return hint
+        return values.dim_min_val(0).to_python(), values.dim_max_val(0).to_python()
 
 
 Reach: TypeAlias = tuple[Sequence[int], Sequence[Expr], Sequence[Expr]]

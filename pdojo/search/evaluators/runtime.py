@@ -15,7 +15,7 @@ from pdojo.dialect.machine_file import machine_to_json
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
-from pdojo.search.evaluators.workers import Ahead, Job, Workers
+from pdojo.search.evaluators.workers import Ahead, Job, Workers, results
 
 SCREENING = Options(effort="search", samples=3, budget=0.03, check=False, attempts=2)
 """How every program is timed: the least of few samples, because what disturbs a sample only makes it longer."""
@@ -128,12 +128,7 @@ class Runtime:
 
     def _assemble(self, candidates: Sequence[Candidate]) -> list[Assembled | Outcome]:
         """Object code of all, by all compilers at once; nothing is compiled any more after it."""
-        jobs = self._jobs.take(candidates)
-        try:
-            return [job.result()[0] for job in jobs]
-        finally:
-            for job in jobs:
-                job.cancel()
+        return results(self._jobs.take(candidates))
 
     def _screen(self, program: Assembled | Outcome) -> Evaluation:
         if isinstance(program, Outcome):

@@ -48,12 +48,7 @@ class Workers:
 
     def simulate_all(self, wanted: Sequence[Simulation]) -> list[Outcome]:
         """The outcomes of simulations, in order."""
-        jobs = [self.simulate(each) for each in wanted]
-        try:
-            return [job.result()[0] for job in jobs]
-        finally:
-            for job in jobs:
-                job.cancel()
+        return results([self.simulate(each) for each in wanted])
 
     def close(self) -> None:
         """End all processes, whatever they do."""
@@ -74,6 +69,15 @@ class Workers:
             return action(worker), perf_counter() - start
         finally:
             self._free.put(worker)
+
+
+def results(jobs: Sequence[Job[T]]) -> list[T]:
+    """The results, in order, when all are there; where waiting ends early, what has not begun is not begun any more."""
+    try:
+        return [job.result()[0] for job in jobs]
+    finally:
+        for job in jobs:
+            job.cancel()
 
 
 class Ahead(Generic[T]):
