@@ -172,6 +172,13 @@ def test_files_that_are_no_database(tmp_path: Path, content: bytes, text: str) -
     assert path.read_bytes() == content
 
 
+def test_the_name_of_memory_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DatabaseError, match="':memory:' is no database here"):
+        Database(":memory:")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_damaged_file(tmp_path: Path) -> None:
     path = tmp_path / "a.sqlite"
     find(path, 20)
@@ -266,12 +273,10 @@ def test_a_file_of_version_1_is_migrated(tmp_path: Path) -> None:
         assert not costs.evaluated
         assert result.progress.known == 7
         assert len(database.connection.rows("SELECT * FROM best")) == 1
-    fresh = sqlite3.connect(":memory:")
     with Database(tmp_path / "new.sqlite") as database:
         made = database.connection.rows("SELECT type, name, sql FROM sqlite_master ORDER BY name")
     with Database(path) as database:
         migrated = database.connection.rows("SELECT type, name, sql FROM sqlite_master ORDER BY name")
-    fresh.close()
     assert [tuple(row) for row in made] == [tuple(row) for row in migrated]
 
 

@@ -23,11 +23,17 @@ class Connection:
     """A file, or memory where there is none. For one thread and one process; others have connections of their own.
 
     Every change is one short transaction, which is there entirely or not at all whatever happens to the process.
-    Raises DatabaseError for a file that is missing (unless it may be made), no search database, damaged or too new.
+    Raises DatabaseError for a file that is missing (unless it may be made), no search database, damaged or too new, and
+    for SQLite's name of memory, which would become a file of that name.
     """
 
     def __init__(self, path: Path | None, *, create: bool = True) -> None:
         self.path = path
+        if path == Path(":memory:"):
+            raise DatabaseError(
+                "':memory:' is no database here: give a file, in a temporary folder if it is to be thrown away"
+                " (Database.in_memory() in Python)"
+            )
         if path is not None and not create and not path.exists():
             raise DatabaseError(f"there is no database '{path}'")
         with self._clear_errors():
