@@ -309,10 +309,12 @@ def _reuses(site: Scope, leaf: Leaf, access: Access) -> bool:
 
 
 def _where(program: Program, scope: Scope, copy: Copy) -> Memory:
-    """The memory to propose: shared in a block, the stack where an eighth of it is enough."""
+    """The memory to propose: shared in a block, a register for one element, the stack where an eighth is enough."""
     mappings = {s.mapping for s in scope.chain[:-1]}
     if program.machine.shared_bytes and Mapping.GRID in mappings and not mappings & {Mapping.BLOCK, Mapping.WARP}:
         return Memory.SHARED
+    if not copy.extents:
+        return Memory.REGISTER
     size = prod(copy.extents) * byte_width(copy.source.dtype)
     return Memory.STACK if size <= program.machine.stack_bytes // 8 else Memory.HEAP
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pdojo.errors import UsageError
 from pdojo.search.dojo import Dojo
@@ -31,6 +32,15 @@ class Neighbourhood(Protocol):
 
         The same state and the same random numbers give the same neighbour, in every process.
         """
+        ...
+
+
+@runtime_checkable
+class Listing(Protocol):
+    """A neighbourhood that knows which of its neighbours are nearest."""
+
+    def nearest(self, dojo: Dojo, random: Random) -> Iterator[Dojo]:
+        """Each of the nearest neighbours once, in random order; made as they are asked for."""
         ...
 
 

@@ -12,9 +12,10 @@ from random import Random
 from typing import TypeVar
 
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.nest import Array, Buffer
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.search.dojo import Dojo
-from pdojo.transforms.base import Site, identify
+from pdojo.transforms.base import Dimension, Site, identify
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import AnyTransformation, transformation, transformation_names
 
@@ -71,13 +72,47 @@ def draw_from(some: Sequence[Choice], program: Program, random: Random) -> Move 
 
 
 def draw_family(program: Program, random: Random) -> Move | None:
-    """A legal move: each family that has one is as likely as any other, and each move of a family as any other of it.
+    """The first of `each_family`; None where no move is legal."""
+    return next(each_family(program, random), None)
 
-    Families whose moves take others back are drawn `RARELY`: leaving out those others does that.
+
+def each_family(program: Program, random: Random) -> Iterator[Move]:
+    """All legal moves: each time a family that still has one, each as likely as any other, and any move of it.
+
+    Families whose moves take others back are drawn `RARELY`: leaving out those others does that. Moves on arrays that
+    no statement accesses are none: the code is the same with them.
     """
-    names = sorted(transformation_names(), key=lambda name: random.random() ** (1 / _weight(name)), reverse=True)
-    drawn = (draw(program, random, [name]) for name in names)
-    return next((move for move in drawn if move is not None), None)
+    rest = {name: _legal(program, name, random) for name in transformation_names()}
+    while rest:
+        (name,) = random.choices(list(rest), [_weight(name) for name in rest])
+        move = next(rest[name], None)
+        if move is None:
+            del rest[name]
+        else:
+            yield move
+
+
+def _legal(program: Program, name: str, random: Random) -> Iterator[Move]:
+    for choice in shuffled(useful(choices(program, [name]), program), random):
+        if choice.is_legal(program):
+            yield choice.move
+
+
+def useful(some: Sequence[Choice], program: Program) -> list[Choice]:
+    """Candidates but for those on arrays whose memory no statement accesses, like a temporary that was contracted."""
+    nest = program.nest
+    used = {id(access.array.buffer) for leaf in nest.leaves for access in leaf.accesses}
+    return [choice for choice in some if (buffer := _buffer_of(choice.site)) is None or id(buffer) in used]
+
+
+def _buffer_of(site: Site) -> Buffer | None:
+    match site:
+        case Array():
+            return site.buffer
+        case Dimension():
+            return site.array.buffer
+        case _:
+            return None
 
 
 def _weight(name: str) -> float:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 
+from pdojo.dialect.attributes import Memory
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.experts.loops import sink
 from pdojo.search.experts.player import Player
-from pdojo.search.neighbourhoods.drawing import choices, draw, draw_family, draw_from, shuffled, step_if_legal
+from pdojo.search.neighbourhoods.drawing import (
+    UNDOING,
+    choices,
+    draw,
+    draw_family,
+    draw_from,
+    each_family,
+    shuffled,
+    step_if_legal,
+)
 from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, is_too_long
 from pdojo.search.neighbourhoods.sizes import lanes_of
 from pdojo.transforms.move import Move
+from pdojo.transforms.registry import transformation_names
 
-VERSION = 2
+VERSION = 3
 """Of the edits: the same random numbers lead to other neighbours under another one."""
 INSERT, DELETE, CHANGE = "insert", "delete", "change"
 ONCE, AGAIN, EVERYWHERE = "once", "again", "everywhere"
@@ -22,6 +33,8 @@ MOST = 12
 """Moves that one insertion makes, at most."""
 COMPOSED = 0.25
 """How often moves are inserted that are a classical transformation together."""
+TAKEN_OUT = 0.25
+"""How many of the nearest neighbours lack a move, as long as there are others."""
 WHY = "a mutation"
 FINISHING = ("join_scopes", "contract", "reuse_dims", "unroll", "vectorize", "stream", "frep", "set_location")
 """Moves that are made wherever they can once they are a good idea."""
@@ -54,9 +67,27 @@ class Mutate:
             _edit(near, random)
             while random.random() < 0.5:
                 _edit(near, random)
+            _straighten(near)
             if near.fingerprint != own and not is_too_long(near, dojo):
                 return near
         return None
+
+    def nearest(self, dojo: Dojo, random: Random) -> Iterator[Dojo]:
+        """What one move at the end of the trace leads to, and what is left where one is taken out."""
+        made = len(dojo.trace.steps)
+        inserted, deleted = each_family(dojo.game.program, random), shuffled(range(made), random)
+        while True:
+            near = dojo.fork()
+            if random.random() < TAKEN_OUT and (at := next(deleted, None)) is not None:
+                near.undo(at)
+            elif (move := next(inserted, None)) is not None:
+                near.step(move)
+            elif (at := next(deleted, None)) is not None:
+                near.undo(at)
+            else:
+                return
+            if not is_too_long(near, dojo):
+                yield near
 
 
 def _edit(dojo: Dojo, random: Random) -> None:
@@ -71,15 +102,13 @@ def _edit(dojo: Dojo, random: Random) -> None:
         _continue(dojo, moves[at:], random)
     elif kind == DELETE:
         at = random.randrange(len(moves))
+        gone = moves[at].name if random.random() < 0.5 else None
         dojo.become(moves[:at])
-        _continue(dojo, moves[at + 1 :], random)
+        _continue(dojo, [move for move in moves[at + 1 :] if move.name != gone], random)
+    elif random.random() < 0.5:
+        _change_parameters(dojo, moves, random)
     else:
-        for at in shuffled([k for k, move in enumerate(moves) if move.params], random):
-            other = _other(dojo, at, random)
-            if other is not None:
-                dojo.become([*moves[:at], other])
-                _continue(dojo, moves[at + 1 :], random)
-                return
+        _change_family(dojo, moves, random)
 
 
 def _insert(dojo: Dojo, random: Random) -> None:
@@ -93,9 +122,12 @@ def _insert(dojo: Dojo, random: Random) -> None:
     dojo.step(drawn)
     (mode,) = random.choices((ONCE, AGAIN, EVERYWHERE), (2, 1, 1))
     if mode == AGAIN:
+        met = {dojo.text}
         for _ in range(MOST):
-            if not step_if_legal(dojo, drawn):
+            # Where it leads back, it would go round for ever.
+            if not step_if_legal(dojo, drawn) or dojo.text in met:
                 break
+            met.add(dojo.text)
     elif mode == EVERYWHERE:
         _everywhere(dojo, drawn, random)
 
@@ -120,15 +152,18 @@ def _jam(dojo: Dojo, random: Random) -> None:
 
 
 def _sum_in_parts(dojo: Dojo, random: Random) -> None:
-    """Partial sums anywhere, as straight code."""
+    """Partial sums anywhere, as straight code, in registers."""
     drawn = draw(dojo.game.program, random, ["split_reduction"])
     if drawn is not None:
-        before = dojo.game.program.nest.by_id.keys()
+        nest = dojo.game.program.nest
+        before, arrays = nest.by_id.keys(), nest.arrays.keys()
         dojo.step(drawn)
         player = Player(dojo.game)
         size = dict(drawn.params)["size"]
         for scope in [s.id for s in player.nest.scopes if s.extent == size and s.id not in before]:
             player.attempt("unroll", f"%{scope}", WHY)
+        for array in [name for name in player.nest.arrays if name not in arrays]:
+            player.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
 
 
 def _continue(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
@@ -164,8 +199,47 @@ def _elsewhere(dojo: Dojo, move: Move, random: Random) -> bool:
     return drawn is not None
 
 
-def _other(dojo: Dojo, at: int, random: Random) -> Move | None:
-    """The move at a place of the trace with other parameters, as they are proposed for the program there."""
-    program, move = dojo.game.programs[at], dojo.trace.steps[at].resolved
-    own = [c for c in choices(program, [move.name]) if c.move.at == move.at and c.move != move]
-    return draw_from(own, program, random)
+def _change_parameters(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
+    """A move of the trace with other parameters, as they are proposed for the program there."""
+    for at in shuffled([k for k, move in enumerate(moves) if move.params], random):
+        move = moves[at]
+        alike = choices(dojo.game.programs[at], [move.name])
+        others = [choice for choice in alike if choice.move.at == move.at and choice.move != move]
+        drawn = draw_from(others, dojo.game.programs[at], random)
+        if drawn is not None:
+            dojo.become([*moves[:at], drawn])
+            _continue(dojo, moves[at + 1 :], random)
+            return
+
+
+def _change_family(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
+    """Something else than a move of the trace at its location: there, or after all others."""
+    at = random.randrange(len(moves))
+    dojo.become(moves[:at])
+    at_the_end = random.random() < 0.5
+    if at_the_end:
+        _continue(dojo, moves[at + 1 :], random)
+    program = dojo.game.program
+    names = [name for name in transformation_names() if name != moves[at].name and name not in UNDOING]
+    drawn = draw_from([c for c in choices(program, names) if c.move.at == moves[at].at], program, random)
+    if drawn is not None:
+        dojo.step(drawn)
+    if not at_the_end:
+        _continue(dojo, moves[at + 1 :], random)
+
+
+def _straighten(dojo: Dojo) -> None:
+    """Leave out moves that lead back to a program that was there before: they only hide the others from edits."""
+    moves = [step.resolved for step in dojo.trace.steps]
+    texts = [program.text for program in dojo.game.programs]
+    latest = {text: number for number, text in enumerate(texts)}
+    kept: list[Move] = []
+    at = latest[texts[0]]
+    while at < len(moves):
+        kept.append(moves[at])
+        at = latest[texts[at + 1]]
+    if len(kept) < len(moves):
+        dojo.become(kept)
+        # What is called otherwise on the shorter way is not found.
+        if dojo.text != texts[-1]:
+            dojo.become(moves)

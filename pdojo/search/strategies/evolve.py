@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from random import Random
 
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
-from pdojo.search.neighbourhoods import Neighbourhood
+from pdojo.search.neighbourhoods import Listing, Neighbourhood
 from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.seen import Seen
 from pdojo.transforms.move import Move
@@ -35,6 +35,7 @@ class Evolve:
         tournament: int = 5,
         crossover: float = 0.4,
         patience: int = 100,
+        polish: float = 0.5,
         tries: int = 16,
     ) -> None:
         self.batch = batch
@@ -46,6 +47,8 @@ class Evolve:
         """How often a child has two parents."""
         self.patience = patience
         """Programs without a better one after which a population is given up."""
+        self.polish = polish
+        """How often, once there is a population, the nearest neighbours of its best are gone through."""
         self.tries = tries
         """Children that are drawn until one is new."""
 
@@ -58,6 +61,7 @@ class Evolve:
             "tournament": self.tournament,
             "crossover": self.crossover,
             "patience": self.patience,
+            "polish": self.polish,
             "tries": self.tries,
         }
 
@@ -71,6 +75,7 @@ class Evolve:
         """The best of each population that was given up."""
         self.members: deque[Node] = deque([root])
         self._waited = 0
+        self._around: tuple[Node, Iterator[Dojo]] | None = None
 
     def ask(self) -> Proposal | None:
         """A child; while there are few members, of any one."""
@@ -97,6 +102,22 @@ class Evolve:
         self._champion, self._waited = min(self.members, key=lambda member: member.cost), 0
 
     def _child(self) -> Proposal | None:
+        near = self._polished()
+        return self._born() if near is None else near
+
+    def _polished(self) -> Proposal | None:
+        """The next of the nearest neighbours of the population's best, if it is their turn."""
+        listing = self._neighbourhood
+        if not isinstance(listing, Listing) or len(self.members) < self.population:
+            return None
+        if self._random.random() >= self.polish:
+            return None
+        if self._around is None or self._around[0] is not self._champion:
+            self._around = self._champion, listing.nearest(self._champion.dojo, self._random)
+        near = next(self._around[1], None)
+        return None if near is None else Proposal(near, self._champion)
+
+    def _born(self) -> Proposal | None:
         parent = self._select()
         base: Dojo = parent.dojo
         if len(self.members) > 1 and self._random.random() < self.crossover:
