@@ -18,13 +18,14 @@ from pdojo.kernels import workload
 from pdojo.search.dojo import Dojo
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
 from pdojo.search.neighbourhoods.cpu import PROPOSALS
-from pdojo.search.neighbourhoods.drawing import RARELY, UNDOING, choices, draw, draw_family, shuffled
+from pdojo.search.neighbourhoods.drawing import RARELY, UNDOING, choices, draw, draw_family, each_family, shuffled
 from pdojo.search.neighbourhoods.edges import Edges
 from pdojo.search.neighbourhoods.heuristic import Heuristic
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.search.neighbourhoods.proposals import Alteration
 from pdojo.search.neighbourhoods.sizes import other_sizes
 from pdojo.search.tuning import tune, with_alignment
+from pdojo.transforms.move import Move
 
 MACHINE = machine("x86-64-zen4")
 TINY = """kernel k(x) -> (y)
@@ -104,6 +105,53 @@ def test_mutations_insert_delete_and_change() -> None:
         alike = Counter((move.name, move.params) for move in set(added))
         seen["everywhere"] += max(alike.values(), default=0) > 1
     assert all(seen[kind] > 2 for kind in ("insert", "delete", "change", "again", "everywhere")), seen
+
+
+def test_the_nearest_mutations_are_all_moves_and_each_one_left_out() -> None:
+    dojo = tiny()
+    for move in ("join_scopes@t:0", "join_scopes@t:1", "tile_scope@t:0{size=2}"):
+        dojo.step(move)
+    own = [step.resolved for step in dojo.trace.steps]
+    after, shorter = set[str](), set[tuple[Move, ...]]()
+    for near in Mutate().nearest(dojo, Random(0)):
+        moves = [step.resolved for step in near.trace.steps]
+        if len(moves) > len(own):
+            assert moves[:-1] == own
+            assert near.text not in after
+            after.add(near.text)
+        else:
+            shorter.add(tuple(moves))
+    assert after == {after_move(dojo, move) for move in dojo.moves()}
+    # What needs a loop that is not joined any more goes with it.
+    assert shorter == {(own[0], own[1]), (own[0], own[2]), (own[2],)}
+
+
+def after_move(dojo: Dojo, move: Move) -> str:
+    near = dojo.fork()
+    near.step(move)
+    return near.text
+
+
+def test_mutations_lead_to_no_program_twice() -> None:
+    dojo = tiny()
+    for move in ("swap_scopes@t:0", "tile_scope@y:0{size=2}", "swap_scopes@t:0", "unroll@t:1"):
+        dojo.step(move)
+    for seed in range(40):
+        near = Mutate().neighbour(dojo, Random(seed))
+        assert near is not None
+        texts = [program.text for program in near.game.programs]
+        assert len(set(texts)) == len(texts)
+
+
+def test_arrays_that_nothing_accesses_are_left_alone() -> None:
+    dojo = Dojo(
+        parse_notation(TINY.replace("t f32 [8, 4] heap", "t f32 [8, 4] heap\nu f32 [8, 4] heap"))[0], machine("toy")
+    )
+    legal = {move.at.partition(":")[0] for move in dojo.moves()}
+    drawn = {move.at.partition(":")[0] for move in each_family(dojo.game.program, Random(0))}
+    assert {"t", "u"} <= legal
+    assert "t" in drawn
+    assert "u" not in drawn
 
 
 def test_families_are_drawn_alike() -> None:
