@@ -126,6 +126,16 @@ def test_the_nearest_mutations_are_all_moves_and_each_one_left_out() -> None:
     assert shorter == {(own[0], own[1]), (own[0], own[2]), (own[2],)}
 
 
+def test_nearest_mutations_map_scopes_to_something_else() -> None:
+    dojo = tiny("x86-64-avx2")
+    for move in ("unroll@t:1", "tile_dim@t:1{size=2}"):
+        dojo.step(move)
+    own = [step.resolved for step in dojo.trace.steps]
+    found = {tuple(step.resolved for step in near.trace.steps) for near in Mutate().nearest(dojo, Random(0))}
+    remapped = {moves[1].name for moves in found if len(moves) == 2 and moves[0] == own[1]}
+    assert remapped == {"vectorize", "parallelize"}
+
+
 def after_move(dojo: Dojo, move: Move) -> str:
     near = dojo.fork()
     near.step(move)

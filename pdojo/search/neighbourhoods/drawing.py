@@ -101,8 +101,8 @@ def _legal(program: Program, name: str, random: Random) -> Iterator[Move]:
 def useful(some: Sequence[Choice], program: Program) -> list[Choice]:
     """Candidates but for those on arrays whose memory no statement accesses, like a temporary that was contracted."""
     nest = program.nest
-    used = {id(access.array.buffer) for leaf in nest.leaves for access in leaf.accesses}
-    return [choice for choice in some if (buffer := _buffer_of(choice.site)) is None or id(buffer) in used]
+    used = {access.array.buffer for leaf in nest.leaves for access in leaf.accesses}
+    return [choice for choice in some if (buffer := _buffer_of(choice.site)) is None or buffer in used]
 
 
 def _buffer_of(site: Site) -> Buffer | None:

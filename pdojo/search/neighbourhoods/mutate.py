@@ -22,8 +22,9 @@ from pdojo.search.neighbourhoods.drawing import (
 )
 from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, is_too_long
 from pdojo.search.neighbourhoods.sizes import lanes_of
+from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.move import Move
-from pdojo.transforms.registry import transformation_names
+from pdojo.transforms.registry import transformation, transformation_names
 
 VERSION = 3
 """Of the edits: the same random numbers lead to other neighbours under another one."""
@@ -33,8 +34,6 @@ MOST = 12
 """Moves that one insertion makes, at most."""
 COMPOSED = 0.25
 """How often moves are inserted that are a classical transformation together."""
-TAKEN_OUT = 0.25
-"""How many of the nearest neighbours lack a move, as long as there are others."""
 WHY = "a mutation"
 FINISHING = ("join_scopes", "contract", "reuse_dims", "unroll", "vectorize", "stream", "frep", "set_location")
 """Moves that are made wherever they can once they are a good idea."""
@@ -73,20 +72,42 @@ class Mutate:
         return None
 
     def nearest(self, dojo: Dojo, random: Random) -> Iterator[Dojo]:
-        """What one move at the end of the trace leads to, and what is left where one is taken out."""
-        made = len(dojo.trace.steps)
-        inserted, deleted = each_family(dojo.game.program, random), shuffled(range(made), random)
-        while True:
-            near = dojo.fork()
-            if random.random() < TAKEN_OUT and (at := next(deleted, None)) is not None:
-                near.undo(at)
-            elif (move := next(inserted, None)) is not None:
-                near.step(move)
-            elif (at := next(deleted, None)) is not None:
-                near.undo(at)
-            else:
-                return
-            if not is_too_long(near, dojo):
+        """One move more at the end of the trace, one less anywhere, or a scope that is mapped to something else."""
+        rest = {way(dojo, random): weight for way, weight in ((_longer, 2), (_shorter, 1), (_remapped, 1))}
+        while rest:
+            (way,) = random.choices(list(rest), list(rest.values()))
+            near = next(way, None)
+            if near is None:
+                del rest[way]
+            elif not is_too_long(near, dojo):
+                yield near
+
+
+def _longer(dojo: Dojo, random: Random) -> Iterator[Dojo]:
+    for move in each_family(dojo.game.program, random):
+        near = dojo.fork()
+        near.step(move)
+        yield near
+
+
+def _shorter(dojo: Dojo, random: Random) -> Iterator[Dojo]:
+    for at in shuffled(range(len(dojo.trace.steps)), random):
+        near = dojo.fork()
+        near.undo(at)
+        yield near
+
+
+def _remapped(dojo: Dojo, random: Random) -> Iterator[Dojo]:
+    mappings = [name for name in transformation_names() if issubclass(transformation(name), MapScope)]
+    moves = [step.resolved for step in dojo.trace.steps]
+    for at in shuffled([k for k, move in enumerate(moves) if move.name in mappings], random):
+        plain = dojo.fork()
+        plain.undo(at)
+        program = plain.game.program
+        for choice in shuffled([c for c in choices(program, mappings) if c.move.at == moves[at].at], random):
+            if choice.move.name != moves[at].name and choice.is_legal(program):
+                near = plain.fork()
+                near.step(choice.move)
                 yield near
 
 
@@ -152,7 +173,7 @@ def _jam(dojo: Dojo, random: Random) -> None:
 
 
 def _sum_in_parts(dojo: Dojo, random: Random) -> None:
-    """Partial sums anywhere, as straight code, in registers."""
+    """Partial sums anywhere, as straight code or as lanes, in registers."""
     drawn = draw(dojo.game.program, random, ["split_reduction"])
     if drawn is not None:
         nest = dojo.game.program.nest
@@ -160,10 +181,24 @@ def _sum_in_parts(dojo: Dojo, random: Random) -> None:
         dojo.step(drawn)
         player = Player(dojo.game)
         size = dict(drawn.params)["size"]
+        assert isinstance(size, int)
+        lanes = [n for n in lanes_of(dojo) if size % n == 0]
+        vector = random.choice(lanes) if lanes and random.random() < 0.5 else 1
         for scope in [s.id for s in player.nest.scopes if s.extent == size and s.id not in before]:
-            player.attempt("unroll", f"%{scope}", WHY)
+            _straight(player, scope, size, vector)
         for array in [name for name in player.nest.arrays if name not in arrays]:
             player.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
+
+
+def _straight(player: Player, scope: str, size: int, lanes: int) -> None:
+    """A loop as straight code, of vectors if these have several lanes."""
+    known = player.nest.by_id.keys()
+    if lanes in (1, size):
+        player.attempt("unroll" if lanes == 1 else "vectorize", f"%{scope}", WHY)
+    elif player.attempt("tile_scope", f"%{scope}", WHY, size=lanes):
+        outer, inner = (s.id for s in player.nest.scopes if s.id not in known)
+        player.attempt("vectorize", f"%{inner}", WHY)
+        player.attempt("unroll", f"%{outer}", WHY)
 
 
 def _continue(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
