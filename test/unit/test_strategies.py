@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from math import inf, log
@@ -21,7 +22,6 @@ from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.features import named_features
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
 from pdojo.search.neighbourhoods.heuristic import Heuristic
-from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.search.node import Node, Proposal, States
 from pdojo.search.strategies import STRATEGIES, Strategy, strategy
 from pdojo.search.strategies.anneal import Anneal
@@ -270,24 +270,33 @@ def test_populations_that_find_nothing_are_given_up() -> None:
     assert [node.number for node in evolve.champions] == [1, 5, 9, 0]
 
 
+class Listed(Heuristic):
+    """The nearest neighbours are the first three legal moves."""
+
+    def nearest(self, dojo: Dojo, random: Random) -> Iterator[Dojo]:
+        for move in dojo.moves()[:3]:
+            near = dojo.fork()
+            near.step(move)
+            yield near
+
+
 def test_the_neighbours_of_the_best_are_gone_through() -> None:
-    """Half of the time, once there is a population, and of another one as soon as that is better."""
+    """Of another one as soon as that is better; when all were tried, children are born."""
     play = Play(SOFTMAX, 0)
     evolve = Evolve(population=1, crossover=0.0, polish=1.0)
     root = play.node(plain(SOFTMAX).fork(), None)
-    evolve.start(root, Mutate(), Random(0))
-    asked = [evolve.ask() for _ in range(6)]
-    assert {len(p.dojo.trace.steps) for p in asked if p is not None} == {1}
-    better = play.node(asked[0].dojo, root) if asked[0] is not None else root
-    evolve.tell(replace(better, evaluation=Evaluation(root.cost / 2)))
-    asked = [evolve.ask() for _ in range(6)]
-    assert all(p is not None and p.parent.moves == better.moves for p in asked)
-    assert {len(p.dojo.trace.steps) for p in asked if p is not None} <= {0, 2}
-    # Neighbourhoods that cannot say what is nearest have none.
-    evolve.start(root, Heuristic(), Random(0))
-    proposal = evolve.ask()
-    assert proposal is not None
-    assert len(proposal.dojo.trace.steps) > 2
+    evolve.start(root, Listed(), Random(0))
+    first, second = evolve.ask(), evolve.ask()
+    assert first is not None
+    assert second is not None
+    assert [p.dojo.text for p in (first, second)] == [near.text for near in Listed().nearest(root.dojo, Random(0))][:2]
+    better = replace(play.node(first.dojo, root), evaluation=Evaluation(root.cost / 2))
+    evolve.tell(better)
+    asked = [evolve.ask() for _ in range(4)]
+    assert all(p is not None and p.parent is better for p in asked)
+    assert [len(p.dojo.trace.steps) for p in asked[:3] if p is not None] == [2, 2, 2]
+    assert asked[3] is not None
+    assert len(asked[3].dojo.trace.steps) > 2
 
 
 def test_learned_costs_are_relative_to_the_best() -> None:

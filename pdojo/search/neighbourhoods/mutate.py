@@ -34,6 +34,8 @@ MOST = 12
 """Moves that one insertion makes, at most."""
 COMPOSED = 0.25
 """How often moves are inserted that are a classical transformation together."""
+ANEW = 3
+"""How often a nest is mapped anew among the nearest neighbours."""
 WHY = "a mutation"
 FINISHING = ("join_scopes", "contract", "reuse_dims", "unroll", "vectorize", "stream", "frep", "set_location")
 """Moves that are made wherever they can once they are a good idea."""
@@ -72,8 +74,8 @@ class Mutate:
         return None
 
     def nearest(self, dojo: Dojo, random: Random) -> Iterator[Dojo]:
-        """One move more at the end of the trace, one less anywhere, or a scope that is mapped to something else."""
-        rest = {way(dojo, random): weight for way, weight in ((_longer, 2), (_shorter, 1), (_remapped, 1))}
+        """One move more at the end of the trace, one less anywhere, or scopes that are mapped to something else."""
+        rest = {way(dojo, random): weight for way, weight in ((_longer, 2), (_shorter, 1), (_remapped, 1), (_anew, 1))}
         while rest:
             (way,) = random.choices(list(rest), list(rest.values()))
             near = next(way, None)
@@ -98,7 +100,7 @@ def _shorter(dojo: Dojo, random: Random) -> Iterator[Dojo]:
 
 
 def _remapped(dojo: Dojo, random: Random) -> Iterator[Dojo]:
-    mappings = [name for name in transformation_names() if issubclass(transformation(name), MapScope)]
+    mappings = _mappings()
     moves = [step.resolved for step in dojo.trace.steps]
     for at in shuffled([k for k, move in enumerate(moves) if move.name in mappings], random):
         plain = dojo.fork()
@@ -109,6 +111,19 @@ def _remapped(dojo: Dojo, random: Random) -> Iterator[Dojo]:
                 near = plain.fork()
                 near.step(choice.move)
                 yield near
+
+
+def _anew(dojo: Dojo, random: Random) -> Iterator[Dojo]:
+    scopes = [scope.id for scope in dojo.game.program.nest.scopes]
+    for scope in shuffled(ANEW * scopes, random):
+        near = dojo.fork()
+        _map_nest(near, random, scope)
+        yield near
+
+
+def _mappings() -> list[str]:
+    """The transformations that map scopes."""
+    return [name for name in transformation_names() if issubclass(transformation(name), MapScope)]
 
 
 def _edit(dojo: Dojo, random: Random) -> None:
@@ -135,7 +150,7 @@ def _edit(dojo: Dojo, random: Random) -> None:
 def _insert(dojo: Dojo, random: Random) -> None:
     """One more move at the end, several of a kind, or several that make sense together."""
     if random.random() < COMPOSED:
-        random.choice((_jam, _sum_in_parts))(dojo, random)
+        random.choice((_jam, _sum_in_parts, _map_nest))(dojo, random)
         return
     drawn = draw_family(dojo.game.program, random)
     if drawn is None:
@@ -188,6 +203,26 @@ def _sum_in_parts(dojo: Dojo, random: Random) -> None:
             _straight(player, scope, size, vector)
         for array in [name for name in player.nest.arrays if name not in arrays]:
             player.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
+
+
+def _map_nest(dojo: Dojo, random: Random, top: str | None = None) -> None:
+    """A scope and those in it are mapped anew, from outside inwards, each to anything that is legal, or to nothing.
+
+    Where one mapping only pays with another one inside, either alone would be given up again.
+    """
+    scopes = dojo.game.program.nest.scopes
+    if top is None:
+        top = random.choice(scopes).id if scopes else ""
+    inside = [f"%{scope.id}" for scope in scopes if top in {outer.id for outer in scope.chain}]
+    mappings = _mappings()
+    kept = (step.resolved for step in dojo.trace.steps)
+    dojo.become([move for move in kept if move.name not in mappings or move.at not in inside])
+    for at in inside:
+        program = dojo.game.program
+        legal = [c.move for c in choices(program, mappings) if c.move.at == at and c.is_legal(program)]
+        drawn = random.choice([None, *legal])
+        if drawn is not None:
+            dojo.step(drawn)
 
 
 def _straight(player: Player, scope: str, size: int, lanes: int) -> None:
