@@ -119,7 +119,7 @@ def test_the_nearest_mutations_are_all_moves_and_each_one_left_out() -> None:
     assert {(own[0], own[1]), (own[0], own[2]), (own[2],)} <= traces
 
 
-def test_nearest_mutations_map_nests_anew() -> None:
+def test_nearest_mutations_map_two_scopes_anew() -> None:
     """A stream pays only with the hardware loop in it."""
     text = "kernel k(x) -> (y)\nx f64 [8, 4] heap\ny f64 [8, 4] heap\n\n8 4 y[{0},{1}] = x[{0},{1}]\n"
     dojo = Dojo(parse_notation(text)[0], machine("snitch"))

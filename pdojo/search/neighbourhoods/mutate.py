@@ -35,7 +35,7 @@ MOST = 12
 COMPOSED = 0.25
 """How often moves are inserted that are a classical transformation together."""
 ANEW = 3
-"""How often a nest is mapped anew among the nearest neighbours."""
+"""How often two scopes are mapped anew among the nearest neighbours."""
 WHY = "a mutation"
 FINISHING = ("join_scopes", "contract", "reuse_dims", "unroll", "vectorize", "stream", "frep", "set_location")
 """Moves that are made wherever they can once they are a good idea."""
@@ -114,11 +114,16 @@ def _remapped(dojo: Dojo, random: Random) -> Iterator[Dojo]:
 
 
 def _anew(dojo: Dojo, random: Random) -> Iterator[Dojo]:
-    scopes = [scope.id for scope in dojo.game.program.nest.scopes]
-    for scope in shuffled(ANEW * scopes, random):
+    for pair in shuffled(ANEW * _pairs(dojo), random):
         near = dojo.fork()
-        _map_nest(near, random, scope)
+        _map_anew(near, random, pair)
         yield near
+
+
+def _pairs(dojo: Dojo) -> list[tuple[str, ...]]:
+    """Every scope and each of those in it, by identifier."""
+    scopes = dojo.game.program.nest.scopes
+    return [(outer.id, scope.id) for scope in scopes for outer in scope.chain[:-1]]
 
 
 def _mappings() -> list[str]:
@@ -150,7 +155,7 @@ def _edit(dojo: Dojo, random: Random) -> None:
 def _insert(dojo: Dojo, random: Random) -> None:
     """One more move at the end, several of a kind, or several that make sense together."""
     if random.random() < COMPOSED:
-        random.choice((_jam, _sum_in_parts, _map_nest))(dojo, random)
+        random.choice((_jam, _sum_in_parts, _map_two))(dojo, random)
         return
     drawn = draw_family(dojo.game.program, random)
     if drawn is None:
@@ -205,19 +210,23 @@ def _sum_in_parts(dojo: Dojo, random: Random) -> None:
             player.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
 
 
-def _map_nest(dojo: Dojo, random: Random, top: str | None = None) -> None:
-    """A scope and those in it are mapped anew, from outside inwards, each to anything that is legal, or to nothing.
+def _map_two(dojo: Dojo, random: Random) -> None:
+    """A scope and one in it are mapped anew."""
+    pairs = _pairs(dojo)
+    if pairs:
+        _map_anew(dojo, random, random.choice(pairs))
+
+
+def _map_anew(dojo: Dojo, random: Random, scopes: Sequence[str]) -> None:
+    """Some scopes are mapped anew, from outside inwards, each to anything that is legal, or to nothing.
 
     Where one mapping only pays with another one inside, either alone would be given up again.
     """
-    scopes = dojo.game.program.nest.scopes
-    if top is None:
-        top = random.choice(scopes).id if scopes else ""
-    inside = [f"%{scope.id}" for scope in scopes if top in {outer.id for outer in scope.chain}]
+    locations = [f"%{scope}" for scope in scopes]
     mappings = _mappings()
     kept = (step.resolved for step in dojo.trace.steps)
-    dojo.become([move for move in kept if move.name not in mappings or move.at not in inside])
-    for at in inside:
+    dojo.become([move for move in kept if move.name not in mappings or move.at not in locations])
+    for at in locations:
         program = dojo.game.program
         legal = [c.move for c in choices(program, mappings) if c.move.at == at and c.is_legal(program)]
         drawn = random.choice([None, *legal])
