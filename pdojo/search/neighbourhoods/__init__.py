@@ -40,7 +40,7 @@ class Listing(Protocol):
     """A neighbourhood that knows which of its neighbours are nearest."""
 
     def nearest(self, dojo: Dojo, random: Random) -> Iterator[Dojo]:
-        """Each of the nearest neighbours once, in random order; made as they are asked for."""
+        """The nearest neighbours in random order, made as they are asked for; some may come more than once."""
         ...
 
 

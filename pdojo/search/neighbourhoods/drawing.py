@@ -6,7 +6,7 @@ one, so this is a uniform choice from the list of legal moves, without asking ab
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
@@ -52,6 +52,11 @@ def choices(program: Program, names: Sequence[str] | None = None) -> list[Choice
     return [Choice(made, site) for name in wanted for site, made in transformation(name).candidates(program)]
 
 
+def choices_at(program: Program, names: Sequence[str], at: str) -> list[Choice]:
+    """The candidates of some transformations at a location, given by identifier."""
+    return [choice for choice in choices(program, names) if choice.move.at == at]
+
+
 def shuffled(items: Sequence[T], random: Random) -> Iterator[T]:
     """The items in random order; random numbers are only drawn for those that are taken."""
     rest = list(items)
@@ -68,7 +73,11 @@ def draw(program: Program, random: Random, names: Sequence[str] | None = None) -
 
 def draw_from(some: Sequence[Choice], program: Program, random: Random) -> Move | None:
     """The move of a legal one of some candidates, each with the same probability; None where there is none."""
-    return next((choice.move for choice in shuffled(some, random) if choice.is_legal(program)), None)
+    return next(_legal(some, program, random), None)
+
+
+def _legal(some: Sequence[Choice], program: Program, random: Random) -> Iterator[Move]:
+    return (choice.move for choice in shuffled(some, random) if choice.is_legal(program))
 
 
 def draw_family(program: Program, random: Random) -> Move | None:
@@ -82,20 +91,25 @@ def each_family(program: Program, random: Random) -> Iterator[Move]:
     Families whose moves take others back are drawn `RARELY`: leaving out those others does that. Moves on arrays that
     no statement accesses are none: the code is the same with them.
     """
-    rest = {name: _legal(program, name, random) for name in transformation_names()}
+    return interleaved({_of_family(program, name, random): _weight(name) for name in transformation_names()}, random)
+
+
+def _of_family(program: Program, name: str, random: Random) -> Iterator[Move]:
+    # Candidates are collected when the first one is asked for.
+    yield from _legal(useful(choices(program, [name]), program), program, random)
+
+
+def interleaved(ways: Mapping[Iterator[T], float], random: Random) -> Iterator[T]:
+    """What several iterators give, each time one of those that still have something, by their weights."""
+    rest = dict(ways)
     while rest:
-        (name,) = random.choices(list(rest), [_weight(name) for name in rest])
-        move = next(rest[name], None)
-        if move is None:
-            del rest[name]
+        (way,) = random.choices(list(rest), list(rest.values()))
+        try:
+            found = next(way)
+        except StopIteration:
+            del rest[way]
         else:
-            yield move
-
-
-def _legal(program: Program, name: str, random: Random) -> Iterator[Move]:
-    for choice in shuffled(useful(choices(program, [name]), program), random):
-        if choice.is_legal(program):
-            yield choice.move
+            yield found
 
 
 def useful(some: Sequence[Choice], program: Program) -> list[Choice]:

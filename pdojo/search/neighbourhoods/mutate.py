@@ -13,10 +13,12 @@ from pdojo.search.experts.player import Player
 from pdojo.search.neighbourhoods.drawing import (
     UNDOING,
     choices,
+    choices_at,
     draw,
     draw_family,
     draw_from,
     each_family,
+    interleaved,
     shuffled,
     step_if_legal,
 )
@@ -75,14 +77,8 @@ class Mutate:
 
     def nearest(self, dojo: Dojo, random: Random) -> Iterator[Dojo]:
         """One move more at the end of the trace, one less anywhere, or scopes that are mapped to something else."""
-        rest = {way(dojo, random): weight for way, weight in ((_longer, 2), (_shorter, 1), (_remapped, 1), (_anew, 1))}
-        while rest:
-            (way,) = random.choices(list(rest), list(rest.values()))
-            near = next(way, None)
-            if near is None:
-                del rest[way]
-            elif not is_too_long(near, dojo):
-                yield near
+        ways = {way(dojo, random): weight for way, weight in ((_longer, 2), (_shorter, 1), (_remapped, 1), (_anew, 1))}
+        return (near for near in interleaved(ways, random) if not is_too_long(near, dojo))
 
 
 def _longer(dojo: Dojo, random: Random) -> Iterator[Dojo]:
@@ -106,7 +102,7 @@ def _remapped(dojo: Dojo, random: Random) -> Iterator[Dojo]:
         plain = dojo.fork()
         plain.undo(at)
         program = plain.game.program
-        for choice in shuffled([c for c in choices(program, mappings) if c.move.at == moves[at].at], random):
+        for choice in shuffled(choices_at(program, mappings, moves[at].at), random):
             if choice.move.name != moves[at].name and choice.is_legal(program):
                 near = plain.fork()
                 near.step(choice.move)
@@ -228,7 +224,7 @@ def _map_anew(dojo: Dojo, random: Random, scopes: Sequence[str]) -> None:
     dojo.become([move for move in kept if move.name not in mappings or move.at not in locations])
     for at in locations:
         program = dojo.game.program
-        legal = [c.move for c in choices(program, mappings) if c.move.at == at and c.is_legal(program)]
+        legal = [choice.move for choice in choices_at(program, mappings, at) if choice.is_legal(program)]
         drawn = random.choice([None, *legal])
         if drawn is not None:
             dojo.step(drawn)
@@ -281,10 +277,9 @@ def _elsewhere(dojo: Dojo, move: Move, random: Random) -> bool:
 def _change_parameters(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
     """A move of the trace with other parameters, as they are proposed for the program there."""
     for at in shuffled([k for k, move in enumerate(moves) if move.params], random):
-        move = moves[at]
-        alike = choices(dojo.game.programs[at], [move.name])
-        others = [choice for choice in alike if choice.move.at == move.at and choice.move != move]
-        drawn = draw_from(others, dojo.game.programs[at], random)
+        move, program = moves[at], dojo.game.programs[at]
+        others = [choice for choice in choices_at(program, [move.name], move.at) if choice.move != move]
+        drawn = draw_from(others, program, random)
         if drawn is not None:
             dojo.become([*moves[:at], drawn])
             _continue(dojo, moves[at + 1 :], random)
@@ -300,7 +295,7 @@ def _change_family(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
         _continue(dojo, moves[at + 1 :], random)
     program = dojo.game.program
     names = [name for name in transformation_names() if name != moves[at].name and name not in UNDOING]
-    drawn = draw_from([c for c in choices(program, names) if c.move.at == moves[at].at], program, random)
+    drawn = draw_from(choices_at(program, names, moves[at].at), program, random)
     if drawn is not None:
         dojo.step(drawn)
     if not at_the_end:
