@@ -1,8 +1,8 @@
 """Random walks through the legal moves of a kernel, with everything checked that a move promises.
 
 After each move: the program verifies; it means what the kernel means (exact oracle, several arithmetics, several
-adversarial schedules); the inverse restores text and identifiers. After some moves: the program is valid, both texts of
-it parse to it, and the move by identifier gives the same.
+adversarial schedules); the inverse restores text and identifiers; its buffers fit where they are. After some moves: the
+program is valid, both texts of it parse to it, and the move by identifier gives the same.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from xdsl.dialects.builtin import Builtin
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException
 
+from pdojo.dialect.analysis.lanes import register_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.attributes import Memory
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.notation import parse_notation, plain_mlir, print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp, OpOp, ScopeOp
@@ -29,6 +31,7 @@ from pdojo.transforms.apply import Applied, apply
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation, transformation_names
+from pdojo.transforms.storage import capacity
 from pdojo.transforms.trace import Step
 
 SOME = 4
@@ -132,7 +135,7 @@ class Referee:
 
     def judge(self, before: Program, applied: Applied, number: int) -> Failure | None:
         """The first promise that the move broke; `number` (of the move in its walk) seeds the schedules."""
-        failure = self._meaning(applied.program, number) or _inverse(before, applied)
+        failure = self._meaning(applied.program, number) or _inverse(before, applied) or _misplaced(applied.program)
         if failure is None and number % SOME == 0:
             failure = _replay(before, applied) or _texts(applied.program) or _kept(applied.program)
         if failure is None and self.sets_every and number % self.sets_every == 0:
@@ -164,6 +167,17 @@ def _kept(program: Program) -> Failure | None:
         validate(program)
     except PdojoError as error:
         return Failure("validity", str(error))
+    return None
+
+
+def _misplaced(program: Program) -> Failure | None:
+    """What is in a memory that cannot hold it. Kernels may be written like that; moves do not lead there."""
+    for buffer in program.nest.buffers:
+        if buffer.memory is Memory.REGISTER and (problem := register_problem(program.nest, buffer)) is not None:
+            return Failure("memory", problem)
+    for memory in (Memory.STACK, Memory.REGISTER):
+        if (full := capacity(program, 0, None, memory)) is not None:
+            return Failure("memory", full.text)
     return None
 
 

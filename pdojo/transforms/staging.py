@@ -95,7 +95,7 @@ class Staging(Transformation[Scope]):
         for form in FORMS if several or mixed else FORMS[:1]:
             copy = _FORMS[form](scope, accesses)
             if isinstance(copy, Copy):
-                yield cls(array.name, _where(program, scope, copy).value, form)
+                yield cls(array.name, _where(program, scope, copy, accesses).value, form)
 
     # Legality
 
@@ -169,6 +169,11 @@ class Staging(Transformation[Scope]):
             return Reason(
                 "scopes index the copy, and registers need constants; stage on the stack, unroll, then move it"
             )
+        if (
+            memory is Memory.REGISTER
+            and (threads := _threads_inside(site, self.accesses(site, copy.source))) is not None
+        ):
+            return Reason(f"threads of {describe_scope(threads)} would share the copy; registers belong to one")
         if Mapping.GRID in mappings:
             return None  # what threads of a grid need is asked of the program after the move
         return capacity(program, prod(copy.extents) * byte_width(copy.source.dtype), None, memory)
@@ -308,15 +313,22 @@ def _reuses(site: Scope, leaf: Leaf, access: Access) -> bool:
     return any(s.extent > 1 and s.depth not in used for s in leaf.chain[site.depth :])
 
 
-def _where(program: Program, scope: Scope, copy: Copy) -> Memory:
+def _where(program: Program, scope: Scope, copy: Copy, accesses: Sequence[Placed]) -> Memory:
     """The memory to propose: shared in a block, a register for one element, the stack where an eighth is enough."""
     mappings = {s.mapping for s in scope.chain[:-1]}
     if program.machine.shared_bytes and Mapping.GRID in mappings and not mappings & {Mapping.BLOCK, Mapping.WARP}:
         return Memory.SHARED
-    if not copy.extents:
+    if not copy.extents and _threads_inside(scope, accesses) is None:
         return Memory.REGISTER
     size = prod(copy.extents) * byte_width(copy.source.dtype)
     return Memory.STACK if size <= program.machine.stack_bytes // 8 else Memory.HEAP
+
+
+def _threads_inside(scope: Scope, accesses: Sequence[Placed]) -> Scope | None:
+    """The scope whose threads would share one copy; in a grid each thread has its own, which is asked afterwards."""
+    if any(s.mapping is Mapping.GRID for s in scope.chain[:-1]):
+        return None
+    return next((s for leaf, _ in accesses for s in leaf.chain[scope.depth :] if s.mapping.is_threaded), None)
 
 
 def _lanes_reason(program: Program, copy: Array) -> Reason | None:
