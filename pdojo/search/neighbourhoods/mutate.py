@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from random import Random
+from typing import NamedTuple
 
 from pdojo.dialect.attributes import Memory
+from pdojo.dialect.storage import accesses_of, physical_index
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.experts.loops import sink
 from pdojo.search.experts.player import Player
 from pdojo.search.neighbourhoods.drawing import (
     UNDOING,
+    Choice,
     choices,
     choices_at,
-    draw,
     draw_family,
     draw_from,
     each_family,
@@ -28,7 +32,7 @@ from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation, transformation_names
 
-VERSION = 3
+VERSION = 4
 """Of the edits: the same random numbers lead to other neighbours under another one."""
 INSERT, DELETE, CHANGE = "insert", "delete", "change"
 ONCE, AGAIN, EVERYWHERE = "once", "again", "everywhere"
@@ -36,8 +40,6 @@ MOST = 12
 """Moves that one insertion makes, at most."""
 COMPOSED = 0.25
 """How often moves are inserted that are a classical transformation together."""
-ANEW = 3
-"""How often two scopes are mapped anew among the nearest neighbours."""
 WHY = "a mutation"
 FINISHING = ("join_scopes", "contract", "reuse_dims", "unroll", "vectorize", "stream", "frep", "set_location")
 """Moves that are made wherever they can once they are a good idea."""
@@ -76,8 +78,8 @@ class Mutate:
         return None
 
     def nearest(self, dojo: Dojo, random: Random) -> Iterator[Dojo]:
-        """One move more at the end of the trace, one less anywhere, or scopes that are mapped to something else."""
-        ways = {way(dojo, random): weight for way, weight in ((_longer, 2), (_shorter, 1), (_remapped, 1), (_anew, 1))}
+        """One move more at the end, or several that make sense together; one less anywhere; scopes mapped otherwise."""
+        ways = {way(dojo, random): weight for way, weight in WAYS}
         return (near for near in interleaved(ways, random) if not is_too_long(near, dojo))
 
 
@@ -109,11 +111,40 @@ def _remapped(dojo: Dojo, random: Random) -> Iterator[Dojo]:
                 yield near
 
 
+def _composed(dojo: Dojo, random: Random) -> Iterator[Dojo]:
+    program = dojo.game.program
+    for composed in shuffled([*_jams(dojo), *_sums(dojo), *_replacements(dojo)], random):
+        if composed.first.is_legal(program):
+            near = dojo.fork()
+            composed.make(near)
+            yield near
+
+
 def _anew(dojo: Dojo, random: Random) -> Iterator[Dojo]:
-    for pair in shuffled(ANEW * _pairs(dojo), random):
+    yield from interleaved({_mapped_anew(dojo, pair, random): 1 for pair in _pairs(dojo)}, random)
+
+
+def _mapped_anew(dojo: Dojo, scopes: Sequence[str], random: Random) -> Iterator[Dojo]:
+    """Some scopes are mapped anew, from outside inwards, each to anything that is legal, or to nothing; all ways."""
+    plain = dojo.fork()
+    locations = [f"%{scope}" for scope in scopes]
+    mappings = _mappings()
+    kept = (step.resolved for step in dojo.trace.steps)
+    plain.become([move for move in kept if move.name not in mappings or move.at not in locations])
+    yield from _mapped(plain, locations, random)
+
+
+def _mapped(dojo: Dojo, locations: Sequence[str], random: Random) -> Iterator[Dojo]:
+    if not locations:
+        yield dojo
+        return
+    program = dojo.game.program
+    legal = [choice.move for choice in choices_at(program, _mappings(), locations[0]) if choice.is_legal(program)]
+    for move in shuffled([None, *legal], random):
         near = dojo.fork()
-        _map_anew(near, random, pair)
-        yield near
+        if move is not None:
+            near.step(move)
+        yield from _mapped(near, locations[1:], random)
 
 
 def _pairs(dojo: Dojo) -> list[tuple[str, ...]]:
@@ -125,6 +156,16 @@ def _pairs(dojo: Dojo) -> list[tuple[str, ...]]:
 def _mappings() -> list[str]:
     """The transformations that map scopes."""
     return [name for name in transformation_names() if issubclass(transformation(name), MapScope)]
+
+
+WAYS: tuple[tuple[Callable[[Dojo, Random], Iterator[Dojo]], float], ...] = (
+    (_longer, 2),
+    (_shorter, 1),
+    (_remapped, 1),
+    (_anew, 1),
+    (_composed, 1),
+)
+"""Ways to the nearest neighbours, and how often each is gone on with, relative to the others."""
 
 
 def _edit(dojo: Dojo, random: Random) -> None:
@@ -151,7 +192,7 @@ def _edit(dojo: Dojo, random: Random) -> None:
 def _insert(dojo: Dojo, random: Random) -> None:
     """One more move at the end, several of a kind, or several that make sense together."""
     if random.random() < COMPOSED:
-        random.choice((_jam, _sum_in_parts, _map_two))(dojo, random)
+        random.choice((_jam, _sum_in_parts, _replace_scalars, _map_two))(dojo, random)
         return
     drawn = draw_family(dojo.game.program, random)
     if drawn is None:
@@ -170,64 +211,120 @@ def _insert(dojo: Dojo, random: Random) -> None:
 
 
 def _jam(dojo: Dojo, random: Random) -> None:
-    """Unroll and jam: a loop is cut anywhere, the pieces moved inwards and made straight code, or lanes."""
-    program = dojo.game.program
-    cuts = choices(program, ["tile_scope"])
-    ending = "unroll"
-    if random.random() < 0.5:
-        ending, lanes = "vectorize", lanes_of(dojo)
-        cuts = [choice for choice in cuts if dict(choice.move.params)["size"] in lanes]
-    drawn = draw_from(cuts, program, random)
-    if drawn is not None:
-        before = program.nest.by_id.keys()
-        dojo.step(drawn)
-        player = Player(dojo.game)
-        # Tiles come first, then what is inside; how they are called depends on the names that were taken.
-        _, piece, *_ = (scope.id for scope in player.nest.scopes if scope.id not in before)
-        for part in sink(player, piece, WHY):
-            player.attempt(ending, f"%{part}", WHY)
+    """Unroll and jam, anywhere."""
+    _first(dojo, _jams(dojo), random)
 
 
 def _sum_in_parts(dojo: Dojo, random: Random) -> None:
-    """Partial sums anywhere, as straight code or as lanes, in registers."""
-    drawn = draw(dojo.game.program, random, ["split_reduction"])
+    """Partial sums, anywhere."""
+    _first(dojo, _sums(dojo), random)
+
+
+def _replace_scalars(dojo: Dojo, random: Random) -> None:
+    """Scalar replacement, anywhere."""
+    _first(dojo, _replacements(dojo), random)
+
+
+def _first(dojo: Dojo, composed: Sequence[Composed], random: Random) -> None:
+    """Make one of the legal ones."""
+    drawn = next((c for c in shuffled(composed, random) if c.first.is_legal(dojo.game.program)), None)
     if drawn is not None:
-        nest = dojo.game.program.nest
-        before, arrays = nest.by_id.keys(), nest.arrays.keys()
-        dojo.step(drawn)
-        player = Player(dojo.game)
-        size = dict(drawn.params)["size"]
-        assert isinstance(size, int)
-        lanes = [n for n in lanes_of(dojo) if size % n == 0]
-        vector = random.choice(lanes) if lanes and random.random() < 0.5 else 1
-        for scope in [s.id for s in player.nest.scopes if s.extent == size and s.id not in before]:
-            _straight(player, scope, size, vector)
-        for array in [name for name in player.nest.arrays if name not in arrays]:
-            player.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
+        drawn.make(dojo)
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """Moves that are a classical transformation together: the first one, and what makes the others."""
+
+    first: Choice
+    rest: Callable[[Dojo, Move, Known], None]
+    """Is given the state after the first move, that move, and what there was before."""
+
+    def make(self, dojo: Dojo) -> None:
+        """Make all of them; the first one is legal."""
+        nest, move = dojo.game.program.nest, self.first.move
+        known = Known(frozenset(nest.by_id), frozenset(nest.arrays))
+        dojo.step(move)
+        self.rest(dojo, move, known)
+
+
+class Known(NamedTuple):
+    """What a program has, by name."""
+
+    scopes: frozenset[str]
+    arrays: frozenset[str]
+
+
+def _jams(dojo: Dojo) -> list[Composed]:
+    """Unroll and jam: a loop is cut, the pieces moved inwards and made straight code, or lanes."""
+    lanes = lanes_of(dojo)
+    cuts = choices(dojo.game.program, ["tile_scope"])
+    vectors = [cut for cut in cuts if _size(cut.move) in lanes]
+    return [Composed(cut, partial(_inwards, "unroll")) for cut in cuts] + [
+        Composed(cut, partial(_inwards, "vectorize")) for cut in vectors
+    ]
+
+
+def _inwards(ending: str, dojo: Dojo, cut: Move, known: Known) -> None:
+    player = Player(dojo.game)
+    # Tiles come first, then what is inside; how they are called depends on the names that were taken.
+    piece = [scope.id for scope in player.nest.scopes if scope.id not in known.scopes][1]
+    for part in sink(player, piece, WHY):
+        player.attempt(ending, f"%{part}", WHY)
+
+
+def _sums(dojo: Dojo) -> list[Composed]:
+    """Partial sums, as straight code or as lanes, in registers."""
+    lanes = lanes_of(dojo)
+    return [
+        Composed(cut, partial(_in_parts, vector))
+        for cut in choices(dojo.game.program, ["split_reduction"])
+        for vector in (1, *(n for n in lanes if _size(cut.move) % n == 0))
+    ]
+
+
+def _in_parts(vector: int, dojo: Dojo, move: Move, known: Known) -> None:
+    player, size = Player(dojo.game), _size(move)
+    for scope in [s.id for s in player.nest.scopes if s.extent == size and s.id not in known.scopes]:
+        _straight(player, scope, size, vector)
+    for array in [name for name in player.nest.arrays if name not in known.arrays]:
+        player.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
+
+
+def _replacements(dojo: Dojo) -> list[Composed]:
+    """Scalar replacement: a scope works on a copy in registers; the scopes that index the copy are straight code."""
+    copies = choices(dojo.game.program, ["stage_in", "stage_out"])
+    wanted = [copy for copy in copies if dict(copy.move.params)["location"] != Memory.REGISTER.value]
+    return [Composed(copy, _into_registers) for copy in wanted]
+
+
+def _into_registers(dojo: Dojo, copy: Move, known: Known) -> None:
+    player = Player(dojo.game)
+    for name in [name for name in player.nest.arrays if name not in known.arrays]:
+        buffer = player.nest.arrays[name].buffer
+        indexing = {
+            leaf.chain[depth].id
+            for leaf, access in accesses_of(player.nest, buffer)
+            for expression in physical_index(access, leaf.chain)
+            for depth in expression.variables()
+        }
+        for scope in [s.id for s in player.nest.scopes if s.id in indexing]:
+            player.attempt("unroll", f"%{scope}", WHY)
+        player.attempt("set_location", name, WHY, location=Memory.REGISTER.value)
+
+
+def _size(move: Move) -> int:
+    size = dict(move.params)["size"]
+    assert isinstance(size, int)
+    return size
 
 
 def _map_two(dojo: Dojo, random: Random) -> None:
-    """A scope and one in it are mapped anew."""
+    """A scope and one in it are mapped anew: where one mapping only pays with the other, each alone is given up."""
     pairs = _pairs(dojo)
     if pairs:
-        _map_anew(dojo, random, random.choice(pairs))
-
-
-def _map_anew(dojo: Dojo, random: Random, scopes: Sequence[str]) -> None:
-    """Some scopes are mapped anew, from outside inwards, each to anything that is legal, or to nothing.
-
-    Where one mapping only pays with another one inside, either alone would be given up again.
-    """
-    locations = [f"%{scope}" for scope in scopes]
-    mappings = _mappings()
-    kept = (step.resolved for step in dojo.trace.steps)
-    dojo.become([move for move in kept if move.name not in mappings or move.at not in locations])
-    for at in locations:
-        program = dojo.game.program
-        legal = [choice.move for choice in choices_at(program, mappings, at) if choice.is_legal(program)]
-        drawn = random.choice([None, *legal])
-        if drawn is not None:
-            dojo.step(drawn)
+        mapped = next(_mapped_anew(dojo, random.choice(pairs), random))
+        dojo.become([step.resolved for step in mapped.trace.steps])
 
 
 def _straight(player: Player, scope: str, size: int, lanes: int) -> None:

@@ -16,7 +16,7 @@ from pdojo.search.node import Node, Proposal
 
 __all__ = ["STRATEGIES", "Node", "Proposal", "Strategy", "strategy"]
 
-STRATEGIES = ("sample", "anneal", "evolve", "model")
+STRATEGIES = ("sample", "anneal", "evolve", "elites", "model")
 """Names of the strategies."""
 
 
@@ -79,6 +79,10 @@ def strategy(name: str, steps: int = 1000) -> Strategy:
             from pdojo.search.strategies.evolve import Evolve
 
             return Evolve()
+        case "elites":
+            from pdojo.search.strategies.elites import Elites
+
+            return Elites()
         case "model":
             from pdojo.search.strategies.model import Model
 

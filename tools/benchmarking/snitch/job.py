@@ -39,7 +39,7 @@ USUAL = (*EXPERT_PASSES, BY_HAND)
 """What takes minutes, not hours."""
 EVALUATIONS = 1000
 """Of a search, unless another number is asked for."""
-SEARCHED = ("evolve", "mutate")
+SEARCHED = ("elites", "mutate")
 """The strategy of the search and its neighbourhood, which knows nothing of Snitch cores."""
 COMPILER = "plain C"
 """The library of rows of an ordinary compiler."""

@@ -1,0 +1,130 @@
+"""MAP-Elites: the fastest program of each kind, and children of all of them (Mouret and Clune, 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.search.dojo import Dojo
+from pdojo.search.evaluation import JSON
+from pdojo.search.neighbourhoods import Listing, Neighbourhood
+from pdojo.search.node import Node, Proposal
+from pdojo.search.strategies.evolve import cross
+from pdojo.search.strategies.seen import Seen
+
+
+@dataclass
+class Elite:
+    """The fastest program of its kind."""
+
+    node: Node
+    worth: float
+    """Its cost, and something for its length; less is better."""
+    near: Iterator[Dojo]
+    """Its nearest neighbours that were not proposed yet, where the neighbourhood lists them."""
+
+
+class Elites:
+    """The fastest program of each kind is kept, and has children whether or not those of other kinds are faster.
+
+    Programs are of one kind that use the same features of the machine: mappings of scopes, and registers. A feature
+    that only pays together with another one survives until that one comes, where a population of the fastest would have
+    lost it. A child is a neighbour of its parent, or of a cross of its parent with another elite.
+    """
+
+    name = "elites"
+
+    def __init__(
+        self,
+        batch: int = 8,
+        greed: float = 0.5,
+        crossover: float = 0.3,
+        polish: float = 0.5,
+        parsimony: float = 0.02,
+        tries: int = 16,
+    ) -> None:
+        self.batch = batch
+        self.greed = greed
+        """How often the fastest of all is the parent; otherwise each elite is as likely as any other."""
+        self.crossover = crossover
+        """How often a child has two parents."""
+        self.polish = polish
+        """How often the next of the nearest neighbours of the parent is proposed, where there is one left."""
+        self.parsimony = parsimony
+        """What each statement costs, relative to the program, where elites are compared."""
+        self.tries = tries
+        """Children that are drawn until one is new."""
+
+    @property
+    def settings(self) -> JSON:
+        """What was given."""
+        return {
+            "batch": self.batch,
+            "greed": self.greed,
+            "crossover": self.crossover,
+            "polish": self.polish,
+            "parsimony": self.parsimony,
+            "tries": self.tries,
+        }
+
+    def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
+        """The root is the first of its kind."""
+        self._neighbourhood = neighbourhood
+        self._random = random
+        self._seen = Seen(root)
+        self._best = self._elite(root)
+        self.elites: dict[frozenset[str], Elite] = {kind_of(root.dojo.game.program): self._best}
+        """By kind."""
+
+    def ask(self) -> Proposal | None:
+        """A child of an elite."""
+        return self._seen.fresh(self._child, self.tries)
+
+    def tell(self, node: Node) -> None:
+        """The child takes the place of a slower one of its kind."""
+        self._seen.told(node)
+        if not node.evaluation.is_ok:
+            return
+        kind = kind_of(node.dojo.game.program)
+        present = self.elites.get(kind)
+        elite = self._elite(node)
+        if present is None or elite.worth < present.worth:
+            self.elites[kind] = elite
+        if node.cost < self._best.node.cost:
+            self._best = elite
+
+    def _elite(self, node: Node) -> Elite:
+        statements = len(node.dojo.game.program.nest.leaves)
+        return Elite(node, node.cost * (1 + self.parsimony * statements), self._nearest(node))
+
+    def _nearest(self, node: Node) -> Iterator[Dojo]:
+        if isinstance(self._neighbourhood, Listing):
+            yield from self._neighbourhood.nearest(node.dojo, self._random)
+
+    def _child(self) -> Proposal | None:
+        parent = self._best if self._random.random() < self.greed else self._any()
+        if self._random.random() < self.polish and (near := next(parent.near, None)) is not None:
+            return Proposal(near, parent.node)
+        base: Dojo = parent.node.dojo
+        if len(self.elites) > 1 and self._random.random() < self.crossover:
+            base = base.fork()
+            base.become(cross(parent.node.moves, self._any().node.moves, self._random))
+            crossed = Proposal(base, parent.node)
+            if crossed not in self._seen and self._random.random() < 0.5:
+                return crossed
+        near = self._neighbourhood.neighbour(base, self._random)
+        return None if near is None else Proposal(near, parent.node)
+
+    def _any(self) -> Elite:
+        return self._random.choice(list(self.elites.values()))
+
+
+def kind_of(program: Program) -> frozenset[str]:
+    """The features of the machine that a program uses."""
+    nest = program.nest
+    mappings = {scope.mapping.name.lower() for scope in nest.scopes if scope.mapping is not Mapping.SEQUENTIAL}
+    memories = {access.array.buffer.memory for leaf in nest.leaves for access in leaf.accesses}
+    return frozenset(mappings | ({Memory.REGISTER.value} & {memory.value for memory in memories}))
