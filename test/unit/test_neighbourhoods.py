@@ -10,7 +10,9 @@ from random import Random
 
 import pytest
 
+from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machine import machine
+from pdojo.dialect.nest import Leaf, Nest
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.oracle import equivalent
 from pdojo.errors import UsageError
@@ -136,6 +138,37 @@ def test_nearest_mutations_map_scopes_to_something_else() -> None:
     found = {tuple(step.resolved for step in near.trace.steps) for near in Mutate().nearest(dojo, Random(0))}
     remapped = {moves[1].name for moves in found if len(moves) == 2 and moves[0] == own[1]}
     assert {"vectorize", "parallelize"} <= remapped
+
+
+SUMS = "kernel k(x) -> (y)\nx f64 [8, 4] heap\ny f64 [8] heap\n\n8\n| y[{0}] = 0\n| 4 y[{0}] += x[{0},{1}]\n"
+
+
+def test_nearest_mutations_are_classical_transformations() -> None:
+    """Unroll and jam, partial sums, scalar replacement: several moves of which the first ones do not pay alone."""
+    dojo = Dojo(parse_notation(SUMS)[0], machine("snitch"))
+    programs = [near.game.program.nest for near in Mutate().nearest(dojo, Random(0))]
+    jammed = [nest for nest in programs if any(unrolled(leaf) == [0] for leaf in nest.leaves)]
+    parts = [nest for nest in programs if is_in_registers(nest, "y_part")]
+    assert jammed
+    assert any(unrolled(leaf) == [1] for nest in parts for leaf in nest.leaves)
+    dojo.step("tile_scope@y:0{size=4}")
+    found = [near for near in Mutate().nearest(dojo, Random(0)) if is_in_registers(near.game.program.nest, "y_out")]
+    assert any(len(near.game.program.nest.arrays["y_out"].shape) == 2 for near in found)
+
+
+def unrolled(leaf: Leaf) -> list[int]:
+    """Which dimensions of `x` a statement reads are indexed by unrolled scopes."""
+    return [
+        dimension
+        for access in leaf.accesses
+        if access.array.name == "x"
+        for dimension, expression in enumerate(access.index)
+        if any(leaf.chain[depth].mapping is Mapping.UNROLL for depth in expression.variables())
+    ]
+
+
+def is_in_registers(nest: Nest, name: str) -> bool:
+    return name in nest.arrays and nest.arrays[name].buffer.memory is Memory.REGISTER
 
 
 def after_move(dojo: Dojo, move: Move) -> str:

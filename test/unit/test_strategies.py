@@ -25,6 +25,7 @@ from pdojo.search.neighbourhoods.heuristic import Heuristic
 from pdojo.search.node import Node, Proposal, States
 from pdojo.search.strategies import STRATEGIES, Strategy, strategy
 from pdojo.search.strategies.anneal import Anneal
+from pdojo.search.strategies.elites import Elites
 from pdojo.search.strategies.evolve import Evolve, cross
 from pdojo.search.strategies.model import targets
 from pdojo.search.strategies.sample import Sample
@@ -33,7 +34,7 @@ from pdojo.transforms.move import Move
 
 MACHINE = machine("x86-64-zen4")
 SOFTMAX, MATMUL = "softmax:64x64", "matmul:32x32x32"
-LONGER = {("sample", "heuristic"), ("evolve", "mutate"), ("model", "edges"), ("anneal", "edges")}
+LONGER = {("sample", "heuristic"), ("evolve", "mutate"), ("elites", "mutate"), ("model", "edges"), ("anneal", "edges")}
 COMBINATIONS = [(s, n) for s in STRATEGIES for n in NEIGHBOURHOODS]
 
 
@@ -299,6 +300,61 @@ def test_the_neighbours_of_the_best_are_gone_through() -> None:
     assert len(asked[3].dojo.trace.steps) > 2
 
 
+def reached(number: int, cost: float, *moves: str) -> Node:
+    """A node whose program some moves lead to."""
+    dojo = plain(MATMUL).fork()
+    for move in moves:
+        dojo.step(move)
+    made_moves = tuple(step.resolved for step in dojo.trace.steps)
+    return Node(number, made_moves, dojo.fingerprint, None, Evaluation(cost), States(plain(MATMUL)))
+
+
+def test_the_fastest_of_each_kind_stays() -> None:
+    """Kinds are the mappings that programs use, and registers; what failed is of no kind."""
+    elites = Elites()
+    elites.start(reached(0, 9.0), Heuristic(), Random(0))
+    elites.tell(reached(1, 5.0, "unroll@c#0:1"))
+    elites.tell(reached(2, 20.0, "parallelize@c#0:0"))
+    elites.tell(reached(3, 6.0, "unroll@c#1:2"))
+    elites.tell(evaluated(4, inf))
+    assert numbers(elites) == {(): 0, ("unroll",): 1, ("parallel",): 2}
+    elites.tell(reached(5, 4.0, "unroll@c#1:1"))
+    elites.tell(reached(6, 30.0, "unroll@c#1:1", "parallelize@c#0:0"))
+    elites.tell(reached(7, 9.0, "stage_out@c#1:2{array=c location=register}"))
+    assert numbers(elites) == {(): 0, ("unroll",): 5, ("parallel",): 2, ("parallel", "unroll"): 6, ("register",): 7}
+
+
+def numbers(elites: Elites) -> dict[tuple[str, ...], int]:
+    return {tuple(sorted(kind)): elite.node.number for kind, elite in elites.elites.items()}
+
+
+def test_more_statements_must_pay() -> None:
+    """The fastest of all is a parent nevertheless."""
+    elites = Elites(greed=1.0, crossover=0.0, polish=0.0, parsimony=0.02)
+    elites.start(reached(0, 100.0), Heuristic(), Random(0))
+    peeled = reached(1, 99.0, "peel_scope@c#0:0{after=1}")
+    elites.tell(peeled)
+    assert numbers(elites) == {(): 0}
+    proposal = elites.ask()
+    assert proposal is not None
+    assert proposal.parent is peeled
+    elites.tell(reached(2, 90.0, "peel_scope@c#0:0{after=2}"))
+    assert numbers(elites) == {(): 2}
+
+
+def test_the_neighbours_of_each_elite_are_gone_through() -> None:
+    elites = Elites(greed=0.0, crossover=0.0, polish=1.0)
+    root = reached(0, 9.0)
+    elites.start(root, Listed(), Random(0))
+    other = reached(1, 20.0, "unroll@c#0:1")
+    elites.tell(other)
+    asked = [elites.ask() for _ in range(12)]
+    for node in (root, other):
+        texts = [p.dojo.text for p in asked if p is not None and p.parent is node]
+        assert texts[:3] == [near.text for near in Listed().nearest(node.dojo, Random(0))]
+        assert len(texts) > 3
+
+
 def test_learned_costs_are_relative_to_the_best() -> None:
     assert targets([2.0, 4.0, inf]) == pytest.approx([0, log(2), log(2) + 3])
     assert targets([inf]) == [3]
@@ -318,7 +374,7 @@ def test_features_have_names_and_one_order() -> None:
 
 
 def test_unknown_strategies_are_named() -> None:
-    with pytest.raises(UsageError, match=r"unknown strategy 'hope'; known are sample, anneal, evolve, model"):
+    with pytest.raises(UsageError, match=r"unknown strategy 'hope'; known are sample, anneal, evolve, elites, model"):
         strategy("hope")
 
 

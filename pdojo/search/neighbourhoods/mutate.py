@@ -283,34 +283,38 @@ def _sums(dojo: Dojo) -> list[Composed]:
     ]
 
 
-def _in_parts(vector: int, dojo: Dojo, move: Move, known: Known) -> None:
-    player, size = Player(dojo.game), _size(move)
-    for scope in [s.id for s in player.nest.scopes if s.extent == size and s.id not in known.scopes]:
-        _straight(player, scope, size, vector)
+def _in_parts(vector: int, dojo: Dojo, cut: Move, known: Known) -> None:
+    player = Player(dojo.game)
     for array in [name for name in player.nest.arrays if name not in known.arrays]:
-        player.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
+        _into_registers(player, array, lambda scope: _straight(player, scope, _size(cut), vector))
 
 
 def _replacements(dojo: Dojo) -> list[Composed]:
     """Scalar replacement: a scope works on a copy in registers; the scopes that index the copy are straight code."""
     copies = choices(dojo.game.program, ["stage_in", "stage_out"])
     wanted = [copy for copy in copies if dict(copy.move.params)["location"] != Memory.REGISTER.value]
-    return [Composed(copy, _into_registers) for copy in wanted]
+    return [Composed(copy, _unrolled) for copy in wanted]
 
 
-def _into_registers(dojo: Dojo, copy: Move, known: Known) -> None:
+def _unrolled(dojo: Dojo, copy: Move, known: Known) -> None:
     player = Player(dojo.game)
-    for name in [name for name in player.nest.arrays if name not in known.arrays]:
-        buffer = player.nest.arrays[name].buffer
-        indexing = {
-            leaf.chain[depth].id
-            for leaf, access in accesses_of(player.nest, buffer)
-            for expression in physical_index(access, leaf.chain)
-            for depth in expression.variables()
-        }
-        for scope in [s.id for s in player.nest.scopes if s.id in indexing]:
-            player.attempt("unroll", f"%{scope}", WHY)
-        player.attempt("set_location", name, WHY, location=Memory.REGISTER.value)
+    for array in [name for name in player.nest.arrays if name not in known.arrays]:
+        _into_registers(player, array, lambda scope: player.attempt("unroll", f"%{scope}", WHY))
+
+
+def _into_registers(player: Player, array: str, straighten: Callable[[str], object]) -> None:
+    """Give an array registers: as few dimensions as possible, and the scopes that index it as straight code."""
+    for dimension in range(len(player.nest.arrays[array].shape)):
+        player.attempt("reuse_dims", f"{array}:{dimension}", WHY)
+    indexing = {
+        leaf.chain[depth].id
+        for leaf, access in accesses_of(player.nest, player.nest.arrays[array].buffer)
+        for expression in physical_index(access, leaf.chain)
+        for depth in expression.variables()
+    }
+    for scope in [s.id for s in player.nest.scopes if s.id in indexing]:
+        straighten(scope)
+    player.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
 
 
 def _size(move: Move) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
@@ -14,6 +13,9 @@ from pdojo.search.neighbourhoods import Listing, Neighbourhood
 from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.evolve import cross
 from pdojo.search.strategies.seen import Seen
+
+PARTS = "split_reduction"
+"""The move to partial sums."""
 
 
 @dataclass
@@ -30,9 +32,9 @@ class Elite:
 class Elites:
     """The fastest program of each kind is kept, and has children whether or not those of other kinds are faster.
 
-    Programs are of one kind that use the same features of the machine: mappings of scopes, and registers. A feature
-    that only pays together with another one survives until that one comes, where a population of the fastest would have
-    lost it. A child is a neighbour of its parent, or of a cross of its parent with another elite.
+    Programs are of one kind that use the same features: mappings of scopes, registers, partial sums. One that only
+    pays together with another one survives until that one comes, where a population of the fastest would have lost it.
+    A child is a neighbour of its parent, or of a cross of its parent with another elite.
     """
 
     name = "elites"
@@ -76,7 +78,7 @@ class Elites:
         self._random = random
         self._seen = Seen(root)
         self._best = self._elite(root)
-        self.elites: dict[frozenset[str], Elite] = {kind_of(root.dojo.game.program): self._best}
+        self.elites: dict[frozenset[str], Elite] = {kind_of(root): self._best}
         """By kind."""
 
     def ask(self) -> Proposal | None:
@@ -88,7 +90,7 @@ class Elites:
         self._seen.told(node)
         if not node.evaluation.is_ok:
             return
-        kind = kind_of(node.dojo.game.program)
+        kind = kind_of(node)
         present = self.elites.get(kind)
         elite = self._elite(node)
         if present is None or elite.worth < present.worth:
@@ -122,9 +124,10 @@ class Elites:
         return self._random.choice(list(self.elites.values()))
 
 
-def kind_of(program: Program) -> frozenset[str]:
-    """The features of the machine that a program uses."""
-    nest = program.nest
+def kind_of(node: Node) -> frozenset[str]:
+    """What a program uses: mappings of scopes, registers, partial sums."""
+    nest = node.dojo.game.program.nest
     mappings = {scope.mapping.name.lower() for scope in nest.scopes if scope.mapping is not Mapping.SEQUENTIAL}
-    memories = {access.array.buffer.memory for leaf in nest.leaves for access in leaf.accesses}
-    return frozenset(mappings | ({Memory.REGISTER.value} & {memory.value for memory in memories}))
+    memories = {access.array.buffer.memory.value for leaf in nest.leaves for access in leaf.accesses}
+    sums = {move.name for move in node.moves if move.name == PARTS}
+    return frozenset(mappings | (memories & {Memory.REGISTER.value}) | sums)
