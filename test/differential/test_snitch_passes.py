@@ -170,3 +170,12 @@ def test_traces_made_by_hand() -> None:
         assert not isinstance(check_meaning(tuning), Difference)
         if (kernel.text, dtype) in HANDWRITTEN:
             assert simulated.cycles <= HANDWRITTEN[kernel.text, dtype]
+
+
+@pytest.mark.parametrize("size", [32, 64, 96])
+def test_packed_sums_are_in_a_hardware_loop(size: int) -> None:
+    """Also that of 64 numbers, of whose loops both have eight iterations: only the inner one is unrolled."""
+    nest = nest_of(tuned(f"reducesum:1x{size}", "f32", "heuristic").after)
+    ran(f"reducesum:1x{size}", "f32", "heuristic")
+    (packed,) = [leaf for leaf in nest.leaves if any(a.array.name == "x" for a in leaf.reads)]
+    assert [(s.extent, s.mapping.name) for s in packed.chain][1:] == [(size // 8, "FREP"), (4, "UNROLL"), (2, "VECTOR")]

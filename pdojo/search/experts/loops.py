@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pdojo.dialect.affine import var
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.nest import Access, Scope
+from pdojo.dialect.storage import accesses_of, physical_index
 from pdojo.search.experts.player import Player
 
 
@@ -61,6 +62,30 @@ def sink(player: Player, identifier: str, why: str) -> list[str]:
         else:
             found.append(scope.id)
     return found
+
+
+def straighten(player: Player, identifier: str, lanes: int, why: str) -> bool:
+    """Make a loop straight code: of vectors of so many lanes, or of scalars for one lane."""
+    scope = player.scope(identifier)
+    assert scope is not None
+    if lanes in (1, scope.extent):
+        return player.attempt("unroll" if lanes == 1 else "vectorize", scope, why)
+    known = player.nest.by_id.keys()
+    if not player.attempt("tile_scope", scope, why, size=lanes):
+        return False
+    outer, inner = (f"%{s.id}" for s in player.nest.scopes if s.id not in known)
+    return player.attempt("vectorize", inner, why) and player.attempt("unroll", outer, why)
+
+
+def indexing(player: Player, array: str) -> list[str]:
+    """The loops whose iterations access different elements of the memory of an array, from outside inwards."""
+    found = {
+        leaf.chain[depth].id
+        for leaf, access in accesses_of(player.nest, player.nest.arrays[array].buffer)
+        for expression in physical_index(access, leaf.chain)
+        for depth in expression.variables()
+    }
+    return [scope.id for scope in player.nest.scopes if scope.id in found]
 
 
 _Pairs = dict[str, set[tuple[str, int]]]

@@ -11,7 +11,7 @@ from pdojo.dialect.analysis.streams import WORD, streams_of
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.nest import Leaf, Node, Scope
 from pdojo.search.experts.fusion import CHEAP, recompute
-from pdojo.search.experts.loops import drop_unit_loops, flatten, sink
+from pdojo.search.experts.loops import drop_unit_loops, flatten, indexing, sink, straighten
 from pdojo.search.experts.naive import fuse_and_reuse
 from pdojo.search.experts.player import Note, Player
 from pdojo.transforms.game import Game
@@ -100,18 +100,11 @@ def _is_aligned(leaf: Leaf) -> bool:
 
 def _packed_sum(player: Player, identifier: str, lanes: int, copies: int) -> bool:
     why = f"{lanes * copies} partial sums, {lanes} in a register"
-    before = set(player.nest.by_id)
+    scopes, arrays = player.nest.by_id.keys(), player.nest.arrays.keys()
     if not player.attempt("split_reduction", f"%{identifier}", why, size=lanes * copies):
         return False
-    made = [s.id for s in player.nest.scopes if s.extent == lanes * copies and s.id not in before]
-    if copies == 1:
-        return all(player.attempt("vectorize", f"%{scope}", why) for scope in made)
-    return all(
-        player.attempt("tile_scope", f"%{scope}", why, size=lanes)
-        and player.attempt("vectorize", f"%{scope}.i", why)
-        and player.attempt("unroll", f"%{scope}.o", why)
-        for scope in made
-    )
+    (parts,) = player.nest.arrays.keys() - arrays
+    return all(straighten(player, s, lanes, why) for s in indexing(player, parts) if s not in scopes)
 
 
 def _join_behind_zeros(player: Player) -> None:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
 from random import Random
-from typing import NamedTuple
 
-from pdojo.dialect.attributes import Memory
-from pdojo.dialect.storage import accesses_of, physical_index
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
-from pdojo.search.experts.loops import sink
-from pdojo.search.experts.player import Player
+from pdojo.search.neighbourhoods.composed import Composed, jams, replacements, sums
 from pdojo.search.neighbourhoods.drawing import (
     UNDOING,
-    Choice,
     choices,
     choices_at,
     draw_family,
@@ -27,7 +20,6 @@ from pdojo.search.neighbourhoods.drawing import (
     step_if_legal,
 )
 from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, is_too_long
-from pdojo.search.neighbourhoods.sizes import lanes_of
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation, transformation_names
@@ -40,7 +32,6 @@ MOST = 12
 """Moves that one insertion makes, at most."""
 COMPOSED = 0.25
 """How often moves are inserted that are a classical transformation together."""
-WHY = "a mutation"
 FINISHING = ("join_scopes", "contract", "reuse_dims", "unroll", "vectorize", "stream", "frep", "set_location")
 """Moves that are made wherever they can once they are a good idea."""
 
@@ -113,7 +104,7 @@ def _remapped(dojo: Dojo, random: Random) -> Iterator[Dojo]:
 
 def _composed(dojo: Dojo, random: Random) -> Iterator[Dojo]:
     program = dojo.game.program
-    for composed in shuffled([*_jams(dojo), *_sums(dojo), *_replacements(dojo)], random):
+    for composed in shuffled([*jams(dojo), *sums(dojo), *replacements(dojo)], random):
         if composed.first.is_legal(program):
             near = dojo.fork()
             composed.make(near)
@@ -212,17 +203,17 @@ def _insert(dojo: Dojo, random: Random) -> None:
 
 def _jam(dojo: Dojo, random: Random) -> None:
     """Unroll and jam, anywhere."""
-    _first(dojo, _jams(dojo), random)
+    _first(dojo, jams(dojo), random)
 
 
 def _sum_in_parts(dojo: Dojo, random: Random) -> None:
     """Partial sums, anywhere."""
-    _first(dojo, _sums(dojo), random)
+    _first(dojo, sums(dojo), random)
 
 
 def _replace_scalars(dojo: Dojo, random: Random) -> None:
     """Scalar replacement, anywhere."""
-    _first(dojo, _replacements(dojo), random)
+    _first(dojo, replacements(dojo), random)
 
 
 def _first(dojo: Dojo, composed: Sequence[Composed], random: Random) -> None:
@@ -232,114 +223,12 @@ def _first(dojo: Dojo, composed: Sequence[Composed], random: Random) -> None:
         drawn.make(dojo)
 
 
-@dataclass(frozen=True, slots=True)
-class Composed:
-    """Moves that are a classical transformation together: the first one, and what makes the others."""
-
-    first: Choice
-    rest: Callable[[Dojo, Move, Known], None]
-    """Is given the state after the first move, that move, and what there was before."""
-
-    def make(self, dojo: Dojo) -> None:
-        """Make all of them; the first one is legal."""
-        nest, move = dojo.game.program.nest, self.first.move
-        known = Known(frozenset(nest.by_id), frozenset(nest.arrays))
-        dojo.step(move)
-        self.rest(dojo, move, known)
-
-
-class Known(NamedTuple):
-    """What a program has, by name."""
-
-    scopes: frozenset[str]
-    arrays: frozenset[str]
-
-
-def _jams(dojo: Dojo) -> list[Composed]:
-    """Unroll and jam: a loop is cut, the pieces moved inwards and made straight code, or lanes."""
-    lanes = lanes_of(dojo)
-    cuts = choices(dojo.game.program, ["tile_scope"])
-    vectors = [cut for cut in cuts if _size(cut.move) in lanes]
-    return [Composed(cut, partial(_inwards, "unroll")) for cut in cuts] + [
-        Composed(cut, partial(_inwards, "vectorize")) for cut in vectors
-    ]
-
-
-def _inwards(ending: str, dojo: Dojo, cut: Move, known: Known) -> None:
-    player = Player(dojo.game)
-    # Tiles come first, then what is inside; how they are called depends on the names that were taken.
-    piece = [scope.id for scope in player.nest.scopes if scope.id not in known.scopes][1]
-    for part in sink(player, piece, WHY):
-        player.attempt(ending, f"%{part}", WHY)
-
-
-def _sums(dojo: Dojo) -> list[Composed]:
-    """Partial sums, as straight code or as lanes, in registers."""
-    lanes = lanes_of(dojo)
-    return [
-        Composed(cut, partial(_in_parts, vector))
-        for cut in choices(dojo.game.program, ["split_reduction"])
-        for vector in (1, *(n for n in lanes if _size(cut.move) % n == 0))
-    ]
-
-
-def _in_parts(vector: int, dojo: Dojo, cut: Move, known: Known) -> None:
-    player = Player(dojo.game)
-    for array in [name for name in player.nest.arrays if name not in known.arrays]:
-        _into_registers(player, array, lambda scope: _straight(player, scope, _size(cut), vector))
-
-
-def _replacements(dojo: Dojo) -> list[Composed]:
-    """Scalar replacement: a scope works on a copy in registers; the scopes that index the copy are straight code."""
-    copies = choices(dojo.game.program, ["stage_in", "stage_out"])
-    wanted = [copy for copy in copies if dict(copy.move.params)["location"] != Memory.REGISTER.value]
-    return [Composed(copy, _unrolled) for copy in wanted]
-
-
-def _unrolled(dojo: Dojo, copy: Move, known: Known) -> None:
-    player = Player(dojo.game)
-    for array in [name for name in player.nest.arrays if name not in known.arrays]:
-        _into_registers(player, array, lambda scope: player.attempt("unroll", f"%{scope}", WHY))
-
-
-def _into_registers(player: Player, array: str, straighten: Callable[[str], object]) -> None:
-    """Give an array registers: as few dimensions as possible, and the scopes that index it as straight code."""
-    for dimension in range(len(player.nest.arrays[array].shape)):
-        player.attempt("reuse_dims", f"{array}:{dimension}", WHY)
-    indexing = {
-        leaf.chain[depth].id
-        for leaf, access in accesses_of(player.nest, player.nest.arrays[array].buffer)
-        for expression in physical_index(access, leaf.chain)
-        for depth in expression.variables()
-    }
-    for scope in [s.id for s in player.nest.scopes if s.id in indexing]:
-        straighten(scope)
-    player.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
-
-
-def _size(move: Move) -> int:
-    size = dict(move.params)["size"]
-    assert isinstance(size, int)
-    return size
-
-
 def _map_two(dojo: Dojo, random: Random) -> None:
     """A scope and one in it are mapped anew: where one mapping only pays with the other, each alone is given up."""
     pairs = _pairs(dojo)
     if pairs:
         mapped = next(_mapped_anew(dojo, random.choice(pairs), random))
         dojo.become([step.resolved for step in mapped.trace.steps])
-
-
-def _straight(player: Player, scope: str, size: int, lanes: int) -> None:
-    """A loop as straight code, of vectors if these have several lanes."""
-    known = player.nest.by_id.keys()
-    if lanes in (1, size):
-        player.attempt("unroll" if lanes == 1 else "vectorize", f"%{scope}", WHY)
-    elif player.attempt("tile_scope", f"%{scope}", WHY, size=lanes):
-        outer, inner = (s.id for s in player.nest.scopes if s.id not in known)
-        player.attempt("vectorize", f"%{inner}", WHY)
-        player.attempt("unroll", f"%{outer}", WHY)
 
 
 def _continue(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:

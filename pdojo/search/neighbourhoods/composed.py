@@ -1,0 +1,110 @@
+"""Moves that are a classical transformation together: unroll and jam, partial sums, scalar replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from pdojo.dialect.attributes import Memory
+from pdojo.search.dojo import Dojo
+from pdojo.search.experts.loops import indexing, sink, straighten
+from pdojo.search.experts.player import Player
+from pdojo.search.neighbourhoods.drawing import Choice, choices
+from pdojo.search.neighbourhoods.sizes import lanes_of
+from pdojo.transforms.move import Move
+
+WHY = "a mutation"
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """Moves that are a classical transformation together: the first one, and what makes the others."""
+
+    first: Choice
+    rest: Callable[[Dojo, Move, Known], None]
+    """Is given the state after the first move, that move, and what there was before."""
+
+    def make(self, dojo: Dojo) -> None:
+        """Make all of them; the first one is legal."""
+        nest, move = dojo.game.program.nest, self.first.move
+        known = Known(frozenset(nest.by_id), frozenset(nest.arrays))
+        dojo.step(move)
+        self.rest(dojo, move, known)
+
+
+class Known(NamedTuple):
+    """What a program has, by name."""
+
+    scopes: frozenset[str]
+    arrays: frozenset[str]
+
+
+def jams(dojo: Dojo) -> list[Composed]:
+    """Unroll and jam: a loop is cut, the pieces moved inwards and made straight code, or lanes."""
+    lanes = lanes_of(dojo)
+    cuts = choices(dojo.game.program, ["tile_scope"])
+    vectors = [cut for cut in cuts if _size(cut.move) in lanes]
+    return [Composed(cut, partial(_inwards, "unroll")) for cut in cuts] + [
+        Composed(cut, partial(_inwards, "vectorize")) for cut in vectors
+    ]
+
+
+def _inwards(ending: str, dojo: Dojo, cut: Move, known: Known) -> None:
+    player = Player(dojo.game)
+    # Tiles come first, then what is inside; how they are called depends on the names that were taken.
+    piece = [scope.id for scope in player.nest.scopes if scope.id not in known.scopes][1]
+    for part in sink(player, piece, WHY):
+        player.attempt(ending, f"%{part}", WHY)
+
+
+def sums(dojo: Dojo) -> list[Composed]:
+    """Partial sums, as straight code or as lanes, in registers."""
+    lanes = lanes_of(dojo)
+    return [
+        Composed(cut, partial(_in_parts, vector))
+        for cut in choices(dojo.game.program, ["split_reduction"])
+        for vector in (1, *(n for n in lanes if _size(cut.move) % n == 0))
+    ]
+
+
+def _in_parts(vector: int, dojo: Dojo, cut: Move, known: Known) -> None:
+    player = Player(dojo.game)
+    for array in [name for name in player.nest.arrays if name not in known.arrays]:
+        _reuse(player, array)
+        for scope in indexing(player, array):
+            if scope not in known.scopes:
+                straighten(player, scope, vector, WHY)
+        _into_registers(player, array)
+
+
+def replacements(dojo: Dojo) -> list[Composed]:
+    """Scalar replacement: a scope works on a copy in registers; the scopes that index the copy are straight code."""
+    copies = choices(dojo.game.program, ["stage_in", "stage_out"])
+    wanted = [copy for copy in copies if dict(copy.move.params)["location"] != Memory.REGISTER.value]
+    return [Composed(copy, _unrolled) for copy in wanted]
+
+
+def _unrolled(dojo: Dojo, copy: Move, known: Known) -> None:
+    player = Player(dojo.game)
+    for array in [name for name in player.nest.arrays if name not in known.arrays]:
+        _reuse(player, array)
+        for scope in indexing(player, array):
+            player.attempt("unroll", f"%{scope}", WHY)
+        _into_registers(player, array)
+
+
+def _reuse(player: Player, array: str) -> None:
+    for dimension in range(len(player.nest.arrays[array].shape)):
+        player.attempt("reuse_dims", f"{array}:{dimension}", WHY)
+
+
+def _into_registers(player: Player, array: str) -> None:
+    player.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
+
+
+def _size(move: Move) -> int:
+    size = dict(move.params)["size"]
+    assert isinstance(size, int)
+    return size
