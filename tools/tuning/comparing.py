@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,6 +124,8 @@ class _Work:
             for number, key in enumerate(keys):
                 if key not in self.comparison.curves:
                     self._search(subject, evaluator, baselines, key, f"{number + 1} of {len(keys)}")
+                    # Some hundred megabytes of programs, which `collect_rarely` leaves lying about.
+                    gc.collect()
         finally:
             evaluator.close()
 
