@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import Builtin
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException
 
+from pdojo.dialect.analysis.capacity import overflow
 from pdojo.dialect.analysis.lanes import register_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
@@ -31,7 +32,6 @@ from pdojo.transforms.apply import Applied, apply
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation, transformation_names
-from pdojo.transforms.storage import capacity
 from pdojo.transforms.trace import Step
 
 SOME = 4
@@ -176,8 +176,8 @@ def _misplaced(program: Program) -> Failure | None:
         if buffer.memory is Memory.REGISTER and (problem := register_problem(program.nest, buffer)) is not None:
             return Failure("memory", problem)
     for memory in (Memory.STACK, Memory.REGISTER):
-        if (full := capacity(program, 0, None, memory)) is not None:
-            return Failure("memory", full.text)
+        if (full := overflow(program, memory)) is not None:
+            return Failure("memory", full)
     return None
 
 

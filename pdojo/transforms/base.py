@@ -16,9 +16,10 @@ from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
+from pdojo.dialect.analysis.capacity import overflow
 from pdojo.dialect.analysis.hints import hint_problems, owned_hints
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Numerics
+from pdojo.dialect.attributes import Memory, Numerics
 from pdojo.dialect.locations import find_array, find_dimension, find_node, location_of
 from pdojo.dialect.machine import Machine, machine
 from pdojo.dialect.nest import Array, Leaf, Scope
@@ -134,6 +135,8 @@ class Transformation(RewritePattern, Generic[SiteT]):
         reason = self._checked(program, site)
         if reason is None and (self.introduces_rules or program.is_special):
             reason = self._rehearsed(program, site)
+        if reason is None and program.is_crowded:
+            reason = self._overflow(program, site)
         if reason is None:
             numerics = self.numerics(program, site)
             if program.permits(numerics):
@@ -177,6 +180,14 @@ class Transformation(RewritePattern, Generic[SiteT]):
         useless = next((p.text for p in hint_problems(program) if p.text not in present), None)
         if self.keeps_hints and useless is not None:
             return Reason(f"a hint that is of no use would become of use: {useless}; clear it first")
+        return None
+
+    def _overflow(self, program: Program, site: SiteT) -> Reason | None:
+        """Why buffers would not fit any more: moves that reorder statements may let more of them be in use at once."""
+        after = self.rehearse(program, site)
+        for memory in (Memory.STACK, Memory.REGISTER):
+            if (full := overflow(after, memory)) is not None and overflow(program, memory) is None:
+                return Reason(full)
         return None
 
     def rehearse(self, program: Program, site: SiteT) -> Program:

@@ -34,6 +34,7 @@ from pdojo.transforms.digits import (
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import reassociates
+from pdojo.transforms.storage import capacity
 
 _SLOTS = re.compile(r"b(?:\d+_)*0")
 """The slots of the dimensions of partial results, the last of which is whole."""
@@ -158,11 +159,7 @@ class SplitReduction(Transformation[Scope]):
         size = self.size * byte_width(leaf.output.array.dtype)
         for extent, slots in zip(leaf.output.array.shape, leaf.output.array.buffer.reuse, strict=True):
             size *= slots or extent
-        if size > program.machine.stack_bytes:
-            return Reason(
-                f"the partial results would take {size} bytes of stack; put '{leaf.output.array.name}' on the heap"
-            )
-        return None
+        return capacity(program, size, None, Memory.STACK)
 
     def _memory(self, leaf: Leaf) -> Memory:
         if self.memory:

@@ -15,7 +15,7 @@ from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.collision import EQUAL, Domain, Query
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.integer_sets import Reach, unreached
-from pdojo.dialect.analysis.lanes import Stride, stride_over
+from pdojo.dialect.analysis.lanes import Stride, register_problem, stride_over
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.storage_check import describe_use, uninitialised, uses_of
@@ -197,6 +197,7 @@ class Staging(Transformation[Scope]):
             self.beyond(after, site, copy)
             or _lanes_reason(after, copy)
             or _source_reason(after, source)
+            or _register_reason(after, source)
             or _race_reason(after, copy, source)
         )
 
@@ -208,7 +209,8 @@ class Staging(Transformation[Scope]):
         copy race for the source now. And what comes in has a value, for the scope reads it now before it writes it.
         """
         buffer = copy.source.buffer
-        alone = len(buffer.names) == 1 and not any(buffer.reuse) and not program.is_special
+        plain = buffer.memory is not Memory.REGISTER and not any(buffer.reuse)
+        alone = plain and len(buffer.names) == 1 and not program.is_special
         known = bool(copy.whole) and self.reads_first(site, copy)
         return alone and (known or self.only_reads(copy)) and not self._strides(program, site, copy)
 
@@ -314,11 +316,13 @@ def _reuses(site: Scope, leaf: Leaf, access: Access) -> bool:
 
 
 def _where(program: Program, scope: Scope, copy: Copy, accesses: Sequence[Placed]) -> Memory:
-    """The memory to propose: shared in a block, a register for one element, the stack where an eighth is enough."""
+    """The memory to propose, which all threads must reach: registers for one element, the stack for an eighth of it."""
     mappings = {s.mapping for s in scope.chain[:-1]}
     if program.machine.shared_bytes and Mapping.GRID in mappings and not mappings & {Mapping.BLOCK, Mapping.WARP}:
         return Memory.SHARED
-    if not copy.extents and _threads_inside(scope, accesses) is None:
+    if (threads := _threads_inside(scope, accesses)) is not None and threads.mapping is Mapping.GRID:
+        return Memory.HEAP
+    if not copy.extents and threads is None:
         return Memory.REGISTER
     size = prod(copy.extents) * byte_width(copy.source.dtype)
     return Memory.STACK if size <= program.machine.stack_bytes // 8 else Memory.HEAP
@@ -352,6 +356,14 @@ def _source_reason(program: Program, source: Array) -> Reason | None:
             return Reason(f"the copy would read elements of '{source.name}' that nothing wrote", describe_use(*missing))
     violation = program.storage_violation(source.name, buffer.reuse)
     return None if violation is None else Reason(violation.reason, violation.detail)
+
+
+def _register_reason(after: Program, source: Array) -> Reason | None:
+    """The copy nests are loops, and other threads' than the scope."""
+    if source.buffer.memory is not Memory.REGISTER:
+        return None
+    problem = register_problem(after.nest, source.buffer)
+    return None if problem is None else Reason(problem)
 
 
 def _race_reason(program: Program, copy: Array, source: Array) -> Reason | None:

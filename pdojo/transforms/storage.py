@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from xdsl.pattern_rewriter import PatternRewriter
 
+from pdojo.dialect.analysis.capacity import overflow
 from pdojo.dialect.analysis.lanes import physical_bytes, register_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.threads import is_in_grid
@@ -130,38 +131,8 @@ def room(program: Program, wanted: Buffer, present: Buffer, memory: Memory) -> R
 
 def capacity(program: Program, needed: int, present: Buffer | None, memory: Memory) -> Reason | None:
     """Whether `needed` bytes, in place of the buffer `present`, fit into a memory beside the other buffers there."""
-    limits = {Memory.STACK: program.machine.stack_bytes, Memory.REGISTER: program.machine.register_bytes}
-    if memory not in limits:
-        return None
-    # Buffers that nothing uses take no memory.
-    used = {
-        b: live.span
-        for b, live in program.live_ranges.items()
-        if b.memory is memory and b is not present and not is_in_grid(program.nest, b)
-    }
-    if memory is Memory.REGISTER:
-        mine = program.live_ranges.get(present) if present is not None else None
-        total = _peak(program, needed, None if mine is None else mine.span, used)
-    else:
-        # A frame has room for each.
-        total = needed + sum(physical_bytes(program.nest, b) for b in used)
-    if total > limits[memory]:
-        return Reason(
-            f"{memory.value} buffers would take {total} bytes; {program.machine.name} allows {limits[memory]}"
-        )
-    return None
-
-
-def _peak(program: Program, needed: int, mine: tuple[int, int] | None, used: dict[Buffer, tuple[int, int]]) -> int:
-    """The most bytes that are in use at one statement: registers are free again behind the last use."""
-    sizes = {b: physical_bytes(program.nest, b) for b in used}
-
-    def at(order: int) -> int:
-        own = needed if mine is None or mine[0] <= order <= mine[1] else 0
-        return own + sum(sizes[b] for b, (first, last) in used.items() if first <= order <= last)
-
-    # The sum changes where a range begins.
-    return max((at(first) for first, _ in (*used.values(), *([mine] if mine else []))), default=needed)
+    full = overflow(program, memory, needed, present)
+    return None if full is None else Reason(full)
 
 
 def _bytes(program: Program, wanted: Buffer, present: Buffer) -> int:

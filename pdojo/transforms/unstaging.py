@@ -8,7 +8,9 @@ from typing import ClassVar, Self
 
 from xdsl.pattern_rewriter import PatternRewriter
 
+from pdojo.dialect.analysis.lanes import register_problem
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Memory
 from pdojo.dialect.nest import Array, Leaf, Scope
 from pdojo.dialect.notation.equality import plain_mlir
 from pdojo.dialect.ops import KernelOp, OpOp, ScopeOp
@@ -54,6 +56,8 @@ class Unstage(Transformation[Array]):
         # In the order of the copy an access may have been one of lanes, and not be one in the order of the source.
         changed = (after.nest.by_id[leaf.id] for leaf in found.site.leaves)
         problem = next((p for leaf in changed if isinstance(leaf, Leaf) and (p := vector_problem(after, leaf))), None)
+        if problem is None and found.source.buffer.memory is Memory.REGISTER:
+            problem = register_problem(after.nest, after.nest.arrays[found.source.name].buffer)
         return None if problem is None else Reason(problem)
 
     def _staging(self, program: Program, without: Program, found: Staged) -> Staging | None:

@@ -53,6 +53,17 @@ ELSEWHERE = {
     ("fold_dim", "which registers cannot honour"): "no game starts with such hints",
     ("materialize_dims", "which registers cannot honour"): "no game starts with such hints",
     ("swap_dims", "which registers cannot honour"): "no game starts with such hints",
+    **{
+        (name, part): why
+        for name in ("stage_in", "stage_out", "unstage")
+        for part, why in (
+            ("which registers cannot honour", "no game starts with such hints"),
+            ("is strided over", "what accesses the registers now does so afterwards, or is a copy of one element"),
+        )
+    },
+    ("stage_in", "is used by several threads"): "what threads read from registers, they wrote in the same scope",
+    ("stage_out", "is used by several threads"): "all that threads access goes to the copy",
+    ("unstage", "is indexed by"): "a copy nest that is a loop would index the registers already",
 }
 """Reasons of a transformation, or of all, that no lit test can show, by a part of them."""
 

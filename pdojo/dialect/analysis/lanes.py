@@ -120,6 +120,8 @@ def register_problem(
     `order` permutes its dimensions, `reuse` are its flags, where they are not those it has.
     """
     flags = buffer.reuse if reuse is None else reuse
+    shape = tuple(slots or extent for extent, slots in zip(buffer.shape, flags, strict=True))
+    shape = tuple(shape[d] for d in order) if order else shape
     owners: set[Scope | None] = set()
     for leaf, access in accesses_of(nest, buffer):
         if access.hints.data:
@@ -135,7 +137,7 @@ def register_problem(
                 if scope.mapping not in (Mapping.UNROLL, Mapping.VECTOR) and not in_tensor_scope(scope):
                     return f"{describe_access(access)} is indexed by {describe_scope(scope)}; registers need constants"
         lanes = leaf.chain[-1] if leaf.chain and leaf.chain[-1].mapping is Mapping.VECTOR else None
-        if lanes is not None and stride_over(index, lanes.depth) in (Stride.STRIDED, Stride.IRREGULAR):
+        if lanes is not None and lane_stride(index, shape, lanes.depth) in (Stride.STRIDED, Stride.IRREGULAR):
             return f"{describe_access(access)} is strided over {describe_scope(lanes)}; registers hold whole vectors"
     if len(owners) > 1:
         return f"'{buffer.names[0]}' is used by several threads; registers belong to one"

@@ -215,6 +215,13 @@ class Program:
         return is_special(self)
 
     @cached_property
+    def is_crowded(self) -> bool:
+        """Whether stack or registers have no room for all buffers at once, so that the order of statements matters."""
+        from pdojo.dialect.analysis.capacity import is_crowded  # it asks programs
+
+        return is_crowded(self)
+
+    @cached_property
     def placement(self) -> tuple[Problem, ...]:
         """The rules of special mappings (`g b w f s m`) that the program breaks."""
         from pdojo.dialect.analysis.placement import placement_problems  # it asks programs

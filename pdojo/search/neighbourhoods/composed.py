@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import NamedTuple
 
 from pdojo.dialect.attributes import Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Scope
 from pdojo.search.dojo import Dojo
 from pdojo.search.experts.loops import indexing, sink, straighten
 from pdojo.search.experts.player import Player
 from pdojo.search.neighbourhoods.drawing import Choice, choices
+from pdojo.search.neighbourhoods.lengths import COPIES
 from pdojo.search.neighbourhoods.sizes import lanes_of
+from pdojo.transforms.base import Reason
 from pdojo.transforms.move import Move
+from pdojo.transforms.staging import Staging
 
 WHY = "a mutation"
 
@@ -82,8 +88,20 @@ def _in_parts(vector: int, dojo: Dojo, cut: Move, known: Known) -> None:
 def replacements(dojo: Dojo) -> list[Composed]:
     """Scalar replacement: a scope works on a copy in registers; the scopes that index the copy are straight code."""
     copies = choices(dojo.game.program, ["stage_in", "stage_out"])
-    wanted = [copy for copy in copies if dict(copy.move.params)["location"] != Memory.REGISTER.value]
-    return [Composed(copy, _unrolled) for copy in wanted]
+    return [Composed(copy, _unrolled) for copy in copies if _fits_registers(dojo, copy)]
+
+
+def _fits_registers(dojo: Dojo, copy: Choice) -> bool:
+    """Whether a copy of several elements could be in registers, and the code that accesses it is not too long."""
+    staging, site = copy.transformation, copy.site
+    assert isinstance(staging, Staging)
+    assert isinstance(site, Scope)
+    array = dojo.game.program.nest.arrays[staging.array]
+    plan = staging.plan(site, array)
+    if isinstance(plan, Reason) or not plan.extents:
+        return False
+    elements = prod(plan.extents)
+    return elements <= COPIES and elements * byte_width(array.dtype) <= dojo.machine.register_bytes
 
 
 def _unrolled(dojo: Dojo, copy: Move, known: Known) -> None:

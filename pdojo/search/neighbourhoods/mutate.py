@@ -63,7 +63,7 @@ class Mutate:
             _edit(near, random)
             while random.random() < 0.5:
                 _edit(near, random)
-            _straighten(near)
+            _drop_detours(near)
             if near.fingerprint != own and not is_too_long(near, dojo):
                 return near
         return None
@@ -292,7 +292,7 @@ def _change_family(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
         _continue(dojo, moves[at + 1 :], random)
 
 
-def _straighten(dojo: Dojo) -> None:
+def _drop_detours(dojo: Dojo) -> None:
     """Leave out moves that lead back to a program that was there before: they only hide the others from edits."""
     moves = [step.resolved for step in dojo.trace.steps]
     texts = [program.text for program in dojo.game.programs]

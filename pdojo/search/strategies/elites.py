@@ -14,13 +14,13 @@ from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.evolve import cross
 from pdojo.search.strategies.seen import Seen
 
-PARTS = "split_reduction"
-"""The move to partial sums."""
+PARTS, WHOLE = "split_reduction", "merge_reduction"
+"""The moves to partial sums, and back."""
 
 
 @dataclass
 class Elite:
-    """The fastest program of its kind."""
+    """The best program of its kind."""
 
     node: Node
     worth: float
@@ -129,5 +129,6 @@ def kind_of(node: Node) -> frozenset[str]:
     nest = node.dojo.game.program.nest
     mappings = {scope.mapping.name.lower() for scope in nest.scopes if scope.mapping is not Mapping.SEQUENTIAL}
     memories = {access.array.buffer.memory.value for leaf in nest.leaves for access in leaf.accesses}
-    sums = {move.name for move in node.moves if move.name == PARTS}
+    names = [move.name for move in node.moves]
+    sums = {PARTS} if names.count(PARTS) > names.count(WHOLE) else set[str]()
     return frozenset(mappings | (memories & {Memory.REGISTER.value}) | sums)

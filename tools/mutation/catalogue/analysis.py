@@ -382,8 +382,8 @@ MUTANTS = (
     _registers(
         "registers: strided vectors",
         "A vector of registers that are not neighbours.",
-        "if lanes is not None and stride_over(",
-        "if False and stride_over(",
+        "if lanes is not None and lane_stride(",
+        "if False and lane_stride(",
     ),
     _registers(
         "registers: several threads",

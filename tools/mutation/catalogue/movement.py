@@ -109,6 +109,24 @@ MUTANTS = (
         "            or _source_reason(after, source)\n",
         "",
     ),
+    family(_STAGING, "_threads_inside", "stage_in", "stage_out")(
+        "stage: registers for threads",
+        "Threads share a copy in a register.",
+        "if s.mapping.is_threaded",
+        "if False",
+    ),
+    family(_STAGING, "_register_reason", "stage_in", "stage_out")(
+        "stage: loops over registers",
+        "The copy nest is a loop that indexes registers.",
+        "return None if problem is None else Reason(problem)",
+        "return None",
+    ),
+    family(_UNSTAGING, "Unstage.check", "unstage")(
+        "unstage: registers for threads",
+        "Threads read the register that the copy was made of.",
+        "if problem is None and found.source.buffer.memory is Memory.REGISTER:",
+        "if False:",
+    ),
     family(_STAGING, "_lanes_reason", *_BOTH)(
         "stage: strided vectors",
         "Vectors stride over the copy where the machine cannot.",
@@ -274,7 +292,7 @@ MUTANTS = (
     _stage(
         "stage: copies of shared memory are plain",
         "Slots of the source are not asked to keep their values.",
-        "alone = len(buffer.names) == 1 and not any(buffer.reuse) and not program.is_special",
+        "alone = plain and len(buffer.names) == 1 and not program.is_special",
         "alone = not program.is_special",
     ),
     _out(

@@ -18,7 +18,7 @@ _rules = family(_RULES, "access_misfit", "hint")
 _streaming = family(_RULES, "streaming_misfit", "hint", "vectorize")
 _place = family(_FILE, "SetLocation.check", "set_location")
 _room = family(_FILE, "room", "set_location")
-_capacity = family(_FILE, "capacity", "set_location", "tile_dim", "pad_dim")
+_capacity = family("dialect/analysis/capacity.py", "overflow", "set_location", "tile_dim", "pad_dim")
 _dims = family(_LAYOUT, "SwapDims.check", "swap_dims")
 
 MUTANTS = (
@@ -97,7 +97,7 @@ MUTANTS = (
     _capacity(
         "location: room is not counted",
         "Stack or registers overflow.",
-        "if total > limits[memory]:",
+        "if total > limit:",
         "if False:",
     ),
     _capacity(
@@ -105,6 +105,12 @@ MUTANTS = (
         "Every buffer fits for itself, together they overflow.",
         "total = needed + sum(physical_bytes(program.nest, b) for b in used)",
         "total = needed",
+    ),
+    family("transforms/base.py", "Transformation._asked", "swap_nodes")(
+        "location: in use at once by order",
+        "Two arrays that were in registers one after the other are there at once.",
+        "if reason is None and program.is_crowded:",
+        "if False:",
     ),
     _room(
         "location: registers with changing indices",
