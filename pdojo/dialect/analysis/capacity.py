@@ -46,11 +46,11 @@ def _peak(program: Program, needed: int, mine: tuple[int, int] | None, used: dic
 
 def is_crowded(program: Program) -> bool:
     """Whether a memory would be too small if all buffers there were in use at once: then the order of uses matters."""
-    return any(
-        sum(physical_bytes(program.nest, b) for b in program.nest.buffers if b.memory is memory) > limit
-        for memory in (Memory.STACK, Memory.REGISTER)
-        if (limit := _limit(program.machine, memory)) is not None
-    )
+    for memory in (Memory.STACK, Memory.REGISTER):
+        total = sum(physical_bytes(program.nest, b) for b in program.nest.buffers if b.memory is memory)
+        if total and (limit := _limit(program.machine, memory)) is not None and total > limit:
+            return True
+    return False
 
 
 def _limit(machine: Machine, memory: Memory) -> int | None:
