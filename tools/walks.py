@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import Builtin
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException
 
-from pdojo.dialect.analysis.capacity import overflow
+from pdojo.dialect.analysis.capacity import LIMITED, overflow
 from pdojo.dialect.analysis.lanes import register_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
@@ -175,7 +175,7 @@ def _misplaced(program: Program) -> Failure | None:
     for buffer in program.nest.buffers:
         if buffer.memory is Memory.REGISTER and (problem := register_problem(program.nest, buffer)) is not None:
             return Failure("memory", problem)
-    for memory in (Memory.STACK, Memory.REGISTER):
+    for memory in LIMITED:
         if (full := overflow(program, memory)) is not None:
             return Failure("memory", full)
     return None

@@ -16,10 +16,10 @@ from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.analysis.capacity import overflow
+from pdojo.dialect.analysis.capacity import LIMITED, overflow
 from pdojo.dialect.analysis.hints import hint_problems, owned_hints
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Memory, Numerics
+from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.locations import find_array, find_dimension, find_node, location_of
 from pdojo.dialect.machine import Machine, machine
 from pdojo.dialect.nest import Array, Leaf, Scope
@@ -185,7 +185,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def _overflow(self, program: Program, site: SiteT) -> Reason | None:
         """Why buffers would not fit any more: moves that reorder statements may let more of them be in use at once."""
         after = self.rehearse(program, site)
-        for memory in (Memory.STACK, Memory.REGISTER):
+        for memory in LIMITED:
             if (full := overflow(after, memory)) is not None and overflow(program, memory) is None:
                 return Reason(full)
         return None

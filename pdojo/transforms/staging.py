@@ -316,7 +316,7 @@ def _reuses(site: Scope, leaf: Leaf, access: Access) -> bool:
 
 
 def _where(program: Program, scope: Scope, copy: Copy, accesses: Sequence[Placed]) -> Memory:
-    """The memory to propose, which all threads must reach: registers for one element, the stack for an eighth of it."""
+    """The memory to propose: shared in a block, the heap around a grid, a register for one element, else by size."""
     mappings = {s.mapping for s in scope.chain[:-1]}
     if program.machine.shared_bytes and Mapping.GRID in mappings and not mappings & {Mapping.BLOCK, Mapping.WARP}:
         return Memory.SHARED
@@ -359,7 +359,7 @@ def _source_reason(program: Program, source: Array) -> Reason | None:
 
 
 def _register_reason(after: Program, source: Array) -> Reason | None:
-    """The copy nests are loops, and other threads' than the scope."""
+    """Why the copy nests, which are loops, could not access a source that is in registers."""
     if source.buffer.memory is not Memory.REGISTER:
         return None
     problem = register_problem(after.nest, source.buffer)

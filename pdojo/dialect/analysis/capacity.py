@@ -9,6 +9,9 @@ from pdojo.dialect.attributes import Memory
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Buffer
 
+LIMITED = (Memory.STACK, Memory.REGISTER)
+"""Memories of which a thread has few bytes, as the machine's description says."""
+
 
 def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer | None = None) -> str | None:
     """Why the buffers of a memory do not fit there, with `needed` bytes more, in place of the buffer `present`."""
@@ -46,7 +49,7 @@ def _peak(program: Program, needed: int, mine: tuple[int, int] | None, used: dic
 
 def is_crowded(program: Program) -> bool:
     """Whether a memory would be too small if all buffers there were in use at once: then the order of uses matters."""
-    for memory in (Memory.STACK, Memory.REGISTER):
+    for memory in LIMITED:
         total = sum(physical_bytes(program.nest, b) for b in program.nest.buffers if b.memory is memory)
         if total and (limit := _limit(program.machine, memory)) is not None and total > limit:
             return True

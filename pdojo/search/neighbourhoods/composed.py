@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from random import Random
 from typing import NamedTuple
 
+from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Scope
 from pdojo.search.dojo import Dojo
 from pdojo.search.experts.loops import indexing, sink, straighten
 from pdojo.search.experts.player import Player
-from pdojo.search.neighbourhoods.drawing import Choice, choices
+from pdojo.search.neighbourhoods.drawing import Choice, choices, shuffled
 from pdojo.search.neighbourhoods.lengths import COPIES
 from pdojo.search.neighbourhoods.sizes import lanes_of
 from pdojo.transforms.base import Reason
@@ -29,15 +31,15 @@ class Composed:
     """Moves that are a classical transformation together: the first one, and what makes the others."""
 
     first: Choice
-    rest: Callable[[Dojo, Move, Known], None]
-    """Is given the state after the first move, that move, and what there was before."""
+    rest: Callable[[Dojo, Known], None]
+    """Is given the state after the first move, and what there was before."""
 
     def make(self, dojo: Dojo) -> None:
         """Make all of them; the first one is legal."""
-        nest, move = dojo.game.program.nest, self.first.move
+        nest = dojo.game.program.nest
         known = Known(frozenset(nest.by_id), frozenset(nest.arrays))
-        dojo.step(move)
-        self.rest(dojo, move, known)
+        dojo.step(self.first.move)
+        self.rest(dojo, known)
 
 
 class Known(NamedTuple):
@@ -57,7 +59,7 @@ def jams(dojo: Dojo) -> list[Composed]:
     ]
 
 
-def _inwards(ending: str, dojo: Dojo, cut: Move, known: Known) -> None:
+def _inwards(ending: str, dojo: Dojo, known: Known) -> None:
     player = Player(dojo.game)
     # Tiles come first, then what is inside; how they are called depends on the names that were taken.
     piece = [scope.id for scope in player.nest.scopes if scope.id not in known.scopes][1]
@@ -69,26 +71,18 @@ def sums(dojo: Dojo) -> list[Composed]:
     """Partial sums, as straight code or as lanes, in registers."""
     lanes = lanes_of(dojo)
     return [
-        Composed(cut, partial(_in_parts, vector))
+        Composed(cut, partial(_into_registers, vector, all_loops=False))
         for cut in choices(dojo.game.program, ["split_reduction"])
         for vector in (1, *(n for n in lanes if _size(cut.move) % n == 0))
     ]
 
 
-def _in_parts(vector: int, dojo: Dojo, cut: Move, known: Known) -> None:
-    player = Player(dojo.game)
-    for array in [name for name in player.nest.arrays if name not in known.arrays]:
-        _reuse(player, array)
-        for scope in indexing(player, array):
-            if scope not in known.scopes:
-                straighten(player, scope, vector, WHY)
-        _into_registers(player, array)
-
-
 def replacements(dojo: Dojo) -> list[Composed]:
     """Scalar replacement: a scope works on a copy in registers; the scopes that index the copy are straight code."""
     copies = choices(dojo.game.program, ["stage_in", "stage_out"])
-    return [Composed(copy, _unrolled) for copy in copies if _fits_registers(dojo, copy)]
+    return [
+        Composed(copy, partial(_into_registers, 1, all_loops=True)) for copy in copies if _fits_registers(dojo, copy)
+    ]
 
 
 def _fits_registers(dojo: Dojo, copy: Choice) -> bool:
@@ -104,25 +98,28 @@ def _fits_registers(dojo: Dojo, copy: Choice) -> bool:
     return elements <= COPIES and elements * byte_width(array.dtype) <= dojo.machine.register_bytes
 
 
-def _unrolled(dojo: Dojo, copy: Move, known: Known) -> None:
+def _into_registers(lanes: int, dojo: Dojo, known: Known, *, all_loops: bool) -> None:
+    """Give new arrays registers: few dimensions, and straight code for all loops that index them, or the new ones."""
     player = Player(dojo.game)
     for array in [name for name in player.nest.arrays if name not in known.arrays]:
-        _reuse(player, array)
+        for dimension in range(len(player.nest.arrays[array].shape)):
+            player.attempt("reuse_dims", f"{array}:{dimension}", WHY)
         for scope in indexing(player, array):
-            player.attempt("unroll", f"%{scope}", WHY)
-        _into_registers(player, array)
-
-
-def _reuse(player: Player, array: str) -> None:
-    for dimension in range(len(player.nest.arrays[array].shape)):
-        player.attempt("reuse_dims", f"{array}:{dimension}", WHY)
-
-
-def _into_registers(player: Player, array: str) -> None:
-    player.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
+            if all_loops or scope not in known.scopes:
+                straighten(player, scope, lanes, WHY)
+        player.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
 
 
 def _size(move: Move) -> int:
     size = dict(move.params)["size"]
     assert isinstance(size, int)
     return size
+
+
+CLASSICAL = (jams, sums, replacements)
+"""All of them."""
+
+
+def legal(some: Sequence[Composed], program: Program, random: Random) -> Iterator[Composed]:
+    """Those that can be made, in random order."""
+    return (composed for composed in shuffled(some, random) if composed.first.is_legal(program))

@@ -7,7 +7,7 @@ from random import Random
 
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
-from pdojo.search.neighbourhoods.composed import Composed, jams, replacements, sums
+from pdojo.search.neighbourhoods.composed import CLASSICAL, legal
 from pdojo.search.neighbourhoods.drawing import (
     UNDOING,
     choices,
@@ -103,12 +103,11 @@ def _remapped(dojo: Dojo, random: Random) -> Iterator[Dojo]:
 
 
 def _composed(dojo: Dojo, random: Random) -> Iterator[Dojo]:
-    program = dojo.game.program
-    for composed in shuffled([*jams(dojo), *sums(dojo), *replacements(dojo)], random):
-        if composed.first.is_legal(program):
-            near = dojo.fork()
-            composed.make(near)
-            yield near
+    every = [composed for transformations in CLASSICAL for composed in transformations(dojo)]
+    for composed in legal(every, dojo.game.program, random):
+        near = dojo.fork()
+        composed.make(near)
+        yield near
 
 
 def _anew(dojo: Dojo, random: Random) -> Iterator[Dojo]:
@@ -130,8 +129,8 @@ def _mapped(dojo: Dojo, locations: Sequence[str], random: Random) -> Iterator[Do
         yield dojo
         return
     program = dojo.game.program
-    legal = [choice.move for choice in choices_at(program, _mappings(), locations[0]) if choice.is_legal(program)]
-    for move in shuffled([None, *legal], random):
+    mappings = [choice.move for choice in choices_at(program, _mappings(), locations[0]) if choice.is_legal(program)]
+    for move in shuffled([None, *mappings], random):
         near = dojo.fork()
         if move is not None:
             near.step(move)
@@ -183,7 +182,7 @@ def _edit(dojo: Dojo, random: Random) -> None:
 def _insert(dojo: Dojo, random: Random) -> None:
     """One more move at the end, several of a kind, or several that make sense together."""
     if random.random() < COMPOSED:
-        random.choice((_jam, _sum_in_parts, _replace_scalars, _map_two))(dojo, random)
+        _insert_composed(dojo, random)
         return
     drawn = draw_family(dojo.game.program, random)
     if drawn is None:
@@ -201,24 +200,13 @@ def _insert(dojo: Dojo, random: Random) -> None:
         _everywhere(dojo, drawn, random)
 
 
-def _jam(dojo: Dojo, random: Random) -> None:
-    """Unroll and jam, anywhere."""
-    _first(dojo, jams(dojo), random)
-
-
-def _sum_in_parts(dojo: Dojo, random: Random) -> None:
-    """Partial sums, anywhere."""
-    _first(dojo, sums(dojo), random)
-
-
-def _replace_scalars(dojo: Dojo, random: Random) -> None:
-    """Scalar replacement, anywhere."""
-    _first(dojo, replacements(dojo), random)
-
-
-def _first(dojo: Dojo, composed: Sequence[Composed], random: Random) -> None:
-    """Make one of the legal ones."""
-    drawn = next((c for c in shuffled(composed, random) if c.first.is_legal(dojo.game.program)), None)
+def _insert_composed(dojo: Dojo, random: Random) -> None:
+    """One of the classical transformations anywhere, or two scopes mapped anew."""
+    transformations = random.choice((*CLASSICAL, None))
+    if transformations is None:
+        _map_two(dojo, random)
+        return
+    drawn = next(legal(transformations(dojo), dojo.game.program, random), None)
     if drawn is not None:
         drawn.make(dojo)
 

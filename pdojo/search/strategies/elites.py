@@ -11,14 +11,14 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods import Listing, Neighbourhood
 from pdojo.search.node import Node, Proposal
-from pdojo.search.strategies.evolve import cross
+from pdojo.search.strategies.evolve import offspring
 from pdojo.search.strategies.seen import Seen
 
 PARTS, WHOLE = "split_reduction", "merge_reduction"
 """The moves to partial sums, and back."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Elite:
     """The best program of its kind."""
 
@@ -110,15 +110,9 @@ class Elites:
         parent = self._best if self._random.random() < self.greed else self._any()
         if self._random.random() < self.polish and (near := next(parent.near, None)) is not None:
             return Proposal(near, parent.node)
-        base: Dojo = parent.node.dojo
-        if len(self.elites) > 1 and self._random.random() < self.crossover:
-            base = base.fork()
-            base.become(cross(parent.node.moves, self._any().node.moves, self._random))
-            crossed = Proposal(base, parent.node)
-            if crossed not in self._seen and self._random.random() < 0.5:
-                return crossed
-        near = self._neighbourhood.neighbour(base, self._random)
-        return None if near is None else Proposal(near, parent.node)
+        two = len(self.elites) > 1 and self._random.random() < self.crossover
+        other = self._any().node if two else None
+        return offspring(parent.node, other, self._neighbourhood, self._seen, self._random)
 
     def _any(self) -> Elite:
         return self._random.choice(list(self.elites.values()))

@@ -119,25 +119,32 @@ class Evolve:
 
     def _born(self) -> Proposal | None:
         parent = self._select()
-        base: Dojo = parent.dojo
-        if len(self.members) > 1 and self._random.random() < self.crossover:
-            base = self._crossed(parent, self._select())
-            crossed = Proposal(base, parent)
-            if crossed not in self._seen and self._random.random() < 0.5:
-                return crossed
-        near = self._neighbourhood.neighbour(base, self._random)
-        return None if near is None else Proposal(near, parent)
+        two = len(self.members) > 1 and self._random.random() < self.crossover
+        other = self._select() if two else None
+        return offspring(parent, other, self._neighbourhood, self._seen, self._random)
 
     def _select(self) -> Node:
         # The first members are not chosen by their speed: that would make all descendants of the first fast one.
         drawn = self.tournament if len(self.members) >= self.population else 1
         return min((self._random.choice(self.members) for _ in range(drawn)), key=lambda member: member.cost)
 
-    def _crossed(self, first: Node, second: Node) -> Dojo:
-        """The first moves of one and the last of the other, as far as these apply."""
-        child = first.dojo.fork()
-        child.become(cross(first.moves, second.moves, self._random))
-        return child
+
+def offspring(
+    parent: Node, other: Node | None, neighbourhood: Neighbourhood, seen: Seen, random: Random
+) -> Proposal | None:
+    """A neighbour of the parent, or of its cross with another one; half of the time that cross itself, if it is new.
+
+    Of a cross there are the first moves of one and the last of the other, as far as these apply.
+    """
+    base: Dojo = parent.dojo
+    if other is not None:
+        base = base.fork()
+        base.become(cross(parent.moves, other.moves, random))
+        crossed = Proposal(base, parent)
+        if crossed not in seen and random.random() < 0.5:
+            return crossed
+    near = neighbourhood.neighbour(base, random)
+    return None if near is None else Proposal(near, parent)
 
 
 def cross(first: Sequence[Move], second: Sequence[Move], random: Random) -> list[Move]:
