@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from pdojo.dialect.affine import var
 from pdojo.dialect.attributes import Intent, Mapping
@@ -70,11 +71,27 @@ def straighten(player: Player, identifier: str, lanes: int, why: str) -> bool:
     assert scope is not None
     if lanes in (1, scope.extent):
         return player.attempt("unroll" if lanes == 1 else "vectorize", scope, why)
+    tiles = tile(player, scope, lanes, why)
+    return (
+        tiles is not None
+        and player.attempt("vectorize", f"%{tiles.inner}", why)
+        and player.attempt("unroll", f"%{tiles.outer}", why)
+    )
+
+
+class Tiles(NamedTuple):
+    """Identifiers of the loop over tiles and of the loop inside one; which ones depends on the names that are taken."""
+
+    outer: str
+    inner: str
+
+
+def tile(player: Player, scope: Scope, size: int, why: str) -> Tiles | None:
+    """Cut a loop into tiles of so many iterations."""
     known = player.nest.by_id.keys()
-    if not player.attempt("tile_scope", scope, why, size=lanes):
-        return False
-    outer, inner = (f"%{s.id}" for s in player.nest.scopes if s.id not in known)
-    return player.attempt("vectorize", inner, why) and player.attempt("unroll", outer, why)
+    if not player.attempt("tile_scope", scope, why, size=size):
+        return None
+    return Tiles(*(scope.id for scope in player.nest.scopes if scope.id not in known))
 
 
 def indexing(player: Player, array: str) -> list[str]:

@@ -11,7 +11,7 @@ from pdojo.dialect.analysis.streams import WORD, streams_of
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.nest import Leaf, Node, Scope
 from pdojo.search.experts.fusion import CHEAP, recompute
-from pdojo.search.experts.loops import drop_unit_loops, flatten, indexing, sink, straighten
+from pdojo.search.experts.loops import drop_unit_loops, flatten, indexing, sink, straighten, tile
 from pdojo.search.experts.naive import fuse_and_reuse
 from pdojo.search.experts.player import Note, Player
 from pdojo.transforms.game import Game
@@ -84,9 +84,10 @@ def _has_lanes(scope: Scope) -> bool:
 
 def _packed(player: Player, identifier: str, lanes: int) -> bool:
     why = f"{lanes} numbers in a register"
-    if not player.attempt("tile_scope", f"%{identifier}", why, size=lanes):
+    tiles = tile(player, _scope(player, identifier), lanes, why)
+    if tiles is None:
         return False
-    parts = sink(player, f"{identifier}.i", why)
+    parts = sink(player, tiles.inner, why)
     made = all(player.attempt("vectorize", f"%{part}", why) for part in parts)
     return made and all(_is_aligned(leaf) for part in parts for leaf in _scope(player, part).leaves)
 
@@ -99,7 +100,10 @@ def _is_aligned(leaf: Leaf) -> bool:
 
 
 def _packed_sum(player: Player, identifier: str, lanes: int, copies: int) -> bool:
-    why = f"{lanes * copies} partial sums, {lanes} in a register"
+    return _partial_sums(player, identifier, lanes, copies, f"{lanes * copies} partial sums, {lanes} in a register")
+
+
+def _partial_sums(player: Player, identifier: str, lanes: int, copies: int, why: str) -> bool:
     scopes, arrays = player.nest.by_id.keys(), player.nest.arrays.keys()
     if not player.attempt("split_reduction", f"%{identifier}", why, size=lanes * copies):
         return False
@@ -132,7 +136,8 @@ def _interleave(player: Player, identifier: str) -> None:
     is_sum = len(scope.children) == 1 and isinstance(only, Leaf) and only.accumulate is not None
     if scope.extent % COPIES == 0:
         if is_sum and not any(e.uses(scope.depth) for leaf in scope.leaves for e in leaf.output.index):
-            player.transact(lambda: _split_sum(player, identifier))
+            why = "four partial sums hide the latency of the FPU"
+            player.transact(lambda: _partial_sums(player, identifier, 1, COPIES, why))
         else:
             player.transact(lambda: _four_at_a_time(player, identifier))
         return
@@ -140,22 +145,13 @@ def _interleave(player: Player, identifier: str) -> None:
         _interleave(player, child)
 
 
-def _split_sum(player: Player, identifier: str) -> bool:
-    why = "four partial sums hide the latency of the FPU"
-    if not player.attempt("split_reduction", f"%{identifier}", why, size=COPIES):
-        return False
-    for scope in [s.id for s in player.nest.scopes if s.extent == COPIES and _is_innermost(s)]:
-        player.attempt("unroll", f"%{scope}", why)
-    return True
-
-
 def _four_at_a_time(player: Player, identifier: str) -> bool:
     why = "four results at a time hide the latency of the FPU"
-    if not player.attempt("tile_scope", f"%{identifier}", why, size=COPIES):
+    tiles = tile(player, _scope(player, identifier), COPIES, why)
+    if tiles is None:
         return False
-    inner = f"{identifier}.i"
-    _stage_sums(player, inner)
-    parts = sink(player, inner, why)
+    _stage_sums(player, tiles.inner)
+    parts = sink(player, tiles.inner, why)
     for part in parts:
         player.attempt("unroll", f"%{part}", why)
     _cut_temporaries(player, why)
@@ -247,10 +243,10 @@ def _in_registers(player: Player, scope: Scope, name: str) -> bool:
     why = "sums are in registers until they are complete"
     if len(player.nest.siblings(scope)) > 1 and scope.parent is not None:
         # Zeros before the loop and whatever is behind it take part.
-        around = scope.parent.id
-        if not player.attempt("tile_scope", f"%{around}", why, size=1):
+        tiles = tile(player, scope.parent, 1, why)
+        if tiles is None:
             return False
-        scope = _scope(player, f"{around}.i")
+        scope = _scope(player, tiles.inner)
     before = set(player.nest.arrays)
     if not player.attempt("stage_out", scope, why, array=name, location="stack"):
         return False
@@ -408,6 +404,5 @@ def _beside_scalars(player: Player, identifier: str, why: str) -> bool:
 
 
 def _wrapped(player: Player, scope: Scope, why: str) -> bool:
-    around = player.attempt("tile_scope", scope, "the region has one iteration, the loop is inside", size=scope.extent)
-    found = player.scope(f"{scope.id}.o")
-    return around and found is not None and player.attempt("stream", found, why)
+    tiles = tile(player, scope, scope.extent, "the region has one iteration, the loop is inside")
+    return tiles is not None and player.attempt("stream", f"%{tiles.outer}", why)
