@@ -75,8 +75,7 @@ class _Backwards:
 
     def _place(self, number: int) -> None:
         item = self.items[number]
-        size = sum(1 for i in item.instructions if i.name != "label")
-        self.times[number] = max(self.now, self._earliest(number)) + size - 1
+        self.times[number] = max(self.now, self._earliest(number)) + item.size - 1
         self.now = self.times[number] + 1
         for register in item.defs:
             if register in self.live and register not in item.uses:
@@ -89,10 +88,12 @@ class _Backwards:
 
     def _fits(self, number: int, room: Mapping[str, int]) -> bool:
         """Whether the registers suffice before an item, or it frees as many as it needs."""
-        item = self.items[number]
-        for kind, most in room.items():
-            new = sum(1 for r in set(item.uses) if r.kind == kind and r.fixed is None and r not in self.live)
-            freed = sum(1 for r in item.defs if r.kind == kind and r in self.live and r not in item.uses)
-            if new > freed and self.count[kind] + new - freed > most:
+        for kind, begins, ends in self.items[number].backwards:
+            left = room[kind] - self.count[kind]
+            if len(begins) <= left:
+                continue
+            new = sum(1 for r in begins if r not in self.live)
+            freed = sum(1 for r in ends if r in self.live)
+            if new > freed + max(left, 0):
                 return False
         return True

@@ -8,8 +8,9 @@ configuration and switching of streams, waiting, what touches registers by name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pdojo.backends.snitch.code import (
     BRANCHES,
@@ -21,6 +22,7 @@ from pdojo.backends.snitch.code import (
     ZERO,
     FrameOffset,
     Instruction,
+    Kind,
     Register,
 )
 from pdojo.backends.snitch.latency import is_float
@@ -47,6 +49,25 @@ class Item:
     """Number of items that have to come before."""
     after: dict[int, bool] = field(default_factory=dict[int, bool])
     """Items that have to come later, and whether they wait for the result."""
+    is_float: bool = field(init=False)
+    """Whether it is one instruction of the floating-point unit."""
+    size: int = field(init=False)
+    """Cycles that the core takes to issue it."""
+    uses_unit: bool = field(init=False)
+    """Whether the floating-point unit executes any of it."""
+    forwards: Sequence[Change] = field(init=False)
+    """Of each kind: the registers that may be in use after it and not before, and those for which it is the reverse."""
+    backwards: Sequence[Change] = field(init=False)
+    """Of each kind: the registers that may be in use before it and not after, and those for which it is the reverse."""
+
+    def __post_init__(self) -> None:
+        # Orders are made by the dozen, and ask this again and again.
+        self.is_float = len(self.instructions) == 1 and is_float(self.first)
+        self.size = sum(1 for i in self.instructions if i.name != "label")
+        used = dict.fromkeys(self.uses)
+        self.uses_unit = any(is_float(i) for i in self.instructions)
+        self.forwards = _changes(self.defs, used)
+        self.backwards = _changes(used, [r for r in self.defs if r not in used])
 
     @property
     def first(self) -> Instruction:
@@ -54,9 +75,23 @@ class Item:
         return self.instructions[0]
 
     @property
-    def is_float(self) -> bool:
-        """Whether it is one instruction of the floating-point unit."""
-        return len(self.instructions) == 1 and is_float(self.first)
+    def result(self) -> Instruction:
+        """The instruction, or the last one that a branch jumps over."""
+        return self.instructions[0] if len(self.instructions) == 1 else self.instructions[-2]
+
+
+class Change(NamedTuple):
+    """Registers of one kind that may begin to be in use, and of the same kind that may end to be."""
+
+    kind: Kind
+    begins: Sequence[Register]
+    ends: Sequence[Register]
+
+
+def _changes(begins: Iterable[Register], ends: Iterable[Register]) -> Sequence[Change]:
+    taken = [register for register in begins if register.fixed is None]
+    kinds: Iterable[Kind] = dict.fromkeys(register.kind for register in taken)
+    return [Change(k, [r for r in taken if r.kind == k], [r for r in ends if r.kind == k]) for k in kinds]
 
 
 def blocks(code: Sequence[Instruction]) -> Iterator[tuple[int, list[Item]]]:

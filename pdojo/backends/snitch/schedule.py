@@ -14,7 +14,8 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Literal
 
@@ -48,21 +49,32 @@ class _Block:
     live_out: frozenset[Register]
     room: dict[str, int]
     """How many registers there are; more, where the text needs more."""
+    timing: Timing
 
-    def best(self, timing: Timing, slack: int) -> _Walk | None:
+    @cached_property
+    def results(self) -> list[tuple[bool, int]]:
+        """Of each item: whether its result comes from the floating-point unit, and how long that takes."""
+        return [(is_float(item.result), latency(item.result, self.timing)) for item in self.items]
+
+    @cached_property
+    def uses(self) -> Counter[Register]:
+        """How many items read each register."""
+        return Counter(r for item in self.items for r in set(item.uses))
+
+    def best(self, slack: int) -> _Walk | None:
         """The best of some orders whose values fit into the registers, but for `slack` of them."""
         room = {kind: most - slack for kind, most in self.room.items()}
-        heights = _heights(self.items, timing)
-        slots = sum(1 for item in self.items for i in item.instructions if i.name != "label")
+        heights = _heights(self.items, self.timing)
+        slots = sum(item.size for item in self.items)
         best: _Walk | None = None
         for weight, forwards in product(_WEIGHTS, (True, False)):
             for margin in _MARGINS:
                 left = {kind: most - margin for kind, most in room.items()}
                 if forwards:
-                    walk = _Walk(self, timing)
+                    walk = _Walk(self)
                     walk.fill([height - weight * k for k, height in enumerate(heights)], left)
                 else:
-                    walk = _walked(self, backward_order(self.items, self.live_out, weight, left, timing), timing)
+                    walk = _walked(self, backward_order(self.items, self.live_out, weight, left, self.timing))
                 if all(walk.most[kind] <= most for kind, most in room.items()):
                     best = walk if best is None or walk.cycles < best.cycles else best
                     break
@@ -85,13 +97,13 @@ class _Place:
     """The instructions before and after they were put in order."""
     attempt: int = 0
 
-    def choose(self, timing: Timing) -> None:
+    def choose(self) -> None:
         """Find the best order that is better than that of the text."""
         self.chosen, best = None, self.cycles
         if self.attempt >= len(_SLACK):
             return
         for form in self.forms:
-            walk = form.best(timing, _SLACK[self.attempt])
+            walk = form.best(_SLACK[self.attempt])
             if walk is not None and walk.cycles < best:
                 best = walk.cycles
                 text = [i for item in form.items for i in item.instructions]
@@ -112,7 +124,7 @@ class Schedule:
         self.timing = timing
         self.places = self._places()
         for place in self.places:
-            place.choose(timing)
+            place.choose()
 
     def _places(self) -> list[_Place]:
         code = self.original
@@ -129,12 +141,13 @@ class Schedule:
             before = numbering.mask(text[0].uses) | (after[start] & ~numbering.mask(text[0].defs))
             live, out = (frozenset(numbering.members(m)) for m in (before, after[start + len(text) - 1]))
             room = _ROOM | ({"f": _STREAMING} if streaming[start] else {})
-            plain = _walked(_Block(items, live, out, room), range(len(items)), self.timing)
-            forms = [_Block(items, live, out, {kind: max(most, plain.most[kind]) for kind, most in room.items()})]
+            plain = _Block(items, live, out, room, self.timing)
+            walk = _walked(plain, range(len(items)))
+            forms = [replace(plain, room={kind: max(most, walk.most[kind]) for kind, most in room.items()})]
             if flow.depths[start]:
-                forms += _with_constants(text, live, out, room, constants)
+                forms += _with_constants(text, plain, constants)
             # What runs once is put in another order only where that is worth reading it.
-            found.append(_Place(start, text, forms, plain.cycles - (0 if flow.depths[start] else _ONCE)))
+            found.append(_Place(start, text, forms, walk.cycles - (0 if flow.depths[start] else _ONCE)))
         return found
 
     @property
@@ -159,7 +172,7 @@ class Schedule:
         moved = [place for place in self.places if place.chosen is not None]
         for place in [p for p in moved if p.touches(spilled)] or moved:
             place.attempt += 1
-            place.choose(self.timing)
+            place.choose()
         return bool(moved)
 
 
@@ -174,14 +187,8 @@ def loaded_constants(code: Sequence[Instruction]) -> dict[Register, Instruction]
     }
 
 
-def _with_constants(
-    text: Sequence[Instruction],
-    live: frozenset[Register],
-    live_out: frozenset[Register],
-    room: dict[str, int],
-    constants: dict[Register, Instruction],
-) -> list[_Block]:
-    """The block with its constants loaded in it, so that they take no registers around; if it has any."""
+def _with_constants(text: Sequence[Instruction], block: _Block, constants: dict[Register, Instruction]) -> list[_Block]:
+    """A block with its constants loaded in it, so that they take no registers around; if it has any."""
     used = [r for r in dict.fromkeys(r for i in text for r in i.uses) if r in constants]
     if not used:
         return []
@@ -192,7 +199,8 @@ def _with_constants(
     if len(found) != 1 or sum(len(i.instructions) for i in found[0][1]) < len(text) + len(loads):
         return []
     tables = frozenset(constants[r].uses[0] for r in used)
-    return [_Block(found[0][1], (live - set(used)) | tables, (live_out - set(used)) | tables, room)]
+    live, live_out = ((registers - set(used)) | tables for registers in (block.live, block.live_out))
+    return [_Block(found[0][1], live, live_out, block.room, block.timing)]
 
 
 def check_values(before: Sequence[Instruction], after: Sequence[Instruction]) -> None:
@@ -226,8 +234,8 @@ def _sources(code: Sequence[Instruction]) -> dict[int, tuple[object, ...]]:
     return found
 
 
-def _walked(block: _Block, order: Iterable[int], timing: Timing) -> _Walk:
-    walk = _Walk(block, timing)
+def _walked(block: _Block, order: Iterable[int]) -> _Walk:
+    walk = _Walk(block)
     for number in order:
         walk.append(number)
     return walk
@@ -246,15 +254,15 @@ def _heights(items: Sequence[Item], timing: Timing) -> list[int]:
 class _Walk:
     """An order under construction: when a core could issue each item, and how many registers are in use."""
 
-    def __init__(self, block: _Block, timing: Timing) -> None:
-        self.block, self.items, self.timing = block, block.items, timing
+    def __init__(self, block: _Block) -> None:
+        self.block, self.items = block, block.items
         self.order: list[int] = []
         self.core = self.unit = -1
         """When core and floating-point unit issued last."""
         self.ready: dict[Register, int] = {}
         self.earliest: dict[int, int] = {}
         """When the core can issue what loads from where something was stored."""
-        self.uses = Counter(r for item in self.items for r in set(item.uses))
+        self.uses = block.uses.copy()
         self.live = set(block.live)
         self.count: Counter[str] = Counter(r.kind for r in self.live if r.fixed is None)
         self.most = {kind: self.count[kind] for kind in _ROOM}
@@ -306,11 +314,11 @@ class _Walk:
         if item.is_float:
             self.core, self.unit = core, unit
         else:
-            self.core = core + sum(1 for i in item.instructions if i.name != "label") - 1
-            if len(item.instructions) > 1 and any(is_float(i) for i in item.instructions):
+            self.core = core + item.size - 1
+            if item.uses_unit:
                 self.unit = unit
-        last = item.instructions[-1] if len(item.instructions) == 1 else item.instructions[-2]
-        done = (self.unit if is_float(last) else self.core) + latency(last, self.timing)
+        in_unit, wait = self.block.results[number]
+        done = (self.unit if in_unit else self.core) + wait
         self.ready |= dict.fromkeys((r for r in item.defs if r not in STREAMS), done)
         if item.first.name in STORES and item.is_float:
             self._delay_loads(item)
@@ -321,7 +329,7 @@ class _Walk:
         for following, waits in item.after.items():
             first = self.items[following].first
             if waits and first.name in LOADS and not is_float(first):
-                self.earliest[following] = self.unit + self.timing.float_load
+                self.earliest[following] = self.unit + self.block.timing.float_load
 
     def _count(self, item: Item) -> None:
         for register in set(item.uses):
@@ -346,12 +354,12 @@ class _Walk:
 
     def _fits(self, number: int, room: dict[str, int]) -> bool:
         """Whether the registers suffice behind an item, or it frees as many as it needs."""
-        item = self.items[number]
-        for kind in _ROOM:
-            new = sum(1 for r in item.defs if r.kind == kind and r.fixed is None and r not in self.live)
-            if not new:
+        for kind, begins, ends in self.items[number].forwards:
+            left = room[kind] - self.count[kind]
+            if len(begins) <= left:
                 continue
-            freed = sum(1 for r in set(item.uses) if r.kind == kind and r in self.live and self._dies(r, 1))
-            if new > freed and self.count[kind] + new - freed > room[kind]:
+            new = sum(1 for r in begins if r not in self.live)
+            freed = sum(1 for r in ends if r in self.live and self._dies(r, 1))
+            if new > freed + max(left, 0):
                 return False
         return True
