@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pdojo_tools.benchmarking.results import Partial, Record, read_results
+from pdojo_tools.benchmarking.searching import EVALUATIONS, Plan
 from pdojo_tools.benchmarking.snitch import run as snitch
-from pdojo_tools.benchmarking.snitch.job import EVALUATIONS, STRATEGIES
+from pdojo_tools.benchmarking.snitch.job import STRATEGIES
 from pdojo_tools.benchmarking.snitch.report import print_figures
 from pdojo_tools.command import Arguments, positive, run_tool
 from pdojo_tools.peers import LIBRARIES, TVM_TRIALS
@@ -29,7 +30,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from pdojo.dialect.machine import host, machine
 from pdojo.errors import MeasurementError, NotationError, UsageError
 from pdojo.kernels import TABLE_3, Workload, workload
+from pdojo.search.database import Database
 from pdojo.search.experts import EXPERT_PASSES
+from pdojo.search.strategies import STRATEGIES as SEARCHES
+from pdojo.search.strategies import strategy
 
 JSON: TypeAlias = dict[str, Any]
 
@@ -51,7 +55,9 @@ _FIXED = (
         "seed",
         "machine",
         "strategies",
+        "search",
         "evaluations",
+        "database",
     ),
     "output",
 )
@@ -86,7 +92,14 @@ def _arguments() -> Arguments:
         metavar="A,B",
         help=f"for Snitch cores: {', '.join(STRATEGIES)}; all but the last by default",
     )
-    add("--evaluations", type=positive, default=EVALUATIONS, metavar="N", help="of each `search` (default %(default)s)")
+    add(
+        "--search",
+        choices=SEARCHES,
+        metavar="STRATEGY",
+        help=f"also the best that a search finds from the pass's program on: {', '.join(SEARCHES)}",
+    )
+    add("--evaluations", type=positive, default=EVALUATIONS, metavar="N", help="of each search (default %(default)s)")
+    add("--database", metavar="FILE", help="where searches keep what they measure; see docs/database.md")
     add("--assembly", metavar="DIR", help="for Snitch cores: write the best programs and their cycles there")
     add("-o", "--output", metavar="FILE.json", help="results; by default a new file in benchmarks/results")
     add("--plots", action=argparse.BooleanOptionalAction, default=True, help="draw plots, where matplotlib is there")
@@ -165,9 +178,12 @@ def _begin(console: Console, parser: Arguments, given: argparse.Namespace) -> tu
             raise UsageError(f"'{given.machine}' is neither this machine (host) nor a Snitch core, which is simulated")
         output = _output(given.output, given.machine)
         return output, snitch.settings_of(console, given, parser.parse_args([]))
-    for name in ("strategies", "assembly", "evaluations"):
+    for name in ("strategies", "assembly"):
         if getattr(given, name) != parser.get_default(name):
             raise UsageError(f"--{name} is for Snitch cores: add --machine snitch")
+    for name in ("evaluations", "database"):
+        if given.search is None and getattr(given, name) != parser.get_default(name):
+            raise UsageError(f"--{name} is for searches: add --search")
     return _output(given.output), _settings(console, given)
 
 
@@ -191,6 +207,10 @@ def _settings(console: Console, given: argparse.Namespace) -> JSON:
     if max(threads) > len(os.sched_getaffinity(0)):
         raise UsageError(f"{max(threads)} threads do not fit {len(os.sched_getaffinity(0))} processors")
     libraries = _usable(console, given.peers)
+    if given.search is not None:
+        # What it needs is installed, and there is a place for what it measures.
+        strategy(given.search, given.evaluations)
+        Database(given.database).close()
     return {
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "workloads": [each.to_json() for each in chosen],
@@ -200,6 +220,9 @@ def _settings(console: Console, given: argparse.Namespace) -> JSON:
         "cold": given.cold,
         "autotune": given.autotune,
         "tvm_trials": given.tvm_trials,
+        "search": given.search,
+        "evaluations": given.evaluations,
+        "database": given.database,
         "samples": given.samples,
         "budget": given.budget,
         "seed": given.seed,
@@ -297,6 +320,8 @@ def _measure(console: Console, partial: Partial, job: Workload, threads: int, te
     from pdojo_tools.benchmarking.report import print_record
 
     settings = partial.settings
+    chosen = settings.get("search")
+    plan = None if chosen is None else Plan(chosen, "heuristic", settings["evaluations"], settings["seed"])
     options = options_for(
         job,
         threads,
@@ -315,6 +340,8 @@ def _measure(console: Console, partial: Partial, job: Workload, threads: int, te
         tell,
         autotune=settings["autotune"],
         tvm_trials=settings.get("tvm_trials", TVM_TRIALS),
+        plan=plan,
+        database=settings.get("database"),
     )
     print_record(console, partial.add(data))
 

@@ -35,8 +35,9 @@ from pdojo.backends.peak import arithmetic_peak, peak_kernel
 from pdojo.dialect.interpreter import interpret
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import parse_notation
-from pdojo.errors import UsageError
+from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import kernel_names, workload
+from pdojo.search.database import Database
 
 
 def ok(*samples: float) -> dict[str, Any]:
@@ -96,6 +97,26 @@ def test_geometric_means_say_of_how_many() -> None:
     assert means["1"]["variants"]["torch: eager"]["geometric_mean"] == pytest.approx(1.5)
     assert geometric_mean([]) is None
     assert geometric_mean([1.0, 4.0]) == pytest.approx(2.0)
+
+
+def test_what_a_search_found_is_ours() -> None:
+    found = record(
+        {("pdojo", "heuristic"): ok(4.0, 3.0, 5.0), ("pdojo", "evolve"): ok(2.0), ("torch", "eager"): ok(6.0)}
+    )
+    assert found.median == 2.0
+    assert found.ratio == 3.0
+    assert found.gain == 2.0
+    assert found.gain_of_minima == 1.5
+    means = summary([found, record(MEASURED)])["1"]
+    assert means["pass"] == {"geometric_mean": pytest.approx(2.0), "workloads": 1, "least": 2.0}
+    assert means["pass_by_minima"]["geometric_mean"] == pytest.approx(1.5)
+
+
+def test_without_a_search_nothing_was_gained() -> None:
+    found = record(MEASURED)
+    assert found.passed is None
+    assert found.gain is None
+    assert found.gain_of_minima is None
 
 
 def test_rows_of_equal_times_have_an_order() -> None:
@@ -256,6 +277,11 @@ def test_files_that_are_no_results(tmp_path: Path) -> None:
         (["--resume", "missing"], "cannot read 'missing'"),
         (["--resume", "missing", "--cold"], "leave out cold"),
         (["--show", "missing", "softmax"], "leave out workloads"),
+        (["--resume", "missing", "--search", "evolve"], "leave out search"),
+        (["--search", "climb"], "invalid choice: 'climb'"),
+        (["--evaluations", "9"], "--evaluations is for searches: add --search"),
+        (["--database", "d"], "--database is for searches: add --search"),
+        (["--machine", "snitch", "--search", "evolve"], "--search is for processors that are measured"),
         (["--show", "a", "--resume", "b"], "not both"),
     ],
 )
@@ -272,8 +298,7 @@ def test_mistakes_are_one_line(
 
 def test_a_run_without_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "r.json"
-    quick = ["--peers", "none", "--samples", "1", "--budget", "0.01", "--no-plots", "--threads", "1"]
-    assert bench.main(["reducemean:64x32", "add:8x16", *quick, "-o", str(target)]) == 0
+    assert bench.main(["reducemean:64x32", "add:8x16", *QUICK, "-o", str(target)]) == 0
     assert "roofline" in capsys.readouterr().out
     settings, records = read_results(target)
     assert settings["expert"] == "heuristic"
@@ -285,6 +310,52 @@ def test_a_run_without_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert found.data["trace"]
     assert bench.main(["--show", str(target)]) == 0
     assert "reducemean:64x32" in capsys.readouterr().out
+
+
+QUICK = ["--peers", "none", "--samples", "1", "--budget", "0.01", "--no-plots", "--threads", "1"]
+
+
+def test_a_search_is_beside_the_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target, database = tmp_path / "r.json", tmp_path / "d.sqlite"
+    wanted = ["--search", "sample", "--evaluations", "3", "--database", str(database)]
+    assert bench.main(["add:8x16", *QUICK, *wanted, "-o", str(target)]) == 0
+    shown = capsys.readouterr().out
+    assert "pdojo: sample, 3 evaluations" in shown
+    assert "looked for" in shown
+    settings, (found,) = read_results(target)
+    assert (settings["search"], settings["evaluations"], settings["database"]) == ("sample", 3, str(database))
+    assert [row.variant for row in found.rows] == ["heuristic", "sample, 3 evaluations"]
+    assert found.passed is not None
+    assert found.gain is not None
+    assert found.passed.tuning_seconds is None
+    assert found.rows[1].tuning_seconds is not None
+    assert found.rows[1].tuning_seconds > 0
+    assert found.data["rows"][1]["trace"].startswith("# pdojo trace")
+    with Database(str(database)) as kept:
+        (count,) = kept.connection.rows("SELECT COUNT(*) FROM measurements")[0]
+    assert count >= 4
+
+
+def test_a_search_needs_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target, database = tmp_path / "r.json", tmp_path / "no" / "d.sqlite"
+    assert bench.main(["add:8x16", *QUICK, "--search", "sample", "--database", str(database), "-o", str(target)]) == 1
+    assert f"the database '{database}' cannot be used" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_search_without_result_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def searched(*_: object) -> None:
+        raise MeasurementError("no program of the search could be run")
+
+    monkeypatch.setattr(job, "searched_here", searched)
+    target = tmp_path / "r.json"
+    assert bench.main(["add:8x16", *QUICK, "--search", "sample", "-o", str(target)]) == 1
+    assert "our program has no result: add:8x16 on 1 threads: " in capsys.readouterr().err
+    _, (found,) = read_results(target)
+    assert isinstance(found.rows[0].outcome, Ok)
+    assert found.median is None
 
 
 def test_a_program_without_result_is_reported(

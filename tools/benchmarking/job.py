@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pdojo_tools.benchmarking.results import OURS
+from pdojo_tools.benchmarking.searching import Plan, searched_here
 from pdojo_tools.benchmarking.work import Work, peak_type, roofline, work_of
 from pdojo_tools.peers import TVM_TRIALS, peers_of, ranges_of, reference_of
 from pdojo_tools.peers.tvm_cache import trials_of
@@ -45,8 +46,13 @@ def measure(
     *,
     autotune: bool = False,
     tvm_trials: int = TVM_TRIALS,
+    plan: Plan | None = None,
+    database: str | None = None,
 ) -> JSON:
-    """A record (`pdojo_tools.benchmarking.results.Record`). Whatever goes wrong is part of it."""
+    """A record (`pdojo_tools.benchmarking.results.Record`). Whatever goes wrong is part of it.
+
+    With a `plan` a search goes on from the pass's program, and keeps its measurements in the database of that path.
+    """
     plain = with_alignment(workload.instantiate(), ALIGNMENT)
     work = work_of(workload, parameters_of(nest_of(plain)))
     record: JSON = {
@@ -67,9 +73,17 @@ def measure(
     except PdojoError as error:
         return {**record, "rows": [_row(OURS, expert, CompileError(str(error)))]}
     record |= {"tuning_seconds": time.perf_counter() - started, "trace": tuning.game.trace.dump()}
-    offered = [p for library in libraries for p in peers_of(library, workload, tvm_trials)]
-    chosen = [p for p in offered if autotune or p.variant != "autotune"]
-    peers, failed = _prepared(chosen, workload, options, processors, tell)
+    entrants = [_Entrant(Program.of(tuning.after, machine), {"library": OURS, "variant": expert})]
+    failed: list[JSON] = []
+    if plan is not None:
+        _enter(entrants, failed, OURS, plan.title, lambda: _searched(plan, workload, tuning, database, tell))
+    for peer in (p for library in libraries for p in peers_of(library, workload, tvm_trials)):
+        if autotune or peer.variant != "autotune":
+
+            def ready(peer: Peer = peer) -> tuple[Peer, JSON]:
+                return peer, _scheduled(peer, workload, options, processors, tell)
+
+            _enter(entrants, failed, peer.library, peer.variant, ready)
     with Worker(
         limits=LIMITS,
         processors=processors,
@@ -77,7 +91,7 @@ def measure(
         references="pdojo_tools.peers:reference",
     ) as worker:
         try:
-            record["rows"] = _rows(worker, workload, tuning, machine, expert, peers, options, tell)
+            record["rows"] = _rows(worker, entrants, workload, options, tell)
             # Afterwards, because the first to need an OpenMP runtime decides which one the process has.
             record["roofline"] = _roofline(worker, workload, machine, work, options, tell)
         except MeasurementError as error:
@@ -87,40 +101,58 @@ def measure(
     return record
 
 
-def _prepared(
-    peers: Sequence[Peer], workload: Workload, options: Options, processors: Sequence[int], tell: Listener
-) -> tuple[list[Peer], list[JSON]]:
-    """The peers that can be measured, after schedules were looked for; rows of those for which there is none."""
-    ready: list[Peer] = []
-    failed: list[JSON] = []
-    for peer in peers:
-        try:
-            if peer.library == "tvm":
-                tune_tvm(workload, options.threads, trials_of(peer.variant), processors, tell)
-            ready.append(peer)
-        except MeasurementError as error:
-            failed.append(_row(peer.library, peer.variant, CompileError(str(error))))
-    return ready, failed
+class _Entrant(NamedTuple):
+    """What is measured."""
+
+    subject: Program | Peer
+    row: JSON
+    """Its row, but for the outcome."""
+
+
+def _enter(
+    entrants: list[_Entrant],
+    failed: list[JSON],
+    library: str,
+    variant: str,
+    ready: Callable[[], tuple[Program | Peer, JSON]],
+) -> None:
+    """Add what can be measured, when it is ready, with what else its row says; or the reason why it cannot."""
+    try:
+        subject, facts = ready()
+    except MeasurementError as error:
+        failed.append(_row(library, variant, CompileError(str(error))))
+    else:
+        entrants.append(_Entrant(subject, {"library": library, "variant": variant, **facts}))
+
+
+def _searched(
+    plan: Plan, workload: Workload, tuning: Tuning, database: str | None, tell: Listener
+) -> tuple[Program, JSON]:
+    found = searched_here(plan, workload, tuning, database, tell)
+    assert found.best is not None
+    game = found.best.dojo.game
+    facts = {"tuning_seconds": found.progress.seconds, "trace": game.trace.dump()}
+    return Program.of(game.kernel, game.machine), facts
+
+
+def _scheduled(peer: Peer, workload: Workload, options: Options, processors: Sequence[int], tell: Listener) -> JSON:
+    """How long a schedule was looked for, of a library that does."""
+    if peer.library != "tvm":
+        return {}
+    return {"tuning_seconds": tune_tvm(workload, options.threads, trials_of(peer.variant), processors, tell)}
 
 
 def _rows(
-    worker: Worker,
-    workload: Workload,
-    tuning: Tuning,
-    machine: Machine,
-    expert: str,
-    peers: Sequence[Peer],
-    options: Options,
-    tell: Listener,
+    worker: Worker, entrants: Sequence[_Entrant], workload: Workload, options: Options, tell: Listener
 ) -> list[JSON]:
-    names = [(OURS, expert), *((peer.library, peer.variant) for peer in peers)]
+    names = [f"{row['library']}: {row['variant']}" for _, row in entrants]
     outcomes = worker.compare(
-        [Program.of(tuning.after, machine), *peers],
+        [entrant.subject for entrant in entrants],
         options,
         reference_of(workload),
-        lambda event: tell(f"{event.phase}: {': '.join(names[event.index])}"),
+        lambda event: tell(f"{event.phase}: {names[event.index]}"),
     )
-    return [_row(*name, outcome) for name, outcome in zip(names, outcomes, strict=True)]
+    return [{**entrant.row, "outcome": outcome.to_json()} for entrant, outcome in zip(entrants, outcomes, strict=True)]
 
 
 def _row(library: str, variant: str, outcome: Outcome) -> JSON:

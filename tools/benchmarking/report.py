@@ -8,6 +8,7 @@ from typing import Any
 from pdojo_tools.benchmarking.results import OURS, Record, Row, fastest, summary
 from pdojo_tools.peers import LIBRARIES
 from pdojo_tools.tables import load_note
+from pdojo_tools.tuning.limits import duration
 from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule
@@ -26,8 +27,12 @@ def print_record(console: Console, record: Record) -> None:
     for heading in ("median ms", "min ms", "spread", "of roofline", "times ours", "max error", "relative"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("result")
+    tuned = any(row.tuning_seconds is not None for row in record.rows)
+    if tuned:
+        table.add_column("looked for", justify="right")
     for row in sorted(record.rows, key=lambda row: row.outcome.median if isinstance(row.outcome, Ok) else 1e9):
-        table.add_row(*_cells(record, row), style="bold" if row.library == OURS else None)
+        sought = [] if not tuned else ["" if row.tuning_seconds is None else duration(row.tuning_seconds)]
+        table.add_row(*_cells(record, row), *sought, style="bold" if row.library == OURS else None)
     console.print(table)
     found = record.data.get("roofline")
     if found is not None:
@@ -105,6 +110,8 @@ def _print_means(console: Console, means: dict[str, Any]) -> None:
 
     line("times as fast as the fastest peer of each workload, geometric mean", means["fastest_peer"])
     line("the same by fastest samples", means["fastest_peer_by_minima"])
+    for name, text in (("pass", "by medians"), ("pass_by_minima", "by fastest samples")):
+        line(f"what the search found, times as fast as the pass's program, {text}, geometric mean", means[name])
     line("part of the roofline", means["roofline_share"])
     line("part of the roofline, fastest peer", means["fastest_peer_roofline_share"])
     for library, mean in means["libraries"].items():

@@ -34,6 +34,8 @@ class Row:
     library: str
     variant: str
     outcome: Outcome
+    tuning_seconds: float | None = None
+    """How long it was looked for; None where nobody did."""
 
     @property
     def title(self) -> str:
@@ -55,15 +57,24 @@ class Record:
     def from_json(data: JSON) -> Record:
         """The record in a file; raises ValueError for what is none."""
         try:
-            rows = tuple(Row(r["library"], r["variant"], outcome_from_json(r["outcome"])) for r in data["rows"])
+            rows = tuple(
+                Row(r["library"], r["variant"], outcome_from_json(r["outcome"]), r.get("tuning_seconds"))
+                for r in data["rows"]
+            )
             return Record(data["label"], data["threads"], rows, data)
         except (KeyError, TypeError) as error:
             raise ValueError(f"no record: {error!r}") from None
 
     @property
     def ours(self) -> Row | None:
-        """Our program; None where nothing was measured."""
-        return next((row for row in self.rows if row.library == OURS), None)
+        """Our program, that of the search where there was one; None where nothing was measured."""
+        return next((row for row in reversed(self.rows) if row.library == OURS), None)
+
+    @property
+    def passed(self) -> Row | None:
+        """The pass's program, from which the search started; None where there was no search."""
+        first = next((row for row in self.rows if row.library == OURS), None)
+        return None if first is self.ours else first
 
     @property
     def median(self) -> float | None:
@@ -89,7 +100,20 @@ class Record:
     @property
     def ratio_of_minima(self) -> float | None:
         """As `ratio`, of everybody's fastest samples."""
-        minima = [r.outcome.minimum for r in self.rows if r.library != OURS and isinstance(r.outcome, Ok)]
+        return self._ratio_of_minima(row for row in self.rows if row.library != OURS)
+
+    @property
+    def gain(self) -> float | None:
+        """How many times as fast as the pass's program the search's is; None where either is missing."""
+        return self.ratio_to(self.passed)
+
+    @property
+    def gain_of_minima(self) -> float | None:
+        """As `gain`, of fastest samples."""
+        return None if self.passed is None else self._ratio_of_minima([self.passed])
+
+    def _ratio_of_minima(self, others: Iterable[Row]) -> float | None:
+        minima = [row.outcome.minimum for row in others if isinstance(row.outcome, Ok)]
         if not minima or self.ours is None or not isinstance(self.ours.outcome, Ok):
             return None
         return min(minima) / self.ours.outcome.minimum
@@ -126,6 +150,8 @@ def _summary(records: Sequence[Record]) -> JSON:
         "without_result": [r.label for r in records if r.median is None],
         "fastest_peer": _mean(r.ratio for r in records),
         "fastest_peer_by_minima": _mean(r.ratio_of_minima for r in records),
+        "pass": _mean(r.gain for r in records),
+        "pass_by_minima": _mean(r.gain_of_minima for r in records),
         "roofline_share": _mean(r.share_of_roofline(r.ours) for r in records),
         "fastest_peer_roofline_share": _mean(r.share_of_roofline(r.fastest_peer) for r in records),
         "libraries": {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from pdojo_tools.benchmarking.results import OURS
+from pdojo_tools.benchmarking.searching import Plan, searched
 from pdojo_tools.benchmarking.snitch.baselines import baselines_of
 from pdojo_tools.benchmarking.snitch.compiler import Compiler, compiled_outcome
 from pdojo_tools.benchmarking.snitch.kernels import MicroKernel, lanes_of, required_operations
@@ -16,15 +17,11 @@ from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import MeasurementError, PdojoError
+from pdojo.errors import PdojoError
 from pdojo.search.dojo import Dojo
-from pdojo.search.driver import search
 from pdojo.search.evaluators.cycles import Cycles
 from pdojo.search.evaluators.workers import Workers
 from pdojo.search.experts import EXPERT_PASSES
-from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.progress import Budget, Ending
-from pdojo.search.strategies import strategy as strategy_of
 from pdojo.search.tuning import Tuning, tune
 from pdojo.transforms.trace import Trace
 
@@ -37,8 +34,6 @@ STRATEGIES = (*EXPERT_PASSES, BY_HAND, SEARCH)
 """The passes, weakest first, traces that were made by hand, and what a search makes of the naive program."""
 USUAL = (*EXPERT_PASSES, BY_HAND)
 """What takes minutes, not hours."""
-EVALUATIONS = 1000
-"""Of a search, unless another number is asked for."""
 SEARCHED = ("elites", "mutate")
 """The strategy of the search and its neighbourhood, which knows nothing of Snitch cores."""
 COMPILER = "plain C"
@@ -120,26 +115,14 @@ def _tuned(
 
 
 def _searched(plain: KernelOp, machine: Machine, evaluations: int, seed: int, tell: Listener) -> Tuning:
-    """The best that a search finds from the naive program on. Raises KeyboardInterrupt where it is cut short."""
+    """The best that a search finds from the naive program on. Raises as `searched` does."""
     root = Dojo.of(tune(plain, machine, "naive").game)
-    chosen, around = SEARCHED
     evaluator = Cycles(machine, plain)
     try:
-        found = search(
-            root,
-            evaluator,
-            strategy_of(chosen, evaluations),
-            neighbourhood(around),
-            Budget(evaluations),
-            seed,
-            listener=lambda now: tell(f"search: {now.evaluations} of {evaluations}, best {now.best:,.0f} cycles"),
-        )
+        found = searched(Plan(*SEARCHED, evaluations, seed), root, evaluator, tell)
     finally:
         evaluator.close()
-    if found.ending is Ending.INTERRUPTED:
-        raise KeyboardInterrupt
-    if found.best is None:
-        raise MeasurementError("no program of the search could be simulated")
+    assert found.best is not None
     return Tuning(found.best.dojo.game)
 
 

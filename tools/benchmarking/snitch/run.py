@@ -26,7 +26,7 @@ from pdojo.search.evaluators.cycles import source_digest
 from pdojo.search.evaluators.workers import Workers
 
 JSON: TypeAlias = dict[str, Any]
-_OF_CPUS = ("expert", "threads", "peers", "cold", "autotune", "tvm_trials", "samples", "budget")
+_OF_CPUS = ("expert", "threads", "peers", "cold", "autotune", "tvm_trials", "samples", "budget", "search", "database")
 """Arguments that say nothing about a simulated core."""
 NO_PLOTS = "plots are left out: pip install matplotlib"
 
