@@ -8,6 +8,7 @@ simulator: the paper's Figures 8 and 9 (docs/snitch-bench.md).
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import time
@@ -312,6 +313,8 @@ def _measure_all(console: Console, partial: Partial) -> None:
                     progress.update(task, description=f"{label}: {what}")
 
                 _measure(console, partial, job, threads, tell)
+                # Some hundred megabytes of a search's programs, which `collect_rarely` leaves lying about.
+                gc.collect()
             progress.advance(task)
 
 

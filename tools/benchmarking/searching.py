@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -88,5 +87,3 @@ def searched_here(plan: Plan, workload: Workload, passed: Tuning, path: str | No
             return searched(plan, Dojo.of(passed.game), evaluator, tell, database=database, workload=workload)
         finally:
             evaluator.close()
-            # Some hundred megabytes of programs, before memory and time are measured.
-            gc.collect()

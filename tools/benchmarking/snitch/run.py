@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,6 +82,8 @@ def measure_all(console: Console, partial: Partial) -> None:
 
                     wanted = settings["strategies"], settings["evaluations"], compiler, settings["seed"]
                     partial.add(measure(kernel, dtype, described, *wanted, simulators, tell))
+                    # Some hundred megabytes of a search's programs, which `collect_rarely` leaves lying about.
+                    gc.collect()
                 progress.advance(task)
     finally:
         simulators.close()
