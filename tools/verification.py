@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.measure.arrays import random_inputs
-from pdojo.backends.measure.check import accumulated_terms, compare
+from pdojo.backends.measure.check import Rounding, compare
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.interpreter import interpret
 from pdojo.dialect.nest import Nest, nest_of
@@ -47,10 +47,10 @@ def _verify(before: Nest, after: Nest) -> str:
     inputs = random_inputs(parameters, seed=0)
     expected = interpret(before, inputs)
     results = interpret(after, inputs, seed=0, storage="cells")
-    terms = accumulated_terms(before)
+    rounding = Rounding.of(before, after)
     for parameter in parameters:
         if parameter.intent is not Intent.IN:
-            _, wrong = compare(parameter, results[parameter.name], expected[parameter.name], terms)
+            _, wrong = compare(parameter, results[parameter.name], expected[parameter.name], rounding)
             if wrong is not None:
                 raise InvalidKernel(f"--verify: the meaning changed: {wrong}")
     if instances <= INSTANCE_LIMIT:

@@ -66,6 +66,15 @@ def _minimum(a: Values, b: Values) -> Values:
     return -_maximum(-a, -b)
 
 
+def _maxnum(a: Values, b: Values) -> Values:
+    """NaN loses; -0 is less than +0, where the dialect leaves open which of the two comes."""
+    return np.where(np.isnan(a), b, np.where(np.isnan(b), a, _maximum(a, b)))
+
+
+def _minnum(a: Values, b: Values) -> Values:
+    return -_maxnum(-a, -b)
+
+
 def _erf(x: Values) -> Values:
     return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), np.float64)
 
@@ -82,8 +91,8 @@ _FLOAT_NATIVE: dict[str, Callable[..., Values]] = {
     "divf": np.divide,
     "maximumf": _maximum,
     "minimumf": _minimum,
-    "maxnumf": np.fmax,
-    "minnumf": np.fmin,
+    "maxnumf": _maxnum,
+    "minnumf": _minnum,
     "absf": np.abs,
     "ceil": np.ceil,
     "floor": np.floor,

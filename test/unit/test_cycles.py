@@ -126,6 +126,30 @@ def outcome(text: str, **options: int | bool) -> object:
     return simulate(Simulation(program, KernelReference(SCALE), **options), lambda _: None)  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.parametrize(("first", "second"), [("-0.0", "0.0"), ("0.0", "-0.0"), ("-0.0", "index(0)")])
+@pytest.mark.parametrize("dtype", ["f64", "f32"])
+def test_a_maximum_of_zeros(dtype: str, first: str, second: str) -> None:
+    """Simulator and interpreter agree on which zero it is, which the dialect leaves open."""
+    for function in ("maxnum", "minnum"):
+        text = f"kernel k() -> (y)\ny {dtype} [9] heap\n\n9 y[{{0}}] = {function}({first}, {second})\n"
+        found = simulate(Simulation(Program(text, SNITCH), KernelReference(text), exact=True), lambda _: None)
+        assert isinstance(found, Simulated)
+        assert found.same_bits
+
+
+def test_a_result_of_f64_from_functions_of_f32() -> None:
+    """`tanh` of f32 differs from the interpreter's in its last bit, which is not the last bit of f64."""
+    text = (
+        "kernel k(x) -> (y)\nx f32 [40] heap\ny f64 [40] heap\nt f32 [40] heap\n\n"
+        "40 t[{0}] = tanh(x[{0}])\n40 y[{0}] = cast(t[{0}])\n"
+    )
+    program = Program(text, machine("snitch-xdiv"))
+    found = [simulate(Simulation(program, KernelReference(text), seed), lambda _: None) for seed in range(5)]
+    checks = [each.check for each in found if isinstance(each, Simulated)]
+    assert len(checks) == 5
+    assert any(check is not None and check.relative > 2.0**-52 * 16 for check in checks)
+
+
 def test_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
     right = outcome(STREAMED, exact=True)
     assert isinstance(right, Simulated)

@@ -36,7 +36,7 @@ from pdojo.backends.measure import (
     fingerprint,
 )
 from pdojo.backends.measure.arrays import ArraySet, data_bytes, random_inputs
-from pdojo.backends.measure.check import Error, accumulated_terms, compare, tolerance_factor
+from pdojo.backends.measure.check import Error, Rounding, accumulated_terms, compare, tolerance_factor
 from pdojo.backends.measure.load import LoadMeter
 from pdojo.backends.measure.outcome import Check, outcome_from_json
 from pdojo.backends.measure.request import Comparison
@@ -288,20 +288,20 @@ def test_inputs_of_every_type_repeat(dtype: str) -> None:
 def _compare(dtype: str, got: object, want: object, terms: int = 0, largest: float | None = None) -> str | None:
     results: list[Any] = [np.asarray(a) for a in (got, want)]
     parameter = Parameter("y", dtype, results[0].shape, Intent.OUT, 4)
-    return compare(parameter, results[0], results[1], terms, largest)[1]
+    return compare(parameter, results[0], results[1], Rounding(terms), largest)[1]
 
 
 def test_errors_are_absolute_and_relative_to_magnitudes() -> None:
     parameter = Parameter("y", "f64", (4,), Intent.OUT, 8)
     reference = np.array([1.0, 2.0, 4.0, 5.0])
     # The mean magnitude is 3.
-    error, wrong = compare(parameter, reference + np.array([0.0, 0.5, -0.7, 0.0]), reference, 0)
+    error, wrong = compare(parameter, reference + np.array([0.0, 0.5, -0.7, 0.0]), reference, Rounding())
     assert wrong is not None
     assert error.absolute == pytest.approx(0.7)
     assert error.relative == pytest.approx(0.1)
     assert error.fraction == pytest.approx(0.1 / tolerance_factor("f64", 0))
-    assert compare(parameter, reference, reference, 0) == (Error(), None)
-    unlike, _ = compare(parameter, np.array([np.nan, 2.0, 4.0, 5.0]), reference, 0)
+    assert compare(parameter, reference, reference, Rounding()) == (Error(), None)
+    unlike, _ = compare(parameter, np.array([np.nan, 2.0, 4.0, 5.0]), reference, Rounding())
     assert unlike.absolute == unlike.relative == np.inf
 
 
@@ -339,6 +339,24 @@ def test_accumulated_terms_follow_the_sums() -> None:
     nest = nest_of(parse_notation(text)[0])
     assert accumulated_terms(nest) == 32
     assert [p.name for p in parameters_of(nest)] == ["x", "y"]
+
+
+def test_results_are_as_precise_as_what_they_are_computed_from() -> None:
+    text = (
+        "kernel k(x, w) -> (y, z)\nx f32 [8] heap\nw f16 [8] heap\ny f64 [8] heap\nz f64 [8] heap\nt f32 [8] heap\n"
+        "m i1 [8] heap\n\n"
+        "8\n| z[{0}] = cast(w[{0}])\n| t[{0}] = tanh(x[{0}])\n| m[{0}] = arith.cmpf.olt(t[{0}], x[{0}])\n"
+        "8 y[{0}] = select(m[{0}], z[{0}], 0)\n"
+    )
+    rounding = Rounding.of(nest_of(parse_notation(text)[0]))
+    # A cast from an input rounds nothing; that `y` depends on numbers of f32 is seen through the boolean.
+    assert rounding.types == {"t": "f32", "m": "f32", "y": "f32", "z": "f64"}
+    y, z = (Parameter(name, "f64", (8,), Intent.OUT, 8) for name in "yz")
+    one = np.ones(8)
+    assert compare(y, one + 2.0**-23, one, rounding)[1] is None
+    assert compare(z, one + 2.0**-23, one, rounding)[1] is not None
+    narrower = nest_of(parse_notation(text.replace("x f32", "x f16").replace("t f32", "t f16"))[0])
+    assert Rounding.of(nest_of(parse_notation(text)[0]), narrower).types["y"] == "f16"
 
 
 # Timing

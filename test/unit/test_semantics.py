@@ -57,9 +57,11 @@ def test_maximum_and_minimum_propagate_nan_and_order_zeros(dtype: str) -> None:
     assert math.isnan(scalar("arith.minimumf", dtype, 1, NAN))
     assert scalar("arith.maxnumf", dtype, NAN, 1) == 1
     assert scalar("arith.minnumf", dtype, 1, NAN) == 1
+    assert math.isnan(scalar("arith.maxnumf", dtype, NAN, NAN))
     for a, b in ((0.0, -0.0), (-0.0, 0.0)):
-        assert math.copysign(1, scalar("arith.maximumf", dtype, a, b)) == 1
-        assert math.copysign(1, scalar("arith.minimumf", dtype, a, b)) == -1
+        for kind in ("imum", "num"):
+            assert math.copysign(1, scalar(f"arith.max{kind}f", dtype, a, b)) == 1
+            assert math.copysign(1, scalar(f"arith.min{kind}f", dtype, a, b)) == -1
     assert math.copysign(1, scalar("arith.maximumf", dtype, -0.0, -5)) == -1
     assert math.copysign(1, scalar("arith.minimumf", dtype, 0.0, 5)) == 1
 

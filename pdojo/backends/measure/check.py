@@ -6,14 +6,15 @@ An element may differ from the reference by
 
 where `eps` is the distance from 1 to the next value of the element type, and `L` is the number of terms of the longest
 chain of rounded accumulations: sums may be reordered, and the error of a sum of n terms is at most about n eps times
-the sum of their magnitudes, for which the mean magnitude of the array stands. Integers and booleans are equal or
-wrong. NaN equals NaN, and infinities equal themselves.
+the sum of their magnitudes, for which the mean magnitude of the array stands. An array that is computed from numbers
+of a less precise type is no more precise than these: an array of f64 may hold casts of sums of f32. Integers and
+booleans are equal or wrong. NaN equals NaN, and infinities equal themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -31,6 +32,52 @@ _ROUNDED = ("arith.addf", "arith.mulf")
 """Accumulations whose order matters."""
 _CHUNK = 1 << 20
 """Elements that are compared at a time."""
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What programs for one kernel may round on the way to their results."""
+
+    terms: int = 0
+    """Of the longest chain of rounded accumulations."""
+    types: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By array, the least precise type in which something was rounded that it is computed from; its own by default."""
+
+    @staticmethod
+    def of(*nests: Nest) -> Rounding:
+        """What any of the programs may round."""
+        types: dict[str, str] = {}
+        for nest in nests:
+            for name, dtype in _rounded_types(nest).items():
+                types[name] = _coarser(dtype, types.get(name, dtype))
+        return Rounding(max(map(accumulated_terms, nests)), types)
+
+    def factor(self, parameter: Parameter) -> float:
+        """The tolerance of an element relative to its magnitude and the mean magnitude of its array."""
+        return tolerance_factor(self.types.get(parameter.name, parameter.dtype), self.terms)
+
+
+def _rounded_types(nest: Nest) -> dict[str, str]:
+    """For each array that is computed from rounded numbers, the least precise of their types."""
+    found: dict[str, str] = {}
+    grows = True
+    while grows:
+        grows = False
+        for leaf in nest.leaves:
+            array = leaf.output.array
+            types = [found[access.array.name] for access in leaf.reads if access.array.name in found]
+            types += [array.dtype] if is_float(array.dtype) else []
+            known = found.get(array.name)
+            for dtype in types:
+                known = dtype if known is None else _coarser(dtype, known)
+            if known is not None and known != found.get(array.name):
+                found[array.name] = known
+                grows = True
+    return found
+
+
+def _coarser(one: str, other: str) -> str:
+    return max(one, other, key=EPSILON.__getitem__)
 
 
 def accumulated_terms(nest: Nest) -> int:
@@ -74,7 +121,7 @@ def compare(
     parameter: Parameter,
     result: NDArray[Any],
     reference: NDArray[Any],
-    terms: int,
+    rounding: Rounding,
     largest: float | None = None,
 ) -> tuple[Error, str | None]:
     """The largest errors, and what is wrong; None where nothing is.
@@ -91,7 +138,7 @@ def compare(
         if not wrong.size:
             return Error(), None
         return _UNLIKE, _describe(parameter, result, reference, int(wrong[0]), wrong.size)
-    factor = tolerance_factor(parameter.dtype, terms)
+    factor = rounding.factor(parameter)
     return _compare_floats(parameter, result, reference, factor if largest is None else min(factor, largest))
 
 
@@ -169,7 +216,7 @@ def compare_all(
     parameters: tuple[Parameter, ...],
     results: Mapping[str, NDArray[Any]],
     references: Mapping[str, NDArray[Any]],
-    terms: int,
+    rounding: Rounding,
     largest: float | None = None,
 ) -> tuple[Error, str | None]:
     """`compare` for every array that the kernel writes."""
@@ -177,7 +224,7 @@ def compare_all(
     for parameter in parameters:
         if parameter.written:
             name = parameter.name
-            error, wrong = compare(parameter, results[name], references[name], terms, largest)
+            error, wrong = compare(parameter, results[name], references[name], rounding, largest)
             if wrong is not None:
                 return error, wrong
             worst |= error

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pdojo.backends.arrays import Parameter, parameters_of
 from pdojo.backends.measure.arrays import Arrays, ArraySet, data_bytes, random_inputs
-from pdojo.backends.measure.check import accumulated_terms, compare_all
+from pdojo.backends.measure.check import Rounding, compare_all
 from pdojo.backends.measure.environment import environment, huge_page_bytes
 from pdojo.backends.measure.outcome import Check, CompileError, Crash, Ok, Outcome, OutOfMemory, WrongResult
 from pdojo.backends.measure.request import (
@@ -241,8 +241,8 @@ class Session:
         if candidate.outcome is not None:
             return
         results = {p.name: a for p, a in zip(self.parameters, arrays.arrays, strict=True)}
-        terms = max(accumulated_terms(nest) for nest in self.nests.values())
-        error, wrong = compare_all(self.parameters, results, reference, terms, self.options.largest_error)
+        rounding = Rounding.of(*self.nests.values())
+        error, wrong = compare_all(self.parameters, results, reference, rounding, self.options.largest_error)
         wrong = wrong or (arrays.damage() if isinstance(candidate.subject, Program) else None)
         if wrong is not None:
             candidate.outcome = WrongResult(wrong)

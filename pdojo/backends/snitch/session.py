@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from pdojo.backends.arrays import Parameter, parameters_of
 from pdojo.backends.measure.arrays import random_inputs
-from pdojo.backends.measure.check import accumulated_terms, compare_all, same_bits
+from pdojo.backends.measure.check import Rounding, compare_all, same_bits
 from pdojo.backends.measure.outcome import (
     Check,
     CompileError,
@@ -90,7 +90,7 @@ class _Reference:
         self.interface = [(p.name, p.dtype, p.shape) for p in parameters]
         self.inputs = random_inputs(parameters, seed)
         self.outputs = interpret(nest, self.inputs)
-        self.terms = accumulated_terms(nest)
+        self.nest = nest
 
 
 _reference = lru_cache(maxsize=_KEPT)(_Reference)
@@ -119,8 +119,8 @@ def _compared(
     wanted: Simulation, nest: Nest, kernel: SimulatedKernel, reference: _Reference, run: Run
 ) -> Check | WrongResult:
     """Whether what it computed is right."""
-    terms = max(reference.terms, accumulated_terms(nest))
-    error, wrong = compare_all(kernel.parameters, run.outputs, reference.outputs, terms, wanted.largest_error)
+    rounding = Rounding.of(reference.nest, nest)
+    error, wrong = compare_all(kernel.parameters, run.outputs, reference.outputs, rounding, wanted.largest_error)
     if wrong is not None:
         return WrongResult(wrong)
     return Check("interpreter", error.fraction, error.absolute, error.relative)
