@@ -47,7 +47,7 @@ def _verify(before: Nest, after: Nest) -> str:
     inputs = random_inputs(parameters, seed=0)
     expected = interpret(before, inputs)
     results = interpret(after, inputs, seed=0, storage="cells")
-    rounding = Rounding.of(before, after)
+    rounding = Rounding.of(before)
     for parameter in parameters:
         if parameter.intent is not Intent.IN:
             _, wrong = compare(parameter, results[parameter.name], expected[parameter.name], rounding)

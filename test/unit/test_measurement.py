@@ -356,7 +356,7 @@ def test_results_are_as_precise_as_what_they_are_computed_from() -> None:
     assert compare(y, one + 2.0**-23, one, rounding)[1] is None
     assert compare(z, one + 2.0**-23, one, rounding)[1] is not None
     narrower = nest_of(parse_notation(text.replace("x f32", "x f16").replace("t f32", "t f16"))[0])
-    assert Rounding.of(nest_of(parse_notation(text)[0]), narrower).types["y"] == "f16"
+    assert (rounding | Rounding.of(narrower)).types["y"] == "f16"
 
 
 # Timing

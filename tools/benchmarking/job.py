@@ -129,10 +129,8 @@ def _searched(
     plan: Plan, workload: Workload, tuning: Tuning, database: str | None, tell: Listener
 ) -> tuple[Program, JSON]:
     found = searched_here(plan, workload, tuning, database, tell)
-    assert found.best is not None
-    game = found.best.dojo.game
-    facts = {"tuning_seconds": found.progress.seconds, "trace": game.trace.dump()}
-    return Program.of(game.kernel, game.machine), facts
+    game = found.best.game
+    return Program.of(game.kernel, game.machine), {"tuning_seconds": found.seconds, "trace": game.trace.dump()}
 
 
 def _scheduled(peer: Peer, workload: Workload, options: Options, processors: Sequence[int], tell: Listener) -> JSON:

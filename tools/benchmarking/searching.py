@@ -15,7 +15,7 @@ from pdojo.search.driver import search
 from pdojo.search.evaluation import Evaluator
 from pdojo.search.evaluators.runtime import Runtime
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.progress import Budget, Ending, Result
+from pdojo.search.progress import Budget, Ending
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning import Tuning
 
@@ -42,6 +42,13 @@ class Plan(NamedTuple):
         return f"{self.strategy}, {self.evaluations} evaluations"
 
 
+class Found(NamedTuple):
+    """The best of a search, and how long it took, pauses left out."""
+
+    best: Tuning
+    seconds: float
+
+
 def searched(
     plan: Plan,
     root: Dojo,
@@ -50,7 +57,7 @@ def searched(
     *,
     database: Database | None = None,
     workload: Workload | None = None,
-) -> Result:
+) -> Found:
     """What a search finds from a state on.
 
     Raises KeyboardInterrupt where it is cut short, and MeasurementError where no program of it could be run.
@@ -73,10 +80,10 @@ def searched(
         raise KeyboardInterrupt
     if found.best is None:
         raise MeasurementError("no program of the search could be run")
-    return found
+    return Found(Tuning(found.best.dojo.game), found.progress.seconds)
 
 
-def searched_here(plan: Plan, workload: Workload, passed: Tuning, path: str | None, tell: Listener) -> Result:
+def searched_here(plan: Plan, workload: Workload, passed: Tuning, path: str | None, tell: Listener) -> Found:
     """What a search finds from the pass's program on, by times on this machine; raises as `searched` does.
 
     Measurements are kept in the database of that path, by default that of `pdojo-tune`, and taken from there.

@@ -13,7 +13,7 @@ booleans are equal or wrong. NaN equals NaN, and infinities equal themselves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -44,13 +44,15 @@ class Rounding:
     """By array, the least precise type in which something was rounded that it is computed from; its own by default."""
 
     @staticmethod
-    def of(*nests: Nest) -> Rounding:
-        """What any of the programs may round."""
-        types: dict[str, str] = {}
-        for nest in nests:
-            for name, dtype in _rounded_types(nest).items():
-                types[name] = _coarser(dtype, types.get(name, dtype))
-        return Rounding(max(map(accumulated_terms, nests)), types)
+    def of(nest: Nest) -> Rounding:
+        """What a program may round."""
+        return Rounding(accumulated_terms(nest), _rounded_types(nest))
+
+    def __or__(self, other: Rounding) -> Rounding:
+        """What either of two programs may round."""
+        names = {**self.types, **other.types}
+        types = {name: _coarsest(known[name] for known in (self.types, other.types) if name in known) for name in names}
+        return Rounding(max(self.terms, other.terms), types)
 
     def factor(self, parameter: Parameter) -> float:
         """The tolerance of an element relative to its magnitude and the mean magnitude of its array."""
@@ -59,25 +61,20 @@ class Rounding:
 
 def _rounded_types(nest: Nest) -> dict[str, str]:
     """For each array that is computed from rounded numbers, the least precise of their types."""
-    found: dict[str, str] = {}
-    grows = True
-    while grows:
-        grows = False
-        for leaf in nest.leaves:
-            array = leaf.output.array
-            types = [found[access.array.name] for access in leaf.reads if access.array.name in found]
-            types += [array.dtype] if is_float(array.dtype) else []
-            known = found.get(array.name)
-            for dtype in types:
-                known = dtype if known is None else _coarser(dtype, known)
-            if known is not None and known != found.get(array.name):
-                found[array.name] = known
-                grows = True
+    outputs = [leaf.output.array for leaf in nest.leaves]
+    found = {array.name: array.dtype for array in outputs if is_float(array.dtype)}
+    before: dict[str, str] | None = None
+    while found != before:
+        before = dict(found)
+        for leaf, array in zip(nest.leaves, outputs, strict=True):
+            names = (array.name, *(access.array.name for access in leaf.reads))
+            if types := [found[name] for name in names if name in found]:
+                found[array.name] = _coarsest(types)
     return found
 
 
-def _coarser(one: str, other: str) -> str:
-    return max(one, other, key=EPSILON.__getitem__)
+def _coarsest(types: Iterable[str]) -> str:
+    return max(types, key=EPSILON.__getitem__)
 
 
 def accumulated_terms(nest: Nest) -> int:

@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -241,7 +242,7 @@ class Session:
         if candidate.outcome is not None:
             return
         results = {p.name: a for p, a in zip(self.parameters, arrays.arrays, strict=True)}
-        rounding = Rounding.of(*self.nests.values())
+        rounding = reduce(Rounding.__or__, map(Rounding.of, self.nests.values()))
         error, wrong = compare_all(self.parameters, results, reference, rounding, self.options.largest_error)
         wrong = wrong or (arrays.damage() if isinstance(candidate.subject, Program) else None)
         if wrong is not None:

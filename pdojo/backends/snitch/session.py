@@ -90,7 +90,7 @@ class _Reference:
         self.interface = [(p.name, p.dtype, p.shape) for p in parameters]
         self.inputs = random_inputs(parameters, seed)
         self.outputs = interpret(nest, self.inputs)
-        self.nest = nest
+        self.rounding = Rounding.of(nest)
 
 
 _reference = lru_cache(maxsize=_KEPT)(_Reference)
@@ -119,7 +119,7 @@ def _compared(
     wanted: Simulation, nest: Nest, kernel: SimulatedKernel, reference: _Reference, run: Run
 ) -> Check | WrongResult:
     """Whether what it computed is right."""
-    rounding = Rounding.of(reference.nest, nest)
+    rounding = reference.rounding | Rounding.of(nest)
     error, wrong = compare_all(kernel.parameters, run.outputs, reference.outputs, rounding, wanted.largest_error)
     if wrong is not None:
         return WrongResult(wrong)

@@ -119,11 +119,9 @@ def _searched(plain: KernelOp, machine: Machine, evaluations: int, seed: int, te
     root = Dojo.of(tune(plain, machine, "naive").game)
     evaluator = Cycles(machine, plain)
     try:
-        found = searched(Plan(*SEARCHED, evaluations, seed), root, evaluator, tell)
+        return searched(Plan(*SEARCHED, evaluations, seed), root, evaluator, tell).best
     finally:
         evaluator.close()
-    assert found.best is not None
-    return Tuning(found.best.dojo.game)
 
 
 def _row(library: str, variant: str, outcome: Outcome) -> JSON:
