@@ -54,6 +54,10 @@ def _hang(arrays: tuple[NDArray[Any], ...]) -> None:
     time.sleep(3600)
 
 
+def _dawdle(arrays: tuple[NDArray[Any], ...]) -> None:
+    time.sleep(0.7)
+
+
 def _spoil(arrays: tuple[NDArray[Any], ...]) -> None:
     arrays[-1].flat[7] += 1
 
@@ -81,6 +85,7 @@ def _leave(arrays: tuple[NDArray[Any], ...]) -> None:
 _FAULTS = {
     "segfaults": _segfault,
     "hangs": _hang,
+    "dawdles": _dawdle,
     "spoils": _spoil,
     "leaves_out": _leave_out,
     "writes_behind": _write_behind,
@@ -102,6 +107,11 @@ def compile_broken(
     if fault == "compiles_forever":
         time.sleep(3600)
     return Broken(compile_kernel(kernel, machine, threads=threads, optimize=optimize), fault)
+
+
+def refuse_to_live(name: str) -> Callable[[NDArray[Any]], list[NDArray[Any]]]:
+    """A reference that ends the process."""
+    return lambda x: os._exit(9)
 
 
 def double(name: str) -> Callable[[NDArray[Any]], list[NDArray[Any]]]:

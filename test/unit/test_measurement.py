@@ -115,6 +115,24 @@ def test_failures_are_data_and_the_worker_goes_on(worker: Worker, fault: str, ki
     assert isinstance(measured(worker, "double"), Ok)
 
 
+def test_a_limit_is_one_of_a_sample_not_of_all(worker: Worker) -> None:
+    """Two calls of 0.7 s are within 2 s, as many times as it takes."""
+    outcome = worker.measure(Request(doubling("dawdles"), replace(QUICK, check=False)))
+    assert isinstance(outcome, Ok)
+    assert len(outcome.samples) >= 3
+
+
+def test_a_reference_that_cannot_be_had_is_no_failure_of_the_program() -> None:
+    with Worker(limits=Limits(reference=1e-9)) as hasty:
+        with pytest.raises(MeasurementError, match="the reference result takes more than 1e-09 s"):
+            hasty.measure(Request(doubling(), QUICK))
+        assert isinstance(hasty.measure(Request(doubling(), replace(QUICK, check=False))), Ok)
+    with Worker(references="broken_compilers:refuse_to_live") as worker:
+        for _ in range(2):
+            with pytest.raises(MeasurementError, match="ended while it computed the reference result"):
+                worker.measure(Request(doubling(), QUICK, NamedReference("double")))
+
+
 def test_a_bug_of_the_compiler_keeps_its_traceback(worker: Worker) -> None:
     outcome = measured(worker, "fails")
     assert isinstance(outcome, CompileError)
@@ -382,8 +400,9 @@ def test_samples_are_taken_in_turns() -> None:
     slow, fast = (Timed([lambda s=s: time.sleep(s)], lambda: None) for s in (0.01, 0.001))
     load = take_samples([slow, fast], Options(samples=6, budget=0.06, attempts=1), order.append)
     assert load.attempts == 1
-    # Calibration first, then three samples of the slow candidate among those of the fast one.
-    assert order[:2] == [0, 1]
-    assert order[2:].count(0) == 3
-    assert order[2:].count(1) >= 6
+    # Calibration first, each sample of which is announced too: a limit is one of a sample.
+    assert order[:3] == [0, 0, 1]
+    # Then three samples of the slow candidate among those of the fast one.
+    assert len(slow.samples) == order.count(0) - 2 == 3
+    assert len(fast.samples) >= 6
     assert min(slow.samples) >= 0.01

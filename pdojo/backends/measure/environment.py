@@ -10,12 +10,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
+from pdojo.backends.sources import source_digest
+
 _PACKAGES = ("pdojo", "xdsl", "numpy", "llvmlite")
+_SOURCES = ("backends/*.py", "backends/llvm/*.py", "backends/measure/*.py", "dialect/*.py", "dialect/analysis/*.py")
+"""Files that make machine code, that time it, and that say what it should compute."""
 
 
 @lru_cache(maxsize=1)
 def environment() -> dict[str, Any]:
-    """The processor, its clock governor, the system, and the versions of the tool chain."""
+    """The processor, the system, the versions of the tool chain, and a digest of our own part of that."""
     import llvmlite.binding as llvm
 
     return {
@@ -26,6 +30,7 @@ def environment() -> dict[str, Any]:
         "llvm": ".".join(map(str, cast(tuple[int, ...], llvm.llvm_version_info))),
         "huge_pages": _chosen("/sys/kernel/mm/transparent_hugepage/enabled"),
         **{name: _version(name) for name in _PACKAGES},
+        "lowering": source_digest(*_SOURCES),
     }
 
 

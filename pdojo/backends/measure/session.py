@@ -236,8 +236,7 @@ class Session:
         try:
             reference = self._reference(candidate, arrays)
         except MemoryError as error:
-            candidate.outcome = OutOfMemory("reference", self.tools.memory_limit, str(error))
-            return
+            raise MeasurementError(f"there is not enough memory for the reference result: {error}") from None
         self._guarded(candidate, "run", lambda c: self._run_once(c, arrays))
         if candidate.outcome is not None:
             return

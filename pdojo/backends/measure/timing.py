@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle, islice
 from math import ceil
 from typing import TypeAlias
@@ -41,20 +42,25 @@ class Timed:
     """Samples to take."""
     samples: list[float] = field(default_factory=list[float])
 
-    def calibrate(self, options: Options, *, alone: bool = False) -> None:
-        """Warm up: choose the calls per sample and the number of samples.
+    def calibrate(self, options: Options, begin: Callable[[], None], *, alone: bool = False) -> None:
+        """Warm up: choose the calls per sample and the number of samples. `begin` is called before each sample.
 
         What is timed alone waits for nobody: only very short samples are spread over the time that the load needs.
         """
+
+        def sample() -> float:
+            begin()
+            return self.sample()
+
         if alone:
             self.settle = 0.0
-        self.sample()
+        sample()
         self.repeat = 1
-        seconds = self.sample()
+        seconds = sample()
         # Doubling, because the first calls of a short kernel are far slower than the later ones.
         while seconds * self.repeat < options.sample_seconds and self.repeat < _MOST_CALLS:
             self.repeat = min(_MOST_CALLS, max(2 * self.repeat, ceil(options.sample_seconds / max(seconds, 1e-9))))
-            seconds = self.sample()
+            seconds = sample()
         # A sample is preceded by as many untimed calls.
         lasts = 2 * seconds * self.repeat
         self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
@@ -91,11 +97,11 @@ class Load:
 def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[[int], None]) -> Load:
     """Fill `samples` of all candidates; `begin` is called with the index of the candidate whose turn comes.
 
-    Where others keep the processors busy, everything is sampled again, and the attempt with the least load counts.
+    It is called before each sample, those of the warm-up included. Where others keep the processors busy, everything is
+    sampled again, and the attempt with the least load counts.
     """
     for index, candidate in enumerate(candidates):
-        begin(index)
-        candidate.calibrate(options, alone=len(candidates) == 1)
+        candidate.calibrate(options, partial(begin, index), alone=len(candidates) == 1)
     best: Load | None = None
     kept: list[list[float]] = []
     attempt = 0

@@ -41,9 +41,9 @@ class Limits:
     start: float = 60.0
     compile: float = 60.0
     reference: float = 300.0
-    """The reference result is computed once, and does not count against the candidate."""
+    """The reference result is computed once. Where it takes longer nothing is measured, and no candidate failed."""
     run: float = 30.0
-    """The first call, with its check; the warm-up and each sample."""
+    """The first call, with its check; each sample, the warm-up's included, which makes its calls twice."""
     simulate: float = 1800.0
     """A run on a simulator, which has a limit of cycles of its own."""
 
@@ -123,7 +123,7 @@ class Worker:
         """Time several subjects in turns, in one process and on the same arrays; one outcome for each, in order.
 
         Where one of them ends the process, the others are measured again together, so that their times always come
-        from one run. Raises MeasurementError where nothing could be measured at all.
+        from one run. Raises MeasurementError where nothing could be measured at all, also for want of a reference.
         """
         failed: dict[int, Outcome] = {}
         wanted = Comparison(tuple(subjects), options, reference)
@@ -184,8 +184,9 @@ class Worker:
                     listener(event)
         except LimitReached:
             self.close()
-            if event is None:
-                raise MeasurementError(f"the worker did not begin within {self._limit(event):g} s") from None
+            if event is None or event.phase == "reference":
+                late = "the worker did not begin within" if event is None else "the reference result takes more than"
+                raise MeasurementError(f"{late} {self._limit(event):g} s") from None
             return numbers.index(event.index), Timeout(event.phase, self._limit(event))
         except Died:
             reason, exhausted, detail = process.death()
@@ -193,11 +194,14 @@ class Worker:
             if event is None and process.pid == before:
                 # It ended while it had nothing to do; nobody in this comparison is to blame.
                 return self._attempt(wanted, numbers, listener)
-            if event is None:
-                raise MeasurementError(f"the worker ended before it began ({reason})\n{detail}") from None
-            if exhausted:
-                return numbers.index(event.index), OutOfMemory(event.phase, self.memory_bytes, reason)
-            return numbers.index(event.index), Crash(event.phase, reason, detail)
+            if event is None or event.phase == "reference":
+                # No candidate is to blame, and none must be known as a failure for ever.
+                when = "before it began" if event is None else "while it computed the reference result"
+                raise MeasurementError(f"the worker ended {when} ({reason})\n{detail}") from None
+            crash = Crash(event.phase, reason, detail)
+            return numbers.index(event.index), (
+                OutOfMemory(event.phase, self.memory_bytes, reason) if exhausted else crash
+            )
 
     def _outcomes(self, message: dict[str, Any], count: int) -> list[Outcome]:
         if message["event"] == "error":
