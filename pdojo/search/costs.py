@@ -7,7 +7,7 @@ from math import isfinite
 from time import perf_counter
 
 from pdojo.search.database import Duel, Memory
-from pdojo.search.evaluation import Candidate, Evaluation, Evaluator
+from pdojo.search.evaluation import NOT_TIMED, Candidate, Evaluation, Evaluator, Refining
 from pdojo.search.progress import Times
 from pdojo.transforms.trace import Trace
 
@@ -22,6 +22,8 @@ class Costs:
         self._doing = doing
         self.remembered = 0
         """Evaluations that came from memory."""
+        self._rough: dict[str, Evaluation] = {}
+        """Of the last batch, what was measured here."""
         self.made = 0
         """Evaluations that were made."""
 
@@ -36,6 +38,7 @@ class Costs:
             known = [self._memory.find(candidate.fingerprint) for candidate, _ in candidates]
         missing = [candidate for (candidate, _), found in zip(candidates, known, strict=True) if found is None]
         made = self._make(missing)
+        self._rough.clear()
         for (candidate, trace), found in zip(candidates, known, strict=True):
             if found is not None:
                 self.remembered += 1
@@ -45,7 +48,23 @@ class Costs:
             self.made += 1
             with self._times.of("store"):
                 kept = self._memory.keep(candidate.program.text, trace, evaluation)
+            if kept is evaluation:
+                self._rough[candidate.fingerprint] = evaluation
             yield kept
+
+    def refine(self, best: float) -> dict[str, Evaluation]:
+        """Better costs of those of the last batch that were measured here, where they may be the best.
+
+        By fingerprint, and stored in place of the first ones. `best` is the least cost so far.
+        """
+        if not isinstance(self._evaluator, Refining) or not self._rough:
+            return {}
+        with self._times.of("run"):
+            better = self._evaluator.refine(self._rough, best, self._doing)
+        with self._times.of("store"):
+            for fingerprint, evaluation in better.items():
+                self._memory.improve(fingerprint, evaluation)
+        return better
 
     def duel(self, candidate: Candidate, best: Candidate | None) -> Duel:
         """The program beside the best so far; it is right on fresh inputs, or has failed."""
@@ -84,8 +103,11 @@ class Costs:
 
 
 def _timed(evaluation: Evaluation) -> Evaluation:
-    """Where one of two programs fails before both are timed, the other has neither a cost nor a failure of its own."""
-    return Evaluation.failed("NotTimed", {}) if evaluation.is_ok and not isfinite(evaluation.cost) else evaluation
+    """Where one of two programs fails before both are timed, the other has neither a cost nor a failure of its own.
+
+    It is stored as `NOT_TIMED`, and nothing is made of that.
+    """
+    return Evaluation.failed(NOT_TIMED, {}) if evaluation.is_ok and not isfinite(evaluation.cost) else evaluation
 
 
 def _checked(evaluation: Evaluation) -> Evaluation:

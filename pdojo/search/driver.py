@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from random import Random
 from time import perf_counter
@@ -15,9 +15,9 @@ from pdojo.kernels import Workload
 from pdojo.search.costs import Costs
 from pdojo.search.database import Database, Entry, Memory, Problem, Run
 from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import JSON, Candidate, Evaluation, Evaluator
+from pdojo.search.evaluation import JSON, NOT_TIMED, Candidate, Evaluation, Evaluator
 from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.node import Node, Proposal, States
+from pdojo.search.node import Node, Proposal, States, Verdict
 from pdojo.search.progress import Budget, Ending, Listener, Progress, Result, Row, Times
 from pdojo.search.strategies import Strategy
 from pdojo.transforms.trace import Trace
@@ -102,6 +102,8 @@ class _Search:
         self.known: dict[str, Node] = {}
         """The first node of each program."""
         self.best: _Best | None = None
+        self.beaten: list[_Best] = []
+        """The bests before, the latest last."""
         self.history: list[Row] = []
         self.failures: Counter[str] = Counter()
         self.repeated = self.stale = 0
@@ -190,7 +192,10 @@ class _Search:
             found[one.fingerprint] = evaluation, self._time_of(self.evaluated, one.fingerprint)
             self._note(evaluation)
             if self._is_late():
-                break
+                return found
+        best = inf if self.best is None else self.best.node.cost
+        for fingerprint, evaluation in self.costs.refine(best).items():
+            found[fingerprint] = evaluation, found[fingerprint][1]
         return found
 
     def _tell(self, asked: Sequence[_Asked], found: dict[str, tuple[Evaluation, float]]) -> None:
@@ -204,7 +209,7 @@ class _Search:
                 known = self.known.get(one.fingerprint)
                 if known is not None:
                     others.append((one.candidate.program.text, dojo.trace))
-                    nodes.append(self._node(known.number, one.fingerprint, dojo, parent, known.evaluation))
+                    nodes.append(self._node(known.number, one.fingerprint, dojo, parent, known.verdict))
                 elif one.fingerprint in found:
                     nodes.append(self._settle(one.candidate, dojo, parent, *found[one.fingerprint]))
                     entries.append(self._entry(nodes[-1], one.candidate, dojo))
@@ -224,18 +229,34 @@ class _Search:
         Its cost stays that of evaluating it alone: what duels say, by other statistics, compares with nothing else.
         """
         duel = None
-        if self._seems_best(evaluation):
+        while self._seems_best(evaluation):
             duel = self.costs.duel(candidate, None if self.best is None else self.best.candidate)
-            evaluation = evaluation if duel.evaluation.is_ok else duel.evaluation
+            if duel.evaluation.failure not in ("", NOT_TIMED):
+                evaluation = duel.evaluation
+            if duel.overturned is None:
+                break
+            self._overturn(duel.overturned)
+            duel = None
         if not evaluation.is_ok:
             self.failures[evaluation.failure] += 1
-        node = self._node(len(self.known), candidate.fingerprint, dojo, parent, evaluation)
+        node = self._node(len(self.known), candidate.fingerprint, dojo, parent, Verdict(evaluation))
         self.known[candidate.fingerprint] = node
         won = duel is not None and duel.won
         if duel is not None and won:
+            self.beaten += [] if self.best is None else [self.best]
             self.best = _Best(node, candidate, duel.evaluation.cost)
         self.history.append(Row(node.number, seconds, node.cost, evaluation.failure, self._best_cost(), won))
         return node
+
+    def _overturn(self, failure: Evaluation) -> None:
+        """The best so far failed on inputs that it had not met: the one before it is the best, and it has failed."""
+        assert self.best is not None
+        node = self.best.node
+        node.verdict.evaluation = failure
+        self.failures[failure.failure] += 1
+        row = self.history[node.number]
+        self.history[node.number] = replace(row, cost=inf, failure=failure.failure, is_best=False)
+        self.best = self.beaten.pop() if self.beaten else None
 
     def _best_cost(self) -> float:
         return inf if self.best is None else self.best.cost
@@ -246,9 +267,9 @@ class _Search:
         best = self.best.node.cost
         return evaluation.cost < best or (evaluation.cost == best and not self.deterministic)
 
-    def _node(self, number: int, fingerprint: str, dojo: Dojo, parent: Node | None, evaluation: Evaluation) -> Node:
+    def _node(self, number: int, fingerprint: str, dojo: Dojo, parent: Node | None, verdict: Verdict) -> Node:
         moves = tuple(step.resolved for step in dojo.trace.steps)
-        node = Node(number, moves, fingerprint, parent, evaluation, self.states)
+        node = Node(number, moves, fingerprint, parent, verdict, self.states)
         self.states.put(node, dojo)
         return node
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pdojo.backends.measure import Program
 from pdojo.dialect.nest import Nest
 from pdojo.search.dojo import Dojo, fingerprint_of
 
 JSON: TypeAlias = dict[str, Any]
+NOT_TIMED = "NotTimed"
+"""Failure of a program in a duel that ended before it was timed, by no fault of its own."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,26 @@ class Evaluator(Protocol):
     ) -> list[Evaluation]:
         """Evaluations of a program that seems to be the best, and of the best so far, under equal conditions.
 
-        The first one is right on fresh inputs, or has failed; the second is left out where there is no best.
+        The first one is right on fresh inputs, or has failed; the second is left out where there is no best. A best
+        that fails here, by itself, is the best no longer; an infinite cost without a failure is that of a program that
+        was not timed.
         """
         ...
 
     def close(self) -> None:
         """End what was started."""
+        ...
+
+
+@runtime_checkable
+class Refining(Protocol):
+    """An evaluator whose first costs are rough. They come, and are stored, one by one; then leaders are compared."""
+
+    def refine(
+        self, found: Mapping[str, Evaluation], best: float, listener: Listener | None = None
+    ) -> dict[str, Evaluation]:
+        """Better costs, by fingerprint, of those that may be the best of all, whose cost so far is `best`.
+
+        `found` are programs of the last `evaluate`.
+        """
         ...

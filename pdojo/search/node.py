@@ -45,6 +45,13 @@ class States:
         return found
 
 
+@dataclass
+class Verdict:
+    """What is known of a program, for all nodes that have it: the best so far may turn out to be wrong later."""
+
+    evaluation: Evaluation
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """A state that was evaluated. Nodes are compared by identity."""
@@ -57,9 +64,13 @@ class Node:
     """Of the program."""
     parent: Node | None
     """The state that this one was proposed from; None for the root."""
-    evaluation: Evaluation
-    """What the strategy is told: the cost of the program alone, or its failure, alone or in a duel."""
+    verdict: Verdict
     states: States = field(repr=False)
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """What the strategy is told: the cost of the program alone, or its failure, alone or in a duel."""
+        return self.verdict.evaluation
 
     @property
     def cost(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 import pytest
 
@@ -10,7 +11,7 @@ from pdojo.backends.measure import Assembled, CompileError, KernelReference, Ok,
 from pdojo.dialect.machine import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import Candidate
+from pdojo.search.evaluation import Candidate, Evaluation
 from pdojo.search.evaluators.runtime import Runtime
 
 TEXT = """
@@ -63,6 +64,32 @@ def test_costs_of_a_batch_and_of_what_does_not_compile(runtime: Runtime) -> None
     assert [e.is_ok for e in found] == [True, False, True]
     assert found[1].failure == CompileError.__name__
     assert all(0 < e.cost < 1 and e.detail["kind"] == "Ok" and e.seconds["compile"] > 0 for e in found if e.is_ok)
+
+
+def test_each_cost_comes_before_the_next_program_is_timed(runtime: Runtime) -> None:
+    """So a process that ends in any way loses the measurement in flight only. Leaders are timed again after that."""
+    others = [dojo() for _ in range(3)]
+    for size, other in zip((2, 5, 10), others, strict=True):
+        other.step(f"tile_scope@y:1{{size={size}}}")
+    said: list[str] = []
+    found: dict[str, Evaluation] = {}
+    batch = [Candidate.of(each) for each in others]
+    for candidate, evaluation in zip(batch, runtime.evaluate(batch, said.append), strict=True):
+        found[candidate.fingerprint] = evaluation
+        assert said[-1] == f"timing {len(found)} of 3"
+    runtime.best = 1.0
+    better = runtime.refine(found, 1.0, said.append)
+    assert said[-1] == "timing 3 leaders again"
+    assert list(better) == list(found)
+    for fingerprint, evaluation in better.items():
+        assert evaluation.is_ok
+        assert len(evaluation.detail["samples"]) > len(found[fingerprint].detail["samples"])
+        assert evaluation.seconds["run"] > found[fingerprint].seconds["run"]
+    # Who leads alone needs no second look, and who is far from the best none at all.
+    alone = batch[0].fingerprint
+    assert not runtime.refine({alone: found[alone]}, 1.0)
+    assert not runtime.refine(found, 1e-12)
+    runtime.best = inf
 
 
 def test_a_wrong_program_is_never_confirmed(runtime: Runtime) -> None:

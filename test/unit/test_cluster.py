@@ -24,7 +24,7 @@ from pdojo.errors import LoweringError, MeasurementError, UsageError
 from pdojo.search.database import Database
 from pdojo.search.dojo import Dojo, fingerprint_of
 from pdojo.search.evaluation import Candidate
-from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster, worker
+from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster, pool, worker
 from pdojo.search.evaluators.cluster.pool import common
 from pdojo.search.evaluators.cluster.processors import claim, core_count, core_order
 from pdojo.search.evaluators.runtime import Runtime
@@ -181,6 +181,19 @@ def test_a_worker_is_killed_in_the_middle(cluster: Cluster) -> None:
 
 @needs_ray
 @two_processors
+def test_workers_that_died_before_are_no_programs_failure(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "ATTEMPTS", 1)
+    for facts in cluster.workers:
+        os.kill(facts.process, signal.SIGKILL)
+    evaluator = OnCluster(cluster, PLAIN)
+    found = list(evaluator.evaluate(candidates(3)))
+    assert [e.is_ok for e in found] == [True] * 3
+    assert cluster.lost == 2
+    evaluator.close()
+
+
+@needs_ray
+@two_processors
 @pytest.mark.slow
 def test_a_program_that_kills_its_worker(cluster: Cluster) -> None:
     evaluator = OnCluster(cluster, PLAIN)
@@ -190,8 +203,10 @@ def test_a_program_that_kills_its_worker(cluster: Cluster) -> None:
     assert found[2].failure == "WorkerLost"
     assert found[2].detail["message"] == "3 workers of the cluster died over it"
     assert [e.is_ok for e in found] == [True] * 2 + [False] + [True] * 5
-    assert [e.failure for e in evaluator.confirm(deadly, good[0])] == ["WorkerLost"] * 2
-    assert cluster.lost == 9
+    # Which of the two it is shows when each runs alone.
+    assert [e.failure for e in evaluator.confirm(deadly, good[0])] == ["WorkerLost", ""]
+    assert [e.failure for e in evaluator.confirm(good[0], deadly)] == ["", "WorkerLost"]
+    assert cluster.lost == 18
     evaluator.close()
 
 

@@ -211,7 +211,9 @@ def test_other_inputs(cycles: Cycles) -> None:
 
 
 def test_settings(cycles: Cycles) -> None:
-    assert cycles.settings == Cycles(SNITCH, kernel(WRONG), seed=3, workers=2).settings
+    assert cycles.settings == Cycles(SNITCH, kernel(SCALE), seed=3, workers=2).settings
+    # What a program may take, and what it has to compute, is the plain kernel's matter.
+    assert cycles.settings != Cycles(SNITCH, kernel(WRONG)).settings
     other = Cycles(machine("snitch-2024"), kernel(SCALE)).settings
     assert other != cycles.settings
     assert "description" not in cycles.settings["machine"]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from datetime import timedelta
 from math import inf
 from pathlib import Path
 
@@ -17,8 +18,9 @@ import pytest
 
 from pdojo.errors import DatabaseError
 from pdojo.kernels import workload
-from pdojo.search.database import Database, Duel, Problem, default_path
-from pdojo.search.database.schema import APPLICATION, TABLES, VERSION, canonical
+from pdojo.search.database import Database, Duel, Entry, Problem, default_path
+from pdojo.search.database.pruning import Pruning, prune
+from pdojo.search.database.schema import APPLICATION, MIGRATIONS, TABLES, VERSION, canonical
 from pdojo.search.driver import search
 from pdojo.search.evaluation import Evaluation
 from pdojo.search.progress import Budget, Result
@@ -110,6 +112,68 @@ def test_the_best_is_what_won_last(tmp_path: Path) -> None:
         for winner, against, duel, best in steps:
             memory.keep_duel(winner.text, against and against.text, duel)
             assert [tuple(row) for row in database.connection.rows(query)] == [(best.fingerprint, duel.evaluation.cost)]
+
+
+def test_who_lost_as_a_challenger_is_not_the_best() -> None:
+    """However fast it was in an older duel, with nobody beside it."""
+    one, other = start(), start()
+    other.step(other.moves()[0])
+    query = "SELECT p.hash, b.cost FROM best b JOIN programs p ON p.id = b.program"
+    with Database.in_memory() as database:
+        memory = database.memory(Problem.of(one), TextCosts())
+        for dojo in (one, other):
+            memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
+        memory.keep_duel(one.text, None, Duel(Evaluation(1.0), None))
+        memory.keep_duel(other.text, None, Duel(Evaluation(1.5), None))
+        memory.keep_duel(one.text, other.text, Duel(Evaluation(1.9), Evaluation(1.6)))
+        assert [tuple(row) for row in database.connection.rows(query)] == [(other.fingerprint, 1.5)]
+        # Where each lost to the other, there is a best all the same.
+        memory.keep_duel(other.text, one.text, Duel(Evaluation(1.9), Evaluation(1.8)))
+        assert [tuple(row) for row in database.connection.rows(query)] == [(one.fingerprint, 1.0)]
+
+
+def test_what_fails_as_the_best_has_failed() -> None:
+    one, other = start(), start()
+    other.step(other.moves()[0])
+    query = "SELECT p.hash FROM best b JOIN programs p ON p.id = b.program"
+    with Database.in_memory() as database:
+        memory = database.memory(Problem.of(one), TextCosts())
+        for dojo in (one, other):
+            memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
+        memory.keep_duel(one.text, None, Duel(Evaluation(1.0), None))
+        wrong = Duel(Evaluation.failed("NotTimed", {}), Evaluation.failed("WrongResult", {}))
+        assert wrong.overturned == wrong.against
+        memory.keep_duel(other.text, one.text, wrong)
+        found = memory.find(one.fingerprint)
+        assert found is not None
+        assert found.failure == "WrongResult"
+        assert memory.find(other.fingerprint) == Evaluation(2.0)
+        assert not database.connection.rows(query)
+        memory.keep_duel(other.text, None, Duel(Evaluation(1.5), None))
+        assert [row["hash"] for row in database.connection.rows(query)] == [other.fingerprint]
+        # Forgetting failures, it may be tried again.
+        removed = prune(database.connection, Pruning(failures=True))
+        assert (removed["measurements"], removed["duels"]) == (1, 2)
+        assert memory.find(one.fingerprint) is None
+        assert [row["hash"] for row in database.connection.rows(query)] == [other.fingerprint]
+
+
+def test_a_run_that_is_under_way_is_not_pruned_and_one_that_was_is_said() -> None:
+    dojo = start()
+    with Database.in_memory() as database:
+        memory = database.memory(Problem.of(dojo), TextCosts())
+        run = memory.run((dojo.text, dojo.trace), "sample", "edges", 0, {})
+        run.mark("finished")
+        again = memory.run((dojo.text, dojo.trace), "sample", "edges", 0, {})
+        assert [row["state"] for row in database.connection.rows("SELECT state FROM runs")] == ["running"]
+        assert not prune(database.connection, Pruning(older_than=timedelta(0)))["runs"]
+        again.mark("finished")
+        assert prune(database.connection, Pruning(older_than=timedelta(0)))["runs"] == 1
+        # Another run gets the number of the one that is gone.
+        memory.run((dojo.text, dojo.trace), "sample", "edges", 1, {})
+        with pytest.raises(DatabaseError, match="was pruned while it was under way"):
+            again.log([Entry(0, dojo.text, dojo.trace, None, Evaluation(1.0), True, 0.0)], [])
+        assert not database.connection.rows("SELECT * FROM evaluations")
 
 
 def test_several_traces_lead_to_one_program(tmp_path: Path) -> None:
@@ -205,6 +269,16 @@ def test_cells_that_hold_something_else(tmp_path: Path) -> None:
         connection.close()
 
 
+def test_text_that_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    find(path, 5)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE programs SET text = CAST(x'80' AS TEXT)")
+    connection.close()
+    with pytest.raises(DatabaseError, match="cannot be used: Could not decode to UTF-8"):
+        contents(path, "programs")
+
+
 def test_databases_of_others_and_of_the_future(tmp_path: Path) -> None:
     other, future = tmp_path / "other.sqlite", tmp_path / "future.sqlite"
     connection = sqlite3.connect(other)
@@ -278,6 +352,28 @@ def test_a_file_of_version_1_is_migrated(tmp_path: Path) -> None:
     with Database(path) as database:
         migrated = database.connection.rows("SELECT type, name, sql FROM sqlite_master ORDER BY name")
     assert [tuple(row) for row in made] == [tuple(row) for row in migrated]
+
+
+def test_a_file_of_version_2_is_migrated(tmp_path: Path) -> None:
+    new, old = tmp_path / "new.sqlite", tmp_path / "old.sqlite"
+    find(new, 20)
+    connection = sqlite3.connect(old)
+    for migrate in MIGRATIONS[:2]:
+        migrate(connection)
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute("PRAGMA user_version = 2")
+    connection.execute("ATTACH ? AS new", (str(new),))
+    for table in TABLES:
+        connection.execute(f"INSERT INTO {table} SELECT * FROM new.{table}")
+    connection.commit()
+    before = connection.execute("SELECT * FROM main.best").fetchall()
+    connection.close()
+    assert len(before) == 1
+    assert [tuple(row) for row in contents(old, "best")] == before
+    made, migrated = (
+        [(row["name"], row["sql"]) for row in contents(path, "sqlite_master ORDER BY name")] for path in (new, old)
+    )
+    assert made == migrated
 
 
 # Several writers, and kills

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -12,12 +12,13 @@ from time import perf_counter
 import pytest
 
 from pdojo.errors import UsageError
-from pdojo.search.database import Database
+from pdojo.search.database import Database, Problem
 from pdojo.search.dojo import Dojo
 from pdojo.search.driver import search
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.node import Proposal
 from pdojo.search.progress import Budget, Ending, Progress, Result
+from pdojo.search.strategies import strategy
 from search_games import Downhill, Edges, TextCosts, start
 
 
@@ -129,6 +130,92 @@ def test_a_duel_that_does_not_come_to_timing_is_lost() -> None:
     assert result.best is result.root
     assert result.root.cost < inf
     assert result.progress.failures["CompileError"] > 0
+
+
+class Overturned(TextCosts):
+    """Every program that loses its place as the best turns out to be wrong, from the second one on."""
+
+    deterministic = False
+
+    def confirm(
+        self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
+    ) -> list[Evaluation]:
+        given = super().confirm(candidate, best, listener)
+        is_root = best is not None and best.program.text == start().text
+        return given if best is None or is_root else [given[0], Evaluation.failed("WrongResult", {})]
+
+
+@pytest.mark.parametrize("name", ["sample", "anneal", "evolve", "elites", "model", "downhill"])
+def test_a_best_that_fails_later_was_none(name: str) -> None:
+    if name == "model":
+        pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    costs = Overturned()
+    chosen = Downhill() if name == "downhill" else strategy(name, 60)
+    with Database.in_memory() as database:
+        result = search(start(), costs, chosen, Edges(), Budget(60), 1, database=database)
+        wrong = {against for _, against in costs.confirmed[1:]} - {None, start().fingerprint}
+        assert wrong
+        failed = {row.number for row in result.history if row.failure == "WrongResult"}
+        assert len(failed) == len(wrong) == result.progress.failures["WrongResult"]
+        assert result.best is not None
+        assert result.best.fingerprint not in wrong
+        assert result.best.number not in failed
+        assert not any(row.is_best for row in result.history if row.number in failed)
+        # Each rival of the root stood a duel with it once the better one was gone.
+        assert all(against in (None, start().fingerprint, *wrong) for _, against in costs.confirmed)
+        rows = database.connection.rows("SELECT p.hash FROM best b JOIN programs p ON p.id = b.program")
+        assert [row["hash"] for row in rows] == [result.best.fingerprint]
+        memory = database.memory(Problem.of(start()), costs)
+        assert all((found := memory.find(each)) and found.failure == "WrongResult" for each in wrong if each)
+
+
+def test_what_cannot_be_timed_beside_a_wrong_best_has_not_failed() -> None:
+    class Deadly(Overturned):
+        """The wrong ones take whoever times them down."""
+
+        def confirm(
+            self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
+        ) -> list[Evaluation]:
+            given = super().confirm(candidate, best, listener)
+            return given if given[-1].is_ok else [Evaluation(inf), given[-1]]
+
+    one, other = find(Overturned(), 30), find(Deadly(), 30)
+    assert [(row.cost, row.is_best) for row in one.history] == [(row.cost, row.is_best) for row in other.history]
+    assert one.trace == other.trace
+
+
+def test_the_leaders_of_a_batch_are_measured_again() -> None:
+    class Rough(TextCosts):
+        """First costs are too small by a half for every second program."""
+
+        rounds = 0
+
+        def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
+            for evaluation in super().evaluate(candidates, listener):
+                yield replace(evaluation, cost=evaluation.cost - 0.5) if evaluation.is_ok else evaluation
+
+        def refine(
+            self, found: Mapping[str, Evaluation], best: float, listener: Listener | None = None
+        ) -> dict[str, Evaluation]:
+            self.rounds += 1
+            leaders = {key: each for key, each in found.items() if each.cost < best}
+            return {key: replace(each, cost=each.cost + 0.5) for key, each in leaders.items()}
+
+    costs = Rough()
+    with Database.in_memory() as database:
+        result = find(costs, 30, database=database)
+        assert costs.rounds > 5
+        query = "SELECT p.hash, m.cost FROM measurements m JOIN programs p ON p.id = m.program"
+        stored = {row["hash"]: row["cost"] for row in database.connection.rows(query)}
+        # What became the best did so with its better cost.
+        best = [row for row in result.history if row.is_best and row.number]
+        assert best
+        assert all(row.cost in stored.values() for row in best)
+        assert stored[start().fingerprint] == costs.cost(start().text).cost - 0.5
+        # What is remembered is not measured again.
+        again = Rough()
+        assert facts(find(again, 30, database=database)) == facts(result)
+        assert not again.rounds
 
 
 def test_costs_in_duels_are_compared_with_nothing_else() -> None:

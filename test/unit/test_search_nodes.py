@@ -6,7 +6,7 @@ from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Evaluation
-from pdojo.search.node import Node, States
+from pdojo.search.node import Node, States, Verdict
 
 KERNEL = """kernel k(x) -> (y)
 x f32 [32, 64] heap
@@ -29,7 +29,7 @@ def chain(kept: int) -> list[tuple[Node, str]]:
             dojo = dojo.fork()
             dojo.step(dojo.moves()[number])
         moves = tuple(step.resolved for step in dojo.trace.steps)
-        node = Node(number, moves, dojo.fingerprint, node, Evaluation(1.0), states)
+        node = Node(number, moves, dojo.fingerprint, node, Verdict(Evaluation(1.0)), states)
         states.put(node, dojo)
         nodes.append((node, dojo.text))
     return nodes

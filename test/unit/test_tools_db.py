@@ -17,10 +17,10 @@ from pdojo_tools import db
 
 from pdojo.errors import DatabaseError, UsageError
 from pdojo.search.database import Database, Duel, Problem
-from pdojo.search.database.exchange import export_lines, import_lines
+from pdojo.search.database.exchange import LAYOUT, export_lines, import_lines
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.queries import RunSummary, Standing, find, runs, standings
-from pdojo.search.database.schema import TABLES, VERSION
+from pdojo.search.database.schema import TABLES
 from pdojo.search.driver import search
 from pdojo.search.evaluation import Evaluation
 from pdojo.search.progress import Budget, Result
@@ -158,6 +158,7 @@ def test_mistakes(filled: tuple[Path, Result], tmp_path: Path, capsys: pytest.Ca
         (["show", "zzzz", "--database", path], "has no kernel 'zzzz', and nothing whose hash begins like that"),
         (["show", "ab", "--database", path], "has no kernel 'ab'"),
         (["show", "k", "-o", "x", "--database", path], "-o goes with --only or --json"),
+        (["show", "k", "--only", "trace", "--json", "--database", path], "leave out one of them"),
         (["merge", path, "--database", path], "is the database itself"),
         (["merge", str(tmp_path / "none.sqlite"), "--database", path], "there is no database"),
         (["prune", "--database", path], "say what to forget"),
@@ -219,7 +220,7 @@ def test_prune_by_the_tool(copy: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_import_is_idempotent_and_keeps_everything(filled: tuple[Path, Result], tmp_path: Path) -> None:
     path, result = filled
     lines = export(path)
-    assert json.loads(lines[0]) == {"format": "pdojo searches", "version": VERSION}
+    assert json.loads(lines[0]) == {"format": "pdojo searches", "version": LAYOUT}
     target = tmp_path / "b.sqlite"
     added = take(target, lines)
     assert set(added) == set(TABLES)
@@ -231,6 +232,13 @@ def test_import_is_idempotent_and_keeps_everything(filled: tuple[Path, Result], 
         again = search(start(), costs, Downhill(), Edges(), Budget(30), 1, database=database)
     assert not costs.evaluated
     assert [(r.cost, r.best) for r in again.history] == [(r.cost, r.best) for r in result.history]
+
+
+def test_integers_of_any_size_are_numbers(tmp_path: Path, filled: tuple[Path, Result]) -> None:
+    target = tmp_path / "b.sqlite"
+    take(target, _changed(export(filled[0]), "measurements", cost=10**20, failure=""))
+    with Database(target) as database:
+        assert database.connection.row("SELECT 1 FROM measurements WHERE cost = 1e20") is not None
 
 
 def test_what_two_files_know_is_joined(tmp_path: Path) -> None:
@@ -294,6 +302,7 @@ def test_malformed_lines_import_nothing(tmp_path: Path, filled: tuple[Path, Resu
         (_changed(lines, "measurements", extra=1), rf"lines:{last}: .*'extra' is missing or extra"),
         (_changed(lines, "measurements", cost="1"), rf"lines:{last}: 'cost' is no real"),
         (_changed(lines, "measurements", cost=True), rf"lines:{last}: 'cost' is no real"),
+        (_changed(lines, "measurements", cost=10**400), rf"lines:{last}: 'cost' is no real"),
         (_changed(lines, "measurements", detail=[]), rf"lines:{last}: 'detail' is no json"),
         (_changed(lines, "measurements", failure=None), rf"lines:{last}: 'failure' is no text"),
         (_changed(lines, "measurements", failure="\udcff"), rf"lines:{last}: 'failure' is no text"),
@@ -302,6 +311,8 @@ def test_malformed_lines_import_nothing(tmp_path: Path, filled: tuple[Path, Resu
         (_changed(lines, "evaluations", number=2**70), rf"lines:{end}: 'number' is no integer"),
         (_changed(lines, "programs", text="other"), r"lines:\d+: the hash is d9298a10d1b0..., not "),
         (_changed(lines, "programs", hash=5), r"lines:\d+: 'hash' is no text"),
+        (_changed(lines, "programs", hash=None), r"lines:\d+: 'hash' is no text"),
+        ([*lines, '{"table":[]}'], rf"lines:{end + 1}: '\[\]' is no table"),
     ]
     target = tmp_path / "b.sqlite"
     fill(target, 3)

@@ -137,7 +137,8 @@ class Connection:
             try:
                 return operation()
             except sqlite3.OperationalError as error:
-                busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                # Errors of the Python module, not of SQLite, have no code.
+                busy = getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
                 if not busy or time.monotonic() > end:
                     raise
                 time.sleep(0.02)

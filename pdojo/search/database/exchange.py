@@ -13,14 +13,16 @@ from typing import Any, NoReturn, cast
 from pdojo.errors import DatabaseError
 from pdojo.search.database.connection import Connection
 from pdojo.search.database.rows import Key, insert, read_json
-from pdojo.search.database.schema import JSON, TABLES, VERSION, Column, Table, canonical
+from pdojo.search.database.schema import JSON, TABLES, Column, Table, canonical
 
 FORMAT = "pdojo searches"
+LAYOUT = 2
+"""Of the rows of an export: the version of the tables that last changed what is in them."""
 
 
 def export_lines(connection: Connection) -> Iterator[str]:
     """All rows as lines, those that others refer to before them, as they were at one moment."""
-    yield canonical({"format": FORMAT, "version": VERSION})
+    yield canonical({"format": FORMAT, "version": LAYOUT})
     with connection.snapshot():
         for name, table in TABLES.items():
             for row in connection.rows(f"SELECT {_columns(table)} FROM {name} t ORDER BY id"):
@@ -70,29 +72,29 @@ def _parse(lines: Iterable[str], source: str) -> Iterator[_Record]:
     for number, line in numbered:
         values = _object(line, source, number)
         name = values.pop("table", None)
-        if name not in TABLES:
+        if not isinstance(name, str) or name not in TABLES:
             _fail(source, number, f"'{str(name)[:40]}' is no table; known: {', '.join(TABLES)}")
-        table = TABLES[cast(str, name)]
+        table = TABLES[name]
         expected = ([*table.columns, "hash"]) if table.hashed else [*table.columns]
         wrong = sorted(set(expected).symmetric_difference(values))
         if wrong:
             _fail(source, number, f"a row of '{name}' has {', '.join(expected)}; '{wrong[0][:40]}' is missing or extra")
         hashed = values.pop("hash", None)
-        if hashed is not None and not isinstance(hashed, str):
+        if table.hashed and not isinstance(hashed, str):
             _fail(source, number, "'hash' is no text")
         for column, spec in table.columns.items():
             if not _fits(spec, values[column]):
                 _fail(source, number, f"'{column}' is no {'hash' if spec.refers else spec.kind}")
-        yield _Record(number, cast(str, name), hashed, values)
+        yield _Record(number, name, hashed, values)
 
 
 def _check_header(header: JSON, source: str, number: int) -> None:
     if header.get("format") != FORMAT or not isinstance(header.get("version"), int):
         _fail(source, number, f"this is no export of searches: it begins with a line for '{FORMAT}'")
-    if header["version"] > VERSION:
-        _fail(source, number, f"version {header['version']} was exported by a newer pdojo; this one knows {VERSION}")
-    if header["version"] < VERSION:
-        _fail(source, number, f"version {header['version']} was never exported; this pdojo knows {VERSION}")
+    if header["version"] > LAYOUT:
+        _fail(source, number, f"version {header['version']} was exported by a newer pdojo; this one knows {LAYOUT}")
+    if header["version"] < LAYOUT:
+        _fail(source, number, f"version {header['version']} was never exported; this pdojo knows {LAYOUT}")
 
 
 def _object(line: str, source: str, number: int) -> JSON:
@@ -119,9 +121,17 @@ def _fits(spec: Column, value: object) -> bool:
         case "integer":
             return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
         case "real":
-            return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            return isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value)
         case "text":
             return isinstance(value, str) and _is_text(value)
+
+
+def _is_finite(value: float) -> bool:
+    """Whether it is a number that SQLite stores as a real: JSON has integers of any size."""
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
 
 
 def _is_text(value: str) -> bool:
@@ -155,8 +165,10 @@ class _Import:
             value = record.values[column]
             if spec.refers and value is not None:
                 stored[column] = self._key(connection, spec.refers, value, record)
+            elif spec.kind == "json":
+                stored[column] = canonical(value)
             else:
-                stored[column] = canonical(value) if spec.kind == "json" else value
+                stored[column] = float(value) if spec.kind == "real" and value is not None else value
         if table.hashed:
             self._add_hashed(connection, record, stored)
         elif record.table == "evaluations":

@@ -12,7 +12,7 @@ from pdojo.errors import DatabaseError
 from pdojo.search.database.connection import Connection, Row
 from pdojo.search.database.rows import Key, insert, now, put, read_json
 from pdojo.search.database.schema import JSON, canonical
-from pdojo.search.evaluation import Evaluation
+from pdojo.search.evaluation import NOT_TIMED, Evaluation
 from pdojo.transforms.trace import Trace
 
 _VOLATILE = ("huge_page_bytes",)
@@ -33,6 +33,12 @@ class Duel:
     def won(self) -> bool:
         """Whether the program is the best now."""
         return self.evaluation.is_ok and (self.against is None or self.evaluation.cost < self.against.cost)
+
+    @property
+    def overturned(self) -> Evaluation | None:
+        """How the best so far failed here, where it did: then it is none."""
+        failed = self.against is not None and self.against.failure not in ("", NOT_TIMED)
+        return self.against if failed else None
 
 
 @dataclass(frozen=True)
@@ -89,19 +95,30 @@ class Run:
     def log(self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]]) -> None:
         """Note what was evaluated, and other traces that lead to known programs, whose text is given.
 
-        Where a number was logged with another program before, the evaluations after it are forgotten.
+        Where a number was logged with another program before, the evaluations after it are forgotten. Raises
+        DatabaseError where others pruned the run.
         """
         with self._connection.transaction() as connection:
+            known = connection.execute(
+                "UPDATE runs SET changed = ? WHERE id = ? AND hash = ?", (now(), self._key.id, self.hash)
+            )
+            if not known.rowcount:
+                raise DatabaseError(
+                    f"{self._connection.name} does not have run {self.hash[:12]} any more: it was pruned while it was"
+                    " under way; what it measured is there, and the same search begins again with that"
+                )
             for text, trace in others:
                 self._trace(connection, text, trace)
             for entry in entries:
                 self._entry(connection, entry)
-            connection.execute("UPDATE runs SET changed = ? WHERE id = ?", (now(), self._key.id))
 
     def mark(self, state: str) -> None:
         """Note how the run stands: `running`, `finished`, `interrupted`, `failed`."""
         with self._connection.transaction() as connection:
-            connection.execute("UPDATE runs SET state = ?, changed = ? WHERE id = ?", (state, now(), self._key.id))
+            connection.execute(
+                "UPDATE runs SET state = ?, changed = ? WHERE id = ? AND hash = ?",
+                (state, now(), self._key.id, self.hash),
+            )
 
     def _entry(self, connection: sqlite3.Connection, entry: Entry) -> None:
         program = put(connection, "programs", {"text": entry.text})
@@ -150,8 +167,21 @@ class Memory:
         known = self._connection.row(query.format("measurements", ""), fingerprint, self.settings.id)
         if known is None:
             return None
-        failed = self._connection.row(query.format("duels", "AND x.failure <> ''"), fingerprint, self.settings.id)
-        return self._evaluation(failed or known)
+        failed = self._connection.row(
+            query.format("duels", f"AND x.failure NOT IN ('', '{NOT_TIMED}')"), fingerprint, self.settings.id
+        )
+        if failed is not None:
+            return self._evaluation(failed)
+        as_best = self._connection.row(
+            "SELECT d.against_failure AS failure FROM duels d JOIN programs p ON p.id = d.against"
+            f" WHERE p.hash = ? AND d.settings = ? AND d.against_failure NOT IN ('', '{NOT_TIMED}')",
+            fingerprint,
+            self.settings.id,
+        )
+        if as_best is not None:
+            kind = str(as_best["failure"])
+            return Evaluation.failed(kind, {"kind": kind, "message": f"{kind}, in a duel that it stood as the best"})
+        return self._evaluation(known)
 
     def keep(self, text: str, trace: Trace, evaluation: Evaluation) -> Evaluation:
         """Store a measurement; returns the one that counts, which is the first where another process was faster."""
@@ -167,6 +197,17 @@ class Memory:
                 return evaluation
         found = self.find(program.hash)
         return evaluation if found is None else found
+
+    def improve(self, fingerprint: str, evaluation: Evaluation) -> None:
+        """Store a better measurement of a program in place of the one that is there."""
+        with self._connection.transaction() as connection:
+            values = self._measured(connection, evaluation)
+            given = [value.id if isinstance(value, Key) else value for value in values.values()]
+            connection.execute(
+                f"UPDATE measurements SET {', '.join(f'{name} = ?' for name in values)}"
+                " WHERE settings = ? AND program = (SELECT id FROM programs WHERE hash = ?)",
+                [*given, self.settings.id, fingerprint],
+            )
 
     def find_duel(self, fingerprint: str, against: str | None) -> Duel | None:
         """The duel of two programs, where there was one."""
@@ -226,6 +267,8 @@ class Memory:
                 "state": "running",
             }
             key = put(connection, "runs", values)
+            # It may have been there, and ended: whoever prunes must see that it is under way.
+            connection.execute("UPDATE runs SET state = 'running', changed = ? WHERE id = ?", (time, key.id))
         return Run(self._connection, key, self.problem)
 
     def _measured(self, connection: sqlite3.Connection, evaluation: Evaluation) -> Values:

@@ -57,13 +57,12 @@ _SLOWER = """failure = '' AND program NOT IN (SELECT program FROM best) AND id I
     GROUP BY m.id HAVING min(b.cost) > 0 AND min(m.cost / b.cost) > ?
 )"""
 # A program that failed in a duel is forgotten with all its duels: it may not be the best until it was tried again.
-_FAILED = """failure <> '' OR EXISTS (
-    SELECT 1 FROM duels d
-    WHERE d.program = measurements.program AND d.settings = measurements.settings AND d.failure <> ''
-)"""
+_FAILED = """failure <> '' OR (program, settings) IN (SELECT program, settings FROM failed)"""
 _UNMEASURED = """NOT EXISTS (
     SELECT 1 FROM measurements m WHERE m.program = duels.program AND m.settings = duels.settings
-)"""
+) OR (against_failure NOT IN ('', 'NotTimed') AND NOT EXISTS (
+    SELECT 1 FROM measurements m WHERE m.program = duels.against AND m.settings = duels.settings
+))"""
 # Problems, settings and machines stay: they are few, and a search under way has their numbers.
 _UNUSED = {
     "traces": """NOT EXISTS (SELECT 1 FROM measurements x WHERE x.program = traces.program)

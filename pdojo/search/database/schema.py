@@ -103,6 +103,38 @@ SELECT problem, settings, program, trace, cost, measured FROM (
 ) WHERE place = 1
 """
 
+# What failed as the best of a duel has failed, and what lost as a challenger is not the best either, unless all lost.
+_VERSION_3 = """
+DROP VIEW best;
+CREATE VIEW failed AS
+SELECT program, settings FROM duels WHERE failure NOT IN ('', 'NotTimed')
+UNION SELECT against, settings FROM duels WHERE against_failure NOT IN ('', 'NotTimed');
+CREATE VIEW best AS
+SELECT problem, settings, program, trace, cost, measured FROM (
+    SELECT t.problem, d.settings, d.program, min(t.id) AS trace, d.cost, d.measured,
+        row_number() OVER (
+            PARTITION BY t.problem, d.settings
+            ORDER BY EXISTS (
+                SELECT 1 FROM duels o WHERE o.settings = d.settings AND o.measured > d.measured AND (
+                    (o.against = d.program AND o.won
+                        AND (o.program, o.settings) NOT IN (SELECT program, settings FROM failed))
+                    OR (o.program = d.program AND NOT o.won
+                        AND (o.against, o.settings) NOT IN (SELECT program, settings FROM failed))
+                )
+            ), d.cost, d.id
+        ) AS place
+    FROM duels d JOIN traces t ON t.program = d.program JOIN problems p ON p.id = t.problem
+        JOIN settings s ON s.id = d.settings AND s.machine = p.machine
+    WHERE d.won
+        AND (d.program, d.settings) NOT IN (SELECT program, settings FROM failed)
+        AND NOT EXISTS (
+            SELECT 1 FROM duels o WHERE o.program = d.program AND o.settings = d.settings
+            AND o.won AND o.measured > d.measured
+        )
+    GROUP BY t.problem, d.id
+) WHERE place = 1
+"""
+
 
 def _script(text: str) -> Callable[[sqlite3.Connection], None]:
     def migrate(connection: sqlite3.Connection) -> None:
@@ -112,7 +144,9 @@ def _script(text: str) -> Callable[[sqlite3.Connection], None]:
     return migrate
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_script(_VERSION_1), _script(_VERSION_2))
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = tuple(
+    _script(text) for text in (_VERSION_1, _VERSION_2, _VERSION_3)
+)
 """Number N makes version N + 1 of version N; version 0 is an empty file. They run in one transaction."""
 VERSION = len(MIGRATIONS)
 """The version that this pdojo reads and writes; `PRAGMA user_version` of a file."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
-import pdojo
 from pdojo.backends.measure import KernelReference, Outcome, Program, Simulated, Simulation
+from pdojo.backends.sources import source_digest
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.machine_file import machine_to_json
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
+from pdojo.search.dojo import fingerprint_of
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.evaluators.workers import Ahead, Job, Workers
 
@@ -26,11 +25,12 @@ LONGEST = 50_000_000
 SEED = 0
 """Of the inputs on which costs are counted."""
 _SOURCES = (
+    "backends/*.py",
     "backends/snitch/**/*.py",
-    "backends/llvm/math*.py",
-    "backends/nest_walk.py",
-    "backends/placement.py",
-    "dialect/analysis/streams.py",
+    "backends/llvm/*.py",
+    "backends/measure/*.py",
+    "dialect/*.py",
+    "dialect/analysis/*.py",
 )
 """Files that cycles depend on."""
 
@@ -63,13 +63,14 @@ class Cycles:
 
     @property
     def settings(self) -> JSON:
-        """The machine, the lowering and the simulator, the inputs, the limit."""
+        """The machine, the lowering and the simulator, the inputs, the limit, which is the plain kernel's."""
         described = machine_to_json(self._machine)
         del described["description"]
         return {
             "evaluator": self.name,
-            "version": source_digest(),
+            "version": version(),
             "machine": described,
+            "plain": fingerprint_of(self._plain),
             "seed": SEED,
             "limit": [PATIENCE, SPARE, LONGEST] if not self._given else self._given,
         }
@@ -149,10 +150,6 @@ def _evaluation(outcome: Outcome, seconds: float) -> Evaluation:
     return Evaluation.failed(detail["kind"], detail, {"simulate": seconds})
 
 
-def source_digest() -> str:
-    """Hexadecimal digest of the source of lowering and simulator: cycles of other ones are not comparable."""
-    folder = Path(pdojo.__file__).parent
-    found = sha256()
-    for file in sorted({file for pattern in _SOURCES for file in folder.glob(pattern)}):
-        found.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes())
-    return found.hexdigest()[:16]
+def version() -> str:
+    """Digest of lowering and simulator: cycles of other ones are not comparable."""
+    return source_digest(*_SOURCES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import inf
 from time import perf_counter
@@ -28,7 +28,7 @@ PROMISING = 1.1
 PATIENCE = 30.0
 """Times the best cost that one call may take."""
 LEAST_LIMIT, LONGEST_LIMIT = 2.0, 10.0
-"""Seconds within which a program is stopped; the paper's limit is 10 s."""
+"""Seconds of a call within which a program is stopped; the paper's limit is 10 s."""
 
 
 class Runtime:
@@ -62,6 +62,8 @@ class Runtime:
         self._compilers = Workers(compilers)
         self.batch = 4 * self._compilers.count
         self._jobs = Ahead(self._begin)
+        self._screened: dict[str, Assembled | Outcome] = {}
+        """The programs of the last batch."""
         self._timer = Worker(processors=processors)
 
     @property
@@ -76,25 +78,38 @@ class Runtime:
         self._jobs.expect(candidate)
 
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
-        """The least time of few samples for each; of more samples, taken in turns, for those that lead.
-
-        Costs come as soon as they are final: those before the first that may lead at once, the others at the end.
-        """
+        """The least time of few samples for each."""
         tell = listener or _ignore
         tell(f"compiling {len(candidates)}")
         assembled = self._assemble(candidates)
-        held: list[Evaluation] = []
+        self._screened = {c.fingerprint: p for c, p in zip(candidates, assembled, strict=True)}
         for number, program in enumerate(assembled):
             tell(f"timing {number + 1} of {len(candidates)}")
             found = self._screen(program)
-            if not held and found.cost > PROMISING * self.best:
-                yield found
-            else:
-                held.append(found)
-        if held:
-            self.best = min(self.best, *(e.cost for e in held))
-            self._time_leaders(assembled[len(assembled) - len(held) :], held, tell)
-            yield from held
+            self.best = min(self.best, found.cost)
+            yield found
+
+    def refine(
+        self, found: Mapping[str, Evaluation], best: float, listener: Listener | None = None
+    ) -> dict[str, Evaluation]:
+        """The least time of more samples, taken in turns, for those that lead; nothing where only one does."""
+        self.best = min(self.best, best)
+        rivals = {
+            fingerprint: program
+            for fingerprint, evaluation in found.items()
+            if evaluation.cost <= PROMISING * self.best
+            and isinstance(program := self._screened.get(fingerprint), Assembled)
+        }
+        if len(rivals) < 2:
+            return {}
+        (listener or _ignore)(f"timing {len(rivals)} leaders again")
+        start = perf_counter()
+        outcomes = self._timer.compare(list(rivals.values()), self._options(LEADERS))
+        spent = (perf_counter() - start) / len(rivals)
+        return {
+            fingerprint: _evaluation(outcome, program.seconds, found[fingerprint].seconds["run"] + spent)
+            for (fingerprint, program), outcome in zip(rivals.items(), outcomes, strict=True)
+        }
 
     def confirm(
         self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
@@ -135,22 +150,10 @@ class Runtime:
             return _evaluation(program, 0.0, 0.0)
         start = perf_counter()
         limit = min(max(PATIENCE * self.best, LEAST_LIMIT), LONGEST_LIMIT)
-        self._timer.limits = replace(Limits(), run=limit)
+        # A sample makes its calls twice.
+        self._timer.limits = replace(Limits(), run=2 * limit)
         (outcome,) = self._timer.compare([program], self._options(SCREENING))
         return _evaluation(outcome, program.seconds, perf_counter() - start)
-
-    def _time_leaders(self, programs: Sequence[Assembled | Outcome], found: list[Evaluation], tell: Listener) -> None:
-        """Give those that may be the best better estimates, from one run."""
-        leaders = [k for k, e in enumerate(found) if e.is_ok and e.cost <= PROMISING * self.best]
-        rivals = [p for k in leaders if isinstance(p := programs[k], Assembled)]
-        if len(rivals) < 2:
-            return
-        tell(f"timing {len(rivals)} leaders again")
-        start = perf_counter()
-        outcomes = self._timer.compare(rivals, self._options(LEADERS))
-        spent = (perf_counter() - start) / len(rivals)
-        for k, program, outcome in zip(leaders, rivals, outcomes, strict=True):
-            found[k] = _evaluation(outcome, program.seconds, spent)
 
 
 def settings_of(machine: Machine, environment: JSON) -> JSON:

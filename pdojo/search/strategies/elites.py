@@ -23,10 +23,15 @@ class Elite:
     """The best program of its kind."""
 
     node: Node
-    worth: float
-    """Its cost, and something for its length; less is better."""
+    length: float
+    """How many times as much it is taken to cost: longer programs count as a little slower."""
     near: Iterator[Dojo]
     """Its nearest neighbours that were not proposed yet, where the neighbourhood lists them."""
+
+    @property
+    def worth(self) -> float:
+        """Its cost, and something for its length; less is better."""
+        return self.node.cost * self.length
 
 
 class Elites:
@@ -100,22 +105,29 @@ class Elites:
 
     def _elite(self, node: Node) -> Elite:
         statements = len(node.dojo.game.program.nest.leaves)
-        return Elite(node, node.cost * (1 + self.parsimony * statements), self._nearest(node))
+        return Elite(node, 1 + self.parsimony * statements, self._nearest(node))
 
     def _nearest(self, node: Node) -> Iterator[Dojo]:
         if isinstance(self._neighbourhood, Listing):
             yield from self._neighbourhood.nearest(node.dojo, self._random)
 
     def _child(self) -> Proposal | None:
-        parent = self._best if self._random.random() < self.greed else self._any()
+        parent = self._fastest() if self._random.random() < self.greed else self._any()
         if self._random.random() < self.polish and (near := next(parent.near, None)) is not None:
             return Proposal(near, parent.node)
         two = len(self.elites) > 1 and self._random.random() < self.crossover
         other = self._any().node if two else None
         return offspring(parent.node, other, self._neighbourhood, self._seen, self._random)
 
+    def _fastest(self) -> Elite:
+        """The fastest of all, whatever its length; another one where that failed after all."""
+        if not self._best.node.evaluation.is_ok:
+            self._best = min(self.elites.values(), key=lambda elite: elite.node.cost)
+        return self._best
+
     def _any(self) -> Elite:
-        return self._random.choice(list(self.elites.values()))
+        alive = [elite for elite in self.elites.values() if elite.node.evaluation.is_ok]
+        return self._random.choice(alive or list(self.elites.values()))
 
 
 def kind_of(node: Node) -> frozenset[str]:

@@ -74,7 +74,7 @@ class Model:
         self._sample.start(root, neighbourhood, random)
         self._seed = random.randrange(2**32)
         self._rows: list[list[float]] = []
-        self._costs: list[float] = []
+        self._known: list[Node] = []
         self._numbers: set[int] = set()
         self._planned: list[Proposal] = []
         self._is_fresh = True
@@ -100,7 +100,7 @@ class Model:
         if node.number not in self._numbers:
             self._numbers.add(node.number)
             self._rows.append(features(node.dojo.game.program.nest, node.dojo.machine))
-            self._costs.append(node.cost)
+            self._known.append(node)
 
     def _plan(self) -> list[Proposal]:
         """The candidates of a batch, best first; those drawn at random come last."""
@@ -133,7 +133,7 @@ class Model:
                 min_samples_leaf=3,
                 early_stopping=False,
                 random_state=self._seed,
-            ).fit(_matrix(self._rows), targets(self._costs))
+            ).fit(_matrix(self._rows), targets([node.cost for node in self._known]))
             return [float(value) for value in fitted.predict(_matrix(rows))]
 
 

@@ -40,7 +40,6 @@ class Sample:
         self._seen = Seen(root)
         self._root = root
         self.parents: list[Node] = []
-        self._weights: list[float] = []
         self._told = {root.number}
         self._add(root)
 
@@ -61,15 +60,15 @@ class Sample:
 
     def weights(self) -> list[float]:
         """The relative probability of each parent, in order of `parents`."""
-        return list(self._weights)
+        return [max(node.cost, LOWEST) ** -self.power if node.evaluation.is_ok else 0.0 for node in self.parents]
 
     def _add(self, node: Node) -> None:
         if node.evaluation.is_ok:
             self.parents.append(node)
-            self._weights.append(max(node.cost, LOWEST) ** -self.power)
 
     def _draw(self) -> Proposal | None:
         """Where everything failed so far, the root is the parent."""
-        (parent,) = self._random.choices(self.parents, self._weights) if self.parents else [self._root]
+        weights = self.weights()
+        (parent,) = self._random.choices(self.parents, weights) if any(weights) else [self._root]
         near = self._neighbourhood.neighbour(parent.dojo, self._random)
         return None if near is None else Proposal(near, parent)

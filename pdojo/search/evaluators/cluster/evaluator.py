@@ -9,10 +9,13 @@ from threading import Event
 
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.errors import MeasurementError
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.evaluators.cluster.pool import ATTEMPTS, Cluster, WorkersLost
 from pdojo.search.evaluators.runtime import Runtime, settings_of
 
+WORKER_LOST = "WorkerLost"
+"""Failure of a program that takes workers down."""
 SHARE = 4
 """Programs for each processor of a worker that are one job: compiled together, and the leaders timed in turns."""
 
@@ -75,7 +78,13 @@ class OnCluster:
         try:
             return self._call("confirm", self._seed, texts)
         except WorkersLost:
-            return [_lost() for _ in rivals]
+            if best is None:
+                return [_lost()]
+        # One of them takes workers down: each for itself shows which. The other one was not timed beside it.
+        alone = [self._evaluate([rival])[0] for rival in rivals]
+        if all(evaluation.is_ok for evaluation in alone):
+            raise MeasurementError(f"{ATTEMPTS} workers died over two programs that run alone; try again")
+        return [evaluation if not evaluation.is_ok else Evaluation(inf) for evaluation in alone]
 
     def close(self) -> None:
         """End what this search waits for. The cluster stays: it serves others."""
@@ -103,4 +112,4 @@ class OnCluster:
 
 def _lost() -> Evaluation:
     message = f"{ATTEMPTS} workers of the cluster died over it"
-    return Evaluation.failed("WorkerLost", {"kind": "WorkerLost", "message": message})
+    return Evaluation.failed(WORKER_LOST, {"kind": WORKER_LOST, "message": message})

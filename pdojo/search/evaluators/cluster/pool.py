@@ -127,28 +127,42 @@ class Cluster:
     def call(self, kernel: str, method: str, *arguments: object, is_over: Callable[[], bool]) -> Any:
         """The answer of some worker, one that knows the kernel where there is one idle.
 
-        Raises WorkersLost where all attempts took workers down, KeyboardInterrupt when it is over, MeasurementError
-        where no workers are left, and whatever PdojoError the worker raised.
+        Raises WorkersLost where all attempts took workers down that were alive before, and one is alive after them,
+        KeyboardInterrupt when it is over, MeasurementError where no workers are left, and whatever PdojoError the
+        worker raised.
         """
         for _ in range(ATTEMPTS):
-            actor = self._take(kernel, is_over)
-            try:
-                found = self._answer(getattr(actor.handle, method).remote(kernel, *arguments), is_over)
-            except self._ray.exceptions.RayTaskError as error:
-                self._give_back(actor)
-                raise self._connection.translated(error) from None
-            except self._ray.exceptions.RayError:
-                self._replace(actor)
-            except ConnectionError as error:
-                raise MeasurementError(f"the cluster at '{self._connection.address}' is gone: {error}") from None
-            except BaseException:
-                # It goes on with what nobody waits for; the next one waits for that.
-                self._give_back(actor)
-                raise
-            else:
+            actor = self._take_alive(kernel, is_over)
+            answered, found = self._ask(actor, is_over, method, kernel, *arguments)
+            if answered:
                 self._give_back(actor)
                 return found
+        self._give_back(self._take_alive(kernel, is_over))
         raise WorkersLost
+
+    def _take_alive(self, kernel: str, is_over: Callable[[], bool]) -> _Actor:
+        """A worker that answers. Whatever it dies of from now on, it was not dead before."""
+        while True:
+            actor = self._take(kernel, is_over)
+            if self._ask(actor, is_over, "ping")[0]:
+                return actor
+
+    def _ask(self, actor: _Actor, is_over: Callable[[], bool], method: str, *arguments: object) -> tuple[bool, Any]:
+        """Whether a worker answers, and what; one that does not is replaced. Raises as `call` does."""
+        try:
+            return True, self._answer(getattr(actor.handle, method).remote(*arguments), is_over)
+        except self._ray.exceptions.RayTaskError as error:
+            self._give_back(actor)
+            raise self._connection.translated(error) from None
+        except self._ray.exceptions.RayError:
+            self._replace(actor)
+            return False, None
+        except ConnectionError as error:
+            raise MeasurementError(f"the cluster at '{self._connection.address}' is gone: {error}") from None
+        except BaseException:
+            # It goes on with what nobody waits for; the next one waits for that.
+            self._give_back(actor)
+            raise
 
     def _answer(self, answer: Any, is_over: Callable[[], bool]) -> Any:
         while not self._ray.wait([answer], timeout=POLL)[0]:
@@ -192,10 +206,11 @@ class Cluster:
         threading.Thread(target=self._start_one, daemon=True).start()
 
     def _start_one(self) -> None:
-        with self._changed:
-            actor = self._new()
+        actor: _Actor | None = None
         problem = ""
         try:
+            with self._changed:
+                actor = self._new()
             answer = self._begin(actor)
             if self._ray.wait([answer], timeout=START)[0]:
                 facts = self._begun(answer)
@@ -209,8 +224,9 @@ class Cluster:
             self._starting -= 1
             if problem:
                 self.notes.append(f"a worker died {problem}")
+            if actor is not None and problem:
                 self._drop(actor)
-            else:
+            elif actor is not None:
                 self._give_back(actor)
             self._changed.notify_all()
 

@@ -97,7 +97,14 @@ class Measurer:
         """The costs of programs; `best` is the least cost so far anywhere."""
         evaluator = self._evaluator(plain)
         evaluator.best = min(evaluator.best, best)
-        return list(evaluator.evaluate([self._candidate(text) for text in texts]))
+        candidates = [self._candidate(text) for text in texts]
+        costs = evaluator.evaluate(candidates)
+        found = {candidate.fingerprint: cost for candidate, cost in zip(candidates, costs, strict=True)}
+        found |= evaluator.refine(found, best)
+        return [found[candidate.fingerprint] for candidate in candidates]
+
+    def ping(self) -> None:
+        """The worker is alive."""
 
     def confirm(self, plain: str, seed: int, texts: Sequence[str]) -> list[Evaluation]:
         """The duel of a program, or of two, on inputs of that seed."""
