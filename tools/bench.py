@@ -23,7 +23,7 @@ from pdojo_tools.benchmarking.searching import EVALUATIONS, Plan
 from pdojo_tools.benchmarking.snitch import run as snitch
 from pdojo_tools.benchmarking.snitch.job import STRATEGIES
 from pdojo_tools.benchmarking.snitch.report import print_figures
-from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from pdojo_tools.peers import LIBRARIES, TVM_TRIALS
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -85,7 +85,7 @@ def _arguments() -> Arguments:
     add("--tvm-trials", type=positive, default=TVM_TRIALS, metavar="N", help="trials of TVM's MetaSchedule; kept")
     add("--samples", type=positive, default=25, metavar="N", help="samples of each implementation, if time allows")
     add("--budget", type=_seconds, default=2.0, metavar="S", help="seconds for the samples of an implementation")
-    add("--seed", type=int, default=0, metavar="N", help="seed of the random inputs")
+    add("--seed", type=random_seed, default=0, metavar="N", help="seed of the random inputs")
     add("--machine", metavar="MACHINE", default="host", help="host, or a Snitch core: snitch, snitch-2024")
     add(
         "--strategies",
@@ -158,6 +158,8 @@ def _run(args: Sequence[str] | None) -> None:
         output, settings = _begin(console, parser, given)
         partial = Partial.create(output, settings)
     is_simulated = "simulated" in partial.settings
+    if given.assembly is not None and not is_simulated:
+        raise UsageError("--assembly is for Snitch cores, and this run is of another processor")
     try:
         if is_simulated:
             snitch.measure_all(console, partial)
@@ -223,7 +225,7 @@ def _settings(console: Console, given: argparse.Namespace) -> JSON:
         "tvm_trials": given.tvm_trials,
         "search": given.search,
         "evaluations": given.evaluations,
-        "database": given.database,
+        "database": None if given.database is None else str(Path(given.database).absolute()),
         "samples": given.samples,
         "budget": given.budget,
         "seed": given.seed,

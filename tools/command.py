@@ -57,3 +57,11 @@ def positive(text: str) -> int:
     if value < 1:
         raise ValueError
     return value
+
+
+def random_seed(text: str) -> int:
+    """A seed of random numbers, from the command line."""
+    value = int(text) if text.isdecimal() else -1
+    if not 0 <= value < 2**62:
+        raise argparse.ArgumentTypeError(f"a seed is a number from 0 to 2^62, not '{text}'")
+    return value

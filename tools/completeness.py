@@ -22,7 +22,7 @@ from itertools import count, islice
 from random import Random
 from typing import Any
 
-from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from pdojo_tools.forcing import HARMLESS, Judge
 from pdojo_tools.fuzz_kernels import source
 from pdojo_tools.walks import Counts, draw
@@ -177,7 +177,7 @@ def main(args: Sequence[str] | None = None) -> int:
 def _arguments() -> Arguments:
     parser = Arguments(prog="python -m pdojo_tools.completeness", description=__doc__)
     add = parser.add_argument
-    add("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    add("--seed", type=random_seed, default=0, help="seed of everything random (default 0)")
     add("--states", type=positive, default=300, metavar="N", help="states of the game to look at (default 300)")
     add("--length", type=positive, default=9, metavar="N", help="most moves of a walk (default 9)")
     add("--move", action="append", default=[], metavar="MOVE", help="only this move (may be given again)")

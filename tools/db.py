@@ -121,6 +121,8 @@ def _show(given: Given) -> None:
     with _open(given) as database:
         connection = database.connection
         found = find(connection, given.id)
+        if given.only is not None and given.json:
+            raise UsageError("--only prints one thing as it is, --json everything; leave out one of them")
         if given.only is not None:
             meant = subject(connection, found)
             write_output(meant.trace if given.only == "trace" else meant.program, given.output)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from pdojo_tools.peers import LIBRARIES, as_text, reference_of
 from pdojo_tools.programs import load_kernel, machine_for
 from pdojo_tools.tables import Row, load_note, measurements, print_program, print_trace
@@ -45,7 +45,7 @@ def _arguments() -> Arguments:
     parser = Arguments(prog="pdojo_tools.demo", description=__doc__)
     add = parser.add_argument
     add("--threads", type=positive, metavar="N", help="threads, for everyone; by default the machine's")
-    add("--seed", type=int, default=0, metavar="N", help="seed of the random inputs")
+    add("--seed", type=random_seed, default=0, metavar="N", help="seed of the random inputs")
     add("--peers", action=argparse.BooleanOptionalAction, default=True, help="compare with libraries where installed")
     return parser
 

@@ -20,7 +20,7 @@ from multiprocessing.connection import wait
 from os import sched_getaffinity
 from pathlib import Path
 
-from pdojo_tools.command import Arguments
+from pdojo_tools.command import Arguments, random_seed
 from pdojo_tools.fuzz_jobs import Plan, Report
 from pdojo_tools.fuzz_kernels import source
 from pdojo_tools.fuzz_summary import Totals, as_json, tables
@@ -175,7 +175,7 @@ def arguments(args: Sequence[str] | None) -> argparse.Namespace:
         metavar="MACHINE",
         help="a machine or its file; may be repeated (toy, toy-gpu and toy-snitch)",
     )
-    add("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    add("--seed", type=random_seed, default=0, help="seed of everything random (default 0)")
     add("--number", type=int, metavar="N", help="only walk or trace N of the seed, as a failure names it")
     add("--moves", type=int, metavar="N", help="stop after so many moves")
     add("--walks", type=int, metavar="N", help="stop after so many walks")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
@@ -13,24 +14,75 @@ from pdojo.errors import UsageError
 def write_output(content: str | bytes, path: str | None) -> None:
     """Write to a file, in one step, or to standard output (None and `-`).
 
-    Raises UsageError where that fails, and for bytes that would go to a terminal.
+    Where the path is a link, what it leads to is written; pipes and devices are written to as they are. Raises
+    UsageError where that fails, and for bytes that would go to a terminal.
     """
     if path is None or path == "-":
         _write_standard(content)
         return
-    target = Path(path)
-    temporary = None
     data = content.encode() if isinstance(content, str) else content
+    try:
+        if _is_special(Path(path)):
+            with Path(path).open("wb") as file:
+                file.write(data)
+        else:
+            _replace(_meant(path), data)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+def check_writable(path: str) -> None:
+    """Raise UsageError where `write_output` would: before hours are spent on what is written."""
+    target = Path(path)
+    if target.is_dir():
+        raise UsageError(f"'{path}' is a folder; name a file")
+    if not target.parent.is_dir():
+        raise UsageError(f"cannot write '{path}': there is no folder '{target.parent}'")
+    try:
+        if _is_special(target):
+            if not os.access(target, os.W_OK):
+                raise UsageError(f"cannot write '{path}': Permission denied")
+        else:
+            check_folder(_meant(path).parent)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+def check_folder(folder: Path) -> None:
+    """Raise OSError where no file can be made in a folder."""
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+def _cannot_write(path: str, error: OSError) -> UsageError:
+    return UsageError(f"cannot write '{path}': {error.strerror}")
+
+
+def _meant(path: str) -> Path:
+    """The file that a path leads to, through links. Raises OSError where these go round."""
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return target
+
+
+def _is_special(target: Path) -> bool:
+    """Whether it is there and nothing that could be replaced: a pipe, a device."""
+    return target.exists() and not target.is_file() and not target.is_dir()
+
+
+def _replace(target: Path, data: bytes) -> None:
+    temporary = None
     try:
         with tempfile.NamedTemporaryFile("wb", dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
             temporary = Path(file.name)
             file.write(data)
         temporary.chmod(_mode(target))
         temporary.replace(target)
-    except OSError as error:
+    except OSError:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-        raise UsageError(f"cannot write '{path}': {error.strerror}") from None
+        raise
 
 
 def _write_standard(content: str | bytes) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.outputs import check_writable
 from pdojo_tools.programs import load_kernel, machine_for
 
 from pdojo.errors import UsageError
@@ -48,6 +49,8 @@ def _run(args: Sequence[str] | None) -> None:
         raise UsageError("standard input is the keyboard here; put the program into a file")
     if given.output == "-":
         raise UsageError("standard output is the screen here; name a file for the trace (-o FILE)")
+    if given.output is not None:
+        check_writable(given.output)
     kernel = with_alignment(load_kernel(given.program, given.kernel, shape=given.shape, dtype=given.dtype), given.align)
     machine = machine_for(kernel, given.machine, given.threads)
     trace = None if given.trace is None else Trace.load(given.trace)

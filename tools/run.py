@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
-from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from pdojo_tools.programs import load_kernel, machine_for
 from pdojo_tools.tuning.evaluators import is_simulated
 
@@ -53,7 +53,7 @@ def _arguments() -> Arguments:
     add("--time", action=argparse.BooleanOptionalAction, default=True, help="time it")
     add("--cold", action="store_true", help="time it with arrays that are in no cache")
     add("--threads", type=positive, metavar="N", help="threads for parallel scopes; by default the machine's")
-    add("--seed", type=int, default=0, metavar="N", help="seed of the random inputs")
+    add("--seed", type=random_seed, default=0, metavar="N", help="seed of the random inputs")
     add(
         "--machine",
         metavar="MACHINE",

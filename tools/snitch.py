@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 
 from pdojo.backends.snitch.assembler import Program, assemble, rewrite
 from pdojo.backends.snitch.simulator import Configuration, Placement, Result, simulate
@@ -40,7 +40,7 @@ def _arguments() -> Arguments:
         "f64[8]=1.5, f64[8]=out for one that is to be written completely",
     )
     add("--machine", metavar="MACHINE", default="snitch", help="snitch, snitch-2024, or a TOML file")
-    add("--seed", type=int, default=0, metavar="N", help="seed of the random numbers")
+    add("--seed", type=random_seed, default=0, metavar="N", help="seed of the random numbers")
     add("--limit", type=positive, default=10_000_000, metavar="N", help="most cycles")
     add("--lines", action="store_true", help="print the source with counts and stalls")
     add("--trace", action="store_true", help="print every cycle")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pdojo_tools.command import run_tool
 from pdojo_tools.tables import print_trace
-from pdojo_tools.tuning.arguments import parse
+from pdojo_tools.tuning.arguments import check_subject, parse
 from pdojo_tools.tuning.subject import subject_of
 from rich.console import Console
 
@@ -57,8 +58,13 @@ def _tune(
     with console.status("expert pass", refresh_per_second=1):
         host = None if connection is None else connection.host()
         subjects = [subject_of(title, given, host) for title in given.programs]
+    for subject in subjects:
+        check_subject(given, subject.machine)
     for name, threads in dict.fromkeys((each.machine.name, each.machine.threads) for each in subjects):
         console.print(f"machine {name}, {threads} threads; callers align arrays to {given.align} bytes")
+        there = len(os.sched_getaffinity(0))
+        if connection is None and not given.no_measure and threads > there:
+            console.print(f"{threads} threads share {there} processors, and wait for each other", style="yellow")
     if given.explain:
         for subject in subjects:
             print_trace(console, "why" if len(subjects) == 1 else f"{subject.title}: why", subject.passed)

@@ -229,6 +229,22 @@ def test_an_interrupted_run_keeps_what_is_finished(tmp_path: Path) -> None:
     assert json.loads(output.read_text())["summary"]["1"]["fastest_peer"]["geometric_mean"] == pytest.approx(2)
 
 
+def test_what_is_whole_is_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A benchmark that goes on from elsewhere writes where it would have; its only copy is never opened for writing."""
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    partial = Partial.create(Path("out") / "r.json", SETTINGS)
+    partial.add(record(MEASURED).data)
+    file = tmp_path / "out" / "r.partial.jsonl"
+    before, made = file.read_bytes(), file.stat().st_mtime_ns
+    monkeypatch.chdir("out")
+    again, where = Partial.resume(Path("r.partial.jsonl"))
+    assert where == tmp_path / "out" / "r.json"
+    assert (file.read_bytes(), file.stat().st_mtime_ns) == (before, made)
+    again.finish(where)
+    assert where.exists()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -283,6 +299,9 @@ def test_files_that_are_no_results(tmp_path: Path) -> None:
         (["--database", "d"], "--database is for searches: add --search"),
         (["--machine", "snitch", "--search", "evolve"], "--search is for processors that are measured"),
         (["--show", "a", "--resume", "b"], "not both"),
+        (["--seed", "-1", "softmax"], "a seed is a number from 0 to 2^62, not '-1'"),
+        (["--machine", "snitch", "--evaluations", "9"], "name `search` among the --strategies"),
+        (["softmax", "--peers", "none", "-o", "/proc/r.json"], "cannot write '/proc/r.json'"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -323,7 +342,10 @@ def test_a_search_is_beside_the_pass(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "pdojo: sample, 3 evaluations" in shown
     assert "looked for" in shown
     settings, (found,) = read_results(target)
-    assert (settings["search"], settings["evaluations"], settings["database"]) == ("sample", 3, str(database))
+    assert (settings["search"], settings["evaluations"]) == ("sample", 3)
+    # Results are for others, who have no such file.
+    assert str(tmp_path) not in target.read_text()
+    assert database.exists()
     assert [row.variant for row in found.rows] == ["heuristic", "sample, 3 evaluations"]
     assert found.passed is not None
     assert found.gain is not None

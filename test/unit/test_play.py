@@ -365,9 +365,12 @@ def test_leaving_asks_where_moves_are_not_saved(tmp_path: Path) -> None:
             await pilot.press("escape")
             assert not isinstance(app.screen, Leave)
         await pilot.press("q", "s")
-        await until(pilot, lambda: any("cannot write" in m for m in app.messages))
+        await until(pilot, lambda: isinstance(app.screen, Ask))
+        assert any("cannot write" in m for m in app.messages)
+        # There may be another place, or this one after all.
+        assert app.screen.query_one(Input).value == str(path)
         path.parent.mkdir()
-        await pilot.press("q", "s")
+        await pilot.press("enter")
         await until(pilot, lambda: app.return_value is not None)
 
     assert run(body, path=path).return_value == f"the trace is in {path}"
@@ -392,6 +395,21 @@ def test_being_ended_loses_no_moves(tmp_path: Path) -> None:
     assert run(body, path=path).return_code == 128 + signal.SIGTERM
     assert not path.exists()
     assert len(Trace.load(f"{path}.unsaved").moves) == 1
+
+
+def test_what_is_rescued_finds_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    path = tmp_path / "no" / "a.trace"
+
+    async def body(app: PlayApp, pilot: Pilot[str]) -> None:
+        await choose(app, pilot, "join_scopes@m:0")
+        os.kill(os.getpid(), signal.SIGTERM)
+        await until(pilot, lambda: app.return_value is not None)
+
+    for name in ("a.trace.unsaved", "a.trace.unsaved-2"):
+        assert str(run(body, path=path).return_value).endswith(f"; the trace is in {name}")
+        assert len(Trace.load(Path(name)).moves) == 1
 
 
 def test_what_is_out_of_date_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -458,6 +476,7 @@ def test_it_does_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
         (["softmax", "--machine", "cray"], "unknown machine 'cray'"),
         (["softmax", "--frobnicate"], "see pdojo-play --help"),
         (["softmax"], "pdojo-play needs a terminal, and standard input"),
+        (["softmax", "-o", "no/such/a.trace"], "there is no folder 'no/such'"),
     ],
 )
 def test_mistakes(

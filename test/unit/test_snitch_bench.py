@@ -183,7 +183,7 @@ def test_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     partial = tmp_path / "out.partial.jsonl"
     assert f"go on with --resume {partial}" in capsys.readouterr().out.replace("\n", "")
     with monkeypatch.context() as patch:
-        patch.setattr("pdojo_tools.benchmarking.snitch.run.source_digest", lambda: "other")
+        patch.setattr("pdojo_tools.benchmarking.snitch.run.version", lambda: "other")
         assert bench.main(["--resume", str(partial), "--no-plots"]) == 2
         assert "cannot resume: version was" in capsys.readouterr().err
     assert bench.main(["--resume", str(partial), "--no-plots"]) == 0

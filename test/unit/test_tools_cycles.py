@@ -23,6 +23,13 @@ from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
 SNITCH = machine("snitch")
+KERNEL = """kernel k(x) -> (y)
+machine snitch
+x f64 [4, 8] heap
+y f64 [4, 8] heap
+
+4 8 y[{0},{1}] = x[{0},{1}] + 1
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +83,17 @@ def test_tune_with_a_report(tmp_path: Path, said: Said) -> None:
     assert "fmax.d" in page
     assert tune.main([*command, *search[:6]]) == 0
     assert "of which 12 evaluations are known" in said()
+
+
+def test_a_kernel_may_name_its_machine(tmp_path: Path, said: Said) -> None:
+    """What suits that machine is taken, as if the command line named it."""
+    kernel = tmp_path / "k.pdojo"
+    kernel.write_text(KERNEL)
+    searching = ["--search", "sample", "--budget", "2", "--database", str(tmp_path / "db"), "--no-measure"]
+    assert tune.main([str(kernel), *searching]) == 0
+    text = said()
+    assert "sample, mutate, seed 0" in text
+    assert "cycles" in text
 
 
 def test_tune_refuses_other_evaluators(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,9 @@ from pdojo_tools import tune
 from pdojo_tools.tuning import comparing
 from pdojo_tools.tuning.curves import Comparison, Curve, Reference, Spread
 
+from pdojo.dialect.machine import host
 from pdojo.errors import UsageError
+from pdojo.search.evaluators import analytical
 from tuned_kernels import SOFTMAX
 
 
@@ -52,6 +54,8 @@ def test_standings() -> None:
     assert (sample.searches, sample.arrived) == (2, 1)
     assert sample.arrival == Spread(inf, inf, inf)
     assert sample.final == Spread(0.625, 0.75, 0.875)
+    # Nobody comes near nothing.
+    assert curve("sample", 2, inf, inf).arrival(inf) == inf
     assert sample.failed == 0.25
     assert anneal.arrived == 0
     assert anneal.final.middle == pytest.approx(2.0 / 2.2)
@@ -135,6 +139,43 @@ def test_a_comparison(
     # Other settings are another comparison.
     assert tune.main(arguments(softmax, tmp_path, "--seed", "5")) == 2
     assert "has another comparison: first_seed was 0 and is 5" in capsys.readouterr().err
+
+
+def test_other_programs_under_the_same_names_are_another_comparison(
+    softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ["--seeds", "1", "--budget", "2", "--search", "sample", "--neighbourhood", "edges"]
+    args = [*arguments(softmax, tmp_path), *few]
+    assert tune.main(args) == 0
+    text = softmax.read_text()
+    softmax.write_text(text.replace("64", "32"))
+    assert tune.main(args) == 2
+    assert "has another comparison: programs was" in capsys.readouterr().err
+    softmax.write_text(text)
+    described = tmp_path / "mine.toml"
+    described.write_text('name = "mine"\ninherits = "x86-64-avx2"\n')
+    args = [str(described) if word == "x86-64-avx2" else word for word in args]
+    args[args.index("-o") + 1] = str(tmp_path / "other.json")
+    assert tune.main(args) == 0
+    described.write_text('name = "mine"\ninherits = "x86-64-avx2"\nvector_registers = 8\n')
+    assert tune.main(args) == 2
+    assert "has another comparison: described was" in capsys.readouterr().err
+
+
+def test_a_comparison_of_nothing_that_runs_fails(
+    softmax: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    foreign = "aarch64-neon" if host().architecture == "x86_64" else "x86-64-avx2"
+    few = ["--seeds", "1", "--budget", "2", "--search", "sample", "--neighbourhood", "edges"]
+    where = ["--database", str(tmp_path / "db"), "-o", str(tmp_path / "c.json")]
+    assert tune.main([str(softmax), "--compare", *few, *where, "--machine", foreign]) == 2
+    assert "--evaluator analytical estimates what it cannot run" in capsys.readouterr().err
+    assert not (tmp_path / "c.json").exists()
+    monkeypatch.setattr(analytical, "estimate", lambda *_: None)
+    assert tune.main([str(softmax), "--compare", *few, *where, "--evaluator", "analytical"]) == 1
+    said = capsys.readouterr()
+    assert f"no program of {softmax} could be run" in said.err
+    assert "0 of 1" in said.out
 
 
 def test_an_interrupted_comparison_goes_on(

@@ -8,15 +8,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from pdojo_tools import tune
+from pdojo_tools.tuning import session
 from pdojo_tools.tuning.limits import budget_text, cost_text, duration, parse_budget, times_text
 from pdojo_tools.tuning.live import Baselines, Display, seconds_left
 from pdojo_tools.tuning.targets import Targets
 from rich.console import Console
 
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machine import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.errors import UsageError
 from pdojo.search.progress import Budget, Progress
@@ -81,6 +83,9 @@ def test_words_for_numbers() -> None:
         (["softmax", "--seed", "-1"], "a seed is a number from 0 to 2^62, not '-1'"),
         (["softmax", "--search", "sample", "--fresh", "--seed", "1"], "--fresh takes one that had none"),
         (["softmax", "--search", "sample", "--explain"], "leave out --search"),
+        (["softmax", "--explain", "-o", "a.trace"], "--explain only prints the moves of the pass; leave out --output"),
+        (["softmax", "--compare", "--trace", "a.trace"], "would leave out the moves of --trace; add --start pass"),
+        (["softmax", "-o", "/proc/a.trace"], "cannot write '/proc/a.trace'"),
         (["softmax", "--search", "sample", "--no-measure"], "add --evaluator analytical"),
         (["softmax", "--search", "sample", "--start", "plain", "--trace", "a.trace"], "--start plain would leave out"),
         (
@@ -233,7 +238,31 @@ def test_a_real_run(softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "<svg" in text
 
 
+def test_a_machine_that_this_is_not_is_not_searched_for(softmax: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    foreign = "aarch64-neon" if host().architecture == "x86_64" else "x86-64-avx2"
+    assert tune.main([str(softmax), "--search", "sample", "--budget", "1h", "--machine", foreign]) == 2
+    err = capsys.readouterr().err
+    assert f"machine '{foreign}' is of the architecture" in err
+    assert "--evaluator analytical estimates what it cannot run" in err
+
+
 # Ctrl-C
+
+
+def test_ctrl_c_in_the_last_measurement_keeps_what_was_found(
+    softmax: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    trace, program, report = (tmp_path / name for name in ("best.trace", "best.pdojo", "report.html"))
+    stored = ["-o", str(trace), "--emit", str(program), "--report", str(report)]
+    monkeypatch.setattr(session, "prefixes_of", interrupted)
+    assert tune.main([*model(softmax, database=tmp_path / "db", budget="5"), *stored]) == 130
+    assert "the best so far is kept; go on with" in capsys.readouterr().out
+    assert Trace.load(trace).steps
+    assert program.read_text().startswith("kernel")
+    assert "softmax" in report.read_text()
 
 
 def test_ctrl_c_keeps_the_best(softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pdojo_tools.outputs import write_output
+from pdojo_tools.outputs import check_writable, write_output
 
 from pdojo.backends.measure import Ok, Outcome
 from pdojo.backends.measure.outcome import outcome_from_json
@@ -186,9 +186,10 @@ class Partial:
     def create(output: Path, settings: JSON) -> Partial:
         """A new file beside the output; raises UsageError where it cannot be written or an old one is there."""
         path = output.with_suffix(".partial.jsonl")
+        check_writable(str(output))
         try:
             with path.open("x", encoding="utf-8") as file:
-                _append(file, {"format": FORMAT, "output": str(output), "settings": settings})
+                _append(file, {"format": FORMAT, "output": str(output.absolute()), "settings": settings})
         except FileExistsError:
             raise UsageError(
                 f"'{path}' is left from an interrupted run; go on with --resume {path}, or remove it"
@@ -216,8 +217,12 @@ class Partial:
             partial.records = [Record.from_json(json.loads(line)) for line in whole[1:]]
         except ValueError as error:
             raise UsageError(f"'{path}' is damaged: {error}") from None
-        with path.open("w", encoding="utf-8") as file:
-            file.write("".join(f"{line}\n" for line in whole))
+        check_writable(str(output))
+        if lines[-1]:
+            try:
+                os.truncate(path, sum(len(line.encode()) + 1 for line in whole))
+            except OSError as error:
+                raise UsageError(f"cannot write '{path}': {error.strerror}") from None
         return partial, output
 
     def has(self, label: str, threads: int) -> bool:
@@ -236,7 +241,8 @@ class Partial:
         """Write the results, and remove the partial file; `means` is the summary, where it is another one."""
         results = {
             "format": FORMAT,
-            "settings": self.settings,
+            # Where measurements are kept is this machine's matter.
+            "settings": {name: value for name, value in self.settings.items() if name != "database"},
             "summary": summary(self.records) if means is None else means,
             "records": [record.data for record in self.records],
         }

@@ -6,8 +6,10 @@ import asyncio
 import os
 import re
 import signal
+import tempfile
 import traceback
 from collections.abc import Callable
+from itertools import chain, count
 from pathlib import Path
 from types import FrameType
 from typing import ParamSpec, TypeVar
@@ -147,20 +149,26 @@ class Desk(App[str]):
 
         async def save(path: str) -> None:
             view = await self.done(self._game, self.session.save, path)
-            if view is not None:
-                self.path, self.saved = path, True
-                self.show(view)
-                self.say(f"saved {spell_count(len(view.steps))} in {path}")
-                then()
+            if view is None:
+                # There may be another place for it.
+                ask(path)
+                return
+            self.path, self.saved = path, True
+            self.show(view)
+            self.say(f"saved {spell_count(len(view.steps))} in {path}")
+            then()
 
         def start(path: str | None) -> None:
             if path is not None:
                 self.run_worker(save(path), group="game")
 
+        def ask(path: str) -> None:
+            self.push_screen(Ask("Save the trace in which file?", path, _doubt), start)
+
         if self.path is not None:
             start(self.path)
         else:
-            self.push_screen(Ask("Save the trace in which file?", self._default_path, _doubt), start)
+            ask(self._default_path)
 
     @property
     def _default_path(self) -> str:
@@ -195,15 +203,26 @@ class Desk(App[str]):
         os._exit(128 + number)
 
     def _rescued(self) -> str:
-        """Store the trace, if it is not, beside where it would be; what to say about that."""
+        """Store the trace, if it is not, beside where it would be or where there is room; what to say about that."""
         if not self.view.unsaved:
             return ""
-        path = f"{self.path or self._default_path}.unsaved"
-        try:
-            self.session.save(path)
-        except PdojoError as error:
-            return f"; {error}; the trace was\n{self.session.dojo.trace.dump()}"
-        return f"; the trace is in {path}"
+        wanted = Path(f"{self.path or self._default_path}.unsaved")
+        reason = ""
+        for folder in (wanted.parent, Path(), Path(tempfile.gettempdir())):
+            path = _free(folder / wanted.name)
+            try:
+                self.session.save(str(path))
+            except PdojoError as error:
+                reason = reason or str(error)
+            else:
+                return f"; the trace is in {path}"
+        return f"; {reason}; the trace was\n{self.session.dojo.trace.dump()}"
+
+
+def _free(path: Path) -> Path:
+    """The path, with a number behind it where it is taken: what was rescued before is worth as much."""
+    others = (path.with_name(f"{path.name}-{number}") for number in count(2))
+    return next(each for each in chain([path], others) if not each.exists())
 
 
 def _doubt(path: str) -> str | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
-from pdojo_tools.command import Arguments, positive
-from pdojo_tools.tuning.evaluators import EVALUATORS, evaluator_for
+from pdojo_tools.command import Arguments, positive, random_seed
+from pdojo_tools.tuning.evaluators import EVALUATORS, check_runs_here, evaluator_for
 from pdojo_tools.tuning.limits import parse_budget
 
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machine import Machine, machine
 from pdojo.dialect.notation.source import did_you_mean
 from pdojo.errors import UsageError
 from pdojo.search.experts import EXPERT_PASSES
@@ -37,31 +37,38 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     if given.compare:
         _check_comparison(given)
     else:
+        _check_explanation(given)
         _check_tuning(given)
     _check_all(given)
     for name in given.search or ():
         # What it needs must be installed: nobody should learn that after a pass of minutes.
         strategy(name)
     evaluations = COMPARED_BUDGET if given.compare else BUDGET
-    usual = "heuristic" if given.machine is None or has_proposals(machine(given.machine)) else "mutate"
-    defaults = {
-        "neighbourhood": ["edges", usual] if given.compare else [usual],
-        "budget": Budget(evaluations),
-        "start": "plain" if given.compare else "pass",
-    }
+    defaults = {"budget": Budget(evaluations), "start": "plain" if given.compare else "pass"}
     for name, value in defaults.items():
         if getattr(given, name) is None:
             setattr(given, name, value)
-    if given.no_measure and given.search is not None and _measures(given):
-        raise UsageError("--no-measure leaves the search nothing to go by; add --evaluator analytical")
     return given
 
 
-def _measures(given: argparse.Namespace) -> bool:
-    """Whether the search runs programs on this machine."""
-    if given.evaluator is not None or given.machine is None:
-        return given.evaluator in (None, "runtime")
-    return evaluator_for(machine(given.machine), None) == "runtime"
+def check_subject(given: argparse.Namespace, described: Machine) -> None:
+    """What depends on the machine, which a kernel may name. Raises UsageError."""
+    if given.search is None and not given.compare:
+        return
+    name = evaluator_for(described, given.evaluator)
+    if given.ray is not None:
+        return
+    if given.no_measure and name == "runtime":
+        raise UsageError("--no-measure leaves the search nothing to go by; add --evaluator analytical")
+    check_runs_here(name, described)
+
+
+def neighbourhoods_for(given: argparse.Namespace, described: Machine) -> list[str]:
+    """The neighbourhoods that were asked for, or a machine's own; comparisons have edges beside it."""
+    if given.neighbourhood is not None:
+        return given.neighbourhood
+    usual = "heuristic" if has_proposals(described) else "mutate"
+    return ["edges", usual] if given.compare else [usual]
 
 
 def _arguments() -> Arguments:
@@ -117,7 +124,7 @@ def _add_search(parser: Arguments) -> None:
         help="what costs are: times on this machine (default), a model's, or simulated cycles (default for Snitch)",
     )
     add("--start", choices=("plain", "pass"), help="search from the plain kernel, or from the pass's result (default)")
-    add("--seed", type=_seed, metavar="N", help="seed of the search and of the random inputs")
+    add("--seed", type=random_seed, metavar="N", help="seed of the search and of the random inputs")
     add("--database", metavar="FILE", help="where measurements are kept, and runs go on; see docs/database.md")
     add("--fresh", action="store_true", help="begin a new run instead of going on with the last one")
 
@@ -176,21 +183,15 @@ def _budget(text: str) -> Budget:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _seed(text: str) -> int:
-    value = int(text) if text.isdigit() else -1
-    if not 0 <= value < 2**62:
-        raise argparse.ArgumentTypeError(f"a seed is a number from 0 to 2^62, not '{text}'")
-    return value
-
-
 def _check_all(given: argparse.Namespace) -> None:
     if len(given.programs) > 1:
         for name in ("kernel", "shape", "trace"):
             if getattr(given, name) is not None:
                 hint = "; write sizes behind each name: softmax:64x512" if name == "shape" else ""
                 raise UsageError(f"--{name} is for one kernel, and there are {len(given.programs)}{hint}")
-    if given.start == "plain" and given.trace is not None:
-        raise UsageError("--start plain would leave out the moves of --trace; leave out one of them")
+    if given.trace is not None and (given.start == "plain" or (given.compare and given.start is None)):
+        hint = "add --start pass" if given.compare and given.start is None else "leave out one of them"
+        raise UsageError(f"--start plain would leave out the moves of --trace; {hint}")
     if given.machine is not None and (given.search is not None or given.compare):
         evaluator_for(machine(given.machine), given.evaluator)
     if given.ray is not None:
@@ -215,10 +216,14 @@ def _check_tuning(given: argparse.Namespace) -> None:
     for name in ("search", "neighbourhood"):
         if len(getattr(given, name) or [""]) > 1:
             raise UsageError(f"--{name} takes one name; several are for --compare")
-    if given.explain:
-        raise UsageError("--explain only prints the moves of the pass; leave out --search")
     if given.fresh and given.seed is not None:
         raise UsageError("a run is known by its seed: --fresh takes one that had none, so leave out --seed")
+
+
+def _check_explanation(given: argparse.Namespace) -> None:
+    for name in ("search", "output", "emit", "report"):
+        if given.explain and getattr(given, name) is not None:
+            raise UsageError(f"--explain only prints the moves of the pass; leave out --{name}")
 
 
 def _check_cluster(given: argparse.Namespace) -> None:

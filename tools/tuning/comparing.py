@@ -6,22 +6,25 @@ import argparse
 import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
-from pdojo_tools.tuning.arguments import SEEDS
+from pdojo_tools.outputs import check_writable
+from pdojo_tools.tuning.arguments import SEEDS, check_subject, neighbourhoods_for
 from pdojo_tools.tuning.comparing_plot import MISSING, write_plots
 from pdojo_tools.tuning.curves import JSON, NEAR, Comparison, Curve, Key, Reference, Standing
-from pdojo_tools.tuning.evaluators import evaluator_for, make_evaluator
+from pdojo_tools.tuning.evaluators import evaluator_for, make_evaluator, version_of
 from pdojo_tools.tuning.finding import baselines_of
 from pdojo_tools.tuning.live import Baselines, Display
 from pdojo_tools.tuning.subject import Subject, subject_of
-from pdojo_tools.tuning.targets import check_writable
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pdojo.errors import UsageError
+from pdojo.dialect.machine_file import machine_to_json
+from pdojo.errors import MeasurementError, UsageError
 from pdojo.search.database import Database, Problem
+from pdojo.search.database.schema import canonical, digest
 from pdojo.search.driver import search
 from pdojo.search.evaluation import Evaluator
 from pdojo.search.neighbourhoods import neighbourhood
@@ -29,11 +32,15 @@ from pdojo.search.progress import Budget, Ending
 from pdojo.search.strategies import STRATEGIES, strategy
 
 OUTPUT = "pdojo-compare.json"
+SHORT = 12
+"""Digits of a hash that are stored."""
 
 
 def compare(console: Console, given: argparse.Namespace) -> None:
     """Search as often as needed, then print a table and draw the plot. What is in the file already is not repeated."""
     subjects = [subject_of(title, given) for title in given.programs]
+    for subject in subjects:
+        check_subject(given, subject.machine)
     path = _output(given.output)
     strategies = given.search or _available(console)
     settings = _settings(given, subjects, strategies)
@@ -51,6 +58,9 @@ def compare(console: Console, given: argparse.Namespace) -> None:
     _say(console, f"curves in {path}")
     drawn = write_plots(comparison, path)
     _say(console, f"plots in {', '.join(map(str, drawn))}" if drawn else MISSING)
+    failed = [subject.title for subject in subjects if comparison.best_known(subject.title) == inf]
+    if failed:
+        raise MeasurementError(f"no program of {', '.join(failed)} could be run")
 
 
 def _output(given: str | None) -> Path:
@@ -79,22 +89,23 @@ def _settings(given: argparse.Namespace, subjects: Sequence[Subject], strategies
     evaluators = sorted({evaluator_for(subject.machine, given.evaluator) for subject in subjects})
     settings: JSON = {
         "kernels": [subject.title for subject in subjects],
+        # Names stay where files change.
+        "programs": [subject.start("plain").fingerprint[:SHORT] for subject in subjects],
+        "passed": [subject.start("pass").fingerprint[:SHORT] for subject in subjects],
         "machine": [subject.machine.name for subject in subjects],
+        "described": [digest(canonical(machine_to_json(subject.machine)))[:SHORT] for subject in subjects],
         "threads": [subject.machine.threads for subject in subjects],
         "align": given.align,
         "pass": given.expert,
         "strategies": list(strategies),
-        "neighbourhoods": list(given.neighbourhood),
+        "neighbourhoods": list(dict.fromkeys(n for each in subjects for n in neighbourhoods_for(given, each.machine))),
         "first_seed": given.seed or 0,
         "seeds": given.seeds or SEEDS,
         "budget": given.budget.evaluations,
         "evaluator": "+".join(evaluators),
+        "version": [version_of(name) for name in evaluators],
         "start": given.start,
     }
-    if "runtime" in evaluators:
-        from pdojo.backends.measure.environment import environment
-
-        settings["environment"] = environment()
     return settings
 
 
@@ -135,7 +146,7 @@ class _Work:
         return [
             (subject.title, chosen, near, seed)
             for seed in range(first, first + (self.given.seeds or SEEDS))
-            for near in self.given.neighbourhood
+            for near in neighbourhoods_for(self.given, subject.machine)
             for chosen in self.strategies
         ]
 

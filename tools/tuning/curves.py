@@ -73,8 +73,8 @@ class Curve:
         return Curve(**values)
 
     def arrival(self, best: float) -> float:
-        """Evaluations until a program is nearly as fast as the best known; infinite where none is."""
-        return next((k for k, cost in enumerate(self.best) if best >= NEAR * cost), inf)
+        """Evaluations until a program is nearly as fast as the best known; infinite where none is, or could be run."""
+        return next((k for k, cost in enumerate(self.best) if inf > best >= NEAR * cost), inf)
 
 
 Key: TypeAlias = tuple[str, str, str, int]

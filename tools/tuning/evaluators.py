@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import UsageError
+from pdojo.errors import LoweringError, UsageError
 from pdojo.search.evaluation import Evaluator
 
 EVALUATORS = ("runtime", "analytical", "cycles")
@@ -28,6 +28,35 @@ def evaluator_for(machine: Machine, name: str | None) -> str:
     if name != "cycles" and is_simulated(machine):
         raise UsageError(f"programs for {machine.name} are simulated: --evaluator {name} knows nothing about them")
     return name
+
+
+def version_of(name: str) -> object:
+    """What costs of the evaluator of that name depend on beside machine and program."""
+    match name:
+        case "runtime":
+            from pdojo.backends.measure.environment import environment
+
+            return environment()
+        case "cycles":
+            from pdojo.search.evaluators.cycles import version
+
+            return version()
+        case _:
+            from pdojo.search.evaluators.analytical import VERSION
+
+            return VERSION
+
+
+def check_runs_here(name: str, machine: Machine) -> None:
+    """Raise UsageError where the evaluator of that name would run programs, and this computer is no such machine."""
+    if name != "runtime":
+        return
+    from pdojo.backends.llvm.optimize import processor
+
+    try:
+        processor(machine)
+    except LoweringError as error:
+        raise UsageError(f"{error}; --evaluator analytical estimates what it cannot run") from None
 
 
 def make_evaluator(name: str, machine: Machine, plain: KernelOp, seed: int) -> Evaluator:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
+from pdojo_tools.tuning.arguments import neighbourhoods_for
 from pdojo_tools.tuning.evaluators import evaluator_for, make_evaluator
 from pdojo_tools.tuning.live import Baselines, Display
 from pdojo_tools.tuning.subject import Subject
@@ -51,7 +52,7 @@ def plan_of(given: argparse.Namespace, machine: Machine) -> Plan:
     """The plan of a command line. Raises UsageError where the evaluator does not fit the machine."""
     return Plan(
         given.search[0],
-        given.neighbourhood[0],
+        neighbourhoods_for(given, machine)[0],
         given.budget,
         evaluator_for(machine, given.evaluator),
         given.start,

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from pdojo_tools.tuning.checking import Timed, print_times
 from pdojo_tools.tuning.evaluators import is_simulated
-from pdojo_tools.tuning.finding import Found, Hunt, goes_on, plan_of
+from pdojo_tools.tuning.finding import Found, Hunt, goes_on, plan_of, reason
 from pdojo_tools.tuning.limits import cost_text, duration
 from pdojo_tools.tuning.live import QUIET, REDRAW
 from pdojo_tools.tuning.session import Session
@@ -23,11 +23,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from pdojo.backends.measure.outcome import outcome_from_json
-from pdojo.errors import UsageError
+from pdojo.errors import MeasurementError, UsageError
 from pdojo.search.campaign import Stage, Standing, Task, Turn, campaign
 from pdojo.search.database.database import Database, default_path
 from pdojo.search.evaluation import Candidate
 from pdojo.search.evaluators.cluster import Cluster, OnCluster
+from pdojo.search.evaluators.cluster.evaluator import WORKER_LOST
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,14 @@ class Catch:
 
     found: Found
     timed: Sequence[Timed]
-    """Empty where the search was interrupted, or found no program that runs."""
+    """Empty where that was interrupted, or no program was found that runs."""
+    is_cut_short: bool = False
+    """Whether Ctrl-C came when the search was over."""
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search, or the timing."""
+        return self.is_cut_short or self.found.is_interrupted
 
 
 def tune_on_cluster(session: Session, subjects: Sequence[Subject], cluster: Cluster) -> None:
@@ -52,7 +60,7 @@ def tune_on_cluster(session: Session, subjects: Sequence[Subject], cluster: Clus
     with Board(console) as board:
         standings = campaign(tasks, cluster.size, path, board)
     session.each(subjects, lambda number, subject: _conclude(session, number, subject, standings[number]))
-    if any(s.stage is Stage.INTERRUPTED or (s.result and s.result.found.is_interrupted) for s in standings):
+    if any(s.stage is Stage.INTERRUPTED or (s.result and s.result.is_interrupted) for s in standings):
         session.say_how_to_go_on()
         raise KeyboardInterrupt
 
@@ -68,7 +76,16 @@ def _task(console: Console, subject: Subject, given: argparse.Namespace, cluster
             if hunt.known:
                 console.print(f"{subject.title}: {goes_on(hunt)}", markup=False, highlight=False, soft_wrap=True)
             found = hunt.run(hunt.baselines(), turn.listener)
-            return Catch(found, () if found.is_interrupted else _timed(subject, found, evaluator))
+            if found.is_interrupted:
+                return Catch(found, ())
+            try:
+                return Catch(found, _timed(subject, found, evaluator))
+            except MeasurementError as error:
+                # What was found and checked counts without that.
+                console.print(f"{subject.title}: {error}", markup=False, highlight=False, soft_wrap=True)
+                return Catch(found, ())
+            except KeyboardInterrupt:
+                return Catch(found, (), is_cut_short=True)
         finally:
             evaluator.close()
 
@@ -76,12 +93,16 @@ def _task(console: Console, subject: Subject, given: argparse.Namespace, cluster
 
 
 def _timed(subject: Subject, found: Found, evaluator: OnCluster) -> Sequence[Timed]:
-    """The pass's program and the best in turns, on inputs that no evaluation had."""
+    """The pass's program and the best in turns, on inputs that no evaluation had. Raises MeasurementError."""
     if found.result.best is None:
         return ()
     best, passed = found.result.best.dojo, subject.start("pass")
     rival = None if passed.fingerprint == best.fingerprint else Candidate.of(passed)
-    outcomes = [outcome_from_json(each.detail) for each in evaluator.confirm(Candidate.of(best), rival)]
+    evaluations = evaluator.confirm(Candidate.of(best), rival)
+    lost = next((each for each in evaluations if each.failure == WORKER_LOST), None)
+    if lost is not None:
+        raise MeasurementError(f"the pass's program and the best cannot be timed beside each other: {reason(lost)}")
+    outcomes = [outcome_from_json(each.detail) for each in evaluations]
     # Where the pass's program is the best, its times are both.
     return Timed("pass", outcomes[-1], len(passed.trace.steps)), Timed("best", outcomes[0], len(best.trace.steps))
 

@@ -33,9 +33,9 @@ def provenance(
         "tuned program": fingerprint_of(tuning.game.program.text),
     }
     if is_simulated(machine):
-        from pdojo.search.evaluators.cycles import source_digest
+        from pdojo.search.evaluators.cycles import version
 
-        facts["lowering and simulator"] = source_digest()
+        facts["lowering and simulator"] = version()
     if found is not None:
         plan = found.plan
         facts |= {

@@ -79,9 +79,12 @@ class Session:
             self.finish(number, self.chapter(subject, tuning, verdict, found))
             self.say_how_to_go_on()
             raise KeyboardInterrupt
+        timed: list[Timed] = []
         try:
-            chapter = self._measured(subject, tuning, found, verdict)
+            chapter = self._measured(subject, tuning, found, verdict, timed)
         except KeyboardInterrupt:
+            # What was found is worth more than the time after each move.
+            self.finish(number, self.chapter(subject, tuning, verdict, found, timed))
             if found is not None:
                 self.say_how_to_go_on()
             raise
@@ -131,14 +134,15 @@ class Session:
         print_program(self.console, "after", tuning.after)
         print_trace(self.console, "trace", tuning)
 
-    def _measured(self, subject: Subject, tuning: Tuning, found: Found | None, verdict: str) -> Chapter:
-        """The last measurement and, for a report, the time after each move."""
+    def _measured(
+        self, subject: Subject, tuning: Tuning, found: Found | None, verdict: str, timed: list[Timed]
+    ) -> Chapter:
+        """The last measurement, which is added to `timed`, and for a report the time after each move."""
         given = self.given
         seed = given.seed or 0
-        timed: list[Timed] = []
         if not given.no_measure:
             seed = seed if found is None else FRESH + found.seed
-            timed = measure(self.console, self._rows(subject, tuning, found), subject.machine, seed)
+            timed += measure(self.console, self._rows(subject, tuning, found), subject.machine, seed)
             print_times(self.console, timed, subject.plain)
         chapter = self.chapter(subject, tuning, verdict, found, timed)
         if given.report is None:

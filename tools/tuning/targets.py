@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdojo_tools.outputs import write_output
+from pdojo_tools.outputs import check_folder, check_writable, write_output
 from pdojo_tools.tuning.subject import Subject
 
 from pdojo.errors import UsageError
@@ -52,15 +52,6 @@ class Targets:
             write_output(text, str(Path(target) / f"{self.names[number]}{suffix}") if self.names else target)
 
 
-def check_writable(path: str) -> None:
-    """Raise UsageError where a file cannot be written."""
-    target = Path(path)
-    if target.is_dir():
-        raise UsageError(f"'{path}' is a folder; name a file")
-    if not target.parent.is_dir():
-        raise UsageError(f"cannot write '{path}': there is no folder '{target.parent}'")
-
-
 def _make_folder(option: str, path: str) -> None:
     folder = Path(path)
     if path == "-":
@@ -69,8 +60,9 @@ def _make_folder(option: str, path: str) -> None:
         raise UsageError(f"'{path}' is a file; the results of several kernels need a folder ({option} FOLDER)")
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        check_folder(folder)
     except OSError as error:
-        raise UsageError(f"cannot make the folder '{path}': {error.strerror}") from None
+        raise UsageError(f"cannot write to the folder '{path}': {error.strerror}") from None
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from pdojo.backends.measure import Simulated
 from pdojo.dialect.machine import machine
 from pdojo.dialect.machine_file import machine_to_json
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.search.evaluators.cycles import source_digest
+from pdojo.search.evaluators.cycles import version
 from pdojo.search.evaluators.workers import Workers
 
 JSON: TypeAlias = dict[str, Any]
@@ -38,6 +38,8 @@ def settings_of(console: Console, given: argparse.Namespace, defaults: argparse.
         if getattr(given, name) != getattr(defaults, name):
             option = "pass" if name == "expert" else name.replace("_", "-")
             raise UsageError(f"--{option} is for processors that are measured; {given.machine} is simulated")
+    if given.evaluations != defaults.evaluations and "search" not in (given.strategies or USUAL):
+        raise UsageError("--evaluations is for searches: name `search` among the --strategies")
     if given.dtype not in (None, *DTYPES):
         raise UsageError(f"micro-kernels have the types {' and '.join(DTYPES)}, not '{given.dtype}'")
     kernels = chosen(given.workloads)
@@ -54,7 +56,7 @@ def settings_of(console: Console, given: argparse.Namespace, defaults: argparse.
         "evaluations": given.evaluations,
         "compiler": None if compiler is None else compiler.title,
         "seed": given.seed,
-        "version": source_digest(),
+        "version": version(),
     }
 
 
@@ -62,7 +64,7 @@ def measure_all(console: Console, partial: Partial) -> None:
     """What is not in the partial file yet. Raises UsageError where it was begun by another simulator."""
     settings = partial.settings
     compiler = find_compiler()
-    now = {"version": source_digest(), "compiler": None if compiler is None else compiler.title}
+    now = {"version": version(), "compiler": None if compiler is None else compiler.title}
     for name, value in now.items():
         if settings[name] != value:
             raise UsageError(f"cannot resume: {name} was {settings[name]} and is {value}; begin a new run")
@@ -107,7 +109,7 @@ def finish(console: Console, partial: Partial, output: Path, assembly: str | Non
 
 def store_assembly(console: Console, records: Sequence[Record], settings: JSON, folder: str) -> None:
     """Write the best programs. Raises UsageError where they would not be those that were simulated."""
-    if settings["version"] != source_digest():
+    if settings["version"] != version():
         raise UsageError(
             "lowering or simulator are not those of the run: their assembly has other cycles; run it again"
         )

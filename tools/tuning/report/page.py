@@ -50,8 +50,12 @@ def _links(chapter: Chapter, number: int) -> Html:
 def _overview(chapters: Sequence[Chapter]) -> Html:
     rows: list[tuple[object, ...]] = []
     for number, chapter in enumerate(chapters):
-        times = [each.cost for each in chapter.timed] or [inf, inf]
+        times = {each.title: each.cost for each in chapter.timed}
+        # Without a search, the plain program is called by what the pass did to it.
+        plain = times.get("plain", times.get("before", inf))
+        passed = times.get("pass", times.get("after", inf))
+        tuned = chapter.timed[-1].cost if chapter.timed else inf
         link = tag("a", chapter.subject.title, href=f"#k{number}")
-        gains = [times_text(cost, times[-1]) for cost in times[:2]]
-        rows.append((link, cost_text(times[-1], unit_of(chapter.subject.machine)), *gains))
+        gains = [times_text(cost, tuned) if cost < inf else "-" for cost in (plain, passed)]
+        rows.append((link, cost_text(tuned, unit_of(chapter.subject.machine)), *gains))
     return table(("kernel", "tuned", "times plain", "times the pass"), rows)
