@@ -18,9 +18,10 @@ import pytest
 
 from pdojo.errors import DatabaseError
 from pdojo.kernels import workload
-from pdojo.search.database import Database, Duel, Entry, Problem, default_path
+from pdojo.search.database import Database, Duel, Entry, Memory, Problem, default_path
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.schema import APPLICATION, MIGRATIONS, TABLES, VERSION, canonical
+from pdojo.search.dojo import Dojo
 from pdojo.search.driver import search
 from pdojo.search.evaluation import Evaluation
 from pdojo.search.progress import Budget, Result
@@ -42,6 +43,20 @@ def facts(result: Result) -> list[tuple[int, float, str, float, bool]]:
 def contents(path: Path, table: str) -> list[sqlite3.Row]:
     with Database(path, create=False) as database:
         return database.connection.rows(f"SELECT * FROM {table}")
+
+
+def two_programs() -> tuple[Dojo, Dojo]:
+    one, other = start(), start()
+    other.step(other.moves()[0])
+    return one, other
+
+
+def measured(database: Database, *programs: Dojo) -> Memory:
+    """All cost the same."""
+    memory = database.memory(Problem.of(programs[0]), TextCosts())
+    for dojo in programs:
+        memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
+    return memory
 
 
 def test_evaluations_come_back(tmp_path: Path) -> None:
@@ -74,12 +89,9 @@ def test_evaluations_come_back(tmp_path: Path) -> None:
 
 
 def test_duels_come_back_and_failures_in_them_count() -> None:
-    one, other = start(), start()
-    other.step(other.moves()[0])
+    one, other = two_programs()
     with Database.in_memory() as database:
-        memory = database.memory(Problem.of(one), TextCosts())
-        for dojo in (one, other):
-            memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
+        memory = measured(database, one, other)
         first = Duel(Evaluation(2.0), None)
         assert first.won
         assert memory.keep_duel(one.text, None, first) is first
@@ -97,12 +109,9 @@ def test_duels_come_back_and_failures_in_them_count() -> None:
 
 def test_the_best_is_what_won_last(tmp_path: Path) -> None:
     """Also where noise makes two programs beat each other, and where an older duel was faster."""
-    one, other = start(), start()
-    other.step(other.moves()[0])
+    one, other = two_programs()
     with Database.in_memory() as database:
-        memory = database.memory(Problem.of(one), TextCosts())
-        for dojo in (one, other):
-            memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
+        memory = measured(database, one, other)
         query = "SELECT p.hash, b.cost FROM best b JOIN programs p ON p.id = b.program"
         steps = [
             (one, None, Duel(Evaluation(1.0), None), one),
@@ -116,13 +125,10 @@ def test_the_best_is_what_won_last(tmp_path: Path) -> None:
 
 def test_who_lost_as_a_challenger_is_not_the_best() -> None:
     """However fast it was in an older duel, with nobody beside it."""
-    one, other = start(), start()
-    other.step(other.moves()[0])
+    one, other = two_programs()
     query = "SELECT p.hash, b.cost FROM best b JOIN programs p ON p.id = b.program"
     with Database.in_memory() as database:
-        memory = database.memory(Problem.of(one), TextCosts())
-        for dojo in (one, other):
-            memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
+        memory = measured(database, one, other)
         memory.keep_duel(one.text, None, Duel(Evaluation(1.0), None))
         memory.keep_duel(other.text, None, Duel(Evaluation(1.5), None))
         memory.keep_duel(one.text, other.text, Duel(Evaluation(1.9), Evaluation(1.6)))
@@ -133,13 +139,10 @@ def test_who_lost_as_a_challenger_is_not_the_best() -> None:
 
 
 def test_what_fails_as_the_best_has_failed() -> None:
-    one, other = start(), start()
-    other.step(other.moves()[0])
+    one, other = two_programs()
     query = "SELECT p.hash FROM best b JOIN programs p ON p.id = b.program"
     with Database.in_memory() as database:
-        memory = database.memory(Problem.of(one), TextCosts())
-        for dojo in (one, other):
-            memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
+        memory = measured(database, one, other)
         memory.keep_duel(one.text, None, Duel(Evaluation(1.0), None))
         wrong = Duel(Evaluation.failed("NotTimed", {}), Evaluation.failed("WrongResult", {}))
         assert wrong.overturned == wrong.against
@@ -197,8 +200,6 @@ def test_several_traces_lead_to_one_program(tmp_path: Path) -> None:
 
 def test_problems_are_named() -> None:
     found = workload("softmax:32x64")
-    from pdojo.search.dojo import Dojo
-
     dojo = Dojo(found.instantiate(), start().machine)
     plain, named = Problem.of(dojo), Problem.of(dojo, found)
     assert (plain.kernel, plain.shape, plain.dtype, plain.label) == ("softmax", "32x64", "f32", "")
@@ -383,6 +384,7 @@ import sys
 from pathlib import Path
 from search_games import Downhill, Edges, TextCosts, start
 from pdojo.search.database import Database
+from pdojo.search.dojo import Dojo
 from pdojo.search.driver import search
 from pdojo.search.progress import Budget
 
