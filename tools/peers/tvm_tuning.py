@@ -1,8 +1,8 @@
 """MetaSchedule looks for a schedule, in a process of its own: `python -m pdojo_tools.peers.tvm_tuning`.
 
-Candidates are built here and run in forks of this process: TVM's own workers start anew after every batch and every
-time limit, import TVM within that limit, and so may not finish a single candidate. A fork has everything already, and
-a candidate that runs for long ends with it.
+Candidates are built and run in forks of this process: TVM's own workers start anew after every batch and every time
+limit, import TVM within that limit, and so may not finish a single candidate. A fork has everything already, and a
+candidate that takes long ends with it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from pdojo_tools.peers.tvm_definitions import function
@@ -32,14 +32,21 @@ tvm: Any = import_module("tvm")
 ms: Any = import_module("tvm.s_tir.meta_schedule")
 derived_object: Any = import_module("tvm.ir.utils").derived_object
 
+BUILD_LIMIT = 30.0
+"""Seconds for building a candidate, as TVM's own builder has. LLVM takes many minutes for some."""
 LIMIT = 5.0
-"""Seconds for a candidate."""
+"""Seconds for running one."""
 ENOUGH = 0.05
 """Seconds of samples of a candidate."""
 BATCH = 16
 """Candidates between two looks at the cost model."""
 POPULATION = 512
 """Of the evolutionary search; TVM's own choice."""
+
+
+Prepare: TypeAlias = Callable[[], Callable[[], list[float]]]
+"""What a fork does first; what it gives takes the samples."""
+_READY = "ready"
 
 
 def target(threads: int) -> Any:
@@ -59,26 +66,30 @@ def definition_of(workload: Workload) -> Any:
 def search(workload: Workload, threads: int, trials: int, tell: Callable[[str], None]) -> dict[str, Any]:
     """The best of so many trials, as JSON."""
     started = time.perf_counter()
-    modules: dict[str, Any] = {}
+    built: dict[str, Apart] = {}
     best = [float("inf")]
     done = [0]
     arrays = [_random(p.shape, INTERFACE[p.dtype]) for p in parameters_of(nest_of(workload.instantiate()))]
 
     @derived_object
     class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
-        """Compiles here; a path is a key of `modules`."""
+        """Compiles in forks, as many at once as there are threads; a path is a key of `built`."""
 
         def build(self, inputs: Sequence[Any]) -> list[Any]:
-            return [_build(each, modules) for each in inputs]
+            results: list[Any] = []
+            for first in range(0, len(inputs), threads):
+                forks = [Apart(_sampler(each, arrays)) for each in inputs[first : first + threads]]
+                results += [_keep(fork, built) for fork in forks]
+            return results
 
     @derived_object
     class Runner(ms.runner.PyRunner):  # type: ignore[misc]
-        """Runs in forks."""
+        """Runs what was built, one after the other."""
 
         def run(self, inputs: Sequence[Any]) -> list[Any]:
             results: list[Any] = []
             for each in inputs:
-                seconds = run_apart(modules.pop(str(each.artifact_path)), arrays)
+                seconds = built.pop(str(each.artifact_path)).samples()
                 best[0] = min([best[0], *seconds])
                 done[0] += 1
                 tell(f"trial {done[0]} of {trials}, best {best[0] * 1e3:.3f} ms")
@@ -119,15 +130,25 @@ def _random(shape: Sequence[int], dtype: Any) -> Any:
     return array
 
 
-def _build(given: Any, modules: dict[str, Any]) -> Any:
+def _sampler(given: Any, arrays: Sequence[Any]) -> Prepare:
+    """Builds a candidate; what it gives times it."""
     from tvm.s_tir.meta_schedule.builder.local_builder import default_build
 
-    try:
-        key = f"m{len(modules)}-{time.monotonic_ns()}"
-        modules[key] = default_build(given.mod, given.target, None)
-        return ms.builder.BuilderResult(key, None)
-    except Exception as error:  # noqa: BLE001 - a candidate that cannot be built is one that is not chosen
-        return ms.builder.BuilderResult(None, str(error))
+    def prepare() -> Callable[[], list[float]]:
+        module = default_build(given.mod, given.target, None)
+        return lambda: _samples(module, arrays)
+
+    return prepare
+
+
+def _keep(fork: Apart, built: dict[str, Apart]) -> Any:
+    error = fork.prepared()
+    if error is not None:
+        # A candidate that cannot be built is one that is not chosen.
+        return ms.builder.BuilderResult(None, error)
+    key = str(fork.process)
+    built[key] = fork
+    return ms.builder.BuilderResult(key, None)
 
 
 def _future(seconds: list[float]) -> Any:
@@ -138,24 +159,59 @@ def _future(seconds: list[float]) -> Any:
     return LocalRunnerFuture(res=None, error_message=f"longer than {LIMIT} s, or ended without a result")
 
 
-def run_apart(module: Any, arrays: Sequence[Any]) -> list[float]:
-    """Seconds of calls in a fork of this process; none where it takes too long or ends."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(writer, json.dumps(_samples(module, arrays)).encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
+class Apart:
+    """A fork of this process that prepares something at once, and takes samples of it when it is told to."""
+
+    def __init__(self, prepare: Prepare) -> None:
+        self._answers, answers = os.pipe()
+        orders, self._orders = os.pipe()
+        parent = os.getpid()
+        self.process = os.fork()
+        if self.process == 0:
+            try:
+                _serve(prepare, parent, orders, answers)
+            finally:
+                os._exit(0)
+        os.close(answers)
+        os.close(orders)
+
+    def prepared(self, limit: float = BUILD_LIMIT) -> str | None:
+        """None when it is prepared; the reason why it is not, after which there is nothing left of it."""
+        said = self._answer(limit)
+        if said == _READY:
+            return None
+        self._end()
+        return said or f"longer than {limit:g} s, or ended"
+
+    def samples(self, limit: float = LIMIT) -> list[float]:
+        """Seconds of calls; none where that takes too long or ends. There is nothing left of the fork after it."""
+        os.write(self._orders, b"!")
+        said = self._answer(limit)
+        self._end()
+        return [float(s) for s in json.loads(said)] if said.startswith("[") else []
+
+    def _answer(self, limit: float) -> str:
+        ready, _, _ = select.select([self._answers], [], [], limit)
+        return os.read(self._answers, 1 << 16).decode() if ready else ""
+
+    def _end(self) -> None:
+        os.kill(self.process, signal.SIGKILL)
+        os.waitpid(self.process, 0)
+        os.close(self._answers)
+        os.close(self._orders)
+
+
+def _serve(prepare: Prepare, parent: int, orders: int, answers: int) -> None:
+    """The fork's side."""
     try:
-        ready, _, _ = select.select([reader], [], [], LIMIT)
-        text = os.read(reader, 1 << 16) if ready else b""
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        os.close(reader)
-    return [float(s) for s in json.loads(text)] if text else []
+        take = prepare()
+        os.write(answers, _READY.encode())
+        while not select.select([orders], [], [], 1.0)[0]:
+            if os.getppid() != parent:
+                return
+        os.write(answers, json.dumps(take()).encode())
+    except Exception as error:  # noqa: BLE001  # the fork's last words
+        os.write(answers, f"{type(error).__name__}: {error}"[:1000].encode())
 
 
 def _samples(module: Any, arrays: Sequence[Any]) -> list[float]:
