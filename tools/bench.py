@@ -154,12 +154,12 @@ def _run(args: Sequence[str] | None) -> None:
         partial, output = Partial.resume(Path(given.resume))
         if "simulated" not in partial.settings:
             _check_machine(partial)
+            if given.assembly is not None:
+                raise UsageError("--assembly is for Snitch cores, and this run is of another processor")
     else:
         output, settings = _begin(console, parser, given)
         partial = Partial.create(output, settings)
     is_simulated = "simulated" in partial.settings
-    if given.assembly is not None and not is_simulated:
-        raise UsageError("--assembly is for Snitch cores, and this run is of another processor")
     try:
         if is_simulated:
             snitch.measure_all(console, partial)

@@ -15,7 +15,7 @@ from pdojo.kernels import Workload
 from pdojo.search.costs import Costs
 from pdojo.search.database import Database, Entry, Memory, Problem, Run
 from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import JSON, NOT_TIMED, Candidate, Evaluation, Evaluator
+from pdojo.search.evaluation import JSON, Candidate, Evaluation, Evaluator
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal, States, Verdict
 from pdojo.search.progress import Budget, Ending, Listener, Progress, Result, Row, Times
@@ -231,7 +231,7 @@ class _Search:
         duel = None
         while self._seems_best(evaluation):
             duel = self.costs.duel(candidate, None if self.best is None else self.best.candidate)
-            if duel.evaluation.failure not in ("", NOT_TIMED):
+            if duel.evaluation.failed_itself:
                 evaluation = duel.evaluation
             if duel.overturned is None:
                 break

@@ -56,6 +56,11 @@ class Evaluation:
         """Whether there is a cost."""
         return not self.failure
 
+    @property
+    def failed_itself(self) -> bool:
+        """Whether the program failed, and not one that it was to be timed beside."""
+        return self.failure not in ("", NOT_TIMED)
+
 
 Listener: TypeAlias = Callable[[str], None]
 """Is told what an evaluator does now, in a few words, for progress displays."""

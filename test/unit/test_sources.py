@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 import pdojo
-from pdojo.backends.measure.environment import SOURCES as LOWERING
 from pdojo.backends.measure.environment import environment
-from pdojo.backends.sources import source_digest
+from pdojo.backends.sources import RUNNING, source_digest, whole_digest
 from pdojo.search.evaluators.cycles import SOURCES as SIMULATION
 
 FOLDER = Path(pdojo.__file__).parent
@@ -47,7 +46,7 @@ _READING = ("dialect/notation/", "errors.py", "__init__.py", "plugins.py")
 """How a program is read does not change what it costs."""
 
 
-@pytest.mark.parametrize(("work", "patterns"), [(_RUN, LOWERING), (_SIMULATE, SIMULATION)], ids=["run", "simulate"])
+@pytest.mark.parametrize(("work", "patterns"), [(_RUN, RUNNING), (_SIMULATE, SIMULATION)], ids=["run", "simulate"])
 def test_what_runs_is_in_the_digest(work: str, patterns: tuple[str, ...]) -> None:
     code = _READ + work + _PRINT
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -58,13 +57,13 @@ def test_what_runs_is_in_the_digest(work: str, patterns: tuple[str, ...]) -> Non
 
 
 def test_a_digest_is_of_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert environment()["lowering"] == source_digest(*LOWERING) != source_digest(*SIMULATION)
+    assert environment()["lowering"] == source_digest(*RUNNING) != source_digest(*SIMULATION)
     monkeypatch.setattr(pdojo, "__file__", str(tmp_path / "__init__.py"))
     found: set[str] = set()
     for name, text in (("a.py", "1"), ("a.py", "2"), ("b.py", "2")):
         (tmp_path / name).write_text(text)
         # What was asked for before is remembered: code that is loaded does not change.
-        source_digest.cache_clear()
+        whole_digest.cache_clear()
         found.add(source_digest("*.py"))
     assert len(found) == 3
-    source_digest.cache_clear()
+    whole_digest.cache_clear()

@@ -10,19 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
-from pdojo.backends.sources import source_digest
+from pdojo.backends.sources import RUNNING, source_digest
 
 _PACKAGES = ("pdojo", "xdsl", "numpy", "llvmlite")
-SOURCES = (
-    "backends/*.py",
-    "backends/llvm/*.py",
-    "backends/measure/*.py",
-    "dialect/*.py",
-    "dialect/analysis/*.py",
-    "dialect/ops/*.py",
-    "dialect/oracle/*.py",
-)
-"""Files that make machine code, that time it, and that say what it should compute."""
 
 
 @lru_cache(maxsize=1)
@@ -38,7 +28,7 @@ def environment() -> dict[str, Any]:
         "llvm": ".".join(map(str, cast(tuple[int, ...], llvm.llvm_version_info))),
         "huge_pages": _chosen("/sys/kernel/mm/transparent_hugepage/enabled"),
         **{name: _version(name) for name in _PACKAGES},
-        "lowering": source_digest(*SOURCES),
+        "lowering": source_digest(*RUNNING),
     }
 
 

@@ -37,8 +37,7 @@ class Duel:
     @property
     def overturned(self) -> Evaluation | None:
         """How the best so far failed here, where it did: then it is none."""
-        failed = self.against is not None and self.against.failure not in ("", NOT_TIMED)
-        return self.against if failed else None
+        return self.against if self.against is not None and self.against.failed_itself else None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pdojo.backends.measure import KernelReference, Outcome, Program, Simulated, Simulation
-from pdojo.backends.sources import source_digest
+from pdojo.backends.sources import RUNNING, source_digest
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.machine_file import machine_to_json
 from pdojo.dialect.notation import print_notation
@@ -24,16 +24,7 @@ LONGEST = 50_000_000
 """Most cycles of any program, the plain kernel included."""
 SEED = 0
 """Of the inputs on which costs are counted."""
-SOURCES = (
-    "backends/*.py",
-    "backends/snitch/**/*.py",
-    "backends/llvm/*.py",
-    "backends/measure/*.py",
-    "dialect/*.py",
-    "dialect/analysis/*.py",
-    "dialect/ops/*.py",
-    "dialect/oracle/*.py",
-)
+SOURCES = (*RUNNING, "backends/snitch/**/*.py")
 """Files that cycles depend on."""
 
 

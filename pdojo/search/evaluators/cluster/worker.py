@@ -9,13 +9,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
 import pdojo
 from pdojo.backends.measure import Program
 from pdojo.backends.measure.environment import environment
+from pdojo.backends.sources import whole_digest
 from pdojo.dialect.machine import Machine, host
 from pdojo.dialect.machine_file import machine_from_json, machine_to_json
 from pdojo.dialect.notation import parse_notation
@@ -27,7 +27,7 @@ from pdojo.search.evaluators.runtime import Runtime
 
 KEPT = 4
 """Kernels whose evaluators, with their processes and arrays, a worker keeps."""
-_SOURCES = (".py", ".toml", ".pdojo")
+_SOURCES = ("**/*.py", "**/*.toml", "**/*.pdojo")
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,7 @@ class Facts:
 @lru_cache(maxsize=1)
 def release() -> Release:
     """The pdojo of this process."""
-    folder = Path(pdojo.__file__).parent
-    digest = sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.suffix in _SOURCES):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode())
-        digest.update(content)
-    return Release(version("pdojo"), digest.hexdigest())
+    return Release(version("pdojo"), whole_digest(*_SOURCES))
 
 
 def host_of(wanted: Release) -> JSON:
