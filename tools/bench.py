@@ -315,7 +315,7 @@ def _measure_all(console: Console, partial: Partial) -> None:
                     progress.update(task, description=f"{label}: {what}")
 
                 _measure(console, partial, job, threads, tell)
-                # Some hundred megabytes of a search's programs, which `collect_rarely` leaves lying about.
+                # Up to gigabytes of a search's programs, which `collect_rarely` leaves lying about.
                 gc.collect()
             progress.advance(task)
 

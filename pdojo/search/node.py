@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 
+from pdojo.dialect.analysis.program import Program
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Evaluation
 from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Trace
 
-KEPT = 128
-"""States that are kept as they are; older ones are played again where they are asked for, at 4 to 10 ms a move.
-
-A program takes some 70 KiB, and a state shares those before its first own move with the state it was made from.
-"""
+MOST_STATES = 128
+"""States that are kept as they are; older ones are played again where they are asked for, at 4 to 10 ms a move."""
+MOST_NODES = 400_000
+"""Scopes and statements of the programs that they hold, at some 3 KiB each: about 1.2 GiB."""
 
 
 class States:
-    """The states of nodes. A bounded number is kept: a state holds the program after every move of its trace."""
+    """The states of nodes. A state holds the program after every move of its trace, so only a bounded number is kept.
 
-    def __init__(self, root: Dojo, kept: int = KEPT) -> None:
+    It shares the programs before its first own move with the state that it was made from; these count once. The state
+    that was used last is kept whatever it holds.
+    """
+
+    def __init__(self, root: Dojo, most_states: int = MOST_STATES, most_nodes: int = MOST_NODES) -> None:
         self._root = root.fork()
-        self._kept = kept
+        self._most_states = most_states
+        self._most_nodes = most_nodes
         self._states: OrderedDict[Node, Dojo] = OrderedDict()
+        self._holders: Counter[Program] = Counter()
+        """How many states hold each program."""
+        self._nodes = 0
 
     def put(self, node: Node, dojo: Dojo) -> None:
         """Keep the state of a node; the caller must not change it any more."""
-        self._states[node] = dojo
+        if self._states.get(node) is not dojo:
+            self._drop(node)
+            self._states[node] = dojo
+            for program in dojo.game.programs:
+                self._nodes += 0 if program in self._holders else _size(program)
+                self._holders[program] += 1
         self._states.move_to_end(node)
-        while len(self._states) > self._kept:
-            self._states.popitem(last=False)
+        while len(self._states) > 1 and (len(self._states) > self._most_states or self._nodes > self._most_nodes):
+            self._drop(next(iter(self._states)))
+
+    def _drop(self, node: Node) -> None:
+        dojo = self._states.pop(node, None)
+        for program in () if dojo is None else dojo.game.programs:
+            self._holders[program] -= 1
+            if not self._holders[program]:
+                del self._holders[program]
+                self._nodes -= _size(program)
 
     def of(self, node: Node) -> Dojo:
         """The state of a node, which must not be changed."""
@@ -43,6 +64,10 @@ class States:
             assert not skipped, f"a trace does not apply any more: {skipped[0]}"
         self.put(node, found)
         return found
+
+
+def _size(program: Program) -> int:
+    return len(program.nest.scopes) + len(program.nest.leaves)
 
 
 @dataclass

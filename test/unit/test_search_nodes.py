@@ -18,12 +18,12 @@ t f32 [32, 64] heap
 """
 
 
-def chain(kept: int) -> list[tuple[Node, str]]:
-    """A node per move of a game, each made from the one before, with its program."""
+def chain(most_states: int = 128, most_nodes: int = 1000) -> list[tuple[Node, str, Dojo]]:
+    """A node per move of a game, each made from the one before, with its program and state."""
     dojo = Dojo(parse_notation(KERNEL)[0], machine("toy"))
-    states = States(dojo, kept)
+    states = States(dojo, most_states, most_nodes)
     node = None
-    nodes: list[tuple[Node, str]] = []
+    nodes: list[tuple[Node, str, Dojo]] = []
     for number in range(6):
         if number:
             dojo = dojo.fork()
@@ -31,25 +31,36 @@ def chain(kept: int) -> list[tuple[Node, str]]:
         moves = tuple(step.resolved for step in dojo.trace.steps)
         node = Node(number, moves, dojo.fingerprint, node, Verdict(Evaluation(1.0)), states)
         states.put(node, dojo)
-        nodes.append((node, dojo.text))
+        nodes.append((node, dojo.text, dojo))
     return nodes
 
 
 def test_states_come_back() -> None:
-    nodes = chain(kept=2)
-    for node, text in (*nodes, *reversed(nodes)):
+    nodes = chain(most_states=2)
+    for node, text, _ in (*nodes, *reversed(nodes)):
         assert node.dojo.text == text
         assert node.dojo.fingerprint == node.fingerprint
         assert tuple(step.resolved for step in node.trace.steps) == node.moves
 
 
 def test_states_that_are_kept_are_the_same() -> None:
-    node, _ = chain(kept=6)[3]
-    assert node.dojo is node.dojo
+    assert all(node.dojo is dojo for node, _, dojo in chain(most_states=6))
+
+
+def test_states_share_programs_and_large_ones_are_not_kept() -> None:
+    nodes = chain()
+    programs = nodes[-1][2].game.programs
+    sizes = [len(program.nest.scopes) + len(program.nest.leaves) for program in programs]
+    assert all(node.dojo is dojo for node, _, dojo in chain(most_nodes=sum(sizes)))
+    # One too few: the first state goes. Its program is in all the others, so that there is not more room, and they go
+    # as well, but for the last one.
+    *others, (last, _, kept) = chain(most_nodes=sum(sizes) - 1)
+    assert last.dojo is kept
+    assert all(node.dojo is not dojo for node, _, dojo in others)
 
 
 def test_playing_again_leaves_the_other_states_alone() -> None:
-    nodes = chain(kept=1)
-    for node, _ in nodes:
+    nodes = chain(most_states=1)
+    for node, _, _ in nodes:
         node.dojo.fork().undo(0) if node.moves else None
-    assert [node.dojo.text for node, _ in nodes] == [text for _, text in nodes]
+    assert [node.dojo.text for node, _, _ in nodes] == [text for _, text, _ in nodes]

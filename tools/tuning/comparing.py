@@ -135,7 +135,7 @@ class _Work:
             for number, key in enumerate(keys):
                 if key not in self.comparison.curves:
                     self._search(subject, evaluator, baselines, key, f"{number + 1} of {len(keys)}")
-                    # Some hundred megabytes of programs, which `collect_rarely` leaves lying about.
+                    # Up to gigabytes of programs, which `collect_rarely` leaves lying about.
                     gc.collect()
         finally:
             evaluator.close()

@@ -84,7 +84,7 @@ def measure_all(console: Console, partial: Partial) -> None:
 
                     wanted = settings["strategies"], settings["evaluations"], compiler, settings["seed"]
                     partial.add(measure(kernel, dtype, described, *wanted, simulators, tell))
-                    # Some hundred megabytes of a search's programs, which `collect_rarely` leaves lying about.
+                    # Up to gigabytes of a search's programs, which `collect_rarely` leaves lying about.
                     gc.collect()
                 progress.advance(task)
     finally:
