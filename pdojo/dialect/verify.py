@@ -336,13 +336,17 @@ def async_problem(leaf: Leaf) -> str | None:
 
 
 def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:
-    """Least and greatest value of an index over the statement's domain; exact where the box alone leaves `extent`."""
+    """Least and greatest value of an index over the statement's domain; exact where the box alone leaves `extent`.
+
+    What never runs is never out of bounds.
+    """
     low, high = expression.bounds(leaf.extents)
     if (low >= 0 and high < extent) or (expression.is_linear and not leaf.guards):
         return low, high
     from pdojo.dialect.analysis.integer_sets import bounds_over_domain
 
-    return bounds_over_domain(expression, leaf, (0, extent - 1))
+    found = bounds_over_domain(expression, leaf.extents, leaf.guards)
+    return (0, extent - 1) if found is None else found
 
 
 def _verify_bounds(leaf: Leaf, access: Access, dimension: int, expression: Expr) -> None:

@@ -20,7 +20,6 @@ from pdojo.errors import Undecided
 if TYPE_CHECKING:
     import islpy as isl
 
-    from pdojo.dialect.nest import Leaf
 
 OPERATIONS = 1_000_000
 """What isl may spend on one question, in its own unit."""
@@ -134,21 +133,20 @@ def sample(names: Sequence[str], constraints: Iterable[str]) -> tuple[int, ...] 
     return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(len(names)))
 
 
-def bounds_over_domain(expression: Expr, leaf: Leaf, hint: tuple[int, int]) -> tuple[int, int]:
-    """Least and greatest value of an index expression over the statement's domain, guards included.
+@lru_cache(maxsize=1 << 16)
+def bounds_over_domain(expression: Expr, extents: tuple[int, ...], guards: tuple[Expr, ...]) -> tuple[int, int] | None:
+    """Least and greatest value of an expression over an iteration domain; None where that is empty.
 
-    An empty domain gives `hint`: what never runs is never out of bounds.
+    Remembered: every move asks it of all statements, and changes few.
     """
     import islpy as isl
 
-    names = variables("i", leaf.depth)
-    constraints = domain_constraints(leaf.extents, leaf.guards, names)
+    names = variables("i", len(extents))
+    constraints = domain_constraints(extents, guards, names)
     text = f"{{ [{', '.join(names)}] -> [{spell(expression, names)}] : {' and '.join(constraints) or 'true'} }}"
     with _TURN:
         values = isl.Map.read_from_str(context(), text).range()
-        if values.is_empty():
-            return hint
-        return values.dim_min_val(0).to_python(), values.dim_max_val(0).to_python()
+        return None if values.is_empty() else (values.dim_min_val(0).to_python(), values.dim_max_val(0).to_python())
 
 
 Reach: TypeAlias = tuple[Sequence[int], Sequence[Expr], Sequence[Expr]]
