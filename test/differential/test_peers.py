@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,24 @@ def test_a_schedule_is_found_kept_and_measured(tmp_path: Path, monkeypatch: pyte
     assert len(told) == before
     with Worker(peers="pdojo_tools.peers:build", references="pdojo_tools.peers:reference") as worker:
         check(worker, found, peers_of("tvm", found, 4))
+
+
+def test_a_tvm_candidate_that_ends_has_no_time() -> None:
+    skip_without("tvm")
+    from pdojo_tools.peers.tvm_tuning import Apart
+
+    def broken() -> Callable[[], list[float]]:
+        raise ValueError("no such thing")
+
+    assert Apart(broken).prepared() == "ValueError: no such thing"
+    fork = Apart(lambda: lambda: [1.0, 2.0])
+    assert fork.prepared() is None
+    assert fork.samples() == [1.0, 2.0]
+    fork = Apart(lambda: lambda: [1.0])
+    assert fork.prepared() is None
+    os.kill(fork.process, signal.SIGKILL)
+    os.waitid(os.P_PID, fork.process, os.WEXITED | os.WNOWAIT)
+    assert fork.samples() == []
 
 
 def test_a_schedule_that_nobody_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
