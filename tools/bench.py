@@ -8,7 +8,6 @@ simulator: the paper's Figures 8 and 9 (docs/snitch-bench.md).
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import sys
 import time
@@ -28,6 +27,7 @@ from pdojo_tools.peers import LIBRARIES, TVM_TRIALS
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from pdojo.backends.garbage import collect_now
 from pdojo.dialect.machine import host, machine
 from pdojo.errors import MeasurementError, NotationError, UsageError
 from pdojo.kernels import TABLE_3, Workload, workload
@@ -315,8 +315,7 @@ def _measure_all(console: Console, partial: Partial) -> None:
                     progress.update(task, description=f"{label}: {what}")
 
                 _measure(console, partial, job, threads, tell)
-                # Up to gigabytes of a search's programs, which `collect_rarely` leaves lying about.
-                gc.collect()
+                collect_now()
             progress.advance(task)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
@@ -21,6 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from pdojo.backends.garbage import collect_now
 from pdojo.dialect.machine_file import machine_to_json
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.search.database import Database, Problem
@@ -135,8 +135,7 @@ class _Work:
             for number, key in enumerate(keys):
                 if key not in self.comparison.curves:
                     self._search(subject, evaluator, baselines, key, f"{number + 1} of {len(keys)}")
-                    # Up to gigabytes of programs, which `collect_rarely` leaves lying about.
-                    gc.collect()
+                    collect_now()
         finally:
             evaluator.close()
 

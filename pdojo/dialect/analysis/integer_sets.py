@@ -20,7 +20,6 @@ from pdojo.errors import Undecided
 if TYPE_CHECKING:
     import islpy as isl
 
-
 OPERATIONS = 1_000_000
 """What isl may spend on one question, in its own unit."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from pdojo_tools.benchmarking.snitch.report import print_figures, write_plots
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from pdojo.backends.garbage import collect_now
 from pdojo.backends.measure import Simulated
 from pdojo.dialect.machine import machine
 from pdojo.dialect.machine_file import machine_to_json
@@ -84,8 +84,7 @@ def measure_all(console: Console, partial: Partial) -> None:
 
                     wanted = settings["strategies"], settings["evaluations"], compiler, settings["seed"]
                     partial.add(measure(kernel, dtype, described, *wanted, simulators, tell))
-                    # Up to gigabytes of a search's programs, which `collect_rarely` leaves lying about.
-                    gc.collect()
+                    collect_now()
                 progress.advance(task)
     finally:
         simulators.close()
