@@ -6,15 +6,16 @@ scope, so that index expressions (`pdojo.dialect.affine`) of two nodes that shar
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, StringAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, DictionaryAttr, StringAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineSet
 
 from pdojo.dialect.affine import Expr, from_affine, var
 from pdojo.dialect.attributes import IndexValueAttr, Intent, Mapping, Memory
@@ -22,6 +23,8 @@ from pdojo.dialect.functions import byte_width, dtype_name
 from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_memref
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp, Swizzle
 from pdojo.dialect.syntax import names_of
+
+_NO_HINTS = DictionaryAttr({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +53,7 @@ class Buffer:
     def hints(self) -> DictionaryAttr:
         """Facts about the buffer that code may use."""
         hints = None if self.op is None else self.op.hints
-        return DictionaryAttr({}) if hints is None else hints
+        return _NO_HINTS if hints is None else hints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +149,8 @@ class Scope:
     @property
     def hints(self) -> DictionaryAttr:
         """Facts about the scope that code may use."""
-        return DictionaryAttr({}) if self.op.hints is None else self.op.hints
+        hints = self.op.hints
+        return _NO_HINTS if hints is None else hints
 
     def __repr__(self) -> str:
         suffix = "" if self.mapping is Mapping.SEQUENTIAL else f":{self.mapping.value}"
@@ -285,9 +289,9 @@ class Nest:
         siblings = self.siblings(node)
         return siblings[node.position + 1] if node.position + 1 < len(siblings) else None
 
-    def of_clone(self, kernel: KernelOp) -> Nest:
-        """The view of a clone of the kernel; nothing is computed again."""
-        return _Copier(self, kernel).copy()
+    def copy(self) -> Nest:
+        """The view of a copy of the kernel (`copy().kernel`), in half the time of `kernel.clone()` and `nest_of`."""
+        return _Copier(self).copy()
 
 
 def leaves_of(node: Node) -> list[Leaf]:
@@ -300,7 +304,7 @@ def nest_of(kernel: KernelOp) -> Nest:
     return _Builder(kernel).build()
 
 
-_NO_HINTS = DictionaryAttr({})
+OperationT = TypeVar("OperationT", bound=Operation)
 
 
 class _Builder:
@@ -310,10 +314,12 @@ class _Builder:
         self.buffers: list[Buffer] = []
         self.leaves: list[Leaf] = []
         self.scopes: list[Scope] = []
+        self.depths: dict[SSAValue, int] = {}
+        """Of the scopes met so far, by induction variable."""
 
     def build(self) -> Nest:
         self._interface()
-        children = self._children(self.kernel.body.block.ops, None, {}, ())
+        children = self._children(self.kernel.body.block.ops, None, ())
         arrays = {a.name: a for a in self.arrays.values()}
         return Nest(self.kernel, arrays, self.buffers, children, self.leaves, self.scopes)
 
@@ -345,75 +351,53 @@ class _Builder:
         for name, value in zip(names, op.arrays, strict=True):
             self.arrays[value] = Array(name, buffer, value)
 
-    def _children(
-        self,
-        ops: Iterable[Operation],
-        parent: Scope | None,
-        depths: MappingABC[SSAValue, int],
-        extents: tuple[int, ...],
-    ) -> list[Node]:
+    def _children(self, ops: Iterable[Operation], parent: Scope | None, extents: tuple[int, ...]) -> list[Node]:
         children: list[Node] = []
         for op in ops:
             match op:
+                case OpOp():
+                    children.append(self._leaf(op, parent, len(children), extents))
+                case ScopeOp():
+                    children.append(self._scope(op, parent, len(children), extents))
                 case BufferOp():
                     self._declare(op)
-                case ScopeOp():
-                    children.append(self._scope(op, parent, len(children), depths, extents))
-                case OpOp():
-                    children.append(self._leaf(op, parent, len(children), depths, extents))
                 case _:
                     raise ValueError(f"'{op.name}' cannot be part of a pdojo.kernel")
         return children
 
-    def _scope(
-        self,
-        op: ScopeOp,
-        parent: Scope | None,
-        position: int,
-        depths: MappingABC[SSAValue, int],
-        extents: tuple[int, ...],
-    ) -> Scope:
-        depth, count, block = len(extents), op.count, op.body.block
-        inner = {**depths, block.args[0]: depth}
-        inner_extents = (*extents, count)
-        exprs = op.guard_exprs
-        dims = [var(inner[iv]) for iv in (*op.guard_ivs, block.args[0])] if exprs else []
-        guard = tuple(from_affine(e, dims, inner_extents) for e in exprs)
+    def _scope(self, op: ScopeOp, parent: Scope | None, position: int, outer: tuple[int, ...]) -> Scope:
+        depth, count, block = len(outer), op.count, op.body.block
+        own = block.args[0]
+        self.depths[own] = depth
+        extents = (*outer, count)
+        conjunction = op.guard
+        guard: tuple[Expr, ...] = ()
+        if conjunction is not None:
+            depths = tuple(self.depths[iv] for iv in (*op.guard_ivs, own))
+            guard = _converted(conjunction, depths, extents)
         scope = Scope(op, parent, position, depth, count, op.mapping.data, guard)
         self.scopes.append(scope)
         first = len(self.leaves)
-        scope.children = self._children(block.ops, scope, inner, inner_extents)
+        scope.children = self._children(block.ops, scope, extents)
         scope.leaves = self.leaves[first:]
         return scope
 
-    def _leaf(
-        self,
-        op: OpOp,
-        parent: Scope | None,
-        position: int,
-        depths: MappingABC[SSAValue, int],
-        extents: tuple[int, ...],
-    ) -> Leaf:
+    def _leaf(self, op: OpOp, parent: Scope | None, position: int, extents: tuple[int, ...]) -> Leaf:
         written, read, ivs = op.operand_groups
-        dims = [var(depths[iv]) for iv in ivs]
+        depths = tuple(self.depths[iv] for iv in ivs)
         hints = iter((_NO_HINTS,) * (1 + len(read)) if op.hints is None else op.hints.data)
         arrays = iter(read)
-
-        def access(value: SSAValue, index: AffineMapAttr) -> Access:
-            expressions = tuple(from_affine(e, dims, extents) for e in index.data.results)
-            return Access(self.arrays[value], expressions, next(hints))
-
-        output = access(written, op.output_map)
+        output = Access(self.arrays[written], _converted(op.output_map, depths, extents), next(hints))
         inputs: list[Input] = []
         for value in op.inputs.data:
-            match value:
-                case AffineMapAttr():
-                    inputs.append(access(next(arrays), value))
-                case IndexValueAttr():
-                    expression = from_affine(value.map.data.results[0], dims, extents)
-                    inputs.append(Index(expression, dtype_name(value.type)))
-                case _:
-                    inputs.append(_constant(value))
+            if isinstance(value, AffineMapAttr):
+                array = self.arrays[next(arrays)]
+                inputs.append(Access(array, _converted(value, depths, extents), next(hints)))
+            elif isinstance(value, IndexValueAttr):
+                (expression,) = _converted(value.map, depths, extents)
+                inputs.append(Index(expression, dtype_name(value.type)))
+            else:
+                inputs.append(_constant(value))
         function = None if op.function is None else op.function.data
         accumulate = None if op.accumulate is None else op.accumulate.data
         leaf = Leaf(op, parent, position, len(self.leaves), output, tuple(inputs), function, accumulate)
@@ -421,55 +405,99 @@ class _Builder:
         return leaf
 
 
-class _Copier:
-    """Makes the view of a clone from that of the original: the same numbers and expressions, other operations."""
+_MOST_CONVERTED = 1 << 16
+_Indices: TypeAlias = AffineMapAttr | AffineSetAttr
+_CONVERTED: dict[tuple[int, tuple[int, ...], tuple[int, ...]], tuple[_Indices, tuple[Expr, ...]]] = {}
+"""By the identity of the attribute, which is held here so that no other one takes its place."""
 
-    def __init__(self, nest: Nest, kernel: KernelOp) -> None:
+
+def _converted(attribute: _Indices, depths: tuple[int, ...], extents: tuple[int, ...]) -> tuple[Expr, ...]:
+    """The expressions of a map, or of a set's `e >= 0`, in canonical form; remembered, as moves change few of them."""
+    key = id(attribute), depths, extents
+    found = _CONVERTED.get(key)
+    if found is None:
+        data = attribute.data
+        expressions = [c.lhs for c in data.constraints] if isinstance(data, AffineSet) else data.results
+        dims = [var(depth) for depth in depths]
+        if len(_CONVERTED) >= _MOST_CONVERTED:
+            _CONVERTED.clear()
+        found = _CONVERTED[key] = attribute, tuple(from_affine(e, dims, extents) for e in expressions)
+    return found[1]
+
+
+class _Copier:
+    """Copies a kernel and its view in one walk: the same attributes, numbers and expressions, other operations.
+
+    xDSL's `clone` walks twice, for values that are used before they are defined; a kernel has none.
+    """
+
+    def __init__(self, nest: Nest) -> None:
         self.nest = nest
-        self.kernel = kernel
-        self.arrays: dict[str, Array] = {}
-        self.buffers: list[Buffer] = []
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.buffers: dict[Buffer, Buffer] = {}
+        self.arrays: dict[Array, Array] = {}
         self.leaves: list[Leaf] = []
         self.scopes: list[Scope] = []
 
     def copy(self) -> Nest:
-        declared = {names_of(op.array_names): op for op in (*self.kernel.guests(), *self.kernel.buffers())}
-        values: dict[str, SSAValue] = dict(
-            zip(names_of(self.kernel.arg_names), self.kernel.body.block.args, strict=True)
-        )
-        for names, op in declared.items():
-            values.update(zip(names, op.arrays, strict=True))
-        copies = {
-            b: replace(b, guests=declared.get(b.names[1:])) if b.op is None else replace(b, op=declared[b.names])
-            for b in self.nest.buffers
-        }
-        self.buffers = list(copies.values())
-        self.arrays = {n: Array(n, copies[a.buffer], values[n]) for n, a in self.nest.arrays.items()}
-        ops = (op for op in self.kernel.body.block.ops if not isinstance(op, BufferOp))
-        children = self._children(self.nest.children, ops, None)
-        return Nest(self.kernel, self.arrays, self.buffers, children, self.leaves, self.scopes)
+        original = self.nest.kernel
+        block = self._block(original.body.block)
+        declarations = {op: self._op(op) for op in original.body.block.ops if isinstance(op, BufferOp)}
+        for buffer in self.nest.buffers:
+            op, guests = (None if op is None else declarations[op] for op in (buffer.op, buffer.guests))
+            self.buffers[buffer] = replace(buffer, op=op, guests=guests)
+        for array in self.nest.arrays.values():
+            self.arrays[array] = Array(array.name, self.buffers[array.buffer], self.values[array.value])
+        children = [self._node(node, None) for node in self.nest.children]
+        block.add_ops([*declarations.values(), *(child.op for child in children)])
+        kernel = self._op(original, Region(block))
+        arrays = {array.name: array for array in self.arrays.values()}
+        return Nest(kernel, arrays, list(self.buffers.values()), children, self.leaves, self.scopes)
 
-    def _children(self, nodes: Iterable[Node], ops: Iterable[Operation], parent: Scope | None) -> list[Node]:
-        return [self._node(node, op, parent) for node, op in zip(nodes, ops, strict=True)]
+    def _node(self, node: Node, parent: Scope | None) -> Node:
+        if isinstance(node, Leaf):
+            return self._leaf(node, parent)
+        block = self._block(node.op.body.block)
+        op = self._op(node.op, Region(block))
+        scope = Scope(op, parent, node.position, node.depth, node.extent, node.mapping, node.guard)
+        self.scopes.append(scope)
+        first = len(self.leaves)
+        scope.children = [self._node(child, scope) for child in node.children]
+        scope.leaves = self.leaves[first:]
+        block.add_ops(child.op for child in scope.children)
+        return scope
 
-    def _node(self, node: Node, op: Operation, parent: Scope | None) -> Node:
-        if isinstance(node, Scope):
-            assert isinstance(op, ScopeOp)
-            scope = Scope(op, parent, node.position, node.depth, node.extent, node.mapping, node.guard)
-            self.scopes.append(scope)
-            first = len(self.leaves)
-            scope.children = self._children(node.children, op.body.block.ops, scope)
-            scope.leaves = self.leaves[first:]
-            return scope
-        assert isinstance(op, OpOp)
-        inputs = tuple(self._access(i) if isinstance(i, Access) else i for i in node.inputs)
-        output = self._access(node.output)
-        leaf = Leaf(op, parent, node.position, node.order, output, inputs, node.function, node.accumulate)
-        self.leaves.append(leaf)
-        return leaf
+    def _leaf(self, leaf: Leaf, parent: Scope | None) -> Leaf:
+        inputs = tuple(self._access(i) if isinstance(i, Access) else i for i in leaf.inputs)
+        output, op = self._access(leaf.output), self._op(leaf.op)
+        copy = Leaf(op, parent, leaf.position, leaf.order, output, inputs, leaf.function, leaf.accumulate)
+        self.leaves.append(copy)
+        return copy
 
     def _access(self, access: Access) -> Access:
-        return Access(self.arrays[access.array.name], access.index, access.hints)
+        return Access(self.arrays[access.array], access.index, access.hints)
+
+    def _op(self, op: OperationT, *regions: Region) -> OperationT:
+        copy = op.create(
+            operands=[self.values[value] for value in op.operands],
+            result_types=[result.type for result in op.results],
+            properties=op.properties,
+            attributes=op.attributes,
+            location=op.location,
+            regions=regions,
+        )
+        self._define(op.results, copy.results)
+        return copy
+
+    def _block(self, block: Block) -> Block:
+        copy = Block(arg_types=[argument.type for argument in block.args])
+        self._define(block.args, copy.args)
+        return copy
+
+    def _define(self, values: Sequence[SSAValue], copies: Sequence[SSAValue]) -> None:
+        for value, copy in zip(values, copies, strict=True):
+            self.values[value] = copy
+            copy.name_hint = value.name_hint
 
 
 def _constant(value: Attribute) -> Constant:

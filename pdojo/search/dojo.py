@@ -41,7 +41,7 @@ class Dojo:
     @property
     def plain(self) -> KernelOp:
         """The kernel before the first move, in canonical form."""
-        return self._game.programs[0].kernel
+        return self._game.initial.kernel
 
     @property
     def game(self) -> Game:

@@ -20,8 +20,8 @@ MOST_NODES = 400_000
 class States:
     """The states of nodes. A state holds the program after every move of its trace, so only a bounded number is kept.
 
-    It shares the programs before its first own move with the state that it was made from; these count once. The state
-    that was used last is kept whatever it holds.
+    What it shares with the state that it was made from counts once. The state that was used last is kept whatever it
+    holds.
     """
 
     def __init__(self, root: Dojo, most_states: int = MOST_STATES, most_nodes: int = MOST_NODES) -> None:
@@ -29,25 +29,27 @@ class States:
         self._most_states = most_states
         self._most_nodes = most_nodes
         self._states: OrderedDict[Node, Dojo] = OrderedDict()
+        self._held: dict[Node, list[Program]] = {}
+        """The programs that count as theirs."""
         self._holders: Counter[Program] = Counter()
         """How many states hold each program."""
         self._nodes = 0
 
     def put(self, node: Node, dojo: Dojo) -> None:
         """Keep the state of a node; the caller must not change it any more."""
-        if self._states.get(node) is not dojo:
-            self._drop(node)
-            self._states[node] = dojo
-            for program in dojo.game.programs:
-                self._nodes += 0 if program in self._holders else _size(program)
-                self._holders[program] += 1
-        self._states.move_to_end(node)
+        # Programs may have been made again since it was counted.
+        self._drop(node)
+        self._states[node] = dojo
+        self._held[node] = list(dojo.game.programs.kept())
+        for program in self._held[node]:
+            self._nodes += 0 if program in self._holders else _size(program)
+            self._holders[program] += 1
         while len(self._states) > 1 and (len(self._states) > self._most_states or self._nodes > self._most_nodes):
             self._drop(next(iter(self._states)))
 
     def _drop(self, node: Node) -> None:
-        dojo = self._states.pop(node, None)
-        for program in () if dojo is None else dojo.game.programs:
+        self._states.pop(node, None)
+        for program in self._held.pop(node, ()):
             self._holders[program] -= 1
             if not self._holders[program]:
                 del self._holders[program]

@@ -55,7 +55,7 @@ class Tuning:
     @property
     def before(self) -> KernelOp:
         """The kernel before the first move, in canonical form."""
-        return self.game.programs[0].kernel
+        return self.game.initial.kernel
 
     @property
     def after(self) -> KernelOp:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.verify import verify_nest
 from pdojo.errors import IllegalMove
-from pdojo.transforms.base import Refusal, identify
+from pdojo.transforms.base import Refusal, Site, Transformation, identify
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate, transformation, transformation_names
 
@@ -32,17 +33,29 @@ def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
 
     Raises LocationError for a location that is not one, IllegalMove, with reason and witness, for a refused move.
     """
-    wanted = instantiate(move)
-    site = wanted.resolve(program, move.at)
-    refusal = wanted.refusal(program, site)
-    if refusal is not None:
-        raise IllegalMove(str(refusal))
+    wanted, site = legal(program, move)
     resolved, surface = wanted.as_move(identify(site)), wanted.at(program, site)
     inverse = wanted.inverse(program, site)
     after = wanted.rehearse(program, site)
     if verify:
         verify_nest(after.nest)
     return Applied(after, surface, resolved, inverse)
+
+
+def legal(program: Program, move: Move) -> tuple[Transformation[Any], Site]:
+    """A move and where it is to be made. Raises LocationError or IllegalMove as `apply` does."""
+    wanted = instantiate(move)
+    site = wanted.resolve(program, move.at)
+    refusal = wanted.refusal(program, site)
+    if refusal is not None:
+        raise IllegalMove(str(refusal))
+    return wanted, site
+
+
+def make(program: Program, move: Move) -> Program:
+    """The program after a move that is known to be legal; the one before is used up (`Transformation.perform`)."""
+    wanted = instantiate(move)
+    return wanted.perform(program, wanted.resolve(program, move.at))
 
 
 def candidates(program: Program) -> Iterator[tuple[Move, Refusal | None]]:

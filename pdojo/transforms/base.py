@@ -157,7 +157,8 @@ class Transformation(RewritePattern, Generic[SiteT]):
             return self.check(program, site)
         excerpt = program.excerpt(site)
         if (self, site.id) not in excerpt.verdicts:
-            excerpt.verdicts[self, site.id] = self.check(excerpt, self.resolve(excerpt, identify(site)))
+            part = excerpt.program
+            excerpt.verdicts[self, site.id] = self.check(part, self.resolve(part, identify(site)))
         return cast(Reason | None, excerpt.verdicts[self, site.id])
 
     def _rehearsed(self, program: Program, site: SiteT) -> Reason | None:
@@ -192,11 +193,16 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def rehearse(self, program: Program, site: SiteT) -> Program:
         """The program after the rewrite, made on a copy; legality is not asked."""
-        kernel = program.kernel.clone()
-        copied = program.successor(kernel, program.nest.of_clone(kernel))
-        anchor = next(iter(kernel.body.block.ops))
-        self.rewrite(copied, self.resolve(copied, identify(site)), PatternRewriter(anchor))
-        return program.successor(kernel)
+        copied = program.copy()
+        return self.perform(copied, self.resolve(copied, identify(site)))
+
+    def perform(self, program: Program, site: SiteT) -> Program:
+        """The program after the rewrite, which is made on the kernel itself, so that the program before is used up."""
+        kernel = program.kernel
+        self.rewrite(program, site, PatternRewriter(next(iter(kernel.body.block.ops))))
+        after = program.successor(kernel)
+        program.retire()
+        return after
 
     def at(self, program: Program, site: SiteT) -> Move:
         """This transformation at the site, as a move."""

@@ -13,8 +13,9 @@ from pdojo.dialect.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError, UsageError
-from pdojo.transforms.apply import apply, legal_moves, refused_moves
-from pdojo.transforms.base import Refusal
+from pdojo.transforms.apply import apply, legal, legal_moves, refused_moves
+from pdojo.transforms.base import Refusal, identify
+from pdojo.transforms.history import History, Place, Position, place_of
 from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Step, Trace
 
@@ -40,18 +41,31 @@ class Game:
     def __init__(self, kernel: KernelOp, machine: Machine) -> None:
         initial = kernel.clone()
         canonicalize(initial)
-        self.programs = [Program(initial, machine)]
-        """The program before the first move and after each."""
+        self.programs = History(Program(initial, machine))
+        """The program before the first move and after each; most of them are made again where they are asked for."""
         validate(self.program)
         check_tensor_scopes(self.program)
         self.trace = Trace(initial.sym_name.data, machine.name)
-        self.inverses: list[Move] = []
-        """Per move of the trace, the move that takes it back from the state right after it."""
 
     @property
     def program(self) -> Program:
         """The program now."""
         return self.programs[-1]
+
+    @property
+    def initial(self) -> Program:
+        """The program before the first move."""
+        return self.programs.initial
+
+    @property
+    def places(self) -> list[Place]:
+        """What each move was made on."""
+        return [position.place for position in self.programs.positions]
+
+    @property
+    def inverses(self) -> list[Move]:
+        """Per move of the trace, the move that takes it back from the state right after it."""
+        return [self.programs.inverse(number) for number in range(len(self.trace.steps))]
 
     @property
     def kernel(self) -> KernelOp:
@@ -73,13 +87,10 @@ class Game:
 
     def apply(self, move: Move | str) -> None:
         """Make a move. Raises LocationError or IllegalMove; the state is unchanged then."""
-        self._make(Move.parse(move) if isinstance(move, str) else move, verify=True)
-
-    def _make(self, move: Move, *, verify: bool) -> None:
-        applied = apply(self.program, move, verify=verify)
-        self.programs.append(applied.program)
+        applied = apply(self.program, Move.parse(move) if isinstance(move, str) else move)
+        place = place_of(self.program, applied.resolved.at)
+        self.programs.positions.append(Position(applied.resolved, place, applied.program, applied.inverse))
         self.trace.steps.append(Step(applied.move, applied.resolved))
-        self.inverses.append(applied.inverse)
 
     def apply_all(self, moves: Iterable[Move | str]) -> None:
         """Make moves in order."""
@@ -89,25 +100,34 @@ class Game:
     def replay(self, steps: Iterable[Step]) -> list[Skipped]:
         """Make moves by identifier; those that do not apply are skipped and reported, never applied elsewhere.
 
-        All of them are checked as any move is; the program is verified once, after the last one.
+        All of them are checked as any move is; the program is verified once, after the last one. The programs between
+        are not kept.
         """
         skipped: list[Skipped] = []
         before = len(self.programs)
+        program: Program | None = None
         for step in steps:
+            program = program or self.programs.copy(len(self.programs) - 1)
             try:
-                self._make(step.resolved, verify=False)
+                wanted, site = legal(program, step.resolved)
             except (LocationError, IllegalMove) as error:
                 skipped.append(Skipped(step.move, str(error)))
-        if len(self.programs) > before:
-            verify_nest(self.program.nest)
+                continue
+            resolved, surface = wanted.as_move(identify(site)), wanted.at(program, site)
+            place = place_of(program, resolved.at)
+            program = wanted.perform(program, site)
+            self.programs.positions.append(Position(resolved, place, None))
+            self.trace.steps.append(Step(surface, resolved))
+        if program is not None and len(self.programs) > before:
+            self.programs.positions[-1].program = program
+            verify_nest(program.nest)
         return skipped
 
     def fork(self) -> Game:
         """A game of its own in the same state: moves made on one are not seen by the other."""
         other = Game.__new__(Game)
-        other.programs = self.programs.copy()
+        other.programs = self.programs.fork()
         other.trace = Trace(self.trace.kernel, self.trace.machine, self.trace.steps.copy())
-        other.inverses = self.inverses.copy()
         return other
 
     def become(self, moves: Iterable[Move]) -> list[Skipped]:
@@ -121,7 +141,7 @@ class Game:
             if step.resolved != move:
                 break
             alike += 1
-        del self.programs[alike + 1 :], self.trace.steps[alike:], self.inverses[alike:]
+        self._cut(alike)
         return self.replay(Step(move, move) for move in wanted[alike:])
 
     def undo(self, index: int = -1) -> list[Skipped]:
@@ -134,5 +154,8 @@ class Game:
             raise UsageError(f"cannot undo move {index}: the trace has {count} moves, numbered from 0")
         index %= count
         later = self.trace.steps[index + 1 :]
-        del self.programs[index + 1 :], self.trace.steps[index:], self.inverses[index:]
+        self._cut(index)
         return self.replay(later)
+
+    def _cut(self, length: int) -> None:
+        del self.programs.positions[length:], self.trace.steps[length:]

@@ -31,7 +31,7 @@ TWO = """t f32 [8{}] {}
 )
 def test_nests_that_share_slots_or_registers_are_asked_about_together(slots: str, memory: str, nests: int) -> None:
     state = program(TWO.format(slots, memory))
-    assert [len(state.excerpt(root).nest.children) for root in state.nest.children] == [nests, nests]
+    assert [len(state.excerpt(root).program.nest.children) for root in state.nest.children] == [nests, nests]
 
 
 def test_nests_that_share_with_each_other_by_a_third_one() -> None:
@@ -39,7 +39,7 @@ def test_nests_that_share_with_each_other_by_a_third_one() -> None:
         "t f32 [8:N] heap\ns f32 [8:N] heap\n\n8\n| t[{0}] = x[{0}]\n| y[{0}] = t[{0}]\n"
         "8\n| t[{0}] = x[{0}]\n| s[{0}] = t[{0}]\n| y[{0}] = s[{0}]\n8\n| s[{0}] = x[{0}]\n| z[{0}] = s[{0}]"
     )
-    assert len(state.excerpt(state.nest.children[0]).nest.children) == 3
+    assert len(state.excerpt(state.nest.children[0]).program.nest.children) == 3
 
 
 ONE = "t f32 [8] heap\n\n8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]\n8 z[{0}] = 0"
@@ -48,7 +48,7 @@ ONE = "t f32 [8] heap\n\n8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]\n8 z[{0}] = 0"
 def test_states_that_differ_elsewhere_have_an_excerpt_in_common() -> None:
     first = program(ONE)
     second = program(ONE.replace("z[{0}] = 0", "z[{0}] = 1"), first)
-    ours, others = ([state.excerpt(root) for root in state.nest.children] for state in (first, second))
+    ours, others = ([state.excerpt(root).verdicts for root in state.nest.children] for state in (first, second))
     assert [one is other for one, other in zip(ours, others, strict=True)] == [True, True, False]
 
 
@@ -68,7 +68,7 @@ def test_what_matters_to_a_nest_makes_another_excerpt(there: str, here: str) -> 
     first = program(ONE)
     second = program(ONE.replace(there, here), first)
     if first.text != second.text:
-        assert first.excerpt(first.nest.children[0]) is not second.excerpt(second.nest.children[0])
+        assert first.excerpt(first.nest.children[0]).verdicts is not second.excerpt(second.nest.children[0]).verdicts
 
 
 USES = """t f32 [8] heap

@@ -7,6 +7,7 @@ gets as `View`s, which do not change.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from threading import Event
 
 from pdojo_tools.explaining import explain_moves
@@ -85,6 +86,8 @@ class Session:
         self.dojo = dojo
         self._number = 0
         self._states: list[State] = []
+        self._moves: list[Move] = []
+        """Between them."""
         self._stored = self._steps()
         self._before: list[tuple[Step, ...]] = []
         """Traces before each undo that was not followed by a move."""
@@ -131,11 +134,12 @@ class Session:
         return self._viewed(before)
 
     def _viewed(self, before: tuple[str, ...] | None = None) -> View:
-        programs = self.dojo.game.programs
-        kept = 0
-        while kept < min(len(programs), len(self._states)) and self._states[kept].program is programs[kept]:
-            kept += 1
-        self._states[kept:] = [State.of(program) for program in programs[kept:]]
+        moves = [step.resolved for step in self._steps()]
+        pairs = zip(moves, self._moves, strict=False)
+        alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        kept = min(1 + alike, len(self._states))
+        self._states[kept:] = [State.of(program) for program in self.dojo.game.programs[kept:]]
+        self._moves = moves
         now = self._states[-1].page.lines
         changes = Changes() if before is None else Changes.between(before, now)
         steps = self._steps()

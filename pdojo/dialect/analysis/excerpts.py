@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
@@ -34,11 +35,20 @@ Content: TypeAlias = bytes
 AnswerT = TypeVar("AnswerT")
 
 
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A part of a program, as a program, and what was decided about this content in whatever program it was."""
+
+    program: Program
+    verdicts: dict[Hashable, object]
+
+
 class Excerpts:
     """Remembers excerpts by content; one object is shared by all states of a game."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[Content, Program] = OrderedDict()
+        self._known: OrderedDict[Content, tuple[Program | None, dict[Hashable, object]]] = OrderedDict()
+        """None stands for all of a program: whoever asks has it, and may change its kernel afterwards."""
         self._verdicts: OrderedDict[Hashable, object] = OrderedDict()
 
     def verdict(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
@@ -49,18 +59,18 @@ class Excerpts:
                 self._verdicts.popitem(last=False)
         return cast(AnswerT, self._verdicts[question])
 
-    def of(self, program: Program, node: Node) -> Program:
+    def of(self, program: Program, node: Node) -> Excerpt:
         """The nest of a node, and those that it shares slots, registers or buffers of several arrays with."""
         roots = _together(program.nest, _root(node))
         content = _content(program.nest, roots)
-        found = self._known.get(content)
-        if found is None:
-            found = program if len(roots) == len(program.nest.children) else _cut_out(program, roots)
-            self._known[content] = found
+        part, verdicts = self._known.get(content, (None, {}))
+        if part is None and len(roots) < len(program.nest.children):
+            part = _cut_out(program, roots)
+        self._known[content] = part, verdicts
         self._known.move_to_end(content)
         if len(self._known) > MOST_EXCERPTS:
             self._known.popitem(last=False)
-        return found
+        return Excerpt(part or program, verdicts)
 
 
 def _root(node: Node) -> Node:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation, Witness
-from pdojo.dialect.analysis.excerpts import Excerpts, content_of_buffer, memory_use
+from pdojo.dialect.analysis.excerpts import Excerpt, Excerpts, content_of_buffer, memory_use
 from pdojo.dialect.analysis.liveness import LiveRange, live_ranges
 from pdojo.dialect.analysis.origins import Origins
 from pdojo.dialect.analysis.storage_check import (
@@ -117,7 +117,7 @@ class Program:
         self.machine = machine
         self.known = known or Known()
         self._nest = nest
-        self._excerpts: dict[int, Program] = {}
+        self._excerpts: dict[int, Excerpt] = {}
         self._contents: dict[Buffer, Hashable] = {}
         self.verdicts: dict[Hashable, object] = {}
         """What was decided about this program, for whoever asks again; the keys are up to those who decide."""
@@ -323,6 +323,20 @@ class Program:
         """The program for the kernel that a move made of this one; what is known is kept."""
         return Program(kernel, self.machine, self.known, nest)
 
+    def copy(self) -> Program:
+        """The program for a copy of the kernel, to be changed; what is known is kept."""
+        nest = self.nest.copy()
+        return self.successor(nest.kernel, nest)
+
+    def retire(self) -> None:
+        """The kernel is another one from now on: neither the program nor its scopes can be asked anything any more.
+
+        Nothing leads from scopes to those around them and back any more, so that they are freed at once.
+        """
+        for scope in self.nest.scopes:
+            vars(scope).clear()
+        vars(self).clear()
+
     @cached_property
     def memory_use(self) -> Hashable:
         """What takes room in memories of limited size."""
@@ -334,8 +348,8 @@ class Program:
             self._contents[buffer] = content_of_buffer(self, buffer)
         return self._contents[buffer]
 
-    def excerpt(self, node: Node) -> Program:
-        """The top-level nest around a node as a program, with those that share its slots or registers (`excerpts`)."""
+    def excerpt(self, node: Node) -> Excerpt:
+        """The top-level nest around a node, with those that share its slots or registers (`excerpts`)."""
         root = node.chain[0] if node.chain else node
         if root.position not in self._excerpts:
             self._excerpts[root.position] = self.known.excerpts.of(self, root)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from pdojo.dialect.analysis.collision import Collisions, Order, Query, Relation, Witness, impossible
+from pdojo.dialect.analysis.excerpts import Excerpt
 from pdojo.dialect.analysis.origins import Origins
 from pdojo.dialect.analysis.program import Conflict, Known, Program, Touch
 from pdojo.dialect.analysis.storage_check import StorageChecks, Use, Violation
@@ -69,9 +70,9 @@ class RecordingProgram(Program):
         """The program for another kernel, with the same record."""
         return RecordingProgram(kernel, self.machine, self.record, self.known, nest)
 
-    def excerpt(self, node: Node) -> Program:
+    def excerpt(self, node: Node) -> Excerpt:
         """All of it: what is asked is written down with the names of this program."""
-        return self
+        return Excerpt(self, self.verdicts)
 
     def _collide(self, one: Touch, other: Touch, relation: Relation, *, racing: bool) -> Witness | None:
         collisions = cast(_Collisions, self.collisions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent, Mapping
@@ -127,6 +128,7 @@ def _iteration(depth: int) -> str:
     return f"{{{depth}}}"
 
 
+@lru_cache(maxsize=1 << 14)
 def _index(expression: Expr) -> str:
     return expression.render(_iteration)
 

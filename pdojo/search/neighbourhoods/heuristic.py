@@ -68,9 +68,9 @@ class Heuristic:
 
 def _is_same(one: Dojo, other: Dojo) -> bool:
     """Whether two states have one kernel, one machine and one trace."""
-    return (one.machine, one.game.programs[0].text, one.trace.steps) == (
+    return (one.machine, one.game.initial.text, one.trace.steps) == (
         other.machine,
-        other.game.programs[0].text,
+        other.game.initial.text,
         other.trace.steps,
     )
 

@@ -283,7 +283,7 @@ def _change_family(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
 def _drop_detours(dojo: Dojo) -> None:
     """Leave out moves that lead back to a program that was there before: they only hide the others from edits."""
     moves = [step.resolved for step in dojo.trace.steps]
-    texts = [program.text for program in dojo.game.programs]
+    texts = list(dojo.game.programs.texts())
     latest = {text: number for number, text in enumerate(texts)}
     kept: list[Move] = []
     at = latest[texts[0]]

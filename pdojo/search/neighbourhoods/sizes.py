@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from math import log2
 from random import Random
 
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.nest import Scope
 from pdojo.search.dojo import Dojo
 from pdojo.search.neighbourhoods.proposals import Edit
 from pdojo.transforms.move import Move
@@ -70,12 +68,9 @@ class _Families:
 
     def __init__(self, dojo: Dojo) -> None:
         self._parents: dict[str, str] = {}
-        for program, step in zip(dojo.game.programs, dojo.trace.steps, strict=False):
-            if step.resolved.name == "join_scopes":
-                first = program.nest.by_id[step.resolved.at.removeprefix("%")]
-                second = program.nest.next_sibling(first)
-                if second is not None:
-                    self._parents[self.of(second.id)] = self.of(first.id)
+        for place, step in zip(dojo.game.places, dojo.trace.steps, strict=True):
+            if step.resolved.name == "join_scopes" and place.following:
+                self._parents[self.of(place.following)] = self.of(place.loop)
 
     def of(self, identifier: str) -> str:
         """The family of a node."""
@@ -89,42 +84,24 @@ def _sized(dojo: Dojo) -> list[Sized]:
     """The moves that have a size, in order."""
     families = _Families(dojo)
     found: list[Sized] = []
-    for k, step in enumerate(dojo.trace.steps):
+    for k, (place, step) in enumerate(zip(dojo.game.places, dojo.trace.steps, strict=True)):
         move = step.resolved
         size = dict(move.params).get("size")
-        if isinstance(size, int):
-            extent, loop = _place(dojo.game.programs[k], move.at)
-            if extent:
-                found.append(Sized(k, move, size, extent, families.of(loop)))
+        if isinstance(size, int) and place.extent:
+            found.append(Sized(k, move, size, place.extent, families.of(place.loop)))
     return found
-
-
-def _place(program: Program, at: str) -> tuple[int, str]:
-    """The extent of a scope or a dimension, and the loop that it is or that indexes it; 0 for other locations."""
-    if at.startswith("%"):
-        node = program.nest.by_id[at.removeprefix("%")]
-        return (node.extent, node.id) if isinstance(node, Scope) else (0, "")
-    name, _, dimension = at.rpartition(":")
-    if name not in program.nest.arrays:
-        return 0, ""
-    extent = program.nest.arrays[name].shape[int(dimension)]
-    for leaf in program.nest.writers[name]:
-        variables = leaf.output.index[int(dimension)].variables()
-        if variables:
-            return extent, leaf.chain[min(variables)].id
-    return extent, ""
 
 
 def _peels(dojo: Dojo, group: Sequence[Sized], size: int) -> dict[int, int]:
     """The moves that peel off whole pieces of that size where the group cuts, with the extents before."""
     places = {s.move.at for s in group}
     found: dict[int, int] = {}
-    for k, step in enumerate(dojo.trace.steps):
+    for k, (place, step) in enumerate(zip(dojo.game.places, dojo.trace.steps, strict=True)):
         move = step.resolved
         if move.name == "peel_scope" and move.at in places:
             after = dict(move.params)["after"]
             if isinstance(after, int) and after % size == 0:
-                found[k] = _place(dojo.game.programs[k], move.at)[0]
+                found[k] = place.extent
     return found
 
 

@@ -1,0 +1,149 @@
+"""The programs of a game, of which only some are kept: the others are made again from their moves when asked for.
+
+A program takes more memory than all else that a search knows of a state, and making a move that is known to be legal
+takes a fraction of the time of checking it. So one program in a few is kept, and searches remember more states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import overload
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.nest import Scope
+from pdojo.transforms.apply import make
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import instantiate
+
+STRIDE = 8
+"""One program in so many moves is kept where the others were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a move was made on, for those who ask when the program before it is gone."""
+
+    extent: int = 0
+    """Of the scope or the dimension; 0 for other places."""
+    loop: str = ""
+    """The identifier of the scope, or of the one that indexes the dimension where it is written."""
+    following: str = ""
+    """The identifier of the node that follows in the same scope, if there is one."""
+
+
+def place_of(program: Program, at: str) -> Place:
+    """What is at a location, by identifier, of a legal move."""
+    nest = program.nest
+    if at.startswith("%"):
+        node = nest.by_id[at.removeprefix("%")]
+        after = nest.next_sibling(node)
+        following = "" if after is None else after.id
+        return Place(node.extent, node.id, following) if isinstance(node, Scope) else Place(following=following)
+    name, _, dimension = at.rpartition(":")
+    if name not in nest.arrays:
+        return Place()
+    extent = nest.arrays[name].shape[int(dimension)]
+    for leaf in nest.writers[name]:
+        variables = leaf.output.index[int(dimension)].variables()
+        if variables:
+            return Place(extent, leaf.chain[min(variables)].id)
+    return Place(extent)
+
+
+@dataclass(slots=True, eq=False)
+class Position:
+    """A program of a game and the move that led there. Forks of a game share it."""
+
+    move: Move
+    """By identifier."""
+    place: Place
+    """What it was made on."""
+    program: Program | None
+    """None where it is not kept. Its kernel is never changed."""
+    inverse: Move | None = None
+    """The move that takes it back; None where nobody asked yet."""
+
+
+class History(Sequence[Program]):
+    """The program before the first move and after each."""
+
+    def __init__(self, initial: Program) -> None:
+        self.initial = initial
+        self.positions: list[Position] = []
+        """After each move."""
+
+    def __len__(self) -> int:
+        return 1 + len(self.positions)
+
+    @overload
+    def __getitem__(self, index: int) -> Program: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Program]: ...
+    def __getitem__(self, index: int | slice) -> Program | list[Program]:
+        if isinstance(index, slice):
+            numbers = range(len(self))[index]
+            first = min(numbers, default=0)
+            found = list(islice(self._since(first), len(numbers) and max(numbers) - first + 1))
+            return [found[k - first] for k in numbers]
+        number = range(len(self))[index]
+        kept = self._kept(number)
+        if kept is None:
+            kept = self.copy(number)
+            if number == len(self.positions):
+                self.positions[-1].program = kept
+        return kept
+
+    def __iter__(self) -> Iterator[Program]:
+        return self._since(0)
+
+    def _since(self, number: int) -> Iterator[Program]:
+        program = self[number]
+        yield program
+        for position in self.positions[number:]:
+            program = position.program or make(program.copy(), position.move)
+            yield program
+
+    def texts(self) -> Iterator[str]:
+        """The text of each program."""
+        program = self.initial.copy()
+        yield program.text
+        for position in self.positions:
+            program = make(program, position.move)
+            yield program.text
+
+    def copy(self, number: int) -> Program:
+        """A copy of a program, to be changed."""
+        start = number
+        while (kept := self._kept(start)) is None:
+            start -= 1
+        program = kept.copy()
+        for k in range(start, number):
+            program = make(program, self.positions[k].move)
+            if (k + 1) % STRIDE == 0:
+                self.positions[k].program = program.copy()
+        return program
+
+    def inverse(self, number: int) -> Move:
+        """The move that takes back the one after the program of that number, in the program after it."""
+        position = self.positions[number]
+        if position.inverse is None:
+            before = self[number]
+            wanted = instantiate(position.move)
+            position.inverse = wanted.inverse(before, wanted.resolve(before, position.move.at))
+        return position.inverse
+
+    def fork(self) -> History:
+        """A history of its own that begins alike."""
+        other = History(self.initial)
+        other.positions = self.positions.copy()
+        return other
+
+    def kept(self) -> Iterator[Program]:
+        """The programs that take memory."""
+        yield self.initial
+        yield from (position.program for position in self.positions if position.program is not None)
+
+    def _kept(self, number: int) -> Program | None:
+        return self.positions[number - 1].program if number else self.initial
