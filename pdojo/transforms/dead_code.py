@@ -231,6 +231,9 @@ class InsertOp(Transformation[Scope | Leaf]):
         if buffer is not None:
             buffer.detach()
             place_buffer(program.kernel, buffer, self.position, rewriter)
+        # Nothing but the kernel uses the array from here on.
+        path[0].detach()
+        path[0].erase()
         where = InsertPoint.before(site.op) if self.place == "before" else InsertPoint.after(site.op)
         rewriter.insert(new, where)
         (node,) = (n for n in program.successor(program.kernel).nest.by_id.values() if n.op is new)

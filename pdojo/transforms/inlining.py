@@ -323,7 +323,9 @@ class OutlineOp(Transformation[Leaf]):
             function=before.function,
             identifier=before.id,
         )
-        if plain.properties != before.op.properties:
+        has_hints = plain.properties != before.op.properties
+        plain.erase()
+        if has_hints:
             return Reason("the op before has hints, which would be lost; clear them first")
         return None
 

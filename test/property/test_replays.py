@@ -1,0 +1,77 @@
+"""A trace that is played again at once, on one kernel, leads through the states that were reached move by move."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from pdojo_tools.sizes import small_kernel
+from pdojo_tools.walks import Counts, draw
+from xdsl.ir import Operation
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.machine import machine
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.kernels import kernel_names
+from pdojo.transforms.apply import apply, make, refused_moves
+from pdojo.transforms.document import example_of
+from pdojo.transforms.game import Game
+from pdojo.transforms.registry import TRANSFORMATION_NAMES, instantiate, transformation
+from property.walks import random_texts
+
+
+def strangers(kernel: KernelOp) -> list[Operation]:
+    """Operations outside the kernel that use its values: what they use could not be erased."""
+    inside = set(kernel.walk())
+    arguments = (a for op in inside for region in op.regions for block in region.blocks for a in block.args)
+    values = (*arguments, *(result for op in inside for result in op.results))
+    return [use.operation for value in values for use in value.uses if use.operation not in inside]
+
+
+@pytest.mark.parametrize("name", TRANSFORMATION_NAMES)
+def test_the_examples_leave_no_strangers(name: str) -> None:
+    example = example_of(transformation(name))
+    program = Program(example.kernel(), machine(example.machine))
+    refused_moves(program)
+    applied = apply(program, example.move)
+    refused_moves(applied.program)
+    assert not strangers(program.kernel)
+    assert not strangers(applied.program.kernel)
+    back = instantiate(applied.inverse)
+    site = back.resolve(applied.program, applied.inverse.at)
+    assert back.refusal(applied.program, site) is None
+    back.inverse(applied.program, site)
+    assert not strangers(applied.program.kernel)
+    assert not strangers(make(applied.program, applied.inverse).kernel)
+
+
+@pytest.mark.parametrize("on", ["toy", "toy-gpu", "toy-snitch"])
+def test_walks_there_and_back(on: str) -> None:
+    """Every second walk is taken back from its end on, so that moves which only lead back are played again too."""
+    kernels = [small_kernel(name, Random(k)) for k, name in enumerate(kernel_names())]
+    made: Counter[str] = Counter()
+    for seed, kernel in enumerate([*kernels, *(parse_notation(text)[0] for text in random_texts(7))]):
+        if on != "toy" and seed % 3:
+            continue
+        random, game = Random(seed), Game(kernel, machine(on))
+        for _ in range(8):
+            move = draw(game.program, random, Counts())
+            if move is not None:
+                game.apply(move)
+        assert not strangers(game.kernel)
+        for inverse in reversed(game.inverses) if seed % 2 else ():
+            game.apply(inverse)
+        made.update(step.move.name for step in game.trace.steps)
+        expected = [(program.text, list(program.nest.by_id)) for program in game.programs]
+        again = Game(kernel, machine(on))
+        assert again.replay(game.trace.steps) == []
+        assert again.trace.steps == game.trace.steps
+        assert not strangers(again.kernel)
+        assert str(again.kernel) == str(game.kernel)
+        assert list(again.programs.texts()) == [text for text, _ in expected]
+        assert [(program.text, list(program.nest.by_id)) for program in again.programs] == expected
+        assert again.inverses == game.inverses
+        assert again.places == game.places
+    assert len(made) > 20, made
