@@ -11,14 +11,14 @@ from pdojo.search.evaluation import Evaluation
 from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Trace
 
-MOST_STATES = 128
-"""States that are kept as they are; older ones are played again where they are asked for, at 4 to 10 ms a move."""
+MOST_STATES = 1024
+"""States that are kept as they are; older ones are played again where they are asked for, at some 1 ms a move."""
 MOST_NODES = 400_000
 """Scopes and statements of the programs that they hold, at some 3 KiB each: about 1.2 GiB."""
 
 
 class States:
-    """The states of nodes. A state holds the program after every move of its trace, so only a bounded number is kept.
+    """The states of nodes. A state holds some of the programs on its way (`History`), so only a bounded number is kept.
 
     What it shares with the state that it was made from counts once. The state that was used last is kept whatever it
     holds.
