@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import permutations
 from typing import TypeAlias
 
@@ -64,13 +65,13 @@ def iteration_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
     """A copy in the order of access: a dimension for each variable inside the scope that the accesses use."""
     depth, outside = site.depth, tuple(s.extent for s in site.chain[:-1])
     first, access = accesses[0]
-    own = _inner_variables(access, depth)
+    own = _inner_variables(access.index, depth)
     extents = tuple(first.extents[v] for v in own)
     pattern = _renamed(access.index, own, depth, (*outside, *extents))
     uses: dict[Access, tuple[Expr, ...]] = {}
     guarded: dict[Access, set[Expr]] = {}
     for leaf, other in accesses:
-        order = _order(leaf, other, depth, extents, pattern, outside)
+        order = _order(other.index, leaf.extents, depth, extents, pattern)
         if order is None:
             return Reason(
                 f"{describe_access(access)} and {describe_access(other)} go through '{access.array.name}' in different "
@@ -84,8 +85,8 @@ def iteration_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
     return Copy(access.array, outside, extents, kept, pattern, uses, whole)
 
 
-def _inner_variables(access: Access, depth: int) -> list[int]:
-    return sorted({v for e in access.index for v in e.variables() if v >= depth})
+def _inner_variables(index: tuple[Expr, ...], depth: int) -> list[int]:
+    return sorted({v for e in index for v in e.variables() if v >= depth})
 
 
 def _renamed(index: Iterable[Expr], order: Sequence[int], depth: int, extents: Sequence[int]) -> tuple[Expr, ...]:
@@ -93,24 +94,23 @@ def _renamed(index: Iterable[Expr], order: Sequence[int], depth: int, extents: S
     return tuple(e.substitute(names, extents) for e in index)
 
 
+@lru_cache(maxsize=1 << 14)
 def _order(
-    leaf: Leaf,
-    access: Access,
-    depth: int,
-    extents: tuple[int, ...],
-    pattern: tuple[Expr, ...],
-    outside: tuple[int, ...],
+    index: tuple[Expr, ...], around: tuple[int, ...], depth: int, extents: tuple[int, ...], pattern: tuple[Expr, ...]
 ) -> tuple[int, ...] | None:
-    """The variables of an access in the order in which they are those of the pattern; None if it is another one."""
-    own = _inner_variables(access, depth)
+    """The variables of an index in the order in which they are those of the pattern; None if it is another one.
+
+    `around` are the extents of the scopes around the statement. Remembered, as it is asked again after every move.
+    """
+    own = _inner_variables(index, depth)
     if len(own) != len(extents):
         return None
     for order in permutations(own) if len(own) <= MOST_VARIABLES else (tuple(own),):
-        fits = tuple(leaf.extents[v] for v in order) == extents
-        if fits and _renamed(access.index, order, depth, (*outside, *extents)) == pattern:
+        fits = tuple(around[v] for v in order) == extents
+        if fits and _renamed(index, order, depth, (*around[:depth], *extents)) == pattern:
             # The indices inside must come back from those of the copy nest, also in normal form.
             back = {depth + k: var(v) for k, v in enumerate(order)}
-            if tuple(e.substitute(back, leaf.extents) for e in pattern) == access.index:
+            if tuple(e.substitute(back, around) for e in pattern) == index:
                 return order
     return None
 
