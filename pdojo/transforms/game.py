@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from pdojo.dialect.analysis.placement import check_tensor_scopes
 from pdojo.dialect.analysis.program import Program
@@ -13,8 +14,8 @@ from pdojo.dialect.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError, UsageError
-from pdojo.transforms.apply import apply, legal, legal_moves, refused_moves
-from pdojo.transforms.base import Refusal, identify
+from pdojo.transforms.apply import legal, legal_moves, refused_moves
+from pdojo.transforms.base import Refusal, Site, Transformation, identify
 from pdojo.transforms.history import History, Place, Position, place_of
 from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Step, Trace
@@ -87,10 +88,12 @@ class Game:
 
     def apply(self, move: Move | str) -> None:
         """Make a move. Raises LocationError or IllegalMove; the state is unchanged then."""
-        applied = apply(self.program, Move.parse(move) if isinstance(move, str) else move)
-        place = place_of(self.program, applied.resolved.at)
-        self.programs.positions.append(Position(applied.resolved, place, applied.program, applied.inverse))
-        self.trace.steps.append(Step(applied.move, applied.resolved))
+        program = self.program
+        wanted, site = legal(program, Move.parse(move) if isinstance(move, str) else move)
+        step, place = _described(program, wanted, site)
+        after = wanted.rehearse(program, site)
+        verify_nest(after.nest)
+        self._add(step, place, after)
 
     def apply_all(self, moves: Iterable[Move | str]) -> None:
         """Make moves in order."""
@@ -113,11 +116,9 @@ class Game:
             except (LocationError, IllegalMove) as error:
                 skipped.append(Skipped(step.move, str(error)))
                 continue
-            resolved, surface = wanted.as_move(identify(site)), wanted.at(program, site)
-            place = place_of(program, resolved.at)
+            made, place = _described(program, wanted, site)
             program = wanted.perform(program, site)
-            self.programs.positions.append(Position(resolved, place, None))
-            self.trace.steps.append(Step(surface, resolved))
+            self._add(made, place, None)
         if program is not None and len(self.programs) > before:
             self.programs.positions[-1].program = program
             verify_nest(program.nest)
@@ -157,5 +158,14 @@ class Game:
         self._cut(index)
         return self.replay(later)
 
+    def _add(self, step: Step, place: Place, program: Program | None) -> None:
+        self.programs.positions.append(Position(step.resolved, place, program))
+        self.trace.steps.append(step)
+
     def _cut(self, length: int) -> None:
         del self.programs.positions[length:], self.trace.steps[length:]
+
+
+def _described(program: Program, wanted: Transformation[Any], site: Site) -> tuple[Step, Place]:
+    """How a trace writes a move, and what it is made on."""
+    return Step(wanted.at(program, site), wanted.as_move(identify(site))), place_of(program, site)

@@ -12,8 +12,9 @@ from itertools import islice
 from typing import overload
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.nest import Scope
+from pdojo.dialect.nest import Array, Scope
 from pdojo.transforms.apply import make
+from pdojo.transforms.base import Dimension, Site
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate
 
@@ -33,23 +34,20 @@ class Place:
     """The identifier of the node that follows in the same scope, if there is one."""
 
 
-def place_of(program: Program, at: str) -> Place:
-    """What is at a location, by identifier, of a legal move."""
-    nest = program.nest
-    if at.startswith("%"):
-        node = nest.by_id[at.removeprefix("%")]
-        after = nest.next_sibling(node)
-        following = "" if after is None else after.id
-        return Place(node.extent, node.id, following) if isinstance(node, Scope) else Place(following=following)
-    name, _, dimension = at.rpartition(":")
-    if name not in nest.arrays:
+def place_of(program: Program, site: Site) -> Place:
+    """What is to be remembered of a site."""
+    if isinstance(site, Array):
         return Place()
-    extent = nest.arrays[name].shape[int(dimension)]
-    for leaf in nest.writers[name]:
-        variables = leaf.output.index[int(dimension)].variables()
-        if variables:
-            return Place(extent, leaf.chain[min(variables)].id)
-    return Place(extent)
+    if isinstance(site, Dimension):
+        extent = site.array.shape[site.index]
+        for leaf in program.nest.writers[site.array.name]:
+            variables = leaf.output.index[site.index].variables()
+            if variables:
+                return Place(extent, leaf.chain[min(variables)].id)
+        return Place(extent)
+    after = program.nest.next_sibling(site)
+    following = "" if after is None else after.id
+    return Place(site.extent, site.id, following) if isinstance(site, Scope) else Place(following=following)
 
 
 @dataclass(slots=True, eq=False)

@@ -136,16 +136,16 @@ def test_a_replay_that_breaks_off_leaves_a_game(monkeypatch: pytest.MonkeyPatch)
     steps = by_hand().trace.steps
     expected = texts(by_hand())
     game = Game(parse(), TOY)
-    perform = Transformation.perform  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    perform = Transformation[Any].perform
     made: list[None] = []
 
     def interrupted(self: Transformation[Any], program: Program, site: Any) -> Program:
         if len(made) == 5:
             # The kernel is changed already, and the move is not made.
-            perform(self, program, site)  # pyright: ignore[reportUnknownMemberType]
+            perform(self, program, site)
             raise KeyboardInterrupt
         made.append(None)
-        return perform(self, program, site)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return perform(self, program, site)
 
     monkeypatch.setattr(Transformation, "perform", interrupted)
     with pytest.raises(KeyboardInterrupt):
