@@ -78,7 +78,7 @@ class Costs:
         assert first is not None
         with self._times.of("store"):
             text = None if best is None else best.program.text
-            return self._memory.keep_duel(candidate.program.text, text, Duel(first, other))
+            return self._memory.keep_duel(candidate.program.text, text, Duel.of(first, other))
 
     def _make(self, candidates: Sequence[Candidate]) -> Iterator[Evaluation]:
         """Ask the evaluator. What it does not account for is the phase `evaluate`."""

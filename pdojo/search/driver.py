@@ -102,6 +102,8 @@ class _Search:
         self.known: dict[str, Node] = {}
         """The first node of each program."""
         self.best: _Best | None = None
+        self.bar = inf
+        """What a program has to cost at most, alone, to stand a duel: the cost of the last that stood one."""
         self.beaten: list[_Best] = []
         """The bests before, the latest last."""
         self.history: list[Row] = []
@@ -193,8 +195,7 @@ class _Search:
             self._note(evaluation)
             if self._is_late():
                 return found
-        best = inf if self.best is None else self.best.node.cost
-        for fingerprint, evaluation in self.costs.refine(best).items():
+        for fingerprint, evaluation in self.costs.refine(self.bar).items():
             found[fingerprint] = evaluation, found[fingerprint][1]
         return found
 
@@ -233,6 +234,9 @@ class _Search:
             duel = self.costs.duel(candidate, None if self.best is None else self.best.candidate)
             if duel.evaluation.failed_itself:
                 evaluation = duel.evaluation
+            elif duel.evaluation.is_ok:
+                # Also where it lost: what costs as much is not likely to be better than it.
+                self.bar = evaluation.cost
             if duel.overturned is None:
                 break
             self._overturn(duel.overturned)
@@ -257,6 +261,7 @@ class _Search:
         row = self.history[node.number]
         self.history[node.number] = replace(row, cost=inf, failure=failure.failure, is_best=False)
         self.best = self.beaten.pop() if self.beaten else None
+        self.bar = inf if self.best is None else self.best.node.cost
 
     def _best_cost(self) -> float:
         return inf if self.best is None else self.best.cost
@@ -264,8 +269,7 @@ class _Search:
     def _seems_best(self, evaluation: Evaluation) -> bool:
         if not evaluation.is_ok or self.best is None:
             return evaluation.is_ok
-        best = self.best.node.cost
-        return evaluation.cost < best or (evaluation.cost == best and not self.deterministic)
+        return evaluation.cost < self.bar or (evaluation.cost == self.bar and not self.deterministic)
 
     def _node(self, number: int, fingerprint: str, dojo: Dojo, parent: Node | None, verdict: Verdict) -> Node:
         moves = tuple(step.resolved for step in dojo.trace.steps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from math import comb, inf
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pdojo.backends.measure import Program
@@ -14,6 +14,8 @@ from pdojo.search.dojo import Dojo, fingerprint_of
 JSON: TypeAlias = dict[str, Any]
 NOT_TIMED = "NotTimed"
 """Failure of a program in a duel that ended before it was timed, by no fault of its own."""
+CHANCE = 0.05
+"""Of a program that is as fast as the best to win a duel by luck, at most, where enough samples were taken."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,38 @@ class Evaluation:
     def failed_itself(self) -> bool:
         """Whether the program failed, and not one that it was to be timed beside."""
         return self.failure not in ("", NOT_TIMED)
+
+    @property
+    def samples(self) -> Sequence[float]:
+        """The times that the cost was made of, in the order in which they were taken; none where it was computed."""
+        return self.detail.get("samples", ())
+
+    def beats(self, other: Evaluation) -> bool:
+        """Whether the cost is less than another one, found under equal conditions, by more than chance would make it.
+
+        Where both were timed in turns, that is a sign test: what disturbs one sample disturbs the other's sample that
+        was taken next to it as well, so that these are compared, and as many have to be less as happens to a program
+        that is as fast in one of twenty duels (`CHANCE`). Where too few were taken for that, all have to be.
+        """
+        if not self.cost < other.cost:
+            return False
+        pairs = _neighbours(self.samples, other.samples)
+        return sum(one < two for one, two in pairs) >= _wins_needed(len(pairs))
+
+
+def _neighbours(some: Sequence[float], others: Sequence[float]) -> list[tuple[float, float]]:
+    """Samples that were taken next to each other, where both are spread over the same turns."""
+    count = min(len(some), len(others))
+    return [(some[k * len(some) // count], others[k * len(others) // count]) for k in range(count)]
+
+
+def _wins_needed(pairs: int) -> int:
+    """The fewest wins that chance brings about no more often than `CHANCE`; all where even these are not so rare."""
+    ways, needed = 1, pairs
+    while needed > 0 and ways + comb(pairs, needed - 1) <= CHANCE * 2**pairs:
+        needed -= 1
+        ways += comb(pairs, needed)
+    return needed
 
 
 Listener: TypeAlias = Callable[[str], None]

@@ -92,19 +92,34 @@ def test_duels_come_back_and_failures_in_them_count() -> None:
     one, other = two_programs()
     with Database.in_memory() as database:
         memory = measured(database, one, other)
-        first = Duel(Evaluation(2.0), None)
+        first = Duel.of(Evaluation(2.0), None)
         assert first.won
         assert memory.keep_duel(one.text, None, first) is first
-        wrong = Duel(Evaluation.failed("WrongResult", {}), Evaluation(2.1))
+        wrong = Duel.of(Evaluation.failed("WrongResult", {}), Evaluation(2.1))
         assert not wrong.won
         assert memory.find_duel(other.fingerprint, one.fingerprint) is None
         memory.keep_duel(other.text, one.text, wrong)
         assert memory.find_duel(other.fingerprint, one.fingerprint) == wrong
-        assert memory.keep_duel(other.text, one.text, Duel(Evaluation(1.0), Evaluation(2.0))) == wrong
+        assert memory.keep_duel(other.text, one.text, Duel.of(Evaluation(1.0), Evaluation(2.0))) == wrong
         assert memory.find(other.fingerprint) == wrong.evaluation
         assert memory.find(one.fingerprint) == Evaluation(2.0)
         (best,) = database.connection.rows("SELECT p.hash, b.cost FROM best b JOIN programs p ON p.id = b.program")
         assert tuple(best) == (one.fingerprint, 2.0)
+
+
+def test_who_won_a_duel_is_remembered_not_computed_again() -> None:
+    """The samples that decided it are not all kept."""
+    one, other = two_programs()
+    rivals = [Evaluation(cost, detail={"samples": [cost, 3.0, 3.0]}) for cost in (1.0, 2.0)]
+    close = Duel.of(*rivals)
+    assert close.evaluation.cost < 2.0
+    assert not close.won
+    with Database.in_memory() as database:
+        memory = measured(database, one, other)
+        memory.keep_duel(other.text, one.text, close)
+        found = memory.find_duel(other.fingerprint, one.fingerprint)
+        assert found is not None
+        assert (found.evaluation.cost, found.won) == (1.0, False)
 
 
 def test_the_best_is_what_won_last(tmp_path: Path) -> None:
@@ -114,9 +129,9 @@ def test_the_best_is_what_won_last(tmp_path: Path) -> None:
         memory = measured(database, one, other)
         query = "SELECT p.hash, b.cost FROM best b JOIN programs p ON p.id = b.program"
         steps = [
-            (one, None, Duel(Evaluation(1.0), None), one),
-            (other, one, Duel(Evaluation(1.5), Evaluation(1.6)), other),
-            (one, other, Duel(Evaluation(1.7), Evaluation(1.8)), one),
+            (one, None, Duel.of(Evaluation(1.0), None), one),
+            (other, one, Duel.of(Evaluation(1.5), Evaluation(1.6)), other),
+            (one, other, Duel.of(Evaluation(1.7), Evaluation(1.8)), one),
         ]
         for winner, against, duel, best in steps:
             memory.keep_duel(winner.text, against and against.text, duel)
@@ -129,12 +144,12 @@ def test_who_lost_as_a_challenger_is_not_the_best() -> None:
     query = "SELECT p.hash, b.cost FROM best b JOIN programs p ON p.id = b.program"
     with Database.in_memory() as database:
         memory = measured(database, one, other)
-        memory.keep_duel(one.text, None, Duel(Evaluation(1.0), None))
-        memory.keep_duel(other.text, None, Duel(Evaluation(1.5), None))
-        memory.keep_duel(one.text, other.text, Duel(Evaluation(1.9), Evaluation(1.6)))
+        memory.keep_duel(one.text, None, Duel.of(Evaluation(1.0), None))
+        memory.keep_duel(other.text, None, Duel.of(Evaluation(1.5), None))
+        memory.keep_duel(one.text, other.text, Duel.of(Evaluation(1.9), Evaluation(1.6)))
         assert [tuple(row) for row in database.connection.rows(query)] == [(other.fingerprint, 1.5)]
         # Where each lost to the other, there is a best all the same.
-        memory.keep_duel(other.text, one.text, Duel(Evaluation(1.9), Evaluation(1.8)))
+        memory.keep_duel(other.text, one.text, Duel.of(Evaluation(1.9), Evaluation(1.8)))
         assert [tuple(row) for row in database.connection.rows(query)] == [(one.fingerprint, 1.0)]
 
 
@@ -143,8 +158,8 @@ def test_what_fails_as_the_best_has_failed() -> None:
     query = "SELECT p.hash FROM best b JOIN programs p ON p.id = b.program"
     with Database.in_memory() as database:
         memory = measured(database, one, other)
-        memory.keep_duel(one.text, None, Duel(Evaluation(1.0), None))
-        wrong = Duel(Evaluation.failed("NotTimed", {}), Evaluation.failed("WrongResult", {}))
+        memory.keep_duel(one.text, None, Duel.of(Evaluation(1.0), None))
+        wrong = Duel.of(Evaluation.failed("NotTimed", {}), Evaluation.failed("WrongResult", {}))
         assert wrong.overturned == wrong.against
         memory.keep_duel(other.text, one.text, wrong)
         found = memory.find(one.fingerprint)
@@ -152,7 +167,7 @@ def test_what_fails_as_the_best_has_failed() -> None:
         assert found.failure == "WrongResult"
         assert memory.find(other.fingerprint) == Evaluation(2.0)
         assert not database.connection.rows(query)
-        memory.keep_duel(other.text, None, Duel(Evaluation(1.5), None))
+        memory.keep_duel(other.text, None, Duel.of(Evaluation(1.5), None))
         assert [row["hash"] for row in database.connection.rows(query)] == [other.fingerprint]
         # Forgetting failures, it may be tried again.
         removed = prune(database.connection, Pruning(failures=True))

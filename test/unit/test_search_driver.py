@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 from random import Random
+from statistics import median
 from time import perf_counter
 
 import pytest
@@ -237,6 +238,51 @@ def test_costs_in_duels_are_compared_with_nothing_else() -> None:
     assert len(costs.confirmed) == sum(row.is_best for row in result.history)
     assert result.best is not None
     assert result.cost == 2 * result.best.cost + 100
+
+
+def test_luck_dethrones_nobody() -> None:
+    """All programs are equally fast; what is measured is noise. By medians, every second challenger would win."""
+
+    class Noisy(TextCosts):
+        deterministic = False
+
+        def __init__(self, seed: int) -> None:
+            super().__init__()
+            self.random = Random(seed)
+
+        def timed(self, samples: int) -> tuple[float, ...]:
+            return tuple(self.random.gauss(1.0, 0.05) for _ in range(samples))
+
+        def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
+            for _ in candidates:
+                yield Evaluation(min(self.timed(3)))
+
+        def confirm(
+            self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
+        ) -> list[Evaluation]:
+            super().confirm(candidate, best, listener)
+            rivals = [self.timed(15) for _ in range(1 if best is None else 2)]
+            return [Evaluation(median(samples), detail={"samples": samples}) for samples in rivals]
+
+    duels = wins = would = 0
+    with Database.in_memory() as database:
+        for seed in range(20):
+            costs = Noisy(seed)
+            costs.version = seed
+            result = find(costs, 40, database=database)
+            duels += len(costs.confirmed) - 1
+            wins += sum(row.is_best for row in result.history) - 1
+            # Whoever challenged was cheaper alone than all who did before.
+            bars = [row.cost for row in result.history]
+            assert len(costs.confirmed) == sum(cost < min(bars[:k], default=inf) for k, cost in enumerate(bars))
+            again = Noisy(seed)
+            again.version = seed
+            assert facts(find(again, 40, database=database)) == facts(result)
+            assert not again.confirmed
+        would = database.connection.rows("SELECT count(*) AS n FROM duels WHERE cost < against_cost")[0]["n"]
+    assert duels > 40
+    assert would > duels / 4
+    assert wins < duels / 8
 
 
 def test_strategies_are_told_in_the_order_of_asking() -> None:

@@ -381,9 +381,9 @@ def test_what_failed_in_a_duel_is_not_the_best_after_pruning() -> None:
         memory = database.memory(Problem.of(one), TextCosts())
         for dojo in (one, other):
             memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
-        memory.keep_duel(one.text, None, Duel(Evaluation(2.0), None))
-        memory.keep_duel(other.text, one.text, Duel(Evaluation(1.0), Evaluation(2.0)))
-        memory.keep_duel(other.text, None, Duel(Evaluation.failed("WrongResult", {}), None))
+        memory.keep_duel(one.text, None, Duel.of(Evaluation(2.0), None))
+        memory.keep_duel(other.text, one.text, Duel.of(Evaluation(1.0), Evaluation(2.0)))
+        memory.keep_duel(other.text, None, Duel.of(Evaluation.failed("WrongResult", {}), None))
         (before,) = standings(database.connection)
         assert before.program == one.fingerprint
         prune(database.connection, Pruning(failures=True))

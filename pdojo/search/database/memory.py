@@ -28,11 +28,13 @@ class Duel:
     evaluation: Evaluation
     against: Evaluation | None
     """The best so far, in the same duel; None where there was none."""
+    won: bool
+    """Whether the program is the best now."""
 
-    @property
-    def won(self) -> bool:
-        """Whether the program is the best now."""
-        return self.evaluation.is_ok and (self.against is None or self.evaluation.cost < self.against.cost)
+    @staticmethod
+    def of(evaluation: Evaluation, against: Evaluation | None) -> Duel:
+        """The duel in which both were evaluated."""
+        return Duel(evaluation, against, evaluation.is_ok and (against is None or evaluation.beats(against)))
 
     @property
     def overturned(self) -> Evaluation | None:
@@ -222,7 +224,7 @@ class Memory:
             return None
         cost = inf if row["against_cost"] is None else row["against_cost"]
         other = None if against is None else Evaluation(cost, row["against_failure"])
-        return Duel(self._evaluation(row), other)
+        return Duel(self._evaluation(row), other, bool(row["won"]))
 
     def keep_duel(self, text: str, against: str | None, duel: Duel) -> Duel:
         """Store a duel of two programs, given as text; returns the one that counts, the first."""

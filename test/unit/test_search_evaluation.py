@@ -1,0 +1,56 @@
+"""Who wins a duel: by costs where these are computed, by a sign test over samples taken in turns where programs ran."""
+
+from __future__ import annotations
+
+from math import inf
+from random import Random
+from statistics import median
+
+import pytest
+
+from pdojo.search.evaluation import CHANCE, Evaluation
+
+
+def timed(*samples: float) -> Evaluation:
+    return Evaluation(median(samples), detail={"samples": samples})
+
+
+def test_computed_costs_are_compared() -> None:
+    assert Evaluation(1.0).beats(Evaluation(1.0001))
+    assert not Evaluation(1.0).beats(Evaluation(1.0))
+    assert not Evaluation(2.0).beats(Evaluation(1.0))
+    assert not Evaluation.failed("Timeout", {}).beats(Evaluation(inf))
+
+
+@pytest.mark.parametrize(("pairs", "needed"), [(1, 1), (3, 3), (4, 4), (5, 5), (7, 7), (8, 7), (15, 12), (25, 18)])
+def test_as_many_samples_have_to_be_less_as_are_not_by_chance(pairs: int, needed: int) -> None:
+    """The table of the one-sided sign test at 5 %; where no number is so rare, all of them."""
+    for wins in range(pairs + 1):
+        # The median is less in any case.
+        ours = [0.5] * wins + [1.01] * (pairs - wins)
+        duel = Evaluation(0.9, detail={"samples": ours}).beats(Evaluation(1.0, detail={"samples": [1.0] * pairs}))
+        assert duel == (wins >= needed)
+
+
+def test_what_disturbs_both_decides_nothing() -> None:
+    """A machine that becomes slower by half: each sample is compared with the one beside it."""
+    weather = [1.0 + 0.05 * k for k in range(15)]
+    assert timed(*(0.98 * w for w in weather)).beats(timed(*weather))
+    assert not timed(*weather).beats(timed(*(0.98 * w for w in weather)))
+
+
+def test_equal_programs_win_as_often_as_chance_allows() -> None:
+    random = Random(3)
+
+    def samples() -> Evaluation:
+        return timed(*(random.lognormvariate(0.0, 0.1) for _ in range(15)))
+
+    wins = sum(samples().beats(samples()) for _ in range(2000))
+    assert 0 < wins < 2000 * CHANCE
+
+
+def test_samples_of_different_numbers_are_compared_with_what_was_taken_beside_them() -> None:
+    """Five samples over the same turns as fifteen, while the machine becomes slower."""
+    slow = [1.0 + 0.1 * k for k in range(15)]
+    assert timed(*(0.97 * w for w in slow[::3])).beats(timed(*slow))
+    assert not timed(*(1.03 * w for w in slow[::3])).beats(timed(*slow))
