@@ -7,7 +7,7 @@ from math import isfinite
 from time import perf_counter
 
 from pdojo.search.database import Duel, Memory
-from pdojo.search.evaluation import NOT_TIMED, Candidate, Evaluation, Evaluator, Refining
+from pdojo.search.evaluation import NOT_TIMED, Anchor, Anchored, Candidate, Evaluation, Evaluator, Refining
 from pdojo.search.progress import Times
 from pdojo.transforms.trace import Trace
 
@@ -26,6 +26,11 @@ class Costs:
         """Of the last batch, what was measured here."""
         self.made = 0
         """Evaluations that were made."""
+
+    def anchor(self, candidate: Candidate, cost: float) -> None:
+        """The program is the best now; alone it costs so much."""
+        if isinstance(self._evaluator, Anchored):
+            self._evaluator.anchor = Anchor(candidate, cost)
 
     def expect(self, candidate: Candidate) -> None:
         """The program will be among the next ones to evaluate."""

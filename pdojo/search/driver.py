@@ -248,7 +248,7 @@ class _Search:
         won = duel is not None and duel.won
         if duel is not None and won:
             self.beaten += [] if self.best is None else [self.best]
-            self.best = _Best(node, candidate, duel.evaluation.cost)
+            self._enthrone(_Best(node, candidate, duel.evaluation.cost))
         self.history.append(Row(node.number, seconds, node.cost, evaluation.failure, self._best_cost(), won))
         return node
 
@@ -260,8 +260,13 @@ class _Search:
         self.failures[failure.failure] += 1
         row = self.history[node.number]
         self.history[node.number] = replace(row, cost=inf, failure=failure.failure, is_best=False)
-        self.best = self.beaten.pop() if self.beaten else None
-        self.bar = inf if self.best is None else self.best.node.cost
+        self._enthrone(self.beaten.pop() if self.beaten else None)
+
+    def _enthrone(self, best: _Best | None) -> None:
+        self.best = best
+        self.bar = inf if best is None else best.node.cost
+        if best is not None:
+            self.costs.anchor(best.candidate, best.node.cost)
 
     def _best_cost(self) -> float:
         return inf if self.best is None else self.best.cost

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import comb, inf
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -96,6 +96,24 @@ def _wins_needed(pairs: int) -> int:
     return needed
 
 
+@dataclass(frozen=True)
+class Anchor:
+    """A program whose cost is known."""
+
+    candidate: Candidate
+    cost: float
+
+    def scaled(self, evaluation: Evaluation, now: Evaluation) -> Evaluation:
+        """What a program would have cost when the anchor cost what it does, where both cost as said here now.
+
+        It stays what it is where the anchor could not be timed.
+        """
+        if not (evaluation.is_ok and now.is_ok):
+            return evaluation
+        detail = {**evaluation.detail, "anchor": {"program": self.candidate.fingerprint, "now": now.cost}}
+        return replace(evaluation, cost=evaluation.cost / now.cost * self.cost, detail=detail)
+
+
 Listener: TypeAlias = Callable[[str], None]
 """Is told what an evaluator does now, in a few words, for progress displays."""
 
@@ -153,3 +171,14 @@ class Refining(Protocol):
         `found` are programs of the last `evaluate`.
         """
         ...
+
+
+@runtime_checkable
+class Anchored(Protocol):
+    """An evaluator on a machine that is now faster and now slower.
+
+    The best so far is timed with each batch, and all costs are as they would have been when its own was measured.
+    """
+
+    anchor: Anchor | None
+    """The best so far, where there is one."""

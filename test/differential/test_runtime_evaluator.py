@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import inf
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +11,7 @@ from pdojo.backends.measure import Assembled, CompileError, KernelReference, Ok,
 from pdojo.dialect.machine import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import Candidate, Evaluation
+from pdojo.search.evaluation import Anchor, Candidate, Evaluation
 from pdojo.search.evaluators.runtime import Runtime
 
 TEXT = """
@@ -77,7 +77,7 @@ def test_each_cost_comes_before_the_next_program_is_timed(runtime: Runtime) -> N
     for candidate, evaluation in zip(batch, runtime.evaluate(batch, said.append), strict=True):
         found[candidate.fingerprint] = evaluation
         assert said[-1] == f"timing {len(found)} of 3"
-    runtime.best = 1.0
+    found = {fingerprint: replace(evaluation, cost=1.0) for fingerprint, evaluation in found.items()}
     better = runtime.refine(found, 1.0, said.append)
     assert said[-1] == "timing 3 leaders again"
     assert list(better) == list(found)
@@ -89,7 +89,29 @@ def test_each_cost_comes_before_the_next_program_is_timed(runtime: Runtime) -> N
     alone = batch[0].fingerprint
     assert not runtime.refine({alone: found[alone]}, 1.0)
     assert not runtime.refine(found, 1e-12)
-    runtime.best = inf
+
+
+def test_costs_are_told_by_the_measure_of_the_anchor(runtime: Runtime) -> None:
+    """Also where one leads alone: the anchor is timed beside it."""
+    first, other = dojo(), dojo()
+    other.step("tile_scope@y:1{size=20}")
+    anchor = Anchor(Candidate.of(first), 1.0)
+    runtime.anchor = anchor
+    try:
+        (found,) = runtime.evaluate([Candidate.of(other)])
+        (better,) = runtime.refine({other.fingerprint: replace(found, cost=1.0)}, 1.0).values()
+        for each in (found, better):
+            assert each.detail["anchor"]["program"] == first.fingerprint
+            assert 0 < each.detail["anchor"]["now"] < 0.1
+            assert each.cost == min(each.samples) / each.detail["anchor"]["now"]
+        assert better.detail["anchor"]["now"] != found.detail["anchor"]["now"]
+        # An anchor that does not compile is none.
+        runtime.anchor = Anchor(Candidate(Program(TEXT.replace("+ x", "? x"), host()), "broken"), 1.0)
+        (raw,) = runtime.evaluate([Candidate.of(other)])
+        assert raw.cost == min(raw.samples)
+        assert not runtime.refine({other.fingerprint: raw}, 1.0)
+    finally:
+        runtime.anchor = None
 
 
 def test_a_wrong_program_is_never_confirmed(runtime: Runtime) -> None:

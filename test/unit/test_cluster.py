@@ -23,7 +23,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.errors import LoweringError, MeasurementError, UsageError
 from pdojo.search.database import Database
 from pdojo.search.dojo import Dojo, fingerprint_of
-from pdojo.search.evaluation import Candidate
+from pdojo.search.evaluation import Anchor, Candidate
 from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster, pool, worker
 from pdojo.search.evaluators.cluster.pool import common
 from pdojo.search.evaluators.cluster.processors import claim, core_count, core_order
@@ -137,6 +137,10 @@ def test_costs_and_duels(cluster: Cluster) -> None:
     assert [e.is_ok for e in found] == [True, True, True, False]
     assert found[3].failure == "CompileError"
     first, second = candidates(2)
+    evaluator.anchor = Anchor(first, 1.0)
+    (scaled,) = evaluator.evaluate([second])
+    assert scaled.detail["anchor"]["program"] == first.fingerprint
+    assert scaled.cost == min(scaled.samples) / scaled.detail["anchor"]["now"]
     assert [e.is_ok for e in evaluator.confirm(second, first, told.append)] == [True, True]
     assert [e.is_ok for e in evaluator.confirm(first, None)] == [True]
     assert told == ["timing 4 on 2 workers", "checking a new best"]
@@ -207,6 +211,12 @@ def test_a_program_that_kills_its_worker(cluster: Cluster) -> None:
     assert [e.failure for e in evaluator.confirm(deadly, good[0])] == ["WorkerLost", ""]
     assert [e.failure for e in evaluator.confirm(good[0], deadly)] == ["", "WorkerLost"]
     assert cluster.lost == 18
+    # What is timed beside a deadly anchor is timed without it.
+    evaluator.anchor = Anchor(deadly, 1.0)
+    (alone,) = evaluator.evaluate(good[:1])
+    assert alone.is_ok
+    assert "anchor" not in alone.detail
+    assert cluster.lost == 21
     evaluator.close()
 
 

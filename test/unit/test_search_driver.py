@@ -16,7 +16,7 @@ from pdojo.errors import UsageError
 from pdojo.search.database import Database, Problem
 from pdojo.search.dojo import Dojo
 from pdojo.search.driver import search
-from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.evaluation import JSON, Anchor, Candidate, Evaluation, Listener
 from pdojo.search.node import Proposal
 from pdojo.search.progress import Budget, Ending, Progress, Result
 from pdojo.search.strategies import strategy
@@ -283,6 +283,51 @@ def test_luck_dethrones_nobody() -> None:
     assert duels > 40
     assert would > duels / 4
     assert wins < duels / 8
+
+
+def test_a_machine_that_changes_its_speed_changes_no_search() -> None:
+    """Three programs in four are timed while the machine is up to three times as fast or as slow as at first."""
+
+    class Positive(TextCosts):
+        def cost(self, text: str) -> Evaluation:
+            found = super().cost(text)
+            return replace(found, cost=found.cost + 100) if found.is_ok else found
+
+    class Weathered(Positive):
+        deterministic = False
+        anchor: Anchor | None = None
+        rounds = 0
+
+        def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
+            weather = (1.0, 0.34, 2.1, 0.8)[self.rounds % 4]
+            self.rounds += 1
+            now = None if self.anchor is None else self.cost(self.anchor.candidate.program.text)
+            for found in super().evaluate(candidates, listener):
+                raw = replace(found, cost=found.cost * weather)
+                yield raw if now is None else self.measure(raw, replace(now, cost=now.cost * weather))
+
+        def measure(self, found: Evaluation, now: Evaluation) -> Evaluation:
+            assert self.anchor is not None
+            return self.anchor.scaled(found, now)
+
+    class Naive(Weathered):
+        def measure(self, found: Evaluation, now: Evaluation) -> Evaluation:
+            return found
+
+    with Database.in_memory() as database:
+        steady, weathered = find(Positive()), find(Weathered(), database=database)
+        assert [(row.number, row.is_best) for row in steady.history] == [
+            (row.number, row.is_best) for row in weathered.history
+        ]
+        assert [row.cost for row in weathered.history] == pytest.approx([row.cost for row in steady.history])
+        assert steady.trace == weathered.trace
+        # The anchor of each program that was timed is the best of its time, and stored with it.
+        query = "SELECT json_extract(detail, '$.anchor.program') AS anchor FROM measurements WHERE failure = ''"
+        anchors = {row["anchor"] for row in database.connection.rows(query)}
+        best = {row.number for row in weathered.history if row.is_best}
+        assert len(anchors - {None}) > 2
+        assert len(anchors) <= 1 + len(best)
+    assert [row.cost for row in find(Naive()).history] != pytest.approx([row.cost for row in steady.history])
 
 
 def test_strategies_are_told_in_the_order_of_asking() -> None:

@@ -8,7 +8,8 @@ from statistics import median
 
 import pytest
 
-from pdojo.search.evaluation import CHANCE, Evaluation
+from pdojo.search.evaluation import CHANCE, Anchor, Candidate, Evaluation
+from search_games import start
 
 
 def timed(*samples: float) -> Evaluation:
@@ -54,3 +55,16 @@ def test_samples_of_different_numbers_are_compared_with_what_was_taken_beside_th
     slow = [1.0 + 0.1 * k for k in range(15)]
     assert timed(*(0.97 * w for w in slow[::3])).beats(timed(*slow))
     assert not timed(*(1.03 * w for w in slow[::3])).beats(timed(*slow))
+
+
+def test_costs_are_told_by_the_measure_of_the_anchor() -> None:
+    candidate = Candidate.of(start())
+    anchor = Anchor(candidate, 2.0)
+    # The machine is twice as fast as it was when the anchor cost 2.
+    found = anchor.scaled(Evaluation(0.5, detail={"samples": [0.5, 0.6]}), Evaluation(1.0))
+    assert found.cost == 1.0
+    assert found.detail == {"samples": [0.5, 0.6], "anchor": {"program": candidate.fingerprint, "now": 1.0}}
+    # What failed has no cost, and an anchor that failed says nothing.
+    failed = Evaluation.failed("Timeout", {})
+    assert anchor.scaled(failed, Evaluation(1.0)) is failed
+    assert anchor.scaled(found, failed) is found

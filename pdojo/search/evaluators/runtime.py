@@ -14,7 +14,7 @@ from pdojo.dialect.machine import Machine
 from pdojo.dialect.machine_file import machine_to_json
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.evaluation import JSON, Anchor, Candidate, Evaluation, Listener
 from pdojo.search.evaluators.workers import Ahead, Job, Workers, results
 
 SCREENING = Options(effort="search", samples=3, budget=0.03, check=False, attempts=2)
@@ -58,6 +58,10 @@ class Runtime:
         """Of the inputs of the last duel."""
         self.best = inf
         """The least cost so far; what takes much longer is stopped."""
+        self.anchor: Anchor | None = None
+        """A program that is timed with each batch; costs are as they would have been when its own was measured."""
+        self._anchored: tuple[str, Assembled | Outcome] | None = None
+        """The last anchor that was timed, and its object code."""
         self._environment: JSON | None = None
         self._compilers = Workers(compilers)
         self.batch = 4 * self._compilers.count
@@ -78,38 +82,47 @@ class Runtime:
         self._jobs.expect(candidate)
 
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
-        """The least time of few samples for each."""
+        """The least time of few samples for each, by the anchor's where there is one."""
         tell = listener or _ignore
         tell(f"compiling {len(candidates)}")
         assembled = self._assemble(candidates)
+        anchor, anchored = self.anchor, self._anchor_code()
         self._screened = {c.fingerprint: p for c, p in zip(candidates, assembled, strict=True)}
+        now = self._screen(anchored) if anchored is not None else None
         for number, program in enumerate(assembled):
             tell(f"timing {number + 1} of {len(candidates)}")
             found = self._screen(program)
+            if anchor is not None and now is not None:
+                found = anchor.scaled(found, now)
             self.best = min(self.best, found.cost)
             yield found
 
     def refine(
         self, found: Mapping[str, Evaluation], best: float, listener: Listener | None = None
     ) -> dict[str, Evaluation]:
-        """The least time of more samples, taken in turns, for those that lead; nothing where only one does."""
-        self.best = min(self.best, best)
+        """The least time of more samples, for those that lead, in turns with the anchor; nothing for one alone."""
+        best = min(best, *(evaluation.cost for evaluation in found.values()))
         rivals = {
             fingerprint: program
             for fingerprint, evaluation in found.items()
-            if evaluation.cost <= PROMISING * self.best
-            and isinstance(program := self._screened.get(fingerprint), Assembled)
+            if evaluation.cost <= PROMISING * best and isinstance(program := self._screened.get(fingerprint), Assembled)
         }
-        if len(rivals) < 2:
+        anchor, anchored = self.anchor, self._anchor_code()
+        beside = [anchored] if isinstance(anchored, Assembled) else []
+        if not rivals or len(rivals) + len(beside) < 2:
             return {}
         (listener or _ignore)(f"timing {len(rivals)} leaders again")
         start = perf_counter()
-        outcomes = self._timer.compare(list(rivals.values()), self._options(LEADERS))
+        outcomes = self._timer.compare([*beside, *rivals.values()], self._options(LEADERS))
         spent = (perf_counter() - start) / len(rivals)
-        return {
+        better = {
             fingerprint: _evaluation(outcome, program.seconds, found[fingerprint].seconds["run"] + spent)
-            for (fingerprint, program), outcome in zip(rivals.items(), outcomes, strict=True)
+            for (fingerprint, program), outcome in zip(rivals.items(), outcomes[len(beside) :], strict=True)
         }
+        if anchor is None or not beside:
+            return better
+        now = _evaluation(outcomes[0], 0.0, 0.0)
+        return {fingerprint: anchor.scaled(evaluation, now) for fingerprint, evaluation in better.items()}
 
     def confirm(
         self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
@@ -141,6 +154,16 @@ class Runtime:
     def _begin(self, candidate: Candidate) -> Job[Assembled | Outcome]:
         return self._compilers.submit(lambda worker: worker.assemble(candidate.program, "search"))
 
+    def _anchor_code(self) -> Assembled | Outcome | None:
+        """The object code of the anchor, which is often a program of the last batch, or how it does not compile."""
+        if self.anchor is None:
+            return None
+        candidate = self.anchor.candidate
+        if self._anchored is None or self._anchored[0] != candidate.fingerprint:
+            known = self._screened.get(candidate.fingerprint)
+            self._anchored = candidate.fingerprint, known or self._begin(candidate).result()[0]
+        return self._anchored[1]
+
     def _assemble(self, candidates: Sequence[Candidate]) -> list[Assembled | Outcome]:
         """Object code of all, by all compilers at once; nothing is compiled any more after it."""
         return results(self._jobs.take(candidates))
@@ -160,7 +183,7 @@ def settings_of(machine: Machine, environment: JSON) -> JSON:
     """What costs on machines like this one depend on beside the program."""
     described = machine_to_json(machine)
     del described["description"]
-    screening = asdict(_on(SCREENING, machine))
+    screening = {**asdict(_on(SCREENING, machine)), "anchored": True}
     return {"evaluator": Runtime.name, "machine": described, "options": screening, "environment": environment}
 
 

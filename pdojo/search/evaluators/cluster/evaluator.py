@@ -10,7 +10,7 @@ from threading import Event
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError
-from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.evaluation import JSON, Anchor, Candidate, Evaluation, Listener
 from pdojo.search.evaluators.cluster.pool import ATTEMPTS, Cluster, WorkersLost
 from pdojo.search.evaluators.runtime import Runtime, settings_of
 
@@ -36,6 +36,8 @@ class OnCluster:
         self._stop = stop
         self._closed = Event()
         self._best = inf
+        self.anchor: Anchor | None = None
+        """A program that is timed with each share; costs are as they would have been when its own was measured."""
         self._seed = seed
         self._pool = ThreadPoolExecutor(cluster.size)
         self.batch = SHARE * cluster.machine.threads * cluster.size
@@ -54,7 +56,9 @@ class OnCluster:
             listener(f"timing {len(candidates)} on {self._cluster.size} workers")
         size = self._share_size(len(candidates))
         shares = [candidates[k : k + size] for k in range(0, len(candidates), size)]
-        jobs: list[Future[list[Evaluation]]] = [self._pool.submit(self._evaluate, share) for share in shares]
+        jobs: list[Future[list[Evaluation]]] = [
+            self._pool.submit(self._evaluate, share, self.anchor) for share in shares
+        ]
         try:
             for job in jobs:
                 found = job.result()
@@ -94,17 +98,18 @@ class OnCluster:
     def _share_size(self, count: int) -> int:
         return max(1, min(SHARE * self._cluster.machine.threads, -(-count // max(1, self._cluster.size))))
 
-    def _evaluate(self, share: Sequence[Candidate]) -> list[Evaluation]:
+    def _evaluate(self, share: Sequence[Candidate], anchor: Anchor | None = None) -> list[Evaluation]:
+        beside = None if anchor is None else (anchor.candidate.program.text, anchor.cost)
         try:
-            return self._call("evaluate", self._best, [candidate.program.text for candidate in share])
+            return self._call("evaluate", self._best, [candidate.program.text for candidate in share], beside)
         except WorkersLost:
-            if len(share) == 1:
+            if len(share) == 1 and anchor is None:
                 return [_lost()]
-        # One of them takes workers down: each for itself shows which.
+        # One of them takes workers down, or the anchor does: each for itself shows which.
         return [self._evaluate([candidate])[0] for candidate in share]
 
-    def _call(self, method: str, number: float, texts: Sequence[str]) -> list[Evaluation]:
-        return self._cluster.call(self._plain, method, number, texts, is_over=self._is_over)
+    def _call(self, method: str, *arguments: object) -> list[Evaluation]:
+        return self._cluster.call(self._plain, method, *arguments, is_over=self._is_over)
 
     def _is_over(self) -> bool:
         return self._closed.is_set() or (self._stop is not None and self._stop.is_set())

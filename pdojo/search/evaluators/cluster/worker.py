@@ -21,7 +21,7 @@ from pdojo.dialect.machine_file import machine_from_json, machine_to_json
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import UsageError
 from pdojo.search.dojo import fingerprint_of
-from pdojo.search.evaluation import JSON, Candidate, Evaluation
+from pdojo.search.evaluation import JSON, Anchor, Candidate, Evaluation
 from pdojo.search.evaluators.cluster.processors import claim
 from pdojo.search.evaluators.runtime import Runtime
 
@@ -87,10 +87,13 @@ class Measurer:
         self._evaluators: OrderedDict[str, Runtime] = OrderedDict()
         return Facts(facts, platform.node(), os.getpid(), tuple(own))
 
-    def evaluate(self, plain: str, best: float, texts: Sequence[str]) -> list[Evaluation]:
-        """The costs of programs; `best` is the least cost so far anywhere."""
+    def evaluate(
+        self, plain: str, best: float, texts: Sequence[str], anchor: tuple[str, float] | None
+    ) -> list[Evaluation]:
+        """The costs of programs; `best` is the least cost so far anywhere, `anchor` a program and its cost."""
         evaluator = self._evaluator(plain)
         evaluator.best = min(evaluator.best, best)
+        evaluator.anchor = None if anchor is None else Anchor(self._candidate(anchor[0]), anchor[1])
         candidates = [self._candidate(text) for text in texts]
         costs = evaluator.evaluate(candidates)
         found = {candidate.fingerprint: cost for candidate, cost in zip(candidates, costs, strict=True)}
