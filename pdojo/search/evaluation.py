@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import comb, inf
+from statistics import median
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pdojo.backends.measure import Program
@@ -108,10 +109,21 @@ class Anchor:
 
         It stays what it is where the anchor could not be timed.
         """
+        return self._times(evaluation, now, lambda: evaluation.cost / now.cost)
+
+    def scaled_in_turns(self, evaluation: Evaluation, now: Evaluation) -> Evaluation:
+        """The same, where both were timed in turns: the median of how each sample compares with the one beside it.
+
+        Also within a second the machine may be faster for a moment, which only one of them meets.
+        """
+        pairs = _neighbours(evaluation.samples, now.samples)
+        return self._times(evaluation, now, lambda: median(one / two for one, two in pairs))
+
+    def _times(self, evaluation: Evaluation, now: Evaluation, ratio: Callable[[], float]) -> Evaluation:
         if not (evaluation.is_ok and now.is_ok):
             return evaluation
         detail = {**evaluation.detail, "anchor": {"program": self.candidate.fingerprint, "now": now.cost}}
-        return replace(evaluation, cost=evaluation.cost / now.cost * self.cost, detail=detail)
+        return replace(evaluation, cost=ratio() * self.cost, detail=detail)
 
 
 Listener: TypeAlias = Callable[[str], None]

@@ -64,6 +64,10 @@ def test_costs_are_told_by_the_measure_of_the_anchor() -> None:
     found = anchor.scaled(Evaluation(0.5, detail={"samples": [0.5, 0.6]}), Evaluation(1.0))
     assert found.cost == 1.0
     assert found.detail == {"samples": [0.5, 0.6], "anchor": {"program": candidate.fingerprint, "now": 1.0}}
+    # A moment in which the machine was faster met only one of them.
+    ours, others = Evaluation(0.4, detail={"samples": [2.0, 2.0, 0.4]}), Evaluation(1.0, detail={"samples": [1.0] * 3})
+    assert anchor.scaled_in_turns(ours, others).cost == 4.0
+    assert anchor.scaled_in_turns(ours, others).detail["anchor"]["now"] == 1.0
     # What failed has no cost, and an anchor that failed says nothing.
     failed = Evaluation.failed("Timeout", {})
     assert anchor.scaled(failed, Evaluation(1.0)) is failed

@@ -100,7 +100,10 @@ class Runtime:
     def refine(
         self, found: Mapping[str, Evaluation], best: float, listener: Listener | None = None
     ) -> dict[str, Evaluation]:
-        """The least time of more samples, for those that lead, in turns with the anchor; nothing for one alone."""
+        """Of more samples, in turns, for those that lead: how they compare with the anchor's, or the least time.
+
+        Nothing for one that leads alone, without an anchor.
+        """
         best = min(best, *(evaluation.cost for evaluation in found.values()))
         rivals = {
             fingerprint: program
@@ -122,7 +125,7 @@ class Runtime:
         if anchor is None or not beside:
             return better
         now = _evaluation(outcomes[0], 0.0, 0.0)
-        return {fingerprint: anchor.scaled(evaluation, now) for fingerprint, evaluation in better.items()}
+        return {fingerprint: anchor.scaled_in_turns(evaluation, now) for fingerprint, evaluation in better.items()}
 
     def confirm(
         self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
