@@ -85,6 +85,10 @@ def test_each_cost_comes_before_the_next_program_is_timed(runtime: Runtime) -> N
         assert evaluation.is_ok
         assert len(evaluation.detail["samples"]) > len(found[fingerprint].detail["samples"])
         assert evaluation.seconds["run"] > found[fingerprint].seconds["run"]
+    # What would not be the best by its own cost is timed again, however little another one seems to cost.
+    first, *others = found
+    flattered = {first: replace(found[first], cost=0.1), **{other: found[other] for other in others}}
+    assert list(runtime.refine(flattered, 1.0)) == list(found)
     # Who leads alone needs no second look, and who is far from the best none at all.
     alone = batch[0].fingerprint
     assert not runtime.refine({alone: found[alone]}, 1.0)

@@ -21,8 +21,8 @@ SCREENING = Options(effort="search", samples=3, budget=0.03, check=False, attemp
 """How every program is timed: the least of few samples, because what disturbs a sample only makes it longer."""
 LEADERS = Options(effort="search", samples=9, budget=0.3, check=False, attempts=2)
 """How those that may be the best are timed again, in turns."""
-DUEL = Options(effort="search", samples=15, budget=1.0, attempts=3)
-"""How a program becomes the best: checked, in turns with the best so far, by medians."""
+DUEL = Options(effort="search", samples=45, budget=2.0, attempts=3)
+"""How a program becomes the best: checked, in turns with the best so far. There are few duels, and all depends on them."""
 PROMISING = 1.1
 """Times the best cost up to which a screened program is timed again."""
 PATIENCE = 30.0
@@ -104,7 +104,9 @@ class Runtime:
 
         Nothing for one that leads alone, without an anchor.
         """
-        best = min(best, *(evaluation.cost for evaluation in found.values()))
+        if best == inf:
+            best = min((evaluation.cost for evaluation in found.values()), default=inf)
+        # Not those near the best of the batch: its cost may be the one that is wrong.
         rivals = {
             fingerprint: program
             for fingerprint, evaluation in found.items()
