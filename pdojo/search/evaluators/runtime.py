@@ -22,7 +22,7 @@ SCREENING = Options(effort="search", samples=3, budget=0.03, check=False, attemp
 LEADERS = Options(effort="search", samples=9, budget=0.3, check=False, attempts=2)
 """How those that may be the best are timed again, in turns."""
 DUEL = Options(effort="search", samples=45, budget=2.0, attempts=3)
-"""How a program becomes the best: checked, in turns with the best so far. There are few duels, and all depends on them."""
+"""How a program becomes the best: checked, in turns with the best so far. Few are, and all depends on it."""
 PROMISING = 1.1
 """Times the best cost up to which a screened program is timed again."""
 PATIENCE = 30.0
