@@ -104,6 +104,7 @@ class Runtime:
 
         Nothing for one that leads alone, without an anchor.
         """
+        self.best = min(self.best, best)
         if best == inf:
             best = min((evaluation.cost for evaluation in found.values()), default=inf)
         # Not those near the best of the batch: its cost may be the one that is wrong.
