@@ -12,10 +12,13 @@ from random import Random
 
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.search.database import Database
 from pdojo.search.dojo import Dojo, fingerprint_of
+from pdojo.search.driver import search
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
+from pdojo.search.progress import Budget, Result
 from pdojo.transforms.move import Move
 
 KERNEL = """kernel k(x) -> (y)
@@ -141,3 +144,12 @@ class Downhill:
         self.told.append(node)
         if node.cost < self.now.cost or self.random.random() < 0.2:
             self.now = node
+
+
+def find(costs: TextCosts, evaluations: int = 40, seed: int = 1, database: Database | None = None) -> Result:
+    return search(start(), costs, Downhill(), Edges(), Budget(evaluations), seed, database=database)
+
+
+def facts(result: Result) -> list[tuple[int, float, str, float, bool]]:
+    """A history without its times."""
+    return [(row.number, row.cost, row.failure, row.best, row.is_best) for row in result.history]

@@ -124,6 +124,7 @@ class _Search:
             try:
                 self.strategy.start(root, neighbourhood, random)
                 ending = self._rounds()
+                self._defend()
                 state = "finished"
             except KeyboardInterrupt:
                 ending, state = Ending.INTERRUPTED, "interrupted"
@@ -255,12 +256,30 @@ class _Search:
     def _overturn(self, failure: Evaluation) -> None:
         """The best so far failed on inputs that it had not met: the one before it is the best, and it has failed."""
         assert self.best is not None
-        node = self.best.node
+        self._fail(self.best.node, failure)
+        self._enthrone(self.beaten.pop() if self.beaten else None)
+
+    def _fail(self, node: Node, failure: Evaluation) -> None:
         node.verdict.evaluation = failure
         self.failures[failure.failure] += 1
         row = self.history[node.number]
         self.history[node.number] = replace(row, cost=inf, failure=failure.failure, is_best=False)
-        self._enthrone(self.beaten.pop() if self.beaten else None)
+
+    def _defend(self) -> None:
+        """Let the best stand a return match with the one whose place it took, at another time, and so on down.
+
+        What won because of how the machine was just then loses its place again.
+        """
+        while self.best is not None and self.beaten and not self.deterministic:
+            duel = self.costs.duel_again(self.beaten[-1].candidate, self.best.candidate)
+            if duel.overturned is not None:
+                self._overturn(duel.overturned)
+            elif duel.evaluation.failed_itself:
+                self._fail(self.beaten.pop().node, duel.evaluation)
+            elif duel.won:
+                self._enthrone(replace(self.beaten.pop(), cost=duel.evaluation.cost))
+            else:
+                return
 
     def _enthrone(self, best: _Best | None) -> None:
         self.best = best

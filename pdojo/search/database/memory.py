@@ -36,6 +36,11 @@ class Duel:
         """The duel in which both were evaluated."""
         return Duel(evaluation, against, evaluation.is_ok and (against is None or evaluation.beats(against)))
 
+    @staticmethod
+    def again(evaluation: Evaluation, against: Evaluation | None) -> Duel:
+        """The return match of a former best: it wins where its cost is less, however little."""
+        return Duel(evaluation, against, evaluation.is_ok and (against is None or evaluation.cost < against.cost))
+
     @property
     def overturned(self) -> Evaluation | None:
         """How the best so far failed here, where it did: then it is none."""
