@@ -87,7 +87,7 @@ class Access:
     array: Array
     index: tuple[Expr, ...]
     """One expression per dimension, over the depths of the enclosing scopes."""
-    hints: DictionaryAttr
+    hints: DictionaryAttr = _NO_HINTS
 
     @property
     def key(self) -> tuple[str, tuple[Expr, ...]]:

@@ -106,6 +106,8 @@ class _Search:
         """What a program has to cost at most, alone, to stand a duel: the cost of the last that stood one."""
         self.beaten: list[_Best] = []
         """The bests before, the latest last."""
+        self.deposed: dict[int, Evaluation] = {}
+        """Of the nodes that were the best and lost their place, by number, what the log does not say yet."""
         self.history: list[Row] = []
         self.failures: Counter[str] = Counter()
         self.repeated = self.stale = 0
@@ -262,24 +264,33 @@ class _Search:
     def _fail(self, node: Node, failure: Evaluation) -> None:
         node.verdict.evaluation = failure
         self.failures[failure.failure] += 1
+        self._depose(node)
+
+    def _depose(self, node: Node) -> None:
+        """The node was not the best in truth."""
         row = self.history[node.number]
-        self.history[node.number] = replace(row, cost=inf, failure=failure.failure, is_best=False)
+        self.history[node.number] = replace(row, cost=node.cost, failure=node.evaluation.failure, is_best=False)
+        self.deposed[node.number] = node.evaluation
 
     def _defend(self) -> None:
         """Let the best stand a return match with the one whose place it took, at another time, and so on down.
 
         What won because of how the machine was just then loses its place again.
         """
-        while self.best is not None and self.beaten and not self.deterministic:
-            duel = self.costs.duel_again(self.beaten[-1].candidate, self.best.candidate)
-            if duel.overturned is not None:
-                self._overturn(duel.overturned)
-            elif duel.evaluation.failed_itself:
-                self._fail(self.beaten.pop().node, duel.evaluation)
-            elif duel.won:
-                self._enthrone(replace(self.beaten.pop(), cost=duel.evaluation.cost))
-            else:
-                return
+        try:
+            while self.best is not None and self.beaten and not self.deterministic:
+                duel = self.costs.duel_again(self.beaten[-1].candidate, self.best.candidate)
+                if duel.overturned is not None:
+                    self._overturn(duel.overturned)
+                elif duel.evaluation.failed_itself:
+                    self._fail(self.beaten.pop().node, duel.evaluation)
+                elif duel.won:
+                    self._depose(self.best.node)
+                    self._enthrone(replace(self.beaten.pop(), cost=duel.evaluation.cost))
+                else:
+                    break
+        finally:
+            self._store([], [])
 
     def _enthrone(self, best: _Best | None) -> None:
         self.best = best
@@ -309,7 +320,8 @@ class _Search:
 
     def _store(self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]]) -> None:
         with self.times.of("store"):
-            self.log.log(entries, others)
+            self.log.log(entries, others, self.deposed)
+        self.deposed.clear()
 
     # The clock, and what is told
 

@@ -54,7 +54,7 @@ class Row:
     best: float
     """Cost of the best program so far in the duel that it won, which may be more than before; infinite without one."""
     is_best: bool
-    """Whether this is the best program since then."""
+    """Whether this is the best program since then, and did not lose its place by failing or in a return match."""
 
 
 PHASES = ("propose", "lower", "compile", "run", "check", "duel", "store", "evaluate")

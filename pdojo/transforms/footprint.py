@@ -15,7 +15,7 @@ from itertools import permutations
 from typing import TypeAlias
 
 from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.analysis.coverage import interval
+from pdojo.dialect.analysis.coverage import fills_box
 from pdojo.dialect.nest import Access, Array, Leaf, Scope
 from pdojo.dialect.verify import describe_access
 from pdojo.transforms.base import Reason
@@ -153,18 +153,8 @@ def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy:
 
 
 def _fills(leaf: Leaf, place: Sequence[Expr], extents: Sequence[int], depth: int) -> bool:
-    """Whether an access, at `place` of the copy, surely takes all places: an interval of own variables in each."""
-    if any(s.guard for s in leaf.chain[depth:]):
-        return False
-    used: set[int] = set()
-    for expression, extent in zip(place[depth:], extents, strict=True):
-        own = expression.variables()
-        if not expression.is_linear or own & used or any(v < depth for v in own):
-            return False
-        if interval(expression, leaf.extents) != (0, extent - 1):
-            return False
-        used |= own
-    return True
+    """Whether an access, at `place` of the copy, surely takes all places."""
+    return not any(s.guard for s in leaf.chain[depth:]) and fills_box(place[depth:], extents, leaf.extents, depth)
 
 
 def _interval(accesses: Sequence[Placed], dimension: int, whole: int, depth: int) -> tuple[Expr, int]:

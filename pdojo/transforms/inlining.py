@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
@@ -29,8 +28,6 @@ from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import rewritten
 from pdojo.transforms.recomputation import Recomputation, producing_iteration, recomputation, same_value
-
-_NO_HINTS = DictionaryAttr({})
 
 
 def input_reason(site: Leaf, position: int) -> Reason | None:
@@ -188,7 +185,7 @@ class InlineOp(Transformation[Leaf]):
             (array, index), found.inputs, chain_ops(site), function=found.producer.function, identifier=identifier
         )
         rewriter.insert(computed, InsertPoint.before(site.op))
-        replace_input(site, self.input, Access(array, index, _NO_HINTS), rewriter)
+        replace_input(site, self.input, Access(array, index), rewriter)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
         """Read the producer's element again."""
@@ -290,7 +287,7 @@ class OutlineOp(Transformation[Leaf]):
             return Reason(
                 f"'{array.name}' has {len(array.shape)} dimensions, the index '{self.index}' has {len(index)}"
             )
-        found = recomputation(program, site, Access(array, index, _NO_HINTS))
+        found = recomputation(program, site, Access(array, index))
         if isinstance(found, Reason):
             return found
         if found.producer.function is None:
@@ -336,7 +333,7 @@ class OutlineOp(Transformation[Leaf]):
         """Replace the input; the op that computed it and its temporary go."""
         value = site.inputs[self.input]
         array = program.nest.arrays[self.array]
-        element = Access(array, self._index(site), _NO_HINTS)
+        element = Access(array, self._index(site))
         found = recomputation(program, site, element)
         assert isinstance(found, Recomputation)
         before = _previous(program, site)
@@ -351,7 +348,7 @@ class OutlineOp(Transformation[Leaf]):
     def inverse(self, program: Program, site: Leaf) -> Move:
         """Compute it once more, under the same names and at the same place."""
         value = site.inputs[self.input]
-        element = Access(program.nest.arrays[self.array], self._index(site), _NO_HINTS)
+        element = Access(program.nest.arrays[self.array], self._index(site))
         found = recomputation(program, site, element)
         assert isinstance(found, Recomputation)
         if found.producer.function is None:
@@ -385,4 +382,4 @@ def precomputed(producer: Leaf, site: Leaf, wanted: tuple[Input, ...], operands:
     output = producer.output
     values = dict(enumerate(at))
     index = tuple(e.substitute(values, site.extents) for e in output.index)
-    return Access(output.array, index, _NO_HINTS)
+    return Access(output.array, index)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.affine import Expr
@@ -27,7 +26,6 @@ from pdojo.transforms.recomputation import Recomputation, recomputation, same_va
 
 _DIVIDE = "arith.divf"
 _MULTIPLY = "arith.mulf"
-_NO_HINTS = DictionaryAttr({})
 
 
 def _reciprocal_of(program: Program, site: Leaf, element: Access) -> Input | Reason:
@@ -135,7 +133,7 @@ class Reciprocal(Transformation[Leaf]):
 
     def _element(self, program: Program, site: Leaf) -> Access:
         index: tuple[Expr, ...] = parse_index(self.index, site.extents) if self.index else ()
-        return Access(program.nest.arrays[self.array], index, _NO_HINTS)
+        return Access(program.nest.arrays[self.array], index)
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
         """The reciprocal is rounded, and the product."""

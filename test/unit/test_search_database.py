@@ -190,7 +190,7 @@ def test_a_run_that_is_under_way_is_not_pruned_and_one_that_was_is_said() -> Non
         # Another run gets the number of the one that is gone.
         memory.run((dojo.text, dojo.trace), "sample", "edges", 1, {})
         with pytest.raises(DatabaseError, match="was pruned while it was under way"):
-            again.log([Entry(0, dojo.text, dojo.trace, None, Evaluation(1.0), True, 0.0)], [])
+            again.log([Entry(0, dojo.text, dojo.trace, None, Evaluation(1.0), True, 0.0)], [], {})
         assert not database.connection.rows("SELECT * FROM evaluations")
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import inf
+from math import inf, isfinite
 from random import Random
 from statistics import median
 
 import pytest
 
 from pdojo.search.database import Database, Problem
+from pdojo.search.database.queries import runs
 from pdojo.search.driver import search
 from pdojo.search.evaluation import Anchor, Candidate, Evaluation, Listener
 from pdojo.search.progress import Budget
@@ -94,6 +95,11 @@ def test_a_best_that_fails_later_was_none(name: str) -> None:
         assert all(against in (None, start().fingerprint, *wrong) for _, against in costs.confirmed)
         rows = database.connection.rows("SELECT p.hash FROM best b JOIN programs p ON p.id = b.program")
         assert [row["hash"] for row in rows] == [result.best.fingerprint]
+        # The log says what the history does.
+        logged = database.connection.rows("SELECT number, cost, failure, best FROM evaluations ORDER BY number")
+        assert [tuple(row) for row in logged] == [
+            (row.number, row.cost if isfinite(row.cost) else None, row.failure, row.is_best) for row in result.history
+        ]
         memory = database.memory(Problem.of(start()), costs)
         assert all((found := memory.find(each)) and found.failure == "WrongResult" for each in wrong if each)
 
@@ -163,8 +169,11 @@ def test_who_loses_the_return_match_is_the_best_no_longer(worse: int) -> None:
         assert result.best.number == bests[-1 - worse]
         # One return match more: the one that it won.
         assert len(costs.confirmed) == len(bests) + worse + 1
+        assert [row.number for row in result.history if row.is_best] == bests[:-worse]
         rows = database.connection.rows("SELECT p.hash FROM best b JOIN programs p ON p.id = b.program")
         assert [row["hash"] for row in rows] == [result.best.fingerprint]
+        (run,) = runs(database.connection)
+        assert (run.cost, run.state) == (result.cost, "finished")
         # A search that goes on remembers its return matches.
         again = Moody()
         assert facts(find(again, database=database)) == facts(result)

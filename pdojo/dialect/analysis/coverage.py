@@ -88,14 +88,20 @@ def interval(expression: Expr, extents: Sequence[int]) -> tuple[int, int] | None
 
 def fills(writer: Leaf, write: Access) -> bool:
     """Whether an unguarded write certainly covers its whole array: each dimension an interval of its own variables."""
-    if writer.guards:
-        return False
+    return not writer.guards and fills_box(write.index, write.array.shape, writer.extents)
+
+
+def fills_box(place: Sequence[Expr], box: Sequence[int], extents: Sequence[int], depth: int = 0) -> bool:
+    """Whether the scopes from `depth` on lead through all places of a box.
+
+    That is certain where each dimension is an interval of variables of its own. `extents` are those of all scopes.
+    """
     used: set[int] = set()
-    for expression, extent in zip(write.index, write.array.shape, strict=True):
+    for expression, extent in zip(place, box, strict=True):
         own = expression.variables()
-        if own & used or not expression.is_linear:
+        if not expression.is_linear or own & used or any(v < depth for v in own):
             return False
-        if interval(expression, writer.extents) != (0, extent - 1):
+        if interval(expression, extents) != (0, extent - 1):
             return False
         used |= own
     return True

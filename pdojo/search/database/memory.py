@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, TypeAlias, cast
@@ -59,7 +59,7 @@ class Entry:
     """Fingerprint of the program that it was proposed from."""
     evaluation: Evaluation
     best: bool
-    """Whether it was the best so far then."""
+    """Whether it was the best so far then, and did not lose its place by failing or in a return match."""
     seconds: float
     """Since the start of the run, pauses left out."""
 
@@ -98,11 +98,13 @@ class Run:
         """What the run is known by, in every file."""
         return self._key.hash
 
-    def log(self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]]) -> None:
+    def log(
+        self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]], deposed: Mapping[int, Evaluation]
+    ) -> None:
         """Note what was evaluated, and other traces that lead to known programs, whose text is given.
 
-        Where a number was logged with another program before, the evaluations after it are forgotten. Raises
-        DatabaseError where others pruned the run.
+        Then, what was the best and lost its place: the evaluations by number. Where a number was logged with another
+        program before, the evaluations after it are forgotten. Raises DatabaseError where others pruned the run.
         """
         with self._connection.transaction() as connection:
             known = connection.execute(
@@ -117,6 +119,12 @@ class Run:
                 self._trace(connection, text, trace)
             for entry in entries:
                 self._entry(connection, entry)
+            for number, evaluation in deposed.items():
+                connection.execute(
+                    "UPDATE evaluations SET cost = :cost, failure = :failure, best = 0"
+                    " WHERE run = :run AND number = :number",
+                    {**cost_of(evaluation), "run": self._key.id, "number": number},
+                )
 
     def mark(self, state: str) -> None:
         """Note how the run stands: `running`, `finished`, `interrupted`, `failed`."""
