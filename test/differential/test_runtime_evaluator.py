@@ -122,6 +122,25 @@ def test_costs_are_told_by_the_measure_of_the_anchor(runtime: Runtime) -> None:
         runtime.anchor = None
 
 
+def test_compiling_is_stopped_where_it_takes_much_longer_than_for_the_best(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, other, third = dojo(), dojo(), dojo()
+    other.step("tile_scope@y:1{size=25}")
+    third.step("tile_scope@y:1{size=50}")
+    monkeypatch.setattr("pdojo.search.evaluators.runtime.LEAST_COMPILING", 1e-3)
+    try:
+        # Nothing is known of the best yet.
+        runtime.anchor = Anchor(Candidate.of(first), 1.0)
+        (found,) = runtime.evaluate([Candidate.of(other)])
+        assert found.is_ok
+        monkeypatch.setattr("pdojo.search.evaluators.runtime.PATIENCE", 1e-3)
+        (found,) = runtime.evaluate([Candidate.of(third)])
+        assert (found.failure, found.detail["phase"]) == ("Timeout", "compile")
+    finally:
+        runtime.anchor = None
+
+
 def test_a_wrong_program_is_never_confirmed(runtime: Runtime) -> None:
     right, wrong = Candidate.of(dojo()), Candidate.of(dojo(OTHER))
     assert [e.is_ok for e in runtime.confirm(right, None)] == [True]

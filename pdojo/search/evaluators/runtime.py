@@ -26,9 +26,11 @@ DUEL = Options(effort="search", samples=45, budget=2.0, attempts=3)
 PROMISING = 1.1
 """Times the best cost up to which a screened program is timed again."""
 PATIENCE = 30.0
-"""Times the best cost that one call may take."""
+"""Times the best cost that one call may take, and times what compiling the best took that compiling may take."""
 LEAST_LIMIT, LONGEST_LIMIT = 2.0, 10.0
 """Seconds of a call within which a program is stopped; the paper's limit is 10 s."""
+LEAST_COMPILING = 15.0
+"""Seconds after which compiling is stopped, at least; it is never stopped later than by `Limits`."""
 
 
 class Runtime:
@@ -158,7 +160,15 @@ class Runtime:
         return _on(options, self._machine)
 
     def _begin(self, candidate: Candidate) -> Job[Assembled | Outcome]:
-        return self._compilers.submit(lambda worker: worker.assemble(candidate.program, "search"))
+        limits = Limits()
+        if self._anchored is not None and isinstance(best := self._anchored[1], Assembled):
+            limits = replace(limits, compile=min(max(PATIENCE * best.seconds, LEAST_COMPILING), limits.compile))
+
+        def assemble(worker: Worker) -> Assembled | Outcome:
+            worker.limits = limits
+            return worker.assemble(candidate.program, "search")
+
+        return self._compilers.submit(assemble)
 
     def _anchor_code(self) -> Assembled | Outcome | None:
         """The object code of the anchor, which is often a program of the last batch, or how it does not compile."""
