@@ -6,6 +6,7 @@ from pdojo_tools.mutation.mutant import family
 
 _STAGING = "transforms/staging.py"
 _UNSTAGING = "transforms/unstaging.py"
+_COVERAGE = "dialect/analysis/coverage.py"
 _FOOTPRINT = "transforms/footprint.py"
 _SHARING = "transforms/sharing.py"
 _PEELING = "transforms/peeling.py"
@@ -313,10 +314,10 @@ MUTANTS = (
         "mine == other and all(reader.extents[v] <= writer.extents[v] for v in mine.variables())",
         "mine == other",
     ),
-    family(_FOOTPRINT, "_fills", *_BOTH)(
+    family(_COVERAGE, "fills_box", *_BOTH)(
         "stage: a part of the box is the whole",
         "What is copied back was not all written.",
-        "if interval(expression, leaf.extents) != (0, extent - 1):",
+        "if interval(expression, extents) != (0, extent - 1):",
         "if False:",
     ),
     family(_TURNS, "_comes_after", "share_buffer")(
