@@ -71,17 +71,11 @@ class Costs:
                 self._memory.improve(fingerprint, evaluation)
         return better
 
-    def duel(self, candidate: Candidate, best: Candidate | None) -> Duel:
-        """The program beside the best so far; it is right on fresh inputs, or has failed."""
-        return self._duel(candidate, best, Duel.of)
+    def duel(self, candidate: Candidate, best: Candidate | None, *, again: bool = False) -> Duel:
+        """The program beside the best so far; it is right on fresh inputs, or has failed.
 
-    def duel_again(self, former: Candidate, best: Candidate) -> Duel:
-        """A former best beside the one that took its place."""
-        return self._duel(former, best, Duel.again)
-
-    def _duel(
-        self, candidate: Candidate, best: Candidate | None, judge: Callable[[Evaluation, Evaluation | None], Duel]
-    ) -> Duel:
+        A former best stands a return match with the one that took its place (`again`).
+        """
         against = None if best is None else best.fingerprint
         found = self._memory.find_duel(candidate.fingerprint, against)
         if found is not None:
@@ -92,7 +86,7 @@ class Costs:
         assert first is not None
         with self._times.of("store"):
             text = None if best is None else best.program.text
-            return self._memory.keep_duel(candidate.program.text, text, judge(first, other))
+            return self._memory.keep_duel(candidate.program.text, text, Duel.of(first, other, again=again))
 
     def _make(self, candidates: Sequence[Candidate]) -> Iterator[Evaluation]:
         """Ask the evaluator. What it does not account for is the phase `evaluate`."""

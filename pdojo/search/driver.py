@@ -279,7 +279,7 @@ class _Search:
         """
         try:
             while self.best is not None and self.beaten and not self.deterministic:
-                duel = self.costs.duel_again(self.beaten[-1].candidate, self.best.candidate)
+                duel = self.costs.duel(self.beaten[-1].candidate, self.best.candidate, again=True)
                 if duel.overturned is not None:
                     self._overturn(duel.overturned)
                 elif duel.evaluation.failed_itself:

@@ -32,14 +32,14 @@ class Duel:
     """Whether the program is the best now."""
 
     @staticmethod
-    def of(evaluation: Evaluation, against: Evaluation | None) -> Duel:
-        """The duel in which both were evaluated."""
-        return Duel(evaluation, against, evaluation.is_ok and (against is None or evaluation.beats(against)))
+    def of(evaluation: Evaluation, against: Evaluation | None, *, again: bool = False) -> Duel:
+        """The duel in which both were evaluated.
 
-    @staticmethod
-    def again(evaluation: Evaluation, against: Evaluation | None) -> Duel:
-        """The return match of a former best: it wins where its cost is less, however little."""
-        return Duel(evaluation, against, evaluation.is_ok and (against is None or evaluation.cost < against.cost))
+        In the return match of a former best (`again`) it wins where its cost is less, however little.
+        """
+        if against is None or not evaluation.is_ok:
+            return Duel(evaluation, against, evaluation.is_ok)
+        return Duel(evaluation, against, evaluation.cost < against.cost if again else evaluation.beats(against))
 
     @property
     def overturned(self) -> Evaluation | None:
