@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from time import perf_counter
 
-from pdojo.search.database import Duel, Memory
+from pdojo.search.database import Duel, Memory, Run
 from pdojo.search.evaluation import NOT_TIMED, Anchor, Anchored, Candidate, Evaluation, Evaluator, Refining
 from pdojo.search.progress import Times
 from pdojo.transforms.trace import Trace
@@ -15,9 +15,18 @@ from pdojo.transforms.trace import Trace
 class Costs:
     """An evaluator that remembers."""
 
-    def __init__(self, evaluator: Evaluator, memory: Memory, times: Times, doing: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        memory: Memory,
+        times: Times,
+        doing: Callable[[str], None],
+        *,
+        log: Run | None = None,
+    ) -> None:
         self._evaluator = evaluator
         self._memory = memory
+        self._log = log
         self._times = times
         self._doing = doing
         self.remembered = 0
@@ -27,20 +36,38 @@ class Costs:
         self.made = 0
         """Evaluations that were made."""
 
-    def anchor(self, candidate: Candidate, cost: float) -> None:
-        """The program is the best now; alone it costs so much."""
+    @property
+    def is_anchored(self) -> bool:
+        """Whether costs are told by the measure of the best."""
+        return isinstance(self._evaluator, Anchored)
+
+    def anchor(self, candidate: Candidate | None, cost: float) -> None:
+        """The program is the best now, if there is one; alone it costs so much."""
         if isinstance(self._evaluator, Anchored):
-            self._evaluator.anchor = Anchor(candidate, cost)
+            self._evaluator.anchor = None if candidate is None else Anchor(candidate, cost)
 
     def expect(self, candidate: Candidate) -> None:
         """The program will be among the next ones to evaluate."""
-        if self._memory.find(candidate.fingerprint) is None:
+        if self._find(candidate) is None:
             self._evaluator.expect(candidate)
+
+    def failure(self, candidate: Candidate) -> Evaluation | None:
+        """How a program failed, as far as anybody knows by now; None where it did not."""
+        found = self._memory.find(candidate.fingerprint)
+        return None if found is None or found.is_ok else found
+
+    def _find(self, candidate: Candidate) -> Evaluation | None:
+        """What is known of a program; of one that the run has met before what it was told then.
+
+        What duels said later comes when they do: a run that goes on repeats itself.
+        """
+        fingerprint = candidate.fingerprint
+        return self._memory.find(fingerprint, alone=self._log is not None and self._log.has(fingerprint))
 
     def evaluate(self, candidates: Sequence[tuple[Candidate, Trace]]) -> Iterator[Evaluation]:
         """The evaluation of each program, different ones, in order; each is stored before the next is waited for."""
         with self._times.of("store"):
-            known = [self._memory.find(candidate.fingerprint) for candidate, _ in candidates]
+            known = [self._find(candidate) for candidate, _ in candidates]
         missing = [candidate for (candidate, _), found in zip(candidates, known, strict=True) if found is None]
         made = self._make(missing)
         self._rough.clear()
@@ -77,7 +104,7 @@ class Costs:
         A former best stands a return match with the one that took its place (`again`).
         """
         against = None if best is None else best.fingerprint
-        found = self._memory.find_duel(candidate.fingerprint, against)
+        found = self._memory.find_duel(candidate.fingerprint, against, again=again)
         if found is not None:
             return found
         with self._times.of("duel"):
@@ -86,7 +113,7 @@ class Costs:
         assert first is not None
         with self._times.of("store"):
             text = None if best is None else best.program.text
-            return self._memory.keep_duel(candidate.program.text, text, Duel.of(first, other, again=again))
+            return self._memory.keep_duel(candidate.program.text, text, Duel.of(first, other, again=again), again=again)
 
     def _make(self, candidates: Sequence[Candidate]) -> Iterator[Evaluation]:
         """Ask the evaluator. What it does not account for is the phase `evaluate`."""

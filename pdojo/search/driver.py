@@ -13,7 +13,7 @@ from time import perf_counter
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload
 from pdojo.search.costs import Costs
-from pdojo.search.database import Database, Entry, Memory, Problem, Run
+from pdojo.search.database import Amended, Database, Entry, Memory, Problem, Run
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Evaluator
 from pdojo.search.neighbourhoods import Neighbourhood
@@ -24,6 +24,11 @@ from pdojo.transforms.trace import Trace
 
 STALE = 1000
 """Proposals in a row that lead to nothing new, after which a search ends."""
+LOST, SPARED = 0.97, 0.97 ** (-1 / 24)
+"""What a duel that was lost, and a program that stood none, do to the part of the best cost that a challenger may cost:
+where one program in 25 loses a duel, it stays as it is."""
+SECOND_CHANCES = 5
+"""Duels, at most, of programs that a wrong best kept from theirs."""
 
 
 def search(
@@ -97,17 +102,19 @@ class _Search:
         self.strategy, self.budget, self.log = strategy, budget, log
         self.deterministic = evaluator.deterministic
         self.times = Times()
-        self.costs = Costs(evaluator, memory, self.times, self._doing)
+        self.costs = Costs(evaluator, memory, self.times, self._doing, log=log)
         self.listener: Listener | None = None
         self.known: dict[str, Node] = {}
         """The first node of each program."""
         self.best: _Best | None = None
-        self.bar = inf
-        """What a program has to cost at most, alone, to stand a duel: the cost of the last that stood one."""
+        self.margin = 1.0
+        """The part of the best cost that a program has to cost at most, alone, to stand a duel."""
         self.beaten: list[_Best] = []
         """The bests before, the latest last."""
-        self.deposed: dict[int, Evaluation] = {}
-        """Of the nodes that were the best and lost their place, by number, what the log does not say yet."""
+        self.is_overturned = False
+        """Whether a best turned out to be wrong, and those that it kept from their duels have not stood them yet."""
+        self.amended: dict[int, Amended] = {}
+        """What the log does not say yet of nodes that it has, by number: who was the best in truth."""
         self.history: list[Row] = []
         self.failures: Counter[str] = Counter()
         self.repeated = self.stale = 0
@@ -198,7 +205,8 @@ class _Search:
             self._note(evaluation)
             if self._is_late():
                 return found
-        for fingerprint, evaluation in self.costs.refine(self.bar).items():
+        best = inf if self.best is None else self.best.node.cost
+        for fingerprint, evaluation in self.costs.refine(best).items():
             found[fingerprint] = evaluation, found[fingerprint][1]
         return found
 
@@ -219,6 +227,7 @@ class _Search:
                     entries.append(self._entry(nodes[-1], one.candidate, dojo))
                 else:
                     break
+            self._reconsider()
         finally:
             self._store(entries, others)
         with self.times.of("propose"):
@@ -228,75 +237,118 @@ class _Search:
     def _settle(
         self, candidate: Candidate, dojo: Dojo, parent: Node | None, evaluation: Evaluation, seconds: float
     ) -> Node:
-        """The node of a new program, after its duel where it seems to be the best.
-
-        Its cost stays that of evaluating it alone: what duels say, by other statistics, compares with nothing else.
-        """
-        duel = None
-        while self._seems_best(evaluation):
-            duel = self.costs.duel(candidate, None if self.best is None else self.best.candidate)
-            if duel.evaluation.failed_itself:
-                evaluation = duel.evaluation
-            elif duel.evaluation.is_ok:
-                # Also where it lost: what costs as much is not likely to be better than it.
-                self.bar = evaluation.cost
-            if duel.overturned is None:
-                break
-            self._overturn(duel.overturned)
-            duel = None
+        """The node of a new program, after its duel where it seems to be the best."""
+        if self._seems_best(evaluation):
+            evaluation, won = self._challenge(candidate, evaluation)
+        else:
+            won = None
+            self.margin = min(1.0, self.margin * SPARED) if evaluation.is_ok else self.margin
         if not evaluation.is_ok:
             self.failures[evaluation.failure] += 1
         node = self._node(len(self.known), candidate.fingerprint, dojo, parent, Verdict(evaluation))
         self.known[candidate.fingerprint] = node
-        won = duel is not None and duel.won
-        if duel is not None and won:
-            self.beaten += [] if self.best is None else [self.best]
-            self._enthrone(_Best(node, candidate, duel.evaluation.cost))
-        self.history.append(Row(node.number, seconds, node.cost, evaluation.failure, self._best_cost(), won))
+        if won is not None:
+            self._crown(_Best(node, candidate, won))
+        is_best = won is not None
+        self.history.append(Row(node.number, seconds, node.cost, evaluation.failure, self._best_cost(), is_best))
         return node
+
+    def _challenge(self, candidate: Candidate, evaluation: Evaluation) -> tuple[Evaluation, float | None]:
+        """What a program that seems to be the best costs, or how it fails; and its cost in the duel that it won.
+
+        Where costs are told by the measure of the best, the duel says best what it is.
+        """
+        while self._seems_best(evaluation):
+            best = self.best
+            duel = self.costs.duel(candidate, None if best is None else best.candidate)
+            if duel.evaluation.failed_itself:
+                evaluation = duel.evaluation
+            elif best is not None and duel.ratio is not None and self.costs.is_anchored:
+                evaluation = replace(evaluation, cost=best.node.cost * duel.ratio)
+            if duel.overturned is not None:
+                self._overturn(duel.overturned)
+            elif duel.won:
+                return evaluation, duel.evaluation.cost
+            else:
+                # What seems to be as much faster is not likely to be better than the best.
+                self.margin *= 1.0 if self.deterministic else LOST
+                break
+        return evaluation, None
+
+    def _reconsider(self) -> None:
+        """Where a best was wrong: those that cost less than the one before it stand the duels that it kept them from.
+
+        The fastest first, until one wins or some have lost.
+        """
+        while self.is_overturned:
+            self.is_overturned = False
+            since = -1 if self.best is None else self.best.node.number
+            later = (node for node in self.known.values() if node.number > since)
+            waiting = sorted((node.cost, node.number, node) for node in later if self._seems_best(node.evaluation))
+            for _, _, node in waiting[:SECOND_CHANCES]:
+                candidate = Candidate.of(node.dojo)
+                evaluation, won = self._challenge(candidate, node.evaluation)
+                self.failures[evaluation.failure] += not evaluation.is_ok
+                self._amend(node, evaluation, is_best=won is not None)
+                if won is not None:
+                    self._crown(_Best(node, candidate, won))
+                    break
 
     def _overturn(self, failure: Evaluation) -> None:
         """The best so far failed on inputs that it had not met: the one before it is the best, and it has failed."""
         assert self.best is not None
         self._fail(self.best.node, failure)
         self._enthrone(self.beaten.pop() if self.beaten else None)
+        self.is_overturned = True
 
     def _fail(self, node: Node, failure: Evaluation) -> None:
-        node.verdict.evaluation = failure
         self.failures[failure.failure] += 1
-        self._depose(node)
+        self._amend(node, failure, is_best=False)
 
-    def _depose(self, node: Node) -> None:
-        """The node was not the best in truth."""
+    def _amend(self, node: Node, evaluation: Evaluation, *, is_best: bool) -> None:
+        """More is known of a node than when it was evaluated."""
+        node.verdict.evaluation = evaluation
         row = self.history[node.number]
-        self.history[node.number] = replace(row, cost=node.cost, failure=node.evaluation.failure, is_best=False)
-        self.deposed[node.number] = node.evaluation
+        self.history[node.number] = replace(row, cost=node.cost, failure=evaluation.failure, is_best=is_best)
+        self.amended[node.number] = Amended(evaluation, is_best)
 
     def _defend(self) -> None:
-        """Let the best stand a return match with the one whose place it took, at another time, and so on down.
+        """Let the best stand a return match, at another time, with each of those that were the best before it.
 
-        What won because of how the machine was just then loses its place again.
+        What won because of how the machine was just then loses its place again. Where others have found out in the
+        meantime that the best is wrong, it is the best no longer.
         """
         try:
-            while self.best is not None and self.beaten and not self.deterministic:
-                duel = self.costs.duel(self.beaten[-1].candidate, self.best.candidate, again=True)
+            while self.best is not None and (failure := self.costs.failure(self.best.candidate)) is not None:
+                self._overturn(failure)
+                self._reconsider()
+            number = 0 if self.deterministic else len(self.beaten)
+            while self.best is not None and number > 0:
+                number -= 1
+                former = self.beaten[number]
+                duel = self.costs.duel(former.candidate, self.best.candidate, again=True)
+                if duel.evaluation.failed_itself:
+                    self._fail(former.node, duel.evaluation)
+                    del self.beaten[number]
                 if duel.overturned is not None:
                     self._overturn(duel.overturned)
-                elif duel.evaluation.failed_itself:
-                    self._fail(self.beaten.pop().node, duel.evaluation)
+                    self._reconsider()
+                    number = len(self.beaten)
                 elif duel.won:
-                    self._depose(self.best.node)
-                    self._enthrone(replace(self.beaten.pop(), cost=duel.evaluation.cost))
-                else:
-                    break
+                    for late in (*self.beaten[number + 1 :], self.best):
+                        self._amend(late.node, late.node.evaluation, is_best=False)
+                    del self.beaten[number:]
+                    self._enthrone(replace(former, cost=duel.evaluation.cost))
         finally:
             self._store([], [])
 
+    def _crown(self, best: _Best) -> None:
+        self.beaten += [] if self.best is None else [self.best]
+        self._enthrone(best)
+
     def _enthrone(self, best: _Best | None) -> None:
         self.best = best
-        self.bar = inf if best is None else best.node.cost
-        if best is not None:
-            self.costs.anchor(best.candidate, best.node.cost)
+        self.costs.anchor(None if best is None else best.candidate, inf if best is None else best.node.cost)
 
     def _best_cost(self) -> float:
         return inf if self.best is None else self.best.cost
@@ -304,7 +356,8 @@ class _Search:
     def _seems_best(self, evaluation: Evaluation) -> bool:
         if not evaluation.is_ok or self.best is None:
             return evaluation.is_ok
-        return evaluation.cost < self.bar or (evaluation.cost == self.bar and not self.deterministic)
+        bar = self.best.node.cost * self.margin
+        return evaluation.cost < bar or (evaluation.cost == bar and not self.deterministic)
 
     def _node(self, number: int, fingerprint: str, dojo: Dojo, parent: Node | None, verdict: Verdict) -> Node:
         moves = tuple(step.resolved for step in dojo.trace.steps)
@@ -320,8 +373,8 @@ class _Search:
 
     def _store(self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]]) -> None:
         with self.times.of("store"):
-            self.log.log(entries, others, self.deposed)
-        self.deposed.clear()
+            self.log.log(entries, others, self.amended)
+        self.amended.clear()
 
     # The clock, and what is told
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from math import comb, inf
 from statistics import median
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -34,6 +35,12 @@ class Candidate:
         """The program of a state."""
         text = dojo.text
         return Candidate(Program(text, dojo.machine), fingerprint_of(text), dojo.game.program.nest)
+
+
+def seed_of_duel(seed: int, rivals: Sequence[Candidate]) -> int:
+    """Of the inputs of a duel, in every process: those of all others are others, also of the same two the other way."""
+    text = " ".join([str(seed), *(rival.fingerprint for rival in rivals)])
+    return int.from_bytes(sha256(text.encode()).digest()[:4], "big")
 
 
 @dataclass(frozen=True)
@@ -78,14 +85,22 @@ class Evaluation:
         """
         if not self.cost < other.cost:
             return False
-        pairs = _neighbours(self.samples, other.samples)
+        pairs = neighbours(self.samples, other.samples)
         return sum(one < two for one, two in pairs) >= _wins_needed(len(pairs))
 
 
-def _neighbours(some: Sequence[float], others: Sequence[float]) -> list[tuple[float, float]]:
-    """Samples that were taken next to each other, where both are spread over the same turns."""
+def neighbours(some: Sequence[float], others: Sequence[float]) -> list[tuple[float, float]]:
+    """Samples that were taken next to each other, where both are spread over the same turns.
+
+    Who takes fewer than there are turns takes each at the end of its part of them.
+    """
     count = min(len(some), len(others))
-    return [(some[k * len(some) // count], others[k * len(others) // count]) for k in range(count)]
+    return [(_due(some, k, count), _due(others, k, count)) for k in range(count)]
+
+
+def _due(samples: Sequence[float], part: int, parts: int) -> float:
+    """The last sample within a part of the turns."""
+    return samples[((part + 1) * len(samples) - 1) // parts]
 
 
 def _wins_needed(pairs: int) -> int:
@@ -116,7 +131,7 @@ class Anchor:
 
         Also within a second the machine may be faster for a moment, which only one of them meets.
         """
-        pairs = _neighbours(evaluation.samples, now.samples)
+        pairs = neighbours(evaluation.samples, now.samples)
         return self._times(evaluation, now, lambda: median(one / two for one, two in pairs))
 
     def _times(self, evaluation: Evaluation, now: Evaluation, ratio: Callable[[], float]) -> Evaluation:

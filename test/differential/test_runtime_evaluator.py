@@ -28,6 +28,10 @@ def dojo(text: str = TEXT) -> Dojo:
     return Dojo(parse_notation(text)[0], host())
 
 
+def broken() -> Candidate:
+    return Candidate(Program(TEXT.replace("+ x", "? x"), host()), "broken")
+
+
 @pytest.fixture(scope="module")
 def runtime() -> Iterator[Runtime]:
     evaluator = Runtime(host(), dojo().plain, compilers=2)
@@ -59,8 +63,7 @@ def test_threads_of_a_loaded_program() -> None:
 def test_costs_of_a_batch_and_of_what_does_not_compile(runtime: Runtime) -> None:
     fast = dojo()
     fast.step("tile_scope@y:1{size=10}")
-    broken = Candidate(Program(TEXT.replace("+ x", "? x"), host()), "broken")
-    found = list(runtime.evaluate([Candidate.of(dojo()), broken, Candidate.of(fast)]))
+    found = list(runtime.evaluate([Candidate.of(dojo()), broken(), Candidate.of(fast)]))
     assert [e.is_ok for e in found] == [True, False, True]
     assert found[1].failure == CompileError.__name__
     assert all(0 < e.cost < 1 and e.detail["kind"] == "Ok" and e.seconds["compile"] > 0 for e in found if e.is_ok)
@@ -114,7 +117,7 @@ def test_costs_are_told_by_the_measure_of_the_anchor(runtime: Runtime) -> None:
         assert better.cost <= max(better.samples) / now
         assert better.detail["anchor"]["now"] != found.detail["anchor"]["now"]
         # An anchor that does not compile is none.
-        runtime.anchor = Anchor(Candidate(Program(TEXT.replace("+ x", "? x"), host()), "broken"), 1.0)
+        runtime.anchor = Anchor(broken(), 1.0)
         (raw,) = runtime.evaluate([Candidate.of(other)])
         assert raw.cost == min(raw.samples)
         assert not runtime.refine({other.fingerprint: raw}, 1.0)
@@ -137,6 +140,14 @@ def test_compiling_is_stopped_where_it_takes_much_longer_than_for_the_best(
         monkeypatch.setattr("pdojo.search.evaluators.runtime.PATIENCE", 1e-3)
         (found,) = runtime.evaluate([Candidate.of(third)])
         assert (found.failure, found.detail["phase"]) == ("Timeout", "compile")
+        # What was compiled before, or by another process, has the time that it takes, also as the measure.
+        challenger, best = runtime.confirm(Candidate.of(third), Candidate.of(other))
+        assert challenger.is_ok
+        assert best.is_ok
+        runtime.anchor = Anchor(Candidate.of(third), 1.0)
+        (found,) = runtime.evaluate([Candidate.of(other)])
+        assert found.failure == "Timeout"
+        assert isinstance(runtime._anchor_code(), Assembled)
     finally:
         runtime.anchor = None
 

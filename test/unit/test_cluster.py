@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.errors import LoweringError, MeasurementError, UsageError
 from pdojo.search.database import Database
 from pdojo.search.dojo import Dojo, fingerprint_of
-from pdojo.search.evaluation import Anchor, Candidate
+from pdojo.search.evaluation import Anchor, Candidate, Evaluation
 from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster, pool, worker
 from pdojo.search.evaluators.cluster.pool import common
 from pdojo.search.evaluators.cluster.processors import claim, core_count, core_order
@@ -128,6 +129,34 @@ def test_only_equal_machines() -> None:
     )
 
 
+def test_leaders_are_those_near_the_best_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little a program seemed to cost that turned out to be wrong."""
+
+    class Asked:
+        anchor: Anchor | None = None
+
+        def evaluate(self, candidates: Sequence[Candidate]) -> list[Evaluation]:
+            return [Evaluation(0.01) for _ in candidates]
+
+        def refine(self, found: Mapping[str, Evaluation], best: float) -> dict[str, Evaluation]:
+            asked.append((len(found), best, self.anchor and self.anchor.cost))
+            return dict.fromkeys(found, Evaluation(3.0))
+
+    asked: list[tuple[int, float, float | None]] = []
+
+    def evaluator_of(_: worker.Measurer, plain: str) -> Asked:
+        assert plain == TEXT
+        return evaluator
+
+    evaluator = Asked()
+    monkeypatch.setattr(worker.Measurer, "_machine", ONE, raising=False)
+    monkeypatch.setattr(worker.Measurer, "_evaluator", evaluator_of)
+    measurer = worker.Measurer()
+    for anchor in (None, (TEXT, 2.0), (TEXT, 4.0)):
+        assert measurer.evaluate(TEXT, [TEXT], anchor) == [Evaluation(3.0)]
+    assert asked == [(1, inf, None), (1, 2.0, 2.0), (1, 4.0, 4.0)]
+
+
 @needs_ray
 @two_processors
 def test_costs_and_duels(cluster: Cluster) -> None:
@@ -140,7 +169,8 @@ def test_costs_and_duels(cluster: Cluster) -> None:
     evaluator.anchor = Anchor(first, 1.0)
     (scaled,) = evaluator.evaluate([second])
     assert scaled.detail["anchor"]["program"] == first.fingerprint
-    assert scaled.cost == min(scaled.samples) / scaled.detail["anchor"]["now"]
+    # As a multiple of the anchor's, which is far from a second here.
+    assert scaled.cost > 10 * min(scaled.samples)
     assert [e.is_ok for e in evaluator.confirm(second, first, told.append)] == [True, True]
     assert [e.is_ok for e in evaluator.confirm(first, None)] == [True]
     assert told == ["timing 4 on 2 workers", "checking a new best"]

@@ -380,7 +380,8 @@ def test_a_file_of_version_2_is_migrated(tmp_path: Path) -> None:
     connection.execute("PRAGMA user_version = 2")
     connection.execute("ATTACH ? AS new", (str(new),))
     for table in TABLES:
-        connection.execute(f"INSERT INTO {table} SELECT * FROM new.{table}")
+        columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+        connection.execute(f"INSERT INTO {table} SELECT {columns} FROM new.{table}")
     connection.commit()
     before = connection.execute("SELECT * FROM main.best").fetchall()
     connection.close()

@@ -8,8 +8,9 @@ from statistics import median
 
 import pytest
 
-from pdojo.search.evaluation import CHANCE, Anchor, Candidate, Evaluation
-from search_games import start
+from pdojo.backends.measure.timing import Timed
+from pdojo.search.evaluation import CHANCE, Anchor, Candidate, Evaluation, neighbours, seed_of_duel
+from search_games import KERNEL, start
 
 
 def timed(*samples: float) -> Evaluation:
@@ -51,10 +52,25 @@ def test_equal_programs_win_as_often_as_chance_allows() -> None:
 
 
 def test_samples_of_different_numbers_are_compared_with_what_was_taken_beside_them() -> None:
-    """Five samples over the same turns as fifteen, while the machine becomes slower."""
-    slow = [1.0 + 0.1 * k for k in range(15)]
-    assert timed(*(0.97 * w for w in slow[::3])).beats(timed(*slow))
-    assert not timed(*(1.03 * w for w in slow[::3])).beats(timed(*slow))
+    """Few samples over the same turns as many, while the machine becomes slower: by who is due in which turn."""
+    for many, few in ((15, 5), (45, 44), (45, 15), (45, 14), (45, 7)):
+        turns = range(many)
+        weather = [1.0 + 0.1 * turn for turn in turns]
+        taker = Timed([], lambda: None, wanted=few)
+        taken = [weather[turn] for turn in turns if taker.is_due(turn, many)]
+        assert len(taken) == few
+        assert neighbours(taken, weather) == [(w, w) for w in taken]
+        assert neighbours(weather, taken) == [(w, w) for w in taken]
+
+
+def test_each_duel_has_inputs_of_its_own() -> None:
+    one, other = Candidate.of(start()), Candidate.of(start(KERNEL.replace("+ 1", "+ 2")))
+    duels = [[one], [other], [one, other], [other, one]]
+    seeds = [seed_of_duel(seed, rivals) for seed in (0, 1) for rivals in duels]
+    assert len(set(seeds)) == len(seeds)
+    assert all(0 <= seed < 2**32 for seed in seeds)
+    # The same in every process, whatever came before.
+    assert seeds[:4] == [seed_of_duel(0, rivals) for rivals in duels]
 
 
 def test_costs_are_told_by_the_measure_of_the_anchor() -> None:

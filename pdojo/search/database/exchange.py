@@ -16,8 +16,10 @@ from pdojo.search.database.rows import Key, insert, read_json
 from pdojo.search.database.schema import JSON, TABLES, Column, Table, canonical
 
 FORMAT = "pdojo searches"
-LAYOUT = 2
+LAYOUT = 4
 """Of the rows of an export: the version of the tables that last changed what is in them."""
+OLDER: Mapping[int, Mapping[str, JSON]] = {2: {"duels": {"again": 0}}}
+"""The layouts before that can be imported, and what their rows, by table, do not say."""
 
 
 def export_lines(connection: Connection) -> Iterator[str]:
@@ -68,13 +70,14 @@ class _Record:
 def _parse(lines: Iterable[str], source: str) -> Iterator[_Record]:
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     number, first = next(numbered, (1, "{}"))
-    _check_header(_object(first, source, number), source, number)
+    unsaid = OLDER.get(_layout(_object(first, source, number), source, number), {})
     for number, line in numbered:
         values = _object(line, source, number)
         name = values.pop("table", None)
         if not isinstance(name, str) or name not in TABLES:
             _fail(source, number, f"'{str(name)[:40]}' is no table; known: {', '.join(TABLES)}")
         table = TABLES[name]
+        values = {**unsaid.get(name, {}), **values}
         expected = ([*table.columns, "hash"]) if table.hashed else [*table.columns]
         wrong = sorted(set(expected).symmetric_difference(values))
         if wrong:
@@ -88,13 +91,15 @@ def _parse(lines: Iterable[str], source: str) -> Iterator[_Record]:
         yield _Record(number, name, hashed, values)
 
 
-def _check_header(header: JSON, source: str, number: int) -> None:
-    if header.get("format") != FORMAT or not isinstance(header.get("version"), int):
+def _layout(header: JSON, source: str, number: int) -> int:
+    layout = header.get("version")
+    if header.get("format") != FORMAT or not isinstance(layout, int):
         _fail(source, number, f"this is no export of searches: it begins with a line for '{FORMAT}'")
-    if header["version"] > LAYOUT:
-        _fail(source, number, f"version {header['version']} was exported by a newer pdojo; this one knows {LAYOUT}")
-    if header["version"] < LAYOUT:
-        _fail(source, number, f"version {header['version']} was never exported; this pdojo knows {LAYOUT}")
+    if layout > LAYOUT:
+        _fail(source, number, f"version {layout} was exported by a newer pdojo; this one knows {LAYOUT}")
+    if layout not in (LAYOUT, *OLDER):
+        _fail(source, number, f"version {layout} was never exported; this pdojo knows {LAYOUT}")
+    return layout
 
 
 def _object(line: str, source: str, number: int) -> JSON:

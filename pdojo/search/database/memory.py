@@ -42,6 +42,13 @@ class Duel:
         return Duel(evaluation, against, evaluation.cost < against.cost if again else evaluation.beats(against))
 
     @property
+    def ratio(self) -> float | None:
+        """The cost, as a multiple of the other's; None where not both were timed."""
+        if self.against is None or not (self.evaluation.is_ok and self.against.is_ok):
+            return None
+        return self.evaluation.cost / self.against.cost
+
+    @property
     def overturned(self) -> Evaluation | None:
         """How the best so far failed here, where it did: then it is none."""
         return self.against if self.against is not None and self.against.failed_itself else None
@@ -64,6 +71,15 @@ class Entry:
     """Since the start of the run, pauses left out."""
 
 
+@dataclass(frozen=True)
+class Amended:
+    """What is known of an evaluation by now that the log says something else of."""
+
+    evaluation: Evaluation
+    best: bool
+    """As in `Entry`."""
+
+
 class Run:
     """The log of a search. A search with the same problem and settings goes on with it."""
 
@@ -79,6 +95,7 @@ class Run:
                 key.id,
             )
         }
+        self._met = {fingerprint for fingerprint, _ in self._logged.values()}
 
     def time_of(self, number: int, fingerprint: str) -> float | None:
         """When this evaluation was made before, in seconds since the start of the run; None where it was not.
@@ -90,8 +107,13 @@ class Run:
             return None
         if known[0] != fingerprint:
             self._logged = {n: entry for n, entry in self._logged.items() if n < number}
+            self._met = {hashed for hashed, _ in self._logged.values()}
             return None
         return known[1]
+
+    def has(self, fingerprint: str) -> bool:
+        """Whether the run has met this program before, in an earlier process."""
+        return fingerprint in self._met
 
     @property
     def hash(self) -> str:
@@ -99,11 +121,11 @@ class Run:
         return self._key.hash
 
     def log(
-        self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]], deposed: Mapping[int, Evaluation]
+        self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]], amended: Mapping[int, Amended]
     ) -> None:
         """Note what was evaluated, and other traces that lead to known programs, whose text is given.
 
-        Then, what was the best and lost its place: the evaluations by number. Where a number was logged with another
+        Then, what is known by now of evaluations that are logged, by number. Where a number was logged with another
         program before, the evaluations after it are forgotten. Raises DatabaseError where others pruned the run.
         """
         with self._connection.transaction() as connection:
@@ -119,11 +141,12 @@ class Run:
                 self._trace(connection, text, trace)
             for entry in entries:
                 self._entry(connection, entry)
-            for number, evaluation in deposed.items():
+            for number, now_known in amended.items():
+                values = {**cost_of(now_known.evaluation), "best": int(now_known.best)}
                 connection.execute(
-                    "UPDATE evaluations SET cost = :cost, failure = :failure, best = 0"
+                    "UPDATE evaluations SET cost = :cost, failure = :failure, best = :best"
                     " WHERE run = :run AND number = :number",
-                    {**cost_of(evaluation), "run": self._key.id, "number": number},
+                    {**values, "run": self._key.id, "number": number},
                 )
 
     def mark(self, state: str) -> None:
@@ -172,15 +195,18 @@ class Memory:
         self.problem = problem
         self.settings = settings
 
-    def find(self, fingerprint: str) -> Evaluation | None:
-        """What is known of a program: its failure where it ever failed, else its first measurement."""
+    def find(self, fingerprint: str, *, alone: bool = False) -> Evaluation | None:
+        """What is known of a program: its failure where it ever failed, else its first measurement.
+
+        Where it is to be `alone`, its measurement whatever duels said.
+        """
         query = (
             "SELECT x.*, e.text AS facts FROM {} x JOIN programs p ON p.id = x.program"
             " LEFT JOIN environments e ON e.id = x.environment WHERE p.hash = ? AND x.settings = ? {}"
         )
         known = self._connection.row(query.format("measurements", ""), fingerprint, self.settings.id)
-        if known is None:
-            return None
+        if known is None or alone:
+            return None if known is None else self._evaluation(known)
         failed = self._connection.row(
             query.format("duels", f"AND x.failure NOT IN ('', '{NOT_TIMED}')"), fingerprint, self.settings.id
         )
@@ -223,15 +249,16 @@ class Memory:
                 [*given, self.settings.id, fingerprint],
             )
 
-    def find_duel(self, fingerprint: str, against: str | None) -> Duel | None:
-        """The duel of two programs, where there was one."""
+    def find_duel(self, fingerprint: str, against: str | None, *, again: bool = False) -> Duel | None:
+        """The duel of two programs, or their return match (`again`), where there was one."""
         row = self._connection.row(
             "SELECT d.*, e.text AS facts FROM duels d JOIN programs p ON p.id = d.program"
             " LEFT JOIN programs a ON a.id = d.against LEFT JOIN environments e ON e.id = d.environment"
-            " WHERE p.hash = ? AND d.settings = ? AND a.hash IS ?",
+            " WHERE p.hash = ? AND d.settings = ? AND a.hash IS ? AND d.again = ?",
             fingerprint,
             self.settings.id,
             against,
+            int(again),
         )
         if row is None:
             return None
@@ -239,14 +266,14 @@ class Memory:
         other = None if against is None else Evaluation(cost, row["against_failure"])
         return Duel(self._evaluation(row), other, bool(row["won"]))
 
-    def keep_duel(self, text: str, against: str | None, duel: Duel) -> Duel:
-        """Store a duel of two programs, given as text; returns the one that counts, the first."""
+    def keep_duel(self, text: str, against: str | None, duel: Duel, *, again: bool = False) -> Duel:
+        """Store a duel of two programs, given as text, or a return match; returns the one that counts, the first."""
         with self._connection.transaction() as connection:
             program = put(connection, "programs", {"text": text})
             other = None if against is None else put(connection, "programs", {"text": against})
             known = connection.execute(
-                "SELECT 1 FROM duels WHERE program = ? AND against IS ? AND settings = ?",
-                (program.id, other and other.id, self.settings.id),
+                "SELECT 1 FROM duels WHERE program = ? AND against IS ? AND settings = ? AND again = ?",
+                (program.id, other and other.id, self.settings.id, int(again)),
             ).fetchone()
             if known is None:
                 costs = {"cost": None, "failure": ""} if duel.against is None else cost_of(duel.against)
@@ -257,10 +284,11 @@ class Memory:
                     **self._measured(connection, duel.evaluation),
                     **{f"against_{name}": value for name, value in costs.items()},
                     "won": int(duel.won),
+                    "again": int(again),
                 }
                 insert(connection, "duels", values)
                 return duel
-        return self.find_duel(program.hash, other and other.hash) or duel
+        return self.find_duel(program.hash, other and other.hash, again=again) or duel
 
     def run(self, root: tuple[str, Trace], strategy: str, neighbourhood: str, seed: int, settings: JSON) -> Run:
         """The run of a search from the program `root` and its trace; the log goes on where it was begun before."""

@@ -135,6 +135,13 @@ SELECT problem, settings, program, trace, cost, measured FROM (
 ) WHERE place = 1
 """
 
+# A duel says that a program is faster by more than luck, a return match that it is not slower at another time.
+_VERSION_4 = """
+ALTER TABLE duels ADD COLUMN again INTEGER NOT NULL DEFAULT 0;
+DROP INDEX duels_once;
+CREATE UNIQUE INDEX duels_once ON duels (program, settings, ifnull(against, 0), again)
+"""
+
 
 def _script(text: str) -> Callable[[sqlite3.Connection], None]:
     def migrate(connection: sqlite3.Connection) -> None:
@@ -145,7 +152,7 @@ def _script(text: str) -> Callable[[sqlite3.Connection], None]:
 
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = tuple(
-    _script(text) for text in (_VERSION_1, _VERSION_2, _VERSION_3)
+    _script(text) for text in (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
 )
 """Number N makes version N + 1 of version N; version 0 is an empty file. They run in one transaction."""
 VERSION = len(MIGRATIONS)
@@ -237,8 +244,9 @@ TABLES: dict[str, Table] = {
             "won": _INTEGER,
             "seconds": _JSON,
             "measured": _TEXT,
+            "again": _INTEGER,
         },
-        ("program", "against", "settings"),
+        ("program", "against", "settings", "again"),
         hashed=False,
     ),
     "runs": Table(

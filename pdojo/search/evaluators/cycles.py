@@ -13,7 +13,7 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.search.dojo import fingerprint_of
-from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener, seed_of_duel
 from pdojo.search.evaluators.workers import Ahead, Job, Workers
 
 PATIENCE = 4
@@ -95,11 +95,12 @@ class Cycles:
         """
         if listener is not None:
             listener("checking a new best")
-        self.seed += 1
         limit = self.limit
-        fresh = Simulation(candidate.program, KernelReference(self._plain), self._fresh(), 2 * limit, exact=True)
-        checked, spent = self.simulators.simulate(fresh).result()
         rivals = [candidate] if best is None else [candidate, best]
+        # A seed that no cost has.
+        seed = (1 << 32) + seed_of_duel(self.seed, rivals)
+        fresh = Simulation(candidate.program, KernelReference(self._plain), seed, 2 * limit, exact=True)
+        checked, spent = self.simulators.simulate(fresh).result()
         costs = list(self.evaluate(rivals))
         if costs[0].is_ok and not isinstance(checked, Simulated):
             costs[0] = _evaluation(checked, spent)
@@ -126,10 +127,6 @@ class Cycles:
     def close(self) -> None:
         """End all processes, whatever they do."""
         self.simulators.close()
-
-    def _fresh(self) -> int:
-        """A seed that no cost has."""
-        return (1 << 32) + self.seed
 
     def _begin(self, candidate: Candidate) -> Job[Outcome]:
         return self.simulators.simulate(Simulation(candidate.program, KernelReference(self._plain), SEED, self.limit))

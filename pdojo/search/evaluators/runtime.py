@@ -14,7 +14,7 @@ from pdojo.dialect.machine import Machine
 from pdojo.dialect.machine_file import machine_to_json
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.search.evaluation import JSON, Anchor, Candidate, Evaluation, Listener
+from pdojo.search.evaluation import JSON, Anchor, Candidate, Evaluation, Listener, seed_of_duel
 from pdojo.search.evaluators.workers import Ahead, Job, Workers, results
 
 SCREENING = Options(effort="search", samples=3, budget=0.03, check=False, attempts=2)
@@ -57,11 +57,12 @@ class Runtime:
         self._machine = machine
         self._reference = KernelReference(print_notation(plain))
         self.seed = seed
-        """Of the inputs of the last duel."""
-        self.best = inf
-        """The least cost so far; what takes much longer is stopped."""
+        """Of the inputs of duels; those of each are its own, in every process."""
         self.anchor: Anchor | None = None
-        """A program that is timed with each batch; costs are as they would have been when its own was measured."""
+        """A program that is timed with each batch; costs are as they would have been when its own was measured.
+
+        What takes much longer is stopped.
+        """
         self._anchored: tuple[str, Assembled | Outcome] | None = None
         """The last anchor that was timed, and its object code."""
         self._environment: JSON | None = None
@@ -96,7 +97,6 @@ class Runtime:
             found = self._screen(program)
             if anchor is not None and now is not None:
                 found = anchor.scaled(found, now)
-            self.best = min(self.best, found.cost)
             yield found
 
     def refine(
@@ -106,7 +106,6 @@ class Runtime:
 
         Nothing for one that leads alone, without an anchor.
         """
-        self.best = min(self.best, best)
         if best == inf:
             best = min((evaluation.cost for evaluation in found.values()), default=inf)
         # Not those near the best of the batch: its cost may be the one that is wrong.
@@ -135,14 +134,13 @@ class Runtime:
     def confirm(
         self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
     ) -> list[Evaluation]:
-        """Both in turns, on inputs that no program has had yet, checked against the plain kernel."""
+        """Both in turns, on inputs that no other duel has, checked against the plain kernel."""
         if listener is not None:
             listener("checking a new best")
-        self.seed += 1
         rivals = [candidate] if best is None else [candidate, best]
-        programs = self._assemble(rivals)
+        programs = self._ready(rivals)
         start = perf_counter()
-        options = replace(self._options(DUEL), seed=self.seed)
+        options = replace(self._options(DUEL), seed=seed_of_duel(self.seed, rivals))
         self._timer.limits = Limits()
         timed = iter(self._timer.compare([p for p in programs if isinstance(p, Assembled)], options, self._reference))
         spent = perf_counter() - start
@@ -160,10 +158,13 @@ class Runtime:
         return _on(options, self._machine)
 
     def _begin(self, candidate: Candidate) -> Job[Assembled | Outcome]:
+        """Compile what is evaluated: it has failed where that takes much longer than for the best."""
         limits = Limits()
         if self._anchored is not None and isinstance(best := self._anchored[1], Assembled):
             limits = replace(limits, compile=min(max(PATIENCE * best.seconds, LEAST_COMPILING), limits.compile))
+        return self._compile(candidate, limits)
 
+    def _compile(self, candidate: Candidate, limits: Limits) -> Job[Assembled | Outcome]:
         def assemble(worker: Worker) -> Assembled | Outcome:
             worker.limits = limits
             return worker.assemble(candidate.program, "search")
@@ -176,9 +177,18 @@ class Runtime:
             return None
         candidate = self.anchor.candidate
         if self._anchored is None or self._anchored[0] != candidate.fingerprint:
-            known = self._screened.get(candidate.fingerprint)
-            self._anchored = candidate.fingerprint, known or self._begin(candidate).result()[0]
+            (program,) = self._ready([candidate])
+            self._anchored = candidate.fingerprint, program
         return self._anchored[1]
+
+    def _ready(self, candidates: Sequence[Candidate]) -> list[Assembled | Outcome]:
+        """Object code of programs that were evaluated before, however long that takes."""
+        known = dict(self._screened if self._anchored is None else [*self._screened.items(), self._anchored])
+        found = {key: program for key, program in known.items() if isinstance(program, Assembled)}
+        missing = [candidate for candidate in candidates if candidate.fingerprint not in found]
+        made = results([self._compile(candidate, Limits()) for candidate in missing])
+        found |= {candidate.fingerprint: program for candidate, program in zip(missing, made, strict=True)}
+        return [found[candidate.fingerprint] for candidate in candidates]
 
     def _assemble(self, candidates: Sequence[Candidate]) -> list[Assembled | Outcome]:
         """Object code of all, by all compilers at once; nothing is compiled any more after it."""
@@ -188,7 +198,9 @@ class Runtime:
         if isinstance(program, Outcome):
             return _evaluation(program, 0.0, 0.0)
         start = perf_counter()
-        limit = min(max(PATIENCE * self.best, LEAST_LIMIT), LONGEST_LIMIT)
+        limit = LONGEST_LIMIT
+        if self.anchor is not None:
+            limit = min(max(PATIENCE * self.anchor.cost, LEAST_LIMIT), limit)
         # A sample makes its calls twice.
         self._timer.limits = replace(Limits(), run=2 * limit)
         (outcome,) = self._timer.compare([program], self._options(SCREENING))

@@ -35,7 +35,6 @@ class OnCluster:
         self._plain = print_notation(plain)
         self._stop = stop
         self._closed = Event()
-        self._best = inf
         self.anchor: Anchor | None = None
         """A program that is timed with each share; costs are as they would have been when its own was measured."""
         self._seed = seed
@@ -61,9 +60,7 @@ class OnCluster:
         ]
         try:
             for job in jobs:
-                found = job.result()
-                self._best = min(self._best, *(e.cost for e in found))
-                yield from found
+                yield from job.result()
         finally:
             # Where the search ends early, what no worker has begun is not begun any more.
             for job in jobs:
@@ -75,8 +72,6 @@ class OnCluster:
         """The duel, on one worker."""
         if listener is not None:
             listener("checking a new best")
-        # Each duel has inputs of its own, wherever it takes place.
-        self._seed += 1
         rivals = [candidate] if best is None else [candidate, best]
         texts = [rival.program.text for rival in rivals]
         try:
@@ -101,7 +96,7 @@ class OnCluster:
     def _evaluate(self, share: Sequence[Candidate], anchor: Anchor | None = None) -> list[Evaluation]:
         beside = None if anchor is None else (anchor.candidate.program.text, anchor.cost)
         try:
-            return self._call("evaluate", self._best, [candidate.program.text for candidate in share], beside)
+            return self._call("evaluate", [candidate.program.text for candidate in share], beside)
         except WorkersLost:
             if len(share) == 1 and anchor is None:
                 return [_lost()]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 
 import pdojo
@@ -87,26 +88,23 @@ class Measurer:
         self._evaluators: OrderedDict[str, Runtime] = OrderedDict()
         return Facts(facts, platform.node(), os.getpid(), tuple(own))
 
-    def evaluate(
-        self, plain: str, best: float, texts: Sequence[str], anchor: tuple[str, float] | None
-    ) -> list[Evaluation]:
-        """The costs of programs; `best` is the least cost so far anywhere, `anchor` a program and its cost."""
+    def evaluate(self, plain: str, texts: Sequence[str], anchor: tuple[str, float] | None) -> list[Evaluation]:
+        """The costs of programs; `anchor` is the best of all and its cost."""
         evaluator = self._evaluator(plain)
-        evaluator.best = min(evaluator.best, best)
         evaluator.anchor = None if anchor is None else Anchor(self._candidate(anchor[0]), anchor[1])
         candidates = [self._candidate(text) for text in texts]
         costs = evaluator.evaluate(candidates)
         found = {candidate.fingerprint: cost for candidate, cost in zip(candidates, costs, strict=True)}
-        found |= evaluator.refine(found, best)
+        found |= evaluator.refine(found, inf if anchor is None else anchor[1])
         return [found[candidate.fingerprint] for candidate in candidates]
 
     def ping(self) -> None:
         """The worker is alive."""
 
     def confirm(self, plain: str, seed: int, texts: Sequence[str]) -> list[Evaluation]:
-        """The duel of a program, or of two, on inputs of that seed."""
+        """The duel of a program, or of two; its inputs depend on the seed."""
         evaluator = self._evaluator(plain)
-        evaluator.seed = seed - 1
+        evaluator.seed = seed
         candidate, *best = (self._candidate(text) for text in texts)
         return evaluator.confirm(candidate, best[0] if best else None)
 
