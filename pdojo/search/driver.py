@@ -288,7 +288,8 @@ class _Search:
             for _, _, node in waiting[:SECOND_CHANCES]:
                 candidate = Candidate.of(node.dojo)
                 evaluation, won = self._challenge(candidate, node.evaluation)
-                self.failures[evaluation.failure] += not evaluation.is_ok
+                if not evaluation.is_ok:
+                    self.failures[evaluation.failure] += 1
                 self._amend(node, evaluation, is_best=won is not None)
                 if won is not None:
                     self._crown(_Best(node, candidate, won))

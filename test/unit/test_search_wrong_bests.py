@@ -144,6 +144,7 @@ def test_what_a_wrong_best_kept_from_its_duel_stands_it_later() -> None:
     assert result.best is not None
     assert result.best.number == min(right, key=lambda row: row.cost).number
     assert result.history[result.best.number].is_best
+    assert "" not in result.progress.failures
     assert not result.history[found.evaluated.index(bad)].is_best
     assert result.cost < plain.root.cost - 3
 

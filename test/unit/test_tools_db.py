@@ -234,6 +234,21 @@ def test_import_is_idempotent_and_keeps_everything(filled: tuple[Path, Result], 
     assert [(r.cost, r.best) for r in again.history] == [(r.cost, r.best) for r in result.history]
 
 
+def test_exports_of_the_layout_before(filled: tuple[Path, Result], tmp_path: Path) -> None:
+    """They do not say which duels were return matches: none was stored as one."""
+    now = [json.loads(line) for line in export(filled[0])]
+    assert any("again" in line for line in now)
+    before = [{key: value for key, value in line.items() if key != "again"} for line in now]
+    before[0]["version"] = 2
+    target = tmp_path / "b.sqlite"
+    take(target, [json.dumps(line) for line in before])
+    assert export(target) == export(filled[0])
+    # Rows of today have to say it.
+    before[0]["version"] = LAYOUT
+    with pytest.raises(DatabaseError, match="'again' is missing or extra"):
+        take(tmp_path / "c.sqlite", [json.dumps(line) for line in before])
+
+
 def test_integers_of_any_size_are_numbers(tmp_path: Path, filled: tuple[Path, Result]) -> None:
     target = tmp_path / "b.sqlite"
     take(target, _changed(export(filled[0]), "measurements", cost=10**20, failure=""))
