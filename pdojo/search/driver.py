@@ -88,7 +88,7 @@ class _Best:
     node: Node
     candidate: Candidate
     cost: float
-    """In the duel that it won. `node.cost` is what it was told to cost when it was evaluated alone."""
+    """In the duel that it won, or by the measure of the first best, where costs are. `node.cost` is what it was told."""
 
 
 class _Search:
@@ -254,21 +254,23 @@ class _Search:
         return node
 
     def _challenge(self, candidate: Candidate, evaluation: Evaluation) -> tuple[Evaluation, float | None]:
-        """What a program that seems to be the best costs, or how it fails; and its cost in the duel that it won.
+        """What a program that seems to be the best costs, or how it fails; and what it costs as the best, if it is.
 
-        Where costs are told by the measure of the best, the duel says best what it is.
+        Where costs are told by the measure of the best, the duel says best what they are.
         """
         while self._seems_best(evaluation):
             best = self.best
             duel = self.costs.duel(candidate, None if best is None else best.candidate)
             if duel.evaluation.failed_itself:
                 evaluation = duel.evaluation
-            elif best is not None and duel.ratio is not None and self.costs.is_anchored:
+            as_best = duel.evaluation.cost
+            if best is not None and duel.ratio is not None and self.costs.is_anchored:
                 evaluation = replace(evaluation, cost=best.node.cost * duel.ratio)
+                as_best = best.cost * duel.ratio
             if duel.overturned is not None:
                 self._overturn(duel.overturned)
             elif duel.won:
-                return evaluation, duel.evaluation.cost
+                return evaluation, as_best
             else:
                 # What seems to be as much faster is not likely to be better than the best.
                 self.margin *= 1.0 if self.deterministic else LOST
@@ -339,7 +341,7 @@ class _Search:
                     for late in (*self.beaten[number + 1 :], self.best):
                         self._amend(late.node, late.node.evaluation, is_best=False)
                     del self.beaten[number:]
-                    self._enthrone(replace(former, cost=duel.evaluation.cost))
+                    self._enthrone(former if self.costs.is_anchored else replace(former, cost=duel.evaluation.cost))
         finally:
             self._store([], [])
 

@@ -52,7 +52,7 @@ class Row:
     """As the strategy was told; infinite where the program failed."""
     failure: str
     best: float
-    """Cost of the best program so far in the duel that it won, which may be more than before; infinite without one."""
+    """Cost of the best program so far, as in `Progress`; infinite without one."""
     is_best: bool
     """Whether this is the best program since then, and did not lose its place by failing or in a return match."""
 
@@ -79,7 +79,11 @@ class Progress:
     root: float
     """Cost of the root."""
     best: float
-    """Cost of the best program in the duel that it won."""
+    """Cost of the best program in the duel that it won, which may be more than before.
+
+    Where costs are told by the measure of the best, it is by that of the first: what that one cost alone, times how
+    those after it compared with one another.
+    """
     failures: Mapping[str, int]
     """By kind."""
     spent: Mapping[str, float]
@@ -105,7 +109,7 @@ class Result:
 
     @property
     def cost(self) -> float:
-        """Of the best program, in the duel that it won; infinite where there is none."""
+        """Of the best program, as in `Progress`; infinite where there is none."""
         return self.progress.best
 
     @property

@@ -120,7 +120,7 @@ class RunSummary:
     root: float | None
     """Cost of the root."""
     cost: float | None
-    """Cost of the best in the last duel that it won."""
+    """Cost of the best, as told."""
     trace: str | None
     """Of the best."""
 
@@ -136,11 +136,7 @@ SELECT r.hash AS run, p.hash AS problem, p.kernel, p.shape, p.dtype, m.name AS m
     (SELECT count(*) FROM evaluations e WHERE e.run = r.id AND e.failure <> '') AS failures,
     (SELECT max(seconds) FROM evaluations e WHERE e.run = r.id) AS seconds,
     (SELECT cost FROM evaluations e WHERE e.run = r.id AND e.number = 0) AS root,
-    (
-        SELECT d.cost FROM duels d WHERE d.program = best.program AND d.settings = r.settings AND d.won
-        ORDER BY d.measured DESC
-    ) AS cost,
-    trace.hash AS trace
+    best.cost, trace.hash AS trace
 FROM runs r JOIN problems p ON p.id = r.problem JOIN machines m ON m.id = p.machine JOIN settings s ON s.id = r.settings
 LEFT JOIN evaluations best ON best.run = r.id AND best.number = (
     SELECT max(number) FROM evaluations e WHERE e.run = r.id AND e.best

@@ -89,7 +89,7 @@ class Chapter:
             f"{duration(result.progress.seconds)}; {result.ending.value}."
         )
         if found.plan.evaluator == "runtime":
-            yield note("Dots: the least time of a program alone. Line: the median of the best in the duel that it won.")
+            yield note("Dots: the least time of a program alone. Line: the best, by what duels said of it.")
         lines = [("plain", found.baselines.plain), ("pass", found.baselines.passed)]
         yield convergence(result.history, found.unit, lines, f"{prefix}convergence")
         better = [row for row in result.history if row.is_best]
