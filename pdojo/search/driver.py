@@ -88,7 +88,7 @@ class _Best:
     node: Node
     candidate: Candidate
     cost: float
-    """In the duel that it won, or by the measure of the first best, where costs are. `node.cost` is what it was told."""
+    """In the duel that it won, or by the measure of the first best; `node.cost` is what it was told."""
 
 
 class _Search:
