@@ -48,7 +48,7 @@ class Cycles:
         self._machine = machine
         self._plain = print_notation(plain)
         self.seed = seed
-        """Of the inputs of the last confirmation."""
+        """Of the inputs on which new bests are confirmed; those of each are its own."""
         self._given = self._limit = limit
         self.simulators = Workers(workers)
         self.batch = 4 * self.simulators.count
