@@ -80,7 +80,12 @@ class TextCosts:
         self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
     ) -> list[Evaluation]:
         self.confirmed.append((candidate.fingerprint, None if best is None else best.fingerprint))
-        return [self.cost(each.program.text) for each in (candidate, best) if each is not None]
+        given = [self.cost(each.program.text) for each in (candidate, best) if each is not None]
+        return self.duel(candidate, best, given)
+
+    def duel(self, candidate: Candidate, best: Candidate | None, given: list[Evaluation]) -> list[Evaluation]:
+        """What a duel says; `given` are the costs of its programs, and `confirmed` has it already."""
+        return given
 
     def close(self) -> None:
         pass
@@ -148,6 +153,12 @@ class Downhill:
 
 def find(costs: TextCosts, evaluations: int = 40, seed: int = 1, database: Database | None = None) -> Result:
     return search(start(), costs, Downhill(), Edges(), Budget(evaluations), seed, database=database)
+
+
+def best_in(database: Database) -> list[str]:
+    """Fingerprints of the bests of all problems, by the database."""
+    rows = database.connection.rows("SELECT p.hash FROM best b JOIN programs p ON p.id = b.program")
+    return [row["hash"] for row in rows]
 
 
 def facts(result: Result) -> list[tuple[int, float, str, float, bool]]:

@@ -238,11 +238,11 @@ class _Search:
         self, candidate: Candidate, dojo: Dojo, parent: Node | None, evaluation: Evaluation, seconds: float
     ) -> Node:
         """The node of a new program, after its duel where it seems to be the best."""
+        won = None
         if self._seems_best(evaluation):
             evaluation, won = self._challenge(candidate, evaluation)
-        else:
-            won = None
-            self.margin = min(1.0, self.margin * SPARED) if evaluation.is_ok else self.margin
+        elif evaluation.is_ok:
+            self.margin = min(1.0, self.margin * SPARED)
         if not evaluation.is_ok:
             self.failures[evaluation.failure] += 1
         node = self._node(len(self.known), candidate.fingerprint, dojo, parent, Verdict(evaluation))

@@ -13,7 +13,7 @@ import pytest
 from pdojo.search.database import Database, Duel, Problem
 from pdojo.search.database.queries import runs
 from pdojo.search.evaluation import Anchor, Candidate, Evaluation, Listener
-from search_games import KERNEL, TextCosts, facts, find, start
+from search_games import KERNEL, TextCosts, best_in, facts, find, start
 
 
 def test_every_new_best_stood_a_duel() -> None:
@@ -33,10 +33,7 @@ def test_what_loses_its_duel_is_no_best() -> None:
             for number, _ in enumerate(candidates):
                 yield Evaluation(1.0 - len(self.confirmed) - number)
 
-        def confirm(
-            self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-        ) -> list[Evaluation]:
-            given = super().confirm(candidate, best, listener)
+        def duel(self, candidate: Candidate, best: Candidate | None, given: list[Evaluation]) -> list[Evaluation]:
             return given if best is None else [Evaluation.failed("WrongResult", {}), given[1]]
 
     result = find(Suspicious(), 10)
@@ -47,10 +44,7 @@ def test_what_loses_its_duel_is_no_best() -> None:
 
 def test_a_duel_that_does_not_come_to_timing_is_lost() -> None:
     class Unfit(TextCosts):
-        def confirm(
-            self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-        ) -> list[Evaluation]:
-            given = super().confirm(candidate, best, listener)
+        def duel(self, candidate: Candidate, best: Candidate | None, given: list[Evaluation]) -> list[Evaluation]:
             return given if best is None else [Evaluation.failed("CompileError", {}), Evaluation(inf)]
 
     result = find(Unfit(), 10)
@@ -65,10 +59,8 @@ def test_costs_in_duels_are_compared_with_nothing_else() -> None:
 
         deterministic = False
 
-        def confirm(
-            self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-        ) -> list[Evaluation]:
-            return [replace(e, cost=2 * e.cost + 100) for e in super().confirm(candidate, best, listener)]
+        def duel(self, candidate: Candidate, best: Candidate | None, given: list[Evaluation]) -> list[Evaluation]:
+            return [replace(e, cost=2 * e.cost + 100) for e in given]
 
     costs = Medians()
     result, plain = find(costs), find(TextCosts())
@@ -88,10 +80,7 @@ def test_who_loses_the_return_match_is_the_best_no_longer(worse: int) -> None:
     class Moody(TextCosts):
         deterministic = False
 
-        def confirm(
-            self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-        ) -> list[Evaluation]:
-            given = super().confirm(candidate, best, listener)
+        def duel(self, candidate: Candidate, best: Candidate | None, given: list[Evaluation]) -> list[Evaluation]:
             again = (candidate.fingerprint, None if best is None else best.fingerprint)[::-1] in self.confirmed
             if again and self.returned < worse:
                 self.returned += 1
@@ -110,8 +99,7 @@ def test_who_loses_the_return_match_is_the_best_no_longer(worse: int) -> None:
         # Whoever was the best stood one return match, or ended as the best.
         assert len(costs.confirmed) == 2 * len(bests) - 1
         assert [row.number for row in result.history if row.is_best] == bests[:-worse]
-        rows = database.connection.rows("SELECT p.hash FROM best b JOIN programs p ON p.id = b.program")
-        assert [row["hash"] for row in rows] == [result.best.fingerprint]
+        assert best_in(database) == [result.best.fingerprint]
         (run,) = runs(database.connection)
         assert (run.cost, run.state) == (result.best.cost, "finished")
         # A search that goes on remembers its return matches.
@@ -137,10 +125,7 @@ def test_luck_dethrones_nobody() -> None:
             for _ in candidates:
                 yield Evaluation(min(self.timed(3)))
 
-        def confirm(
-            self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-        ) -> list[Evaluation]:
-            super().confirm(candidate, best, listener)
+        def duel(self, candidate: Candidate, best: Candidate | None, given: list[Evaluation]) -> list[Evaluation]:
             rivals = [self.timed(15) for _ in range(1 if best is None else 2)]
             return [Evaluation(median(samples), detail={"samples": samples}) for samples in rivals]
 
@@ -186,10 +171,7 @@ def test_a_lucky_measurement_shuts_nobody_out() -> None:
                 flattered = len(self.evaluated) == 3
                 yield Evaluation(50.0 if flattered else self.true_cost(candidate.fingerprint))
 
-        def confirm(
-            self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-        ) -> list[Evaluation]:
-            super().confirm(candidate, best, listener)
+        def duel(self, candidate: Candidate, best: Candidate | None, given: list[Evaluation]) -> list[Evaluation]:
             # All takes twice as long from then on.
             weather = 1.0 if best is None else 2.0
             rivals = [candidate] if best is None else [candidate, best]
@@ -221,10 +203,7 @@ def test_a_program_that_won_by_the_weather_shields_nobody() -> None:
                 place = len(self.evaluated) - 1
                 yield Evaluation({1: 99.0, 2: 98.0}.get(place, self.true_cost(candidate.fingerprint)))
 
-        def confirm(
-            self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-        ) -> list[Evaluation]:
-            super().confirm(candidate, best, listener)
+        def duel(self, candidate: Candidate, best: Candidate | None, given: list[Evaluation]) -> list[Evaluation]:
             odd = best is not None and [candidate.fingerprint, best.fingerprint] == self.evaluated[1::-1]
             costs = [self.true_cost(each.fingerprint) for each in (candidate, best) if each is not None]
             return [Evaluation(cost) for cost in ([95.0, 100.0] if odd else costs)]

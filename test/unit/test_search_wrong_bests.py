@@ -11,10 +11,10 @@ from pdojo.search.database import Database, Duel, Problem
 from pdojo.search.database.queries import runs
 from pdojo.search.dojo import fingerprint_of
 from pdojo.search.driver import search
-from pdojo.search.evaluation import Anchor, Candidate, Evaluation, Listener
+from pdojo.search.evaluation import Anchor, Candidate, Evaluation
 from pdojo.search.progress import Budget, Result
 from pdojo.search.strategies import strategy
-from search_games import Downhill, Edges, TextCosts, facts, find, start
+from search_games import Downhill, Edges, TextCosts, best_in, facts, find, start
 
 WRONG = Evaluation.failed("WrongResult", {"kind": "WrongResult"})
 
@@ -24,10 +24,7 @@ class Overturned(TextCosts):
 
     deterministic = False
 
-    def confirm(
-        self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-    ) -> list[Evaluation]:
-        given = super().confirm(candidate, best, listener)
+    def duel(self, candidate: Candidate, best: Candidate | None, given: list[Evaluation]) -> list[Evaluation]:
         is_root = best is not None and best.program.text == start().text
         return given if best is None or is_root else [given[0], Evaluation.failed("WrongResult", {})]
 
@@ -50,8 +47,7 @@ def test_a_best_that_fails_later_was_none(name: str) -> None:
         assert not any(row.is_best for row in result.history if row.number in failed)
         # Each rival of the root stood a duel with it once the better one was gone.
         assert all(against in (None, start().fingerprint, *wrong) for _, against in costs.confirmed)
-        rows = database.connection.rows("SELECT p.hash FROM best b JOIN programs p ON p.id = b.program")
-        assert [row["hash"] for row in rows] == [result.best.fingerprint]
+        assert best_in(database) == [result.best.fingerprint]
         # The log says what the history does.
         logged = database.connection.rows("SELECT number, cost, failure, best FROM evaluations ORDER BY number")
         assert [tuple(row) for row in logged] == [
@@ -65,21 +61,13 @@ def test_what_cannot_be_timed_beside_a_wrong_best_has_not_failed() -> None:
     class Deadly(Overturned):
         """The wrong ones take whoever times them down."""
 
-        def confirm(
-            self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-        ) -> list[Evaluation]:
-            given = super().confirm(candidate, best, listener)
+        def duel(self, candidate: Candidate, best: Candidate | None, given: list[Evaluation]) -> list[Evaluation]:
+            given = super().duel(candidate, best, given)
             return given if given[-1].is_ok else [Evaluation(inf), given[-1]]
 
     one, other = find(Overturned(), 30), find(Deadly(), 30)
     assert [(row.cost, row.is_best) for row in one.history] == [(row.cost, row.is_best) for row in other.history]
     assert one.trace == other.trace
-
-
-def best_in(database: Database) -> list[str]:
-    """The best by the database."""
-    rows = database.connection.rows("SELECT p.hash FROM best b JOIN programs p ON p.id = b.program")
-    return [row["hash"] for row in rows]
 
 
 class BothWrong(TextCosts):
@@ -88,10 +76,7 @@ class BothWrong(TextCosts):
     deterministic = False
     found_out: tuple[str, str] | None = None
 
-    def confirm(
-        self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-    ) -> list[Evaluation]:
-        given = super().confirm(candidate, best, listener)
+    def duel(self, candidate: Candidate, best: Candidate | None, given: list[Evaluation]) -> list[Evaluation]:
         if best is None or self.found_out or (best.fingerprint, candidate.fingerprint) not in self.confirmed:
             return given
         self.found_out = (candidate.fingerprint, best.fingerprint)
@@ -114,24 +99,24 @@ def test_both_of_a_return_match_may_be_wrong() -> None:
             assert run.cost == (None if result.best is None else result.cost)
 
 
-class WrongAndFast(TextCosts):
-    """One program is faster than all others, and is found to be wrong in its return match."""
-
-    deterministic = False
+class OneWrong(TextCosts):
+    """A program is wrong, which is found out when it is the best and stands a duel."""
 
     def __init__(self, bad: str) -> None:
         super().__init__()
         self.bad = bad
 
+    def duel(self, candidate: Candidate, best: Candidate | None, given: list[Evaluation]) -> list[Evaluation]:
+        return [given[0], WRONG] if best is not None and best.fingerprint == self.bad else given
+
+
+class WrongAndFast(OneWrong):
+    """It is faster than all others, and stands no duel before its return match."""
+
+    deterministic = False
+
     def cost(self, text: str) -> Evaluation:
         return Evaluation(-1000.0) if fingerprint_of(text) == self.bad else super().cost(text)
-
-    def confirm(
-        self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-    ) -> list[Evaluation]:
-        given = super().confirm(candidate, best, listener)
-        wrong = best is not None and best.fingerprint == self.bad
-        return [given[0], WRONG] if wrong else given
 
 
 def test_what_a_wrong_best_kept_from_its_duel_stands_it_later() -> None:
@@ -147,20 +132,6 @@ def test_what_a_wrong_best_kept_from_its_duel_stands_it_later() -> None:
     assert "" not in result.progress.failures
     assert not result.history[found.evaluated.index(bad)].is_best
     assert result.cost < plain.root.cost - 3
-
-
-class OneWrong(TextCosts):
-    """A program is wrong, which is found out when it is the best and somebody challenges it."""
-
-    def __init__(self, bad: str) -> None:
-        super().__init__()
-        self.bad = bad
-
-    def confirm(
-        self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-    ) -> list[Evaluation]:
-        given = super().confirm(candidate, best, listener)
-        return [given[0], WRONG] if best is not None and best.fingerprint == self.bad else given
 
 
 @pytest.mark.parametrize("seed", range(1, 9))
@@ -207,10 +178,7 @@ def test_nobody_is_the_measure_where_nobody_is_the_best() -> None:
         deterministic = False
         anchor: Anchor | None = None
 
-        def confirm(
-            self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-        ) -> list[Evaluation]:
-            given = super().confirm(candidate, best, listener)
+        def duel(self, candidate: Candidate, best: Candidate | None, given: list[Evaluation]) -> list[Evaluation]:
             return given if best is None else [WRONG, WRONG]
 
     result = find(TextCosts(), 1)
