@@ -1,8 +1,8 @@
 # kernel: rmsnorm:16x64 f32
 # strategy: heuristic
 # machine: snitch, with a divider
-# cycles: 4765
-# cycles_of_pdojo_snitch: 4765
+# cycles: 4285
+# cycles_of_pdojo_snitch: 4285
 # arguments, in a0 and so on:
 #   --arg 'f32[16,64]'
 #   --arg 'f32[64]'
@@ -11,13 +11,13 @@
 .globl rmsnorm
 .p2align 2
 rmsnorm:
-    fmv.w.x ft3, zero
+    fmv.w.x ft7, zero
     li a3, 1015021568
-    fmv.w.x ft4, a3
+    fmv.w.x ft8, a3
     li a3, 925353388
-    fmv.w.x ft5, a3
+    fmv.w.x ft9, a3
     li a3, 1065353216
-    fmv.w.x ft6, a3
+    fmv.w.x ft10, a3
     scfgwi zero, 32
     li a3, 3
     scfgwi a3, 64
@@ -41,56 +41,176 @@ rmsnorm:
     mv a5, a0
     add a3, a0, a3
 .Lrmsnorm_loop3:
-    fmv.d ft7, ft3
-    fmv.d ft8, ft3
-    fmv.d ft9, ft3
-    fmv.d ft10, ft3
+    fmv.d ft11, ft7
+    fmv.d fa0, ft7
+    fmv.d fa1, ft7
+    fmv.d fa2, ft7
     addi a6, a0, 256
 .Lrmsnorm_loop1:
-    flw ft11, 0(a0)
-    flw fa0, 256(a0)
-    flw fa1, 512(a0)
-    flw fa2, 768(a0)
-    fmadd.s ft7, ft11, ft11, ft7
-    fmadd.s ft8, fa0, fa0, ft8
-    fmadd.s ft9, fa1, fa1, ft9
-    fmadd.s ft10, fa2, fa2, ft10
-    addi a0, a0, 4
+    flw ft3, 0(a0)
+    flw ft4, 256(a0)
+    flw ft5, 512(a0)
+    flw ft6, 768(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 4(a0)
+    flw ft4, 260(a0)
+    flw ft5, 516(a0)
+    flw ft6, 772(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 8(a0)
+    flw ft4, 264(a0)
+    flw ft5, 520(a0)
+    flw ft6, 776(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 12(a0)
+    flw ft4, 268(a0)
+    flw ft5, 524(a0)
+    flw ft6, 780(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 16(a0)
+    flw ft4, 272(a0)
+    flw ft5, 528(a0)
+    flw ft6, 784(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 20(a0)
+    flw ft4, 276(a0)
+    flw ft5, 532(a0)
+    flw ft6, 788(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 24(a0)
+    flw ft4, 280(a0)
+    flw ft5, 536(a0)
+    flw ft6, 792(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 28(a0)
+    flw ft4, 284(a0)
+    flw ft5, 540(a0)
+    flw ft6, 796(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 32(a0)
+    flw ft4, 288(a0)
+    flw ft5, 544(a0)
+    flw ft6, 800(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 36(a0)
+    flw ft4, 292(a0)
+    flw ft5, 548(a0)
+    flw ft6, 804(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 40(a0)
+    flw ft4, 296(a0)
+    flw ft5, 552(a0)
+    flw ft6, 808(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 44(a0)
+    flw ft4, 300(a0)
+    flw ft5, 556(a0)
+    flw ft6, 812(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 48(a0)
+    flw ft4, 304(a0)
+    flw ft5, 560(a0)
+    flw ft6, 816(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 52(a0)
+    flw ft4, 308(a0)
+    flw ft5, 564(a0)
+    flw ft6, 820(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 56(a0)
+    flw ft4, 312(a0)
+    flw ft5, 568(a0)
+    flw ft6, 824(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    flw ft3, 60(a0)
+    flw ft4, 316(a0)
+    flw ft5, 572(a0)
+    flw ft6, 828(a0)
+    fmadd.s ft11, ft3, ft3, ft11
+    fmadd.s fa0, ft4, ft4, fa0
+    fmadd.s fa1, ft5, ft5, fa1
+    fmadd.s fa2, ft6, ft6, fa2
+    addi a0, a0, 64
     bne a0, a6, .Lrmsnorm_loop1
-    fmul.s ft7, ft7, ft4
-    fmul.s ft8, ft8, ft4
-    fmul.s ft9, ft9, ft4
-    fmul.s ft10, ft10, ft4
-    fadd.s ft7, ft7, ft5
-    fadd.s ft8, ft8, ft5
-    fadd.s ft9, ft9, ft5
-    fadd.s ft10, ft10, ft5
-    fsqrt.s ft7, ft7
-    fsqrt.s ft8, ft8
-    fsqrt.s ft9, ft9
-    fsqrt.s ft10, ft10
-    fdiv.s ft7, ft6, ft7
-    fdiv.s ft8, ft6, ft8
-    fdiv.s ft9, ft6, ft9
-    fdiv.s ft10, ft6, ft10
+    fmul.s ft11, ft11, ft8
+    fmul.s fa0, fa0, ft8
+    fmul.s fa1, fa1, ft8
+    fmul.s fa2, fa2, ft8
+    fadd.s ft11, ft11, ft9
+    fadd.s fa0, fa0, ft9
+    fadd.s fa1, fa1, ft9
+    fadd.s fa2, fa2, ft9
+    fsqrt.s ft3, ft11
+    fsqrt.s ft4, fa0
+    fsqrt.s ft5, fa1
+    fsqrt.s ft6, fa2
+    fdiv.s ft11, ft10, ft3
+    fdiv.s fa0, ft10, ft4
+    fdiv.s fa1, ft10, ft5
+    fdiv.s fa2, ft10, ft6
     scfgwi a5, 800
     scfgwi a1, 770
     scfgwi a2, 929
     csrrsi zero, 1984, 1
     li a6, 32
 .Lrmsnorm_loop2:
-    vfcpka.s.s ft11, ft7, ft7
-    vfcpka.s.s fa0, ft8, ft8
-    vfcpka.s.s fa1, ft9, ft9
-    vfmul.s ft11, ft0, ft11
-    vfcpka.s.s fa2, ft10, ft10
-    vfmul.s fa0, ft0, fa0
-    vfmul.s fa1, ft0, fa1
-    vfmul.s fa2, ft0, fa2
-    vfmul.s ft1, ft11, ft2
-    vfmul.s ft1, fa0, ft2
-    vfmul.s ft1, fa1, ft2
-    vfmul.s ft1, fa2, ft2
+    vfcpka.s.s ft3, ft11, ft11
+    vfcpka.s.s ft4, fa0, fa0
+    vfcpka.s.s ft5, fa1, fa1
+    vfmul.s ft3, ft0, ft3
+    vfcpka.s.s ft6, fa2, fa2
+    vfmul.s ft4, ft0, ft4
+    vfmul.s ft5, ft0, ft5
+    vfmul.s ft6, ft0, ft6
+    vfmul.s ft1, ft3, ft2
+    vfmul.s ft1, ft4, ft2
+    vfmul.s ft1, ft5, ft2
+    vfmul.s ft1, ft6, ft2
     addi a6, a6, -1
     bne a6, zero, .Lrmsnorm_loop2
     csrrci zero, 1984, 1

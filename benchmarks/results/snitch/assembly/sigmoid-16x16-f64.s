@@ -1,8 +1,8 @@
 # kernel: sigmoid:16x16 f64
 # strategy: heuristic
 # machine: snitch, with a divider
-# cycles: 16067
-# cycles_of_pdojo_snitch: 16070
+# cycles: 15694
+# cycles_of_pdojo_snitch: 15703
 # arguments, in a0 and so on:
 #   --arg 'f64[16,16]'
 #   --arg 'f64[16,16]=out'
@@ -48,216 +48,215 @@ sigmoid:
     li t3, 64
 .Lsigmoid_loop17:
     fsgnjn.d ft3, ft0, ft0
-    fsgnjn.d ft4, ft0, ft0
-    fld ft5, 0(a6)
+    fld ft4, 0(a6)
+    fsgnjn.d ft5, ft0, ft0
     fsgnjn.d ft6, ft0, ft0
     feq.d a0, ft3, ft3
     fsgnjn.d ft7, ft0, ft0
-    feq.d a1, ft4, ft4
-    fmax.d ft8, ft3, ft5
-    fmax.d ft9, ft4, ft5
-    fmax.d ft10, ft6, ft5
+    feq.d a1, ft5, ft5
+    fmax.d ft8, ft3, ft4
+    fmax.d ft9, ft5, ft4
+    fld ft10, 8(a6)
     feq.d a2, ft6, ft6
     bne a0, zero, .Lsigmoid_ordered1
-    fadd.d ft8, ft3, ft5
+    fadd.d ft8, ft3, ft4
 .Lsigmoid_ordered1:
-    fld ft3, 8(a6)
+    fmax.d ft3, ft6, ft4
     bne a1, zero, .Lsigmoid_ordered5
-    fadd.d ft9, ft4, ft5
+    fadd.d ft9, ft5, ft4
 .Lsigmoid_ordered5:
     feq.d a0, ft8, ft8
     bne a2, zero, .Lsigmoid_ordered9
-    fadd.d ft10, ft6, ft5
+    fadd.d ft3, ft6, ft4
 .Lsigmoid_ordered9:
     feq.d a1, ft9, ft9
-    fmin.d ft4, ft8, ft3
-    feq.d a2, ft10, ft10
-    fmin.d ft6, ft9, ft3
+    fmin.d ft5, ft8, ft10
+    feq.d a2, ft3, ft3
+    fmin.d ft6, ft9, ft10
     bne a0, zero, .Lsigmoid_ordered2
-    fadd.d ft4, ft8, ft3
+    fadd.d ft5, ft8, ft10
 .Lsigmoid_ordered2:
-    fmin.d ft8, ft10, ft3
+    fmin.d ft8, ft3, ft10
     bne a1, zero, .Lsigmoid_ordered6
-    fadd.d ft6, ft9, ft3
+    fadd.d ft6, ft9, ft10
 .Lsigmoid_ordered6:
-    fsd ft4, 0(sp)
+    fsd ft5, 0(sp)
     fld ft9, 16(a6)
     fsd ft6, 24(sp)
     bne a2, zero, .Lsigmoid_ordered10
-    fadd.d ft8, ft10, ft3
+    fadd.d ft8, ft3, ft10
 .Lsigmoid_ordered10:
     lw a0, 4(sp)
     lw a1, 28(sp)
     fsd ft8, 48(sp)
-    fld ft10, 24(a6)
+    fld ft3, 24(a6)
     fld ft11, 48(a6)
     fmv.d fa0, ft9
-    fmax.d fa1, ft7, ft5
+    fmax.d fa1, ft7, ft4
     feq.d a2, ft7, ft7
     lw a3, 52(sp)
     slt a0, a0, zero
     fmv.d fa2, ft9
     bne a0, zero, .Lsigmoid_chosen3
-    fmv.d fa0, ft10
+    fmv.d fa0, ft3
 .Lsigmoid_chosen3:
     bne a2, zero, .Lsigmoid_ordered13
-    fadd.d fa1, ft7, ft5
+    fadd.d fa1, ft7, ft4
 .Lsigmoid_ordered13:
     slt a1, a1, zero
     feq.d a2, fa1, fa1
-    fmin.d ft5, fa1, ft3
-    fmadd.d fa3, ft4, ft11, fa0
+    fmin.d ft4, fa1, ft10
+    fmadd.d fa3, ft5, ft11, fa0
     bne a1, zero, .Lsigmoid_chosen7
-    fmv.d fa2, ft10
+    fmv.d fa2, ft3
 .Lsigmoid_chosen7:
-    slt a3, a3, zero
     bne a2, zero, .Lsigmoid_ordered14
-    fadd.d ft5, fa1, ft3
+    fadd.d ft4, fa1, ft10
 .Lsigmoid_ordered14:
-    fmv.d ft3, ft9
-    fmadd.d fa4, ft6, ft11, fa2
-    fsd ft5, 72(sp)
-    bne a3, zero, .Lsigmoid_chosen11
-    fmv.d ft9, ft10
+    slt a2, a3, zero
+    fmv.d ft7, ft9
+    fsd ft4, 72(sp)
+    fmadd.d fa1, ft6, ft11, fa2
+    bne a2, zero, .Lsigmoid_chosen11
+    fmv.d ft9, ft3
 .Lsigmoid_chosen11:
-    fmadd.d fa5, ft8, ft11, ft9
-    fsub.d ft7, fa3, fa0
-    lw a2, 76(sp)
+    lw a3, 76(sp)
+    fmadd.d fa4, ft8, ft11, ft9
+    fsub.d ft10, fa3, fa0
     fld fa0, 56(a6)
-    fsub.d fa1, fa4, fa2
-    fsub.d ft9, fa5, ft9
-    slt a2, a2, zero
-    bne a2, zero, .Lsigmoid_chosen15
-    fmv.d ft3, ft10
+    slt a3, a3, zero
+    bne a3, zero, .Lsigmoid_chosen15
+    fmv.d ft7, ft3
 .Lsigmoid_chosen15:
-    fmadd.d ft11, ft5, ft11, ft3
-    fmadd.d ft4, ft7, fa0, ft4
-    fld ft10, 64(a6)
-    fmadd.d ft6, fa1, fa0, ft6
-    fsub.d ft3, ft11, ft3
+    fmadd.d fa5, ft4, ft11, ft7
+    fsub.d ft3, fa1, fa2
+    fsub.d ft9, fa4, ft9
+    fmadd.d ft5, ft10, fa0, ft5
+    fsub.d ft7, fa5, ft7
+    fld ft11, 64(a6)
+    fmadd.d ft6, ft3, fa0, ft6
     fmadd.d ft8, ft9, fa0, ft8
-    fmadd.d fa2, ft7, ft10, ft4
-    fld ft4, 72(a6)
-    fmadd.d ft5, ft3, fa0, ft5
-    fld ft7, 80(a6)
-    fmadd.d fa0, fa1, ft10, ft6
-    fmadd.d ft9, ft9, ft10, ft8
-    fmadd.d ft10, ft3, ft10, ft5
-    fmadd.d ft3, ft4, fa2, ft7
-    fld ft5, 88(a6)
-    fmadd.d ft6, ft4, fa0, ft7
-    fmadd.d ft8, ft4, ft9, ft7
-    fmadd.d ft4, ft4, ft10, ft7
-    fmadd.d ft3, ft3, fa2, ft5
-    fld ft7, 96(a6)
-    fmadd.d ft6, ft6, fa0, ft5
-    fmadd.d ft8, ft8, ft9, ft5
-    fmadd.d ft4, ft4, ft10, ft5
-    fmadd.d ft3, ft3, fa2, ft7
+    fmadd.d ft4, ft7, fa0, ft4
+    fmadd.d fa0, ft10, ft11, ft5
+    fld ft5, 72(a6)
+    fld ft10, 80(a6)
+    fmadd.d fa2, ft3, ft11, ft6
+    fmadd.d ft9, ft9, ft11, ft8
+    fmadd.d ft11, ft7, ft11, ft4
+    fmadd.d ft3, ft5, fa0, ft10
+    fld ft4, 88(a6)
+    fmadd.d ft6, ft5, fa2, ft10
+    fmadd.d ft7, ft5, ft9, ft10
+    fmadd.d ft5, ft5, ft11, ft10
+    fmadd.d ft3, ft3, fa0, ft4
+    fld ft8, 96(a6)
+    fmadd.d ft6, ft6, fa2, ft4
+    fmadd.d ft7, ft7, ft9, ft4
+    fmadd.d ft4, ft5, ft11, ft4
+    fmadd.d ft3, ft3, fa0, ft8
     fld ft5, 104(a6)
-    fmadd.d ft6, ft6, fa0, ft7
-    fmadd.d ft8, ft8, ft9, ft7
-    fmadd.d ft4, ft4, ft10, ft7
-    fmadd.d ft3, ft3, fa2, ft5
-    fld ft7, 112(a6)
-    fmadd.d ft6, ft6, fa0, ft5
-    fmadd.d ft8, ft8, ft9, ft5
-    fmadd.d ft4, ft4, ft10, ft5
-    fmadd.d ft3, ft3, fa2, ft7
+    fmadd.d ft6, ft6, fa2, ft8
+    fmadd.d ft7, ft7, ft9, ft8
+    fmadd.d ft4, ft4, ft11, ft8
+    fmadd.d ft3, ft3, fa0, ft5
+    fld ft8, 112(a6)
+    fmadd.d ft6, ft6, fa2, ft5
+    fmadd.d ft7, ft7, ft9, ft5
+    fmadd.d ft4, ft4, ft11, ft5
+    fmadd.d ft3, ft3, fa0, ft8
     fld ft5, 120(a6)
-    fmadd.d ft6, ft6, fa0, ft7
-    fmadd.d ft8, ft8, ft9, ft7
-    fmadd.d ft4, ft4, ft10, ft7
-    fmadd.d ft3, ft3, fa2, ft5
-    fld ft7, 128(a6)
-    fmadd.d ft6, ft6, fa0, ft5
-    fmadd.d ft8, ft8, ft9, ft5
-    fmadd.d ft4, ft4, ft10, ft5
-    fmadd.d ft3, ft3, fa2, ft7
+    fmadd.d ft6, ft6, fa2, ft8
+    fmadd.d ft7, ft7, ft9, ft8
+    fmadd.d ft4, ft4, ft11, ft8
+    fmadd.d ft3, ft3, fa0, ft5
+    fld ft8, 128(a6)
+    fmadd.d ft6, ft6, fa2, ft5
+    fmadd.d ft7, ft7, ft9, ft5
+    fmadd.d ft4, ft4, ft11, ft5
+    fmadd.d ft3, ft3, fa0, ft8
     fld ft5, 136(a6)
-    fmadd.d ft6, ft6, fa0, ft7
-    fmadd.d ft8, ft8, ft9, ft7
-    fmadd.d ft4, ft4, ft10, ft7
-    fmadd.d ft3, ft3, fa2, ft5
-    fld ft7, 144(a6)
-    fmadd.d ft6, ft6, fa0, ft5
-    fmadd.d ft8, ft8, ft9, ft5
-    fmadd.d ft4, ft4, ft10, ft5
-    fmadd.d ft3, ft3, fa2, ft7
-    fld fa1, 152(a6)
+    fmadd.d ft6, ft6, fa2, ft8
+    fmadd.d ft7, ft7, ft9, ft8
+    fmadd.d ft4, ft4, ft11, ft8
+    fmadd.d ft3, ft3, fa0, ft5
+    fld ft8, 144(a6)
+    fmadd.d ft6, ft6, fa2, ft5
+    fmadd.d ft7, ft7, ft9, ft5
+    fmadd.d ft4, ft4, ft11, ft5
+    fmadd.d ft3, ft3, fa0, ft8
+    fld ft10, 152(a6)
     fsd fa3, 8(sp)
-    fmadd.d ft5, ft6, fa0, ft7
-    fsd fa4, 32(sp)
-    fmadd.d ft6, ft8, ft9, ft7
+    fmadd.d ft5, ft6, fa2, ft8
+    fsd fa1, 32(sp)
+    fmadd.d ft6, ft7, ft9, ft8
     lw a4, 8(sp)
-    fsd fa5, 56(sp)
+    fsd fa4, 56(sp)
     lw a5, 32(sp)
-    fmadd.d ft4, ft4, ft10, ft7
-    fmadd.d ft3, ft3, fa2, fa1
+    fmadd.d ft4, ft4, ft11, ft8
+    fmadd.d ft3, ft3, fa0, ft10
     lw t1, 56(sp)
-    fsd ft11, 80(sp)
-    fmadd.d ft5, ft5, fa0, fa1
+    fsd fa5, 80(sp)
+    fmadd.d ft5, ft5, fa2, ft10
     slli a4, a4, 20
-    fmadd.d ft6, ft6, ft9, fa1
+    fmadd.d ft6, ft6, ft9, ft10
     lw t2, 80(sp)
     add a4, a4, a7
     slli a5, a5, 20
-    fmadd.d ft4, ft4, ft10, fa1
-    fmadd.d ft3, ft3, fa2, fa1
+    fmadd.d ft4, ft4, ft11, ft10
+    fmadd.d ft3, ft3, fa0, ft10
     sw zero, 16(sp)
     sw a4, 20(sp)
     add a4, a5, a7
     slli a5, t1, 20
     fld ft7, 16(sp)
-    fmadd.d ft5, ft5, fa0, fa1
+    fmadd.d ft5, ft5, fa2, ft10
     sw zero, 40(sp)
     sw a4, 44(sp)
     add a4, a5, a7
     slli a5, t2, 20
     fld ft8, 32(a6)
-    fld ft11, 40(sp)
-    fmadd.d ft6, ft6, ft9, fa1
+    fld fa0, 40(sp)
+    fmadd.d ft6, ft6, ft9, ft10
     sw zero, 64(sp)
     sw a4, 68(sp)
     add a4, a5, a7
     fld ft9, 64(sp)
-    fmadd.d ft4, ft4, ft10, fa1
+    fmadd.d ft4, ft4, ft11, ft10
     sw zero, 88(sp)
     sw a4, 92(sp)
-    fld ft10, 40(a6)
+    fld ft11, 40(a6)
     fmul.d ft3, ft3, ft7
     fld ft7, 88(sp)
+    fmv.d fa1, ft8
+    fmul.d ft5, ft5, fa0
     fmv.d fa0, ft8
-    fmul.d ft5, ft5, ft11
-    fmv.d ft11, ft8
     fmul.d ft6, ft6, ft9
     bne a0, zero, .Lsigmoid_chosen4
-    fmv.d fa0, ft10
+    fmv.d fa1, ft11
 .Lsigmoid_chosen4:
     fmul.d ft4, ft4, ft7
-    fmul.d ft3, ft3, fa0
+    fmul.d ft3, ft3, fa1
     bne a1, zero, .Lsigmoid_chosen8
-    fmv.d ft11, ft10
+    fmv.d fa0, ft11
 .Lsigmoid_chosen8:
     fmv.d ft7, ft8
-    fmul.d ft5, ft5, ft11
-    bne a3, zero, .Lsigmoid_chosen12
-    fmv.d ft8, ft10
+    fmul.d ft5, ft5, fa0
+    bne a2, zero, .Lsigmoid_chosen12
+    fmv.d ft8, ft11
 .Lsigmoid_chosen12:
     fmul.d ft6, ft6, ft8
-    bne a2, zero, .Lsigmoid_chosen16
-    fmv.d ft7, ft10
+    bne a3, zero, .Lsigmoid_chosen16
+    fmv.d ft7, ft11
 .Lsigmoid_chosen16:
     fmul.d ft7, ft4, ft7
-    fmv.d ft4, ft5
-    fadd.d ft3, ft3, fa1
-    fadd.d ft4, ft4, fa1
-    fadd.d ft6, ft6, fa1
-    fadd.d ft7, ft7, fa1
-    fdiv.d ft1, fa1, ft3
-    fdiv.d ft1, fa1, ft4
-    fdiv.d ft1, fa1, ft6
-    fdiv.d ft1, fa1, ft7
+    fadd.d ft3, ft3, ft10
+    fadd.d ft5, ft5, ft10
+    fadd.d ft6, ft6, ft10
+    fadd.d ft7, ft7, ft10
+    fdiv.d ft1, ft10, ft3
+    fdiv.d ft1, ft10, ft5
+    fdiv.d ft1, ft10, ft6
+    fdiv.d ft1, ft10, ft7
     addi t3, t3, -1
     bne t3, zero, .Lsigmoid_loop17
     csrrci zero, 1984, 1

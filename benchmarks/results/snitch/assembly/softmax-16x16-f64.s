@@ -1,8 +1,8 @@
 # kernel: softmax:16x16 f64
 # strategy: heuristic
 # machine: snitch, with a divider
-# cycles: 18976
-# cycles_of_pdojo_snitch: 18976
+# cycles: 18690
+# cycles_of_pdojo_snitch: 18691
 # arguments, in a0 and so on:
 #   --arg 'f64[16,16]'
 #   --arg 'f64[16,16]=out'
@@ -47,11 +47,10 @@ softmax:
     fsd fs5, 160(sp)
     fsd fs6, 168(sp)
     fsd fs7, 176(sp)
-    fsd fs8, 184(sp)
     mv a5, a2
     la a6, softmax_constants
-    fld ft10, 0(a6)
-    fcvt.d.w ft11, zero
+    fld ft11, 0(a6)
+    fcvt.d.w fa0, zero
     scfgwi zero, 32
     li a2, 3
     scfgwi a2, 64
@@ -68,139 +67,142 @@ softmax:
     scfgwi a7, 97
     scfgwi a4, 225
     li a2, 2048
+    mv t1, a0
     mv t2, a0
-    mv t3, a0
-    mv t4, a1
-    add a4, t2, a2
-.Lsoftmax_loop18:
-    fmv.d fa0, ft10
-    fmv.d fa1, ft10
-    fmv.d fa2, ft10
-    fmv.d fa3, ft10
+    mv t3, a1
+    add t4, t1, a2
+.Lsoftmax_loop19:
+    fmv.d fa1, ft11
+    fmv.d fa2, ft11
+    fmv.d fa3, ft11
     fmv.d fa4, ft11
-    fmv.d fa5, ft11
-    fmv.d fa6, ft11
-    fmv.d fa7, ft11
-    scfgwi t2, 800
+    fmv.d fa5, fa0
+    fmv.d fa6, fa0
+    fmv.d fa7, fa0
+    fmv.d fs0, fa0
+.Lsoftmax_written1:
+    scfgr a0, zero
+    bge a0, zero, .Lsoftmax_written1
+    scfgwi t1, 800
     csrrsi zero, 1984, 1
     frep.o a7, 4, 0, 0
-    fmax.d fa0, fa0, ft0
     fmax.d fa1, fa1, ft0
     fmax.d fa2, fa2, ft0
     fmax.d fa3, fa3, ft0
+    fmax.d fa4, fa4, ft0
     csrrci zero, 1984, 1
-    mv t1, a5
-    addi t5, t3, 128
-.Lsoftmax_loop17:
-    fld ft3, 0(t3)
-    fld ft4, 128(t3)
-    fld ft5, 256(t3)
-    fld ft6, 384(t3)
-    fsub.d ft3, ft3, fa0
-    fsub.d ft4, ft4, fa1
-    fsub.d ft5, ft5, fa2
-    fsub.d ft6, ft6, fa3
-    fsd ft3, 0(t1)
-    fsd ft4, 128(t1)
-    fsd ft5, 256(t1)
-    fsd ft6, 384(t1)
-    fld ft3, 0(t1)
-    fld ft4, 128(t1)
+    mv a4, a5
+    addi t5, t2, 128
+.Lsoftmax_loop18:
+    fld ft3, 0(t2)
+    fld ft4, 128(t2)
+    fld ft5, 256(t2)
+    fld ft6, 384(t2)
+    fsub.d ft3, ft3, fa1
+    fsub.d ft4, ft4, fa2
+    fsub.d ft5, ft5, fa3
+    fsub.d ft6, ft6, fa4
+    fsd ft3, 0(a4)
+    fsd ft4, 128(a4)
+    fsd ft5, 256(a4)
+    fsd ft6, 384(a4)
+    fld ft3, 0(a4)
+    fld ft4, 128(a4)
     fld ft5, 8(a6)
     feq.d a0, ft3, ft3
     feq.d a1, ft4, ft4
-    fld ft6, 256(t1)
+    fld ft6, 256(a4)
     fmax.d ft7, ft3, ft5
     fmax.d ft8, ft4, ft5
     fmax.d ft9, ft6, ft5
     feq.d a2, ft6, ft6
-    bne a0, zero, .Lsoftmax_ordered1
-    fadd.d ft7, ft3, ft5
-.Lsoftmax_ordered1:
-    bne a1, zero, .Lsoftmax_ordered5
-    fadd.d ft8, ft4, ft5
-.Lsoftmax_ordered5:
-    fld ft3, 16(a6)
-    feq.d a0, ft7, ft7
-    bne a2, zero, .Lsoftmax_ordered9
-    fadd.d ft9, ft6, ft5
-.Lsoftmax_ordered9:
-    feq.d a1, ft8, ft8
-    fmin.d fs4, ft7, ft3
-    feq.d a2, ft9, ft9
-    fmin.d fs3, ft8, ft3
-    fmin.d fs2, ft9, ft3
+    fld ft10, 16(a6)
     bne a0, zero, .Lsoftmax_ordered2
-    fadd.d fs4, ft7, ft3
+    fadd.d ft7, ft3, ft5
 .Lsoftmax_ordered2:
     bne a1, zero, .Lsoftmax_ordered6
-    fadd.d fs3, ft8, ft3
+    fadd.d ft8, ft4, ft5
 .Lsoftmax_ordered6:
+    feq.d a0, ft7, ft7
     bne a2, zero, .Lsoftmax_ordered10
-    fadd.d fs2, ft9, ft3
+    fadd.d ft9, ft6, ft5
 .Lsoftmax_ordered10:
-    fsd fs4, 0(sp)
-    fsd fs3, 24(sp)
-    fsd fs2, 48(sp)
-    fld ft4, 24(a6)
+    feq.d a1, ft8, ft8
+    fmin.d fs3, ft7, ft10
+    feq.d a2, ft9, ft9
+    fmin.d fs2, ft8, ft10
+    fmin.d fs1, ft9, ft10
+    bne a0, zero, .Lsoftmax_ordered3
+    fadd.d fs3, ft7, ft10
+.Lsoftmax_ordered3:
+    bne a1, zero, .Lsoftmax_ordered7
+    fadd.d fs2, ft8, ft10
+.Lsoftmax_ordered7:
+    bne a2, zero, .Lsoftmax_ordered11
+    fadd.d fs1, ft9, ft10
+.Lsoftmax_ordered11:
+    fsd fs3, 0(sp)
+    fsd fs2, 24(sp)
+    fsd fs1, 48(sp)
+    fld ft3, 24(a6)
     lw a0, 4(sp)
     lw a1, 28(sp)
     lw a2, 52(sp)
-    fld fs0, 32(a6)
-    fld fs7, 56(a6)
-    fld ft6, 384(t1)
-    fmv.d ft7, ft4
-    fmv.d ft8, ft4
-    feq.d a3, ft6, ft6
-    fmax.d ft9, ft6, ft5
-    fmv.d fs1, ft4
+    fld ft2, 32(a6)
+    fld fs6, 56(a6)
+    fld ft4, 384(a4)
+    fmv.d ft6, ft3
+    fmv.d ft7, ft3
+    feq.d a3, ft4, ft4
+    fmax.d ft8, ft4, ft5
+    fmv.d ft9, ft3
     slt t6, a0, zero
     slt s0, a1, zero
-    slt s1, a2, zero
-    bne a3, zero, .Lsoftmax_ordered13
-    fadd.d ft9, ft6, ft5
-.Lsoftmax_ordered13:
-    bne t6, zero, .Lsoftmax_chosen3
-    fmv.d ft4, fs0
-.Lsoftmax_chosen3:
-    feq.d a0, ft9, ft9
-    fmin.d fs5, ft9, ft3
-    bne s0, zero, .Lsoftmax_chosen7
-    fmv.d ft7, fs0
-.Lsoftmax_chosen7:
-    bne s1, zero, .Lsoftmax_chosen11
-    fmv.d ft8, fs0
-.Lsoftmax_chosen11:
-    bne a0, zero, .Lsoftmax_ordered14
-    fadd.d fs5, ft9, ft3
+    bne a3, zero, .Lsoftmax_ordered14
+    fadd.d ft8, ft4, ft5
 .Lsoftmax_ordered14:
-    fmadd.d ft0, fs4, fs7, ft4
-    fmadd.d ft1, fs3, fs7, ft7
-    fsd fs5, 72(sp)
-    fmadd.d ft2, fs2, fs7, ft8
-    fsub.d ft3, ft0, ft4
-    fsub.d ft4, ft1, ft7
+    slt s1, a2, zero
+    bne t6, zero, .Lsoftmax_chosen4
+    fmv.d ft3, ft2
+.Lsoftmax_chosen4:
+    feq.d a0, ft8, ft8
+    fmin.d fs4, ft8, ft10
+    bne s0, zero, .Lsoftmax_chosen8
+    fmv.d ft6, ft2
+.Lsoftmax_chosen8:
+    bne s1, zero, .Lsoftmax_chosen12
+    fmv.d ft7, ft2
+.Lsoftmax_chosen12:
+    bne a0, zero, .Lsoftmax_ordered15
+    fadd.d fs4, ft8, ft10
+.Lsoftmax_ordered15:
+    fmadd.d ft10, fs3, fs6, ft3
+    fmadd.d ft0, fs2, fs6, ft6
+    fsd fs4, 72(sp)
+    fmadd.d ft1, fs1, fs6, ft7
+    fsub.d ft3, ft10, ft3
+    fsub.d ft4, ft0, ft6
     lw a0, 76(sp)
-    fsub.d ft5, ft2, ft8
-    fld fs8, 64(a6)
-    fld fs6, 72(a6)
+    fsub.d ft5, ft1, ft7
+    fld fs7, 64(a6)
+    fld fs5, 72(a6)
     slt s2, a0, zero
-    bne s2, zero, .Lsoftmax_chosen15
-    fmv.d fs1, fs0
-.Lsoftmax_chosen15:
-    fmadd.d fs0, fs5, fs7, fs1
-    fmadd.d ft6, ft3, fs8, fs4
-    fmadd.d ft7, ft4, fs8, fs3
-    fmadd.d ft8, ft5, fs8, fs2
-    fsub.d ft9, fs0, fs1
-    fmadd.d fs1, ft3, fs6, ft6
-    fmadd.d fs2, ft4, fs6, ft7
-    fmadd.d fs3, ft5, fs6, ft8
-    fmadd.d ft3, ft9, fs8, fs5
+    bne s2, zero, .Lsoftmax_chosen16
+    fmv.d ft9, ft2
+.Lsoftmax_chosen16:
+    fmadd.d ft2, fs4, fs6, ft9
+    fmadd.d ft6, ft3, fs7, fs3
+    fmadd.d ft7, ft4, fs7, fs2
+    fmadd.d ft8, ft5, fs7, fs1
+    fsub.d ft9, ft2, ft9
+    fmadd.d fs1, ft3, fs5, ft6
+    fmadd.d fs2, ft4, fs5, ft7
+    fmadd.d fs3, ft5, fs5, ft8
+    fmadd.d ft3, ft9, fs7, fs4
     fld ft4, 80(a6)
     fld ft5, 88(a6)
     fld ft6, 96(a6)
-    fmadd.d ft9, ft9, fs6, ft3
+    fmadd.d ft9, ft9, fs5, ft3
     fmadd.d ft3, ft4, fs1, ft5
     fmadd.d ft7, ft4, fs2, ft5
     fmadd.d ft8, ft4, fs3, ft5
@@ -241,14 +243,14 @@ softmax:
     fmadd.d ft4, ft4, ft9, fs4
     fld ft7, 152(a6)
     fld ft8, 160(a6)
-    fsd ft0, 8(sp)
+    fsd ft10, 8(sp)
     fmadd.d ft3, ft3, fs1, ft7
     fmadd.d ft5, ft5, fs2, ft7
     fmadd.d ft6, ft6, fs3, ft7
     fmadd.d ft4, ft4, ft9, ft7
-    fsd ft1, 32(sp)
-    fsd ft2, 56(sp)
-    fsd fs0, 80(sp)
+    fsd ft0, 32(sp)
+    fsd ft1, 56(sp)
+    fsd ft2, 80(sp)
     lw a0, 8(sp)
     lw a1, 32(sp)
     lw a2, 56(sp)
@@ -280,64 +282,64 @@ softmax:
     fld ft7, 16(sp)
     fld ft8, 40(sp)
     fld ft9, 64(sp)
-    fld ft0, 88(sp)
-    fld ft1, 40(a6)
-    fld ft2, 48(a6)
+    fld ft10, 88(sp)
+    fld ft0, 40(a6)
+    fld ft1, 48(a6)
     fmul.d ft3, ft3, ft7
     fmul.d ft5, ft5, ft8
     fmul.d ft6, ft6, ft9
-    fmul.d ft4, ft4, ft0
+    fmul.d ft4, ft4, ft10
+    fmv.d ft7, ft0
+    fmv.d ft8, ft0
+    fmv.d ft9, ft0
+    bne t6, zero, .Lsoftmax_chosen5
+    fmv.d ft0, ft1
+.Lsoftmax_chosen5:
+    bne s0, zero, .Lsoftmax_chosen9
     fmv.d ft7, ft1
+.Lsoftmax_chosen9:
+    bne s1, zero, .Lsoftmax_chosen13
     fmv.d ft8, ft1
+.Lsoftmax_chosen13:
+    bne s2, zero, .Lsoftmax_chosen17
     fmv.d ft9, ft1
-    bne t6, zero, .Lsoftmax_chosen4
-    fmv.d ft1, ft2
-.Lsoftmax_chosen4:
-    bne s0, zero, .Lsoftmax_chosen8
-    fmv.d ft7, ft2
-.Lsoftmax_chosen8:
-    bne s1, zero, .Lsoftmax_chosen12
-    fmv.d ft8, ft2
-.Lsoftmax_chosen12:
-    bne s2, zero, .Lsoftmax_chosen16
-    fmv.d ft9, ft2
-.Lsoftmax_chosen16:
-    fmul.d ft3, ft3, ft1
+.Lsoftmax_chosen17:
+    fmul.d ft3, ft3, ft0
     fmul.d ft5, ft5, ft7
     fmul.d ft6, ft6, ft8
     fmul.d ft4, ft4, ft9
-    fsd ft3, 0(t1)
-    fsd ft5, 128(t1)
-    fsd ft6, 256(t1)
-    fsd ft4, 384(t1)
-    fld ft3, 0(t1)
-    fld ft4, 128(t1)
-    fld ft5, 256(t1)
-    fld ft6, 384(t1)
-    fadd.d fa4, fa4, ft3
-    fadd.d fa5, fa5, ft4
-    fadd.d fa6, fa6, ft5
-    fadd.d fa7, fa7, ft6
-    addi t3, t3, 8
-    addi t1, t1, 8
-    bne t3, t5, .Lsoftmax_loop17
+    fsd ft3, 0(a4)
+    fsd ft5, 128(a4)
+    fsd ft6, 256(a4)
+    fsd ft4, 384(a4)
+    fld ft3, 0(a4)
+    fld ft4, 128(a4)
+    fld ft5, 256(a4)
+    fld ft6, 384(a4)
+    fadd.d fa5, fa5, ft3
+    fadd.d fa6, fa6, ft4
+    fadd.d fa7, fa7, ft5
+    fadd.d fs0, fs0, ft6
+    addi t2, t2, 8
+    addi a4, a4, 8
+    bne t2, t5, .Lsoftmax_loop18
     fence
     scfgwi a5, 801
-    scfgwi t4, 928
+    scfgwi t3, 928
     csrrsi zero, 1984, 1
     frep.o a7, 4, 0, 0
-    fdiv.d ft0, ft1, fa4
     fdiv.d ft0, ft1, fa5
     fdiv.d ft0, ft1, fa6
     fdiv.d ft0, ft1, fa7
+    fdiv.d ft0, ft1, fs0
     csrrci zero, 1984, 1
-    addi t2, t2, 512
-    addi t3, t3, 384
-    addi t4, t4, 512
-    bne t2, a4, .Lsoftmax_loop18
-.Lsoftmax_written19:
+    addi t1, t1, 512
+    addi t2, t2, 384
+    addi t3, t3, 512
+    bne t1, t4, .Lsoftmax_loop19
+.Lsoftmax_written20:
     scfgr a0, zero
-    bge a0, zero, .Lsoftmax_written19
+    bge a0, zero, .Lsoftmax_written20
     lw s0, 96(sp)
     lw s1, 104(sp)
     lw s2, 112(sp)
@@ -349,6 +351,5 @@ softmax:
     fld fs5, 160(sp)
     fld fs6, 168(sp)
     fld fs7, 176(sp)
-    fld fs8, 184(sp)
     addi sp, sp, 192
     ret

@@ -1,8 +1,8 @@
 # kernel: sumpool:1x1x10x10x3,S=1,P=0 f32
 # strategy: heuristic
 # machine: snitch
-# cycles: 1787
-# cycles_of_pdojo_snitch: 1787
+# cycles: 931
+# cycles_of_pdojo_snitch: 931
 # arguments, in a0 and so on:
 #   --arg 'f32[1,1,10,10]'
 #   --arg 'f32[1,1,8,8]=out'
@@ -12,37 +12,125 @@
 sumpool:
     fmv.w.x ft3, zero
     addi a2, a0, 320
-.Lsumpool_loop4:
-    addi a3, a0, 32
-.Lsumpool_loop3:
-    fmv.d ft4, ft3
-    fmv.d ft5, ft3
-    fmv.d ft6, ft3
-    fmv.d ft7, ft3
-    addi a4, a0, 120
 .Lsumpool_loop2:
-    addi a5, a0, 12
+    addi a3, a0, 32
 .Lsumpool_loop1:
-    flw ft8, 0(a0)
-    flw ft9, 40(a0)
-    flw ft10, 80(a0)
-    flw ft11, 120(a0)
-    fadd.s ft4, ft4, ft8
-    fadd.s ft5, ft5, ft9
-    fadd.s ft6, ft6, ft10
-    fadd.s ft7, ft7, ft11
-    addi a0, a0, 4
-    bne a0, a5, .Lsumpool_loop1
-    addi a0, a0, 28
-    bne a0, a4, .Lsumpool_loop2
-    fsw ft4, 0(a1)
-    fsw ft5, 32(a1)
-    fsw ft6, 64(a1)
-    fsw ft7, 96(a1)
-    addi a0, a0, -116
-    addi a1, a1, 4
-    bne a0, a3, .Lsumpool_loop3
+    flw ft4, 0(a0)
+    flw ft5, 40(a0)
+    flw ft6, 80(a0)
+    flw ft7, 120(a0)
+    fmv.d ft8, ft3
+    fmv.d ft9, ft3
+    fmv.d ft10, ft3
+    fmv.d ft11, ft3
+    fadd.s ft8, ft8, ft4
+    fadd.s ft9, ft9, ft5
+    fadd.s ft10, ft10, ft6
+    fadd.s ft11, ft11, ft7
+    flw ft4, 4(a0)
+    flw fa0, 44(a0)
+    flw fa1, 84(a0)
+    flw fa2, 124(a0)
+    fadd.s ft8, ft8, ft4
+    fadd.s ft9, ft9, fa0
+    fadd.s ft10, ft10, fa1
+    fadd.s ft11, ft11, fa2
+    flw fa3, 8(a0)
+    flw fa4, 48(a0)
+    flw fa5, 88(a0)
+    flw fa6, 128(a0)
+    fadd.s ft8, ft8, fa3
+    fadd.s ft9, ft9, fa4
+    fadd.s ft10, ft10, fa5
+    fadd.s ft11, ft11, fa6
+    flw fa7, 160(a0)
+    fadd.s ft8, ft8, ft5
+    fadd.s ft9, ft9, ft6
+    fadd.s ft10, ft10, ft7
+    fadd.s ft11, ft11, fa7
+    flw ft5, 164(a0)
+    fadd.s ft8, ft8, fa0
+    fadd.s ft9, ft9, fa1
+    fadd.s ft10, ft10, fa2
+    fadd.s ft11, ft11, ft5
+    flw ft0, 168(a0)
+    fadd.s ft8, ft8, fa4
+    fadd.s ft9, ft9, fa5
+    fadd.s ft10, ft10, fa6
+    fadd.s ft11, ft11, ft0
+    flw ft1, 200(a0)
+    fadd.s ft8, ft8, ft6
+    fadd.s ft9, ft9, ft7
+    fadd.s ft10, ft10, fa7
+    fadd.s ft11, ft11, ft1
+    flw ft6, 204(a0)
+    fadd.s ft8, ft8, fa1
+    fadd.s ft9, ft9, fa2
+    fadd.s ft10, ft10, ft5
+    fadd.s ft11, ft11, ft6
+    flw ft7, 208(a0)
+    fadd.s ft8, ft8, fa5
+    fadd.s ft9, ft9, fa6
+    fadd.s ft10, ft10, ft0
+    fadd.s ft11, ft11, ft7
+    fsw ft8, 0(a1)
+    fsw ft9, 32(a1)
+    fsw ft10, 64(a1)
+    fsw ft11, 96(a1)
+    fmv.d ft8, ft3
+    fmv.d ft9, ft3
+    fmv.d ft10, ft3
+    fmv.d ft11, ft3
+    fadd.s ft8, ft8, ft4
+    fadd.s ft9, ft9, fa0
+    fadd.s ft10, ft10, fa1
+    fadd.s ft11, ft11, fa2
+    fadd.s ft8, ft8, fa3
+    fadd.s ft9, ft9, fa4
+    fadd.s ft10, ft10, fa5
+    fadd.s ft11, ft11, fa6
+    flw ft4, 12(a0)
+    flw fa3, 52(a0)
+    flw fa7, 92(a0)
+    flw ft1, 132(a0)
+    fadd.s ft8, ft8, ft4
+    fadd.s ft9, ft9, fa3
+    fadd.s ft10, ft10, fa7
+    fadd.s ft11, ft11, ft1
+    fadd.s ft8, ft8, fa0
+    fadd.s ft9, ft9, fa1
+    fadd.s ft10, ft10, fa2
+    fadd.s ft11, ft11, ft5
+    fadd.s ft8, ft8, fa4
+    fadd.s ft9, ft9, fa5
+    fadd.s ft10, ft10, fa6
+    fadd.s ft11, ft11, ft0
+    flw ft4, 172(a0)
+    fadd.s ft8, ft8, fa3
+    fadd.s ft9, ft9, fa7
+    fadd.s ft10, ft10, ft1
+    fadd.s ft11, ft11, ft4
+    fadd.s ft8, ft8, fa1
+    fadd.s ft9, ft9, fa2
+    fadd.s ft10, ft10, ft5
+    fadd.s ft11, ft11, ft6
+    fadd.s ft8, ft8, fa5
+    fadd.s ft9, ft9, fa6
+    fadd.s ft10, ft10, ft0
+    fadd.s ft11, ft11, ft7
+    flw ft5, 212(a0)
+    fadd.s ft8, ft8, fa7
+    fadd.s ft9, ft9, ft1
+    fadd.s ft10, ft10, ft4
+    fadd.s ft11, ft11, ft5
+    fsw ft8, 4(a1)
+    fsw ft9, 36(a1)
+    fsw ft10, 68(a1)
+    fsw ft11, 100(a1)
+    addi a0, a0, 8
+    addi a1, a1, 8
+    bne a0, a3, .Lsumpool_loop1
     addi a0, a0, 128
     addi a1, a1, 96
-    bne a0, a2, .Lsumpool_loop4
+    bne a0, a2, .Lsumpool_loop2
     ret
