@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: all demo bench peers test lint fuzz mutants completeness clean
+.PHONY: all demo bench peers test lint fuzz fuzz-inputs mutants completeness clean
 all: test
 
 # An interrupted installation leaves no stamp behind.
@@ -44,6 +44,10 @@ MINUTES ?= 5
 FAILURES ?= fuzz-failures.txt
 fuzz: $(READY)
 	$(BIN)/python -m pdojo_tools.fuzz --minutes $(MINUTES) --failures $(FAILURES) $(FUZZ)
+
+# Texts that are nearly right, for everything that reads texts; FUZZ='--inputs 1000 --seed 7' for other runs.
+fuzz-inputs: $(READY)
+	$(BIN)/python -m pdojo_tools.fuzz_inputs $(FUZZ)
 
 # Planted defects, each of which the tests must notice; MUTANTS='--only fusion --jobs 1' for other runs.
 mutants: $(READY)

@@ -17,11 +17,12 @@ from pdojo_tools.programs import load_kernel
 from rich.console import Console
 from rich.table import Table
 
+from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machine import machine
 from pdojo.search.dojo import Dojo
 from pdojo.search.features import features
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
-from pdojo.search.tuning import tune, with_alignment
+from pdojo.search.tuning import tune
 
 KERNELS = ("softmax:24576x512", "layernorm:4096x4096")
 """What is looked at where nothing is named."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +31,7 @@ class Broken:
 
     executable: Executable
     fault: str
+    calls: int = 0
 
     def bind(self, *arrays: NDArray[Any]) -> Run:
         """A call that fails, or spoils a right result."""
@@ -36,7 +40,12 @@ class Broken:
             np.zeros(1 << 44, np.uint8)
 
         def run() -> None:
+            self.calls += 1
+            if self.fault == "tires" and self.calls > 5:
+                return
             right()
+            if self.fault == "strays_once" and self.calls == 5:
+                _write_behind(arrays)
             _FAULTS.get(self.fault, _nothing)(arrays)
 
         return run
@@ -52,6 +61,12 @@ def _segfault(arrays: tuple[NDArray[Any], ...]) -> None:
 
 def _hang(arrays: tuple[NDArray[Any], ...]) -> None:
     time.sleep(3600)
+
+
+def _bind(arrays: tuple[NDArray[Any], ...]) -> None:
+    """Stay on one processor, as OpenMP makes the thread that calls it, and take some time."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    time.sleep(0.1)
 
 
 def _dawdle(arrays: tuple[NDArray[Any], ...]) -> None:
@@ -82,7 +97,49 @@ def _leave(arrays: tuple[NDArray[Any], ...]) -> None:
     os._exit(7)
 
 
+def _answer(arrays: tuple[NDArray[Any], ...]) -> None:
+    """Write what looks like an answer into every pipe."""
+    for descriptor in range(3, 64):
+        with suppress(OSError):
+            if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                os.write(descriptor, b'{"event": "done", "outcomes": []}\n')
+
+
+def _babble(arrays: tuple[NDArray[Any], ...]) -> None:
+    """Write something into every pipe, without an end."""
+    for descriptor in range(3, 64):
+        with suppress(OSError):
+            if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                os.write(descriptor, b"\xff[1")
+
+
+def _flee(arrays: tuple[NDArray[Any], ...]) -> None:
+    """Leave a process behind that is in no group of ours, and has no parent; its number appears whole."""
+    fled = Path(os.environ["FLED"])
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            beside = fled.with_suffix(f".{os.getpid()}")
+            beside.write_text(str(os.getpid()))
+            beside.rename(fled)
+            os.execvp("sleep", ["sleep", "3600"])
+        os._exit(0)
+    os.wait()
+    while not fled.exists():
+        time.sleep(0.001)
+
+
+def _flee_and_crash(arrays: tuple[NDArray[Any], ...]) -> None:
+    _flee(arrays)
+    os._exit(7)
+
+
 _FAULTS = {
+    "answers": _answer,
+    "babbles": _babble,
+    "flees": _flee,
+    "flees_and_crashes": _flee_and_crash,
+    "binds": _bind,
     "segfaults": _segfault,
     "hangs": _hang,
     "dawdles": _dawdle,

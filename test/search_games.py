@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Sequence
+from math import exp
 from random import Random
+from statistics import median
 
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
@@ -19,6 +21,7 @@ from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
 from pdojo.search.progress import Budget, Result
+from pdojo.search.racing import Heat, Race
 from pdojo.transforms.move import Move
 
 KERNEL = """kernel k(x) -> (y)
@@ -43,15 +46,13 @@ class TextCosts:
 
     name = "text"
     unit = ""
-    batch = 4
-    deterministic = True
 
     def __init__(self, pause: float = 0.0, version: int = 1) -> None:
         self.pause = pause
         self.version = version
         self.expected: list[str] = []
         self.evaluated: list[str] = []
-        self.confirmed: list[tuple[str, str | None]] = []
+        self.checked: list[str] = []
 
     @property
     def settings(self) -> JSON:
@@ -76,16 +77,76 @@ class TextCosts:
             time.sleep(self.pause)
             yield self.cost(candidate.program.text)
 
-    def confirm(
-        self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-    ) -> list[Evaluation]:
-        self.confirmed.append((candidate.fingerprint, None if best is None else best.fingerprint))
-        given = [self.cost(each.program.text) for each in (candidate, best) if each is not None]
-        return self.duel(candidate, best, given)
+    def check(self, candidate: Candidate) -> Evaluation:
+        self.checked.append(candidate.fingerprint)
+        return self.on_fresh_inputs(candidate)
 
-    def duel(self, candidate: Candidate, best: Candidate | None, given: list[Evaluation]) -> list[Evaluation]:
-        """What a duel says; `given` are the costs of its programs, and `confirmed` has it already."""
-        return given
+    def on_fresh_inputs(self, candidate: Candidate) -> Evaluation:
+        return self.cost(candidate.program.text)
+
+    def close(self) -> None:
+        pass
+
+
+class Weather:
+    """Times of programs on a machine that drifts, computed from a seed: nothing is measured.
+
+    A sample is the true time, times how the machine is just then, times noise of its own. `drift` is how much the
+    machine changes, by standard deviation, within hundreds of samples.
+    """
+
+    name = "weather"
+    unit = "s"
+
+    def __init__(self, seed: int = 0, drift: float = 0.0, noise: float = 0.0, load: float = 0.0) -> None:
+        self.seed, self.drift, self.noise, self.load = seed, drift, noise, load
+        self.random = Random(seed)
+        self.state = 0.0
+        self.taken = 0
+        self.times: dict[str, float] = {}
+        """True times of what was timed."""
+        self.heats: list[tuple[list[str], str | None, int, int | None]] = []
+
+    @property
+    def settings(self) -> JSON:
+        return {"seed": self.seed, "drift": self.drift, "noise": self.noise}
+
+    def true_time(self, text: str) -> float:
+        """Seconds; less for more mapped scopes, with a fraction of up to a quarter by which any two differ."""
+        return (1.0 + int(fingerprint_of(text)[:8], 16) / 2**34) * 0.9 ** len(re.findall(r"\d:[uvp]", text))
+
+    def outcome(self, candidate: Candidate, inputs: int | None) -> Evaluation | None:
+        """How a program fails; None where it does not."""
+        return None
+
+    def expect(self, candidate: Candidate) -> None:
+        pass
+
+    def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+        beside, rounds, inputs = wanted.beside, wanted.rounds, wanted.inputs
+        programs = [*([] if beside is None else [beside]), *wanted.candidates]
+        self.heats.append(([c.fingerprint for c in wanted.candidates], beside and beside.fingerprint, rounds, inputs))
+        for each in programs:
+            self.times[each.fingerprint] = self.true_time(each.program.text)
+        samples: dict[str, list[float]] = {each.fingerprint: [] for each in programs}
+        for turn in range(rounds):
+            for each in programs if turn % 2 == 0 else reversed(programs):
+                samples[each.fingerprint].append(self.sample(self.times[each.fingerprint]))
+        found = [
+            self.outcome(each, inputs)
+            or Evaluation(
+                median(samples[each.fingerprint]),
+                detail={"kind": "Ok", "samples": samples[each.fingerprint], "foreign_load": self.load},
+                seconds={"run": 0.0},
+            )
+            for each in programs
+        ]
+        return [Race(each) for each in found] if beside is None else [Race(each, found[0]) for each in found[1:]]
+
+    def sample(self, seconds: float) -> float:
+        self.taken += 1
+        self.state += self.random.gauss(0.0, self.drift * 0.063) - 0.002 * self.state
+        return seconds * exp(self.state + self.random.gauss(0.0, self.noise))
 
     def close(self) -> None:
         pass
@@ -151,7 +212,7 @@ class Downhill:
             self.now = node
 
 
-def find(costs: TextCosts, evaluations: int = 40, seed: int = 1, database: Database | None = None) -> Result:
+def find(costs: TextCosts | Weather, evaluations: int = 40, seed: int = 1, database: Database | None = None) -> Result:
     return search(start(), costs, Downhill(), Edges(), Budget(evaluations), seed, database=database)
 
 

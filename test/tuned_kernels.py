@@ -21,7 +21,7 @@ s f32 [32] heap
 | 64 s[{0}] += e[{0},{1}]
 32 64 y[{0},{1}] = e[{0},{1}] / s[{0}]
 """
-ADD = """kernel "a<b>&c"(x) -> (y)
+ADD = """kernel add_one(x) -> (y)
 x f32 [64] heap
 y f32 [64] heap
 

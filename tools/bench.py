@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pdojo.backends.garbage import collect_now
-from pdojo.dialect.machine import host, machine
+from pdojo.dialect.machine import host, known_machine
 from pdojo.errors import MeasurementError, NotationError, UsageError
 from pdojo.kernels import TABLE_3, Workload, workload
 from pdojo.search.database import Database
@@ -177,7 +177,7 @@ def _run(args: Sequence[str] | None) -> None:
 def _begin(console: Console, parser: Arguments, given: argparse.Namespace) -> tuple[Path, JSON]:
     """Where results go, and everything that decides about them."""
     if given.machine != "host":
-        if not machine(given.machine).stream_registers:
+        if not known_machine(given.machine).stream_registers:
             raise UsageError(f"'{given.machine}' is neither this machine (host) nor a Snitch core, which is simulated")
         output = _output(given.output, given.machine)
         return output, snitch.settings_of(console, given, parser.parse_args([]))

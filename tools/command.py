@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from typing import NoReturn
 
 from xdsl.utils.exceptions import DiagnosticException
 
 from pdojo.backends.garbage import collect_rarely
+from pdojo.dialect.assumptions import ALIGNMENT
 from pdojo.errors import PdojoError, UsageError
+
+_FULL = frozenset((errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT))
+"""Why a pipe, a terminal or a file takes no more."""
 
 
 class Arguments(argparse.ArgumentParser):
@@ -24,14 +30,15 @@ class Arguments(argparse.ArgumentParser):
 
 
 def message(error: PdojoError) -> str:
-    """What the user sees: errors with a position begin with it."""
-    text = str(error)
+    """What the user sees: errors with a position begin with it, and nothing in them steers a terminal."""
+    text = "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in str(error))
     return text if re.match(r"[^\n]*:\d+:\d+: error: ", text) else f"error: {text}"
 
 
 def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] | None) -> int:
     """Run a tool; returns the exit code. A user's mistake is one message on standard error, a bug a traceback."""
     collect_rarely()
+    _write_all_characters()
     try:
         body(args)
         sys.stdout.flush()
@@ -41,9 +48,17 @@ def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] |
     except DiagnosticException as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
-    except BrokenPipeError:
-        # The reader of our output left; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if not _lost_output(error):
+            raise
+        if not isinstance(error, BrokenPipeError):
+            sys.stderr.write(f"error: cannot write the output: {error.strerror}\n")
+        return 1
+    except RecursionError:
+        sys.stderr.write("error: this is nested too deeply for pdojo; write it with fewer levels\n")
+        return 1
+    except MemoryError:
+        sys.stderr.write("error: this takes more memory than there is; choose smaller sizes\n")
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
@@ -51,12 +66,36 @@ def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] |
     return 0
 
 
+def _write_all_characters() -> None:
+    """What the terminal's character set lacks is written as an escape, also to standard output."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # it is, where the shell closed it
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # until the process ends
+    stream: object = sys.stdout
+    if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+        stream.reconfigure(errors="backslashreplace")
+
+
+def _lost_output(error: OSError) -> bool:
+    """Whether what standard output leads to takes no more; from then on nothing is written."""
+    if error.filename is not None or error.errno not in _FULL:
+        return False
+    # Python would complain once more when it flushes at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True
+
+
 def positive(text: str) -> int:
-    """A whole number of at least 1, from the command line."""
+    """A whole number of at least 1 that fits 32 bits, from the command line."""
     value = int(text)
-    if value < 1:
+    if not 1 <= value < 2**31:
         raise ValueError
     return value
+
+
+def add_align(parser: argparse.ArgumentParser, default: str = f"the trace's, or {ALIGNMENT}") -> None:
+    """The option `--align`, whose value is None where it is left out."""
+    text = f"alignment of arrays that callers guarantee; by default {default}"
+    parser.add_argument("--align", type=positive, metavar="BYTES", help=text)
 
 
 def random_seed(text: str) -> int:

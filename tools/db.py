@@ -43,7 +43,7 @@ def _arguments() -> Arguments:
     def command(name: str, run: Callable[[Given], None], text: str) -> Callable[..., object]:
         made = commands.add_parser(name, help=text, description=text)
         made.set_defaults(run=run)
-        made.add_argument("--database", metavar="FILE", help=f"the database; by default {default_path()}")
+        made.add_argument("--database", metavar="FILE", help=f"the database; by default {_shown(default_path())}")
         return made.add_argument
 
     identifier = "a kernel (softmax, softmax:24576x512), or the first four digits or more of what list and show print"
@@ -166,6 +166,11 @@ def _prune(given: Given) -> None:
 def _export(given: Given) -> None:
     with _open(given) as database:
         write_output("\n".join(export_lines(database.connection)) + "\n", given.output)
+
+
+def _shown(path: Path) -> str:
+    """A path as argparse prints it, to which percent signs mean something."""
+    return str(path).replace("%", "%%")
 
 
 def _import(given: Given) -> None:

@@ -32,64 +32,51 @@ def short(hashed: str | None) -> str:
 
 
 def standing_table(standings: Sequence[Standing]) -> Table:
-    """The best of every problem."""
-    table = _table("id kernel shape dtype machine evaluator settings best".split(), "gain moves programs failed runs")
+    """The best of every problem: two lines each, so that 80 columns are enough."""
+    table = _table(("id", "kernel", "machine"), ("best", "tried"))
     for one in standings:
+        gain = "" if one.gain is None or one.gain <= 0 else f"{one.gain:.2f}x, "
         table.add_row(
-            short(one.problem),
-            escape(one.kernel),
-            escape(one.shape),
-            escape(one.dtype),
-            _machine(one.machine, one.threads),
-            escape(one.evaluator),
-            short(one.settings),
-            cost(one.cost, one.unit),
-            "-" if one.gain is None or one.gain <= 0 else f"{one.gain:.2f}x",
-            "-" if one.moves is None else str(one.moves),
-            str(one.programs),
-            str(one.failures),
-            str(one.runs),
+            _lines(short(one.problem), one.evaluator),
+            _lines(one.kernel, f"{one.shape} {one.dtype}"),
+            _lines(one.machine, _many(one.threads, "thread")),
+            _lines(cost(one.cost, one.unit), "" if one.moves is None else f"{gain}{_many(one.moves, 'move')}"),
+            _lines(f"{one.programs} in {_many(one.runs, 'run')}", f"{one.failures} failed"),
         )
     return table
 
 
 def run_table(runs: Sequence[RunSummary]) -> Table:
-    """Runs, the oldest first."""
-    table = _table(
-        "id kernel shape dtype evaluator strategy neighbourhood seed started state".split(), "evals failed s root best"
-    )
+    """Runs, the oldest first: two lines each."""
+    table = _table(("id", "kernel", "strategy", "started"), ("best", "evaluations"))
     for one in runs:
+        spent = "" if one.seconds is None else f", {one.seconds:.0f} s"
         table.add_row(
-            short(one.run),
-            escape(one.kernel),
-            escape(one.shape),
-            escape(one.dtype),
-            escape(one.evaluator),
-            escape(one.strategy),
-            escape(one.neighbourhood),
-            str(one.seed),
-            escape(one.started[:19].replace("T", " ")),
-            escape(one.state),
-            str(one.evaluations),
-            str(one.failures),
-            "-" if one.seconds is None else f"{one.seconds:.0f}",
-            cost(one.root, one.unit),
-            cost(one.cost, one.unit),
+            _lines(short(one.run), one.evaluator),
+            _lines(one.kernel, f"{one.shape} {one.dtype}"),
+            _lines(f"{one.strategy}, {one.seed}", one.neighbourhood),
+            _lines(one.started[:16].replace("T", " "), f"{one.state}{spent}"),
+            _lines(cost(one.cost, one.unit), f"of {cost(one.root, one.unit)}"),
+            _lines(str(one.evaluations), f"{one.failures} failed"),
         )
     return table
 
 
-def _table(left: Sequence[str], right: str) -> Table:
-    table = Table()
+def _table(left: Sequence[str], right: Sequence[str]) -> Table:
+    table = Table(box=None, padding=(0, 1, 1, 0), pad_edge=False)
     for heading in left:
         table.add_column(heading, overflow="fold")
-    for heading in right.split():
+    for heading in right:
         table.add_column(heading, justify="right", overflow="fold")
     return table
 
 
-def _machine(name: str, threads: int) -> str:
-    return f"{escape(name)}, {threads} thread{'' if threads == 1 else 's'}"
+def _lines(*texts: str) -> str:
+    return "\n".join(map(escape, texts))
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def print_details(console: Console, found: Mapping[str, Any]) -> None:
@@ -144,7 +131,7 @@ def _print_run(console: Console, found: Mapping[str, Any]) -> None:
     failed = ", ".join(f"{count} {kind}" for kind, count in found["failed"].items()) or "none"
     seconds = "" if run["seconds"] is None else f" in {run['seconds']:.1f} s"
     _line(console, f"{run['evaluations']} evaluations{seconds}; failures: {failed}")
-    table = _table(["evaluation", "trace", "program"], "seconds cost")
+    table = _table(("evaluation", "trace", "program"), ("seconds", "cost"))
     for row in found["improvements"]:
         table.add_row(
             str(row["number"]),
@@ -170,7 +157,7 @@ def _print_trace(console: Console, text: str) -> None:
 def _print_origin(console: Console, found: Mapping[str, Any]) -> None:
     """What a program cost, and where that is known from."""
     _title(console, "measurements")
-    table = _table(["measured", "how", "evaluator", "settings", "result"], "cost")
+    table = _table(("measured", "how", "evaluator", "settings", "result"), ("cost",))
     for row in found["measurements"][-_LISTED:]:
         table.add_row(
             escape(row["measured"][:19].replace("T", " ")),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from pdojo_tools.peers import LIBRARIES, as_text, reference_of
-from pdojo_tools.programs import load_kernel, machine_for
+from pdojo_tools.programs import aligned, load_kernel, machine_for
 from pdojo_tools.tables import Row, load_note, measurements, print_program, print_trace
 from rich.console import Console
 
@@ -24,7 +24,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, LocationError, MeasurementError
 from pdojo.kernels import kernel_path, workload
 from pdojo.search.experts import EXPERT_PASSES
-from pdojo.search.tuning import Tuning, tune, with_alignment
+from pdojo.search.tuning import Tuning, tune
 from pdojo.transforms.trace import Trace
 
 KERNEL = "softmax"
@@ -32,8 +32,6 @@ PEERS = {"torch": "eager, out", "onnxruntime": "bound"}
 """Libraries to compare with, and how: into memory of ours."""
 SHOWN = "heuristic"
 """The pass whose program and trace are printed."""
-ALIGNMENT = 64
-"""Bytes; what the demo's arrays have, and so may be relied on."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -54,7 +52,7 @@ def _run(args: Sequence[str] | None) -> None:
     given = _arguments().parse_args(args)
     began = time.perf_counter()
     console = Console()
-    kernel = with_alignment(load_kernel(KERNEL), ALIGNMENT)
+    kernel = aligned(load_kernel(KERNEL), None)
     machine = machine_for(kernel, "host", given.threads)
     tunings = dict(_tunings(console, kernel, machine))
     _show(console, tunings)

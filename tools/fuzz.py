@@ -175,6 +175,7 @@ def arguments(args: Sequence[str] | None) -> argparse.Namespace:
         metavar="MACHINE",
         help="a machine or its file; may be repeated (toy, toy-gpu and toy-snitch)",
     )
+    add("--trust-machine", action="store_true", help="compile and run the code of instructions of machine files")
     add("--seed", type=random_seed, default=0, help="seed of everything random (default 0)")
     add("--number", type=int, metavar="N", help="only walk or trace N of the seed, as a failure names it")
     add("--moves", type=int, metavar="N", help="stop after so many moves")
@@ -222,6 +223,7 @@ def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
         compile_every=options.compile_every,
         traces=options.traces is not None,
         prefer=tuple(options.prefer or ()),
+        trust=options.trust_machine,
     )
     return Fuzzer(
         plan,

@@ -43,6 +43,8 @@ class Plan:
     """Traces undone and replayed, rather than walks judged move by move."""
     prefer: tuple[str, ...] = ()
     """Moves of which every second move of a walk is one."""
+    trust: bool = False
+    """Whether the code of machine files may be compiled."""
 
 
 @dataclass
@@ -142,7 +144,7 @@ def _walk(
     known: dict[tuple[str, str], int],
     tell: Tell,
 ) -> None:
-    seed, on = random.getrandbits(31), machine(name)
+    seed, on = random.getrandbits(31), machine(name, trust=plan.trust)
     check = code_against_interpreter(plan.compile_every, found.counts, on) if plan.compile_every else None
     try:
         for step in walk(
@@ -197,9 +199,15 @@ def _trace(
     known: dict[tuple[str, str], int],
     tell: Tell,
 ) -> None:
+    on = machine(name, trust=plan.trust)
     try:
         drawn = draw_trace(
-            kernel, machine(name), random, plan.length, found.traces, lambda move: tell(Announced(str(move)))
+            kernel,
+            machine(name, trust=plan.trust),
+            random,
+            plan.length,
+            found.traces,
+            lambda move: tell(Announced(str(move))),
         )
     except PdojoError as error:
         found.failure = _unusable(plan, found.number, name, kernel, error)
@@ -207,7 +215,7 @@ def _trace(
     failure = check_trace(drawn, random, found.traces)
     if failure is None:
         return
-    failed = FailedWalk(kernel, machine(name), found.number, drawn.steps, failure)
+    failed = FailedWalk(kernel, on, found.number, drawn.steps, failure)
     found.failure = _report(plan, found.number, failed)
     if _is_new(known, failed):
         tell(Failing(found.failure))

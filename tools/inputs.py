@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,15 +13,19 @@ from pathlib import Path
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.parser import Parser
+from xdsl.parser import Parser, ParserState
 from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
 
 from pdojo.dialect.notation import print_notation
+from pdojo.dialect.notation.lexer import MOST_DIGITS
 from pdojo.dialect.notation.sizes import KEYWORDS
 from pdojo.dialect.notation.source import Source, Span
 from pdojo.dialect.ops import PDOJO
 from pdojo.dialect.verify import KernelVerifyException
 from pdojo.errors import InvalidKernel, NotationError, PdojoError, UsageError
+from pdojo.files import decode, exists, read_bounded, read_bytes
 from pdojo.kernels import PRESETS, kernel_names, workload
 
 _SEPARATOR = re.compile(r"^(?://|#) -----.*$", re.MULTILINE)
@@ -34,6 +39,8 @@ class Chunk:
     text: str
     name: str
     first_line: int = 0
+    is_library: bool = False
+    """Whether it is a kernel of the library, which says nothing about its callers."""
 
     @property
     def padded(self) -> str:
@@ -55,14 +62,11 @@ def read_input(path: str | None) -> Chunk:
 
     Raises UsageError where there is no text to read.
     """
-    if path is not None and not Path(path).exists() and path.partition(":")[0] in (*kernel_names(), *PRESETS):
-        return Chunk(print_notation(workload(path).instantiate()), path)
-    if path is None or path == "-":
-        name, data = "<stdin>", sys.stdin.buffer.read()
-    else:
-        name, data = path, _read_file(Path(path))
+    if path is not None and not exists(path) and path.partition(":")[0] in (*kernel_names(), *PRESETS):
+        return Chunk(print_notation(workload(path).instantiate()), path, is_library=True)
+    name, data = ("<stdin>", _read_standard()) if path is None or path == "-" else (path, _read_file(Path(path)))
     try:
-        text = data.decode()
+        text = decode(data)
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} is no text: byte {error.start} is not UTF-8; give an MLIR or .pdojo file") from None
     if "\0" in text:
@@ -72,9 +76,16 @@ def read_input(path: str | None) -> Chunk:
     return Chunk(text, name)
 
 
+def _read_standard() -> bytes:
+    try:
+        return read_bounded(sys.stdin.buffer)
+    except OSError as error:
+        raise UsageError(f"cannot read standard input: {error.strerror}") from None
+
+
 def _read_file(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_bytes(path)
     except FileNotFoundError:
         there = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         close = get_close_matches(path.name, there, 1)
@@ -90,7 +101,7 @@ def split(chunk: Chunk) -> Iterator[Chunk]:
     """The pieces between lines `// -----` (or `# -----`)."""
     line = 0
     for text in _SEPARATOR.split(chunk.text):
-        yield Chunk(text, chunk.name, line)
+        yield Chunk(text, chunk.name, line, chunk.is_library)
         line += text.count("\n")
 
 
@@ -100,7 +111,8 @@ class Program:
 
     module: ModuleOp
     chunk: Chunk
-    spans: dict[Operation, Span]
+    spans: dict[Operation, tuple[int, int]]
+    """Where operations begin and end in the chunk, as far as that is known."""
 
     def verify(self) -> None:
         """Raise InvalidKernel with the position for the first operation that does not verify."""
@@ -108,6 +120,12 @@ class Program:
             self.module.verify()
         except VerifyException as error:
             raise self._located(error) from None
+        except RecursionError:
+            raise InvalidKernel("the program does not verify: it is nested too deeply") from None
+        except Exception as error:
+            if not raised_by_xdsl(error):
+                raise
+            raise InvalidKernel(f"xDSL cannot verify the program: {type(error).__name__}: {error}") from error
 
     def _located(self, error: VerifyException) -> PdojoError:
         operation = error.operation if isinstance(error, KernelVerifyException) else _broken(self.module)
@@ -115,12 +133,13 @@ class Program:
         if span is None:
             return InvalidKernel(f"the program does not verify: {error}")
         hint = error.hint if isinstance(error, KernelVerifyException) else ""
-        return InvalidKernel(str(Source(self.chunk.padded, self.chunk.name).error(span, str(error), hint)))
+        place = _span(self.chunk, *span)
+        return InvalidKernel(str(Source(self.chunk.padded, self.chunk.name).error(place, str(error), hint)))
 
 
 def _broken(module: ModuleOp) -> Operation | None:
-    """The innermost first operation that does not verify."""
-    for operation in module.walk(reverse=True):
+    """The innermost last operation that does not verify: one that all of its parts do."""
+    for operation in reversed(list(module.walk())):
         try:
             operation.verify(verify_nested_ops=False)
         except VerifyException:
@@ -135,38 +154,72 @@ def parse(chunk: Chunk, ctx: Context, wanted: str | None, *, implicit_module: bo
 
         ctx.get_dialect("pdojo")
         return Program(ModuleOp(list(parse_notation(chunk.padded, chunk.name))), chunk, {})
-    parser = _Parser(ctx, chunk.text, chunk.name)
+    try:
+        # Reads the first token.
+        parser = _Parser(ctx, chunk.text, chunk.name)
+    except ParseError as error:
+        raise _parse_error(error, chunk) from None
     try:
         module = parser.parse_module(implicit_module)
     except ParseError as error:
         raise _parse_error(error, chunk) from None
     except VerifyException as error:
-        start = parser.pos
-        raise parser.source_error(chunk, start, start + 1, str(error)) from None
-    return Program(module, chunk, parser.located(chunk))
+        raise parser.source_error(chunk, str(error)) from None
+    except RecursionError:
+        raise parser.source_error(chunk, "brackets or operators are nested too deeply here") from None
+    except Exception as error:
+        if not raised_by_xdsl(error):
+            raise
+        raise parser.source_error(chunk, f"xDSL cannot read this: {type(error).__name__}: {error}") from error
+    return Program(module, chunk, parser.starts)
+
+
+def raised_by_xdsl(error: Exception) -> bool:
+    """Whether an error comes from code of xDSL, which has few words for what it does not expect."""
+    innermost = [frame.filename for frame in traceback.extract_tb(error.__traceback__)][-1:]
+    return any("xdsl" in Path(name).parts for name in innermost)
+
+
+class _Lexer(MLIRLexer):
+    """xDSL's lexer; what would take it exponential time, or more digits than Python reads, is an error."""
+
+    # Possessive: no way back into a string that is not closed.
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+    def lex(self) -> MLIRToken:
+        """The next token. Raises ParseError."""
+        token = super().lex()
+        if token.kind in _OF_TEXT:
+            return token
+        if not token.span.text.isascii():
+            raise ParseError(token.span, "names and numbers are ASCII here")
+        if token.kind in _NUMBERS and len(token.span.text) > MOST_DIGITS:
+            raise ParseError(token.span, f"a number has at most {MOST_DIGITS} digits")
+        return token
+
+
+_OF_TEXT = (MLIRTokenKind.STRING_LIT, MLIRTokenKind.BYTES_LIT)
+_NUMBERS = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT)
 
 
 class _Parser(Parser):
     """xDSL's parser; it also records where operations stand."""
 
     def __init__(self, ctx: Context, text: str, name: str) -> None:
-        super().__init__(ctx, text, name)
-        self.starts: list[tuple[Operation, int, int]] = []
+        super().__init__(ctx, "", name)
+        self._parser_state = ParserState(_Lexer(Input(text, name)))
+        self.starts: dict[Operation, tuple[int, int]] = {}
 
     def parse_operation(self) -> Operation:
         """Parse one operation and record its place."""
         start = self.pos
         operation = super().parse_operation()
-        self.starts.append((operation, start, self.pos))
+        self.starts[operation] = start, self.pos
         return operation
 
-    def located(self, chunk: Chunk) -> dict[Operation, Span]:
-        """The first line of each operation."""
-        return {operation: _span(chunk, start, end) for operation, start, end in self.starts}
-
-    def source_error(self, chunk: Chunk, start: int, end: int, message: str) -> NotationError:
-        """An error at a place of the text."""
-        return Source(chunk.padded, chunk.name).error(_span(chunk, start, end), message)
+    def source_error(self, chunk: Chunk, message: str) -> NotationError:
+        """An error at the place that was reached."""
+        return Source(chunk.padded, chunk.name).error(_span(chunk, self.pos, self.pos + 1), message)
 
 
 def _parse_error(error: ParseError, chunk: Chunk) -> NotationError:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pdojo_tools.steps import Step, suggestion
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.rewriter import Rewriter
 
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machine import Machine, introduce, known_machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, LocationError, UsageError
 from pdojo.transforms.game import Game, Skipped
@@ -19,27 +19,32 @@ from pdojo.transforms.trace import Trace
 
 
 class Session:
-    """The kernels of a module and the game on one of them; `show` is called with each move after it was made."""
+    """The kernels of a module and the game on one of them; `show` is called with each move after it was made.
+
+    `traces` are those of `--apply-trace`, by path.
+    """
 
     def __init__(
         self,
         module: ModuleOp,
-        machine_name: str | None,
+        machine: Machine | None,
         kernel_name: str | None,
         show: Callable[[str], None],
         *,
+        traces: Mapping[str, Trace],
         skip_illegal: bool,
     ) -> None:
         self.module = module
         self.kernel_name = kernel_name
         self.show = show
+        self.traces = traces
         self.skip_illegal = skip_illegal
         self._game: Game | None = None
         self._placed: KernelOp | None = None
-        if machine_name is not None:
-            machine(machine_name)
+        if machine is not None:
+            introduce(machine)
             for kernel in self._kernels().values():
-                kernel.properties["machine"] = StringAttr(machine_name)
+                kernel.properties["machine"] = StringAttr(machine.name)
 
     @property
     def game(self) -> Game:
@@ -47,7 +52,7 @@ class Session:
         if self._game is None:
             self._placed = self._chosen()
             named = self._placed.machine
-            self._game = Game(self._placed, machine("host" if named is None else named.data))
+            self._game = Game(self._placed, known_machine("host" if named is None else named.data))
         return self._game
 
     def restart(self) -> None:
@@ -71,16 +76,20 @@ class Session:
         self.show(shown)
 
     def _apply_trace(self, path: str) -> None:
-        trace = Trace.load(path)
+        trace = self.traces[path]
         if self.kernel_name is None and trace.kernel in self._kernels():
             self.kernel_name = trace.kernel
+        made = 0
         for number, step in enumerate(trace.steps):
             try:
                 self._make(step.resolved, str(step.move))
+                made += 1
             except (IllegalMove, LocationError) as error:
                 if not self.skip_illegal:
-                    raise type(error)(f"{path}: move {number}, {step.move}: {error}") from None
+                    differs = trace.missing(self.game.kernel)
+                    raise type(error)(f"{path}: move {number}, {step.move}: {error}{differs}") from None
                 _report(Skipped(step.move, str(error)))
+        report_trace(path, made, len(trace.steps))
 
     def _undo(self, text: str) -> None:
         try:
@@ -114,6 +123,12 @@ class Session:
         if len(kernels) > 1:
             raise UsageError(f"the input has the kernels {', '.join(kernels)}; choose one with --kernel")
         return next(iter(kernels.values()))
+
+
+def report_trace(path: str, made: int, given: int) -> None:
+    """Say how many moves of a trace were made."""
+    of = "" if made == given else f" of {given}"
+    sys.stderr.write(f"{path}: made {made}{of} move{'s' * (given != 1)}\n")
 
 
 def _report(skipped: Skipped) -> None:

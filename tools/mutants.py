@@ -18,6 +18,7 @@ from pathlib import Path
 from pdojo_tools.command import Arguments, positive, run_tool
 from pdojo_tools.mutation.catalogue import MUTANTS, stale
 from pdojo_tools.mutation.copies import checkout, digest, private_copy
+from pdojo_tools.mutation.drawn import draw
 from pdojo_tools.mutation.killers import FIRST, MOVES, Runner, asked_before, lit, pytest, stages, walks
 from pdojo_tools.mutation.mutant import Mutant
 from pdojo_tools.mutation.results import Outcome, Result, Results
@@ -42,6 +43,14 @@ def _arguments() -> Arguments:
     parser = Arguments(prog="python -m pdojo_tools.mutants", description=__doc__)
     add = parser.add_argument
     add("--only", action="append", default=[], metavar="TEXT", help="only mutants with TEXT in name, file or moves")
+    add("--drawn", type=positive, default=0, metavar="N", help="N random changes of the code instead of the catalogue")
+    add("--within", default="dialect/analysis", metavar="PATH", help="where in pdojo they are drawn (dialect/analysis)")
+    add("--seed", type=int, default=0, help="of what is drawn (default 0)")
+    add(
+        "--quick",
+        action="store_true",
+        help="ask only the tests that take seconds: rules, lit of moves, planted defects",
+    )
     add("--list", action="store_true", help="print the mutants, run nothing")
     add("--json", action="store_true", help="print the results as JSON")
     add("--jobs", type=positive, default=2, metavar="N", help="copies at a time (default 2)")
@@ -54,7 +63,8 @@ def _arguments() -> Arguments:
 def _run(args: Sequence[str] | None) -> None:
     given = _arguments().parse_args(args)
     root = checkout()
-    chosen = [m for m in MUTANTS if all(_matches(m, text) for text in given.only)]
+    known = draw(root, given.within, given.drawn, given.seed) if given.drawn else MUTANTS
+    chosen = [m for m in known if all(_matches(m, text) for text in given.only)]
     if not chosen:
         raise UsageError(f"no mutant has {' and '.join(map(repr, given.only))} in its name, file or moves; see --list")
     if given.list:
@@ -64,7 +74,7 @@ def _run(args: Sequence[str] | None) -> None:
     if problems:
         raise UsageError("the catalogue does not fit the source:\n" + "\n".join(problems))
     results = Results(root / given.results, digest(root))
-    run = Run(root, results, given.jobs, given.walk_minutes, Console(stderr=True))
+    run = Run(root, results, given.jobs, given.walk_minutes, Console(stderr=True), quick=given.quick)
     found = run.all(chosen, again=given.again)
     if given.json:
         print(json.dumps([asdict(result) for result in found], indent=1))
@@ -100,6 +110,7 @@ class Run:
     jobs: int
     walk_minutes: float
     console: Console
+    quick: bool = False
 
     def all(self, mutants: Sequence[Mutant], *, again: bool) -> list[Result]:
         """The results, in the order of the mutants. Raises UsageError where tests fail without any defect."""
@@ -120,7 +131,7 @@ class Run:
         moves = sorted({f"{MOVES}/{move}" for m in mutants for move in m.moves if (copy / MOVES / move).is_dir()})
         with self.console.status("the tests without any defect"):
             failed = Runner().first_failure(
-                copy, [lit("lit of the moves", moves), pytest("first tests", FIRST), *tests]
+                copy, [*([lit("lit of the moves", moves)] if moves else []), pytest("first tests", FIRST), *tests]
             )
         if failed is not None:
             raise UsageError(f"without any defect {failed[1]} fails already; repair it first")
@@ -148,23 +159,31 @@ class Run:
 
     def _one(self, snapshot: Path, runner: Runner, mutant: Mutant) -> Result:
         killer = self.results.earlier(mutant)
-        result = judge(snapshot, runner, mutant, self.walk_minutes, killer=killer, linked=True)
-        self.results.add(mutant, result)
+        result = judge(snapshot, runner, mutant, self.walk_minutes, killer=killer, linked=True, quick=self.quick)
+        if result.outcome != "survived" or not self.quick:
+            self.results.add(mutant, result)  # what the whole suite says of a survivor is open
         return result
 
 
 def judge(
-    root: Path, runner: Runner, mutant: Mutant, walk_minutes: float = 0.5, *, killer: str = "", linked: bool = False
+    root: Path,
+    runner: Runner,
+    mutant: Mutant,
+    walk_minutes: float = 0.5,
+    *,
+    killer: str = "",
+    linked: bool = False,
+    quick: bool = False,
 ) -> Result:
     """Plant one defect and see what notices it; the test that did so before is asked first.
 
-    The copy may be linked to `root` where that is a private copy itself.
+    The copy may be linked to `root` where that is a private copy itself. `quick` leaves out what takes minutes.
     """
     began = time.monotonic()
     with private_copy(root, mutant, linked=linked) as copy:
         outcome: Outcome = "suite"
-        noticed = runner.first_failure(copy, [*asked_before(copy, killer), *stages(copy, mutant)])
-        if noticed is None:
+        noticed = runner.first_failure(copy, [*asked_before(copy, killer), *stages(copy, mutant, quick=quick)])
+        if noticed is None and not quick:
             outcome = "walks"
             noticed = runner.first_failure(copy, walks(mutant, walk_minutes))
     seconds = round(time.monotonic() - began, 1)

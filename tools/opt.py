@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from io import StringIO
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from pdojo_tools.command import Arguments, message, run_tool
-from pdojo_tools.inputs import Chunk, Program, parse, read_input, split
+from pdojo_tools.command import Arguments, add_align, message, run_tool
+from pdojo_tools.inputs import Chunk, Program, parse, raised_by_xdsl, read_input, split
+from pdojo_tools.machines import add_machine, named_machine
 from pdojo_tools.outputs import write_output
 from pdojo_tools.steps import AppendStep, Step, parse_passes, suggestion
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
-from xdsl.universe import Universe
+from xdsl.universe import XDSL_UNIVERSE, Universe
 from xdsl.utils.arg_spec import ArgSpec, parse_spec
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from pdojo.errors import InvalidKernel, NotationError, PdojoError, UsageError
+from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import InvalidKernel, LoweringError, NotationError, PdojoError, UsageError
+
+if TYPE_CHECKING:
+    from pdojo.transforms.game import Game
+    from pdojo.transforms.trace import Trace
 
 _ALIASES: dict[str, tuple[str, dict[str, tuple[bool, ...]]]] = {
     "generic": ("mlir", {"print_generic_format": (True,)}),
@@ -53,6 +60,8 @@ class PdojoOptMain(xDSLOptMain):
         self.args = arg_parser.parse_args(args)
         self.ctx.allow_unregistered = self.args.allow_unregistered_dialect
         self.target = self._target(self.args.target)
+        given = self.args
+        self.machine = given.machine and named_machine(given.machine, trust=given.trust_machine)
         self.setup_pipeline()
 
     def register_all_dialects(self) -> None:
@@ -71,11 +80,8 @@ class PdojoOptMain(xDSLOptMain):
         add("--undo", action=AppendStep, metavar="N", help="take back move N, from 0 (-1: the last), keep the others")
         add("--skip-illegal", action="store_true", help="with --apply-trace: report and skip moves that do not apply")
         add("--kernel", metavar="NAME", help="the kernel that moves are for, where the input has several")
-        add(
-            "--machine",
-            metavar="MACHINE",
-            help="the machine to optimise for, a name or a TOML file; by default the kernel's, or host",
-        )
+        add_machine(arg_parser, "optimise for")
+        add_align(arg_parser, f"the kernel's, else the trace's; {ALIGNMENT} for the library")
         add("--list-machines", action="store_true", help="print the known machine descriptions instead of a program")
         add("--list-moves", action="store_true", help="print the legal moves instead of the program")
         add("--refused", action="store_true", help="with --list-moves: the refused candidates, with reasons")
@@ -91,6 +97,7 @@ class PdojoOptMain(xDSLOptMain):
             (step, parse_passes(self.available_passes, step.value) if step.option == "passes" else None)
             for step in steps
         ]
+        self.traces = _traces(step.value for step in steps if step.option == "apply_trace")
         if self.args.refused and not self.args.list_moves:
             raise UsageError("--refused belongs to --list-moves; give both")
         if self._is_binary and (self.args.split_input_file or self.args.print_after_each_move):
@@ -147,25 +154,43 @@ class PdojoOptMain(xDSLOptMain):
         program = parse(chunk, self.ctx, self.args.frontend, implicit_module=implicit)
         if not self.args.disable_verify:
             program.verify()
+        self._declare(program)
         before = program.module.clone() if self.args.verify else None
+        games: dict[str, Game] = {}
         if self._needs_game:
-            self._play(program, output)
+            games = self._play(program, output)
         else:
             for step, pipeline in self.steps:
                 self._apply_passes(program.module, step, pipeline)
         if before is not None:
             from pdojo_tools.verification import verify_meaning
 
-            verify_meaning(before, program.module)
+            verify_meaning(before, program.module, games, chunk)
         return None if self.args.list_moves or self.args.explain else program.module
+
+    def _declare(self, program: Program) -> None:
+        """What callers guarantee: the alignment of the command line; where a kernel says nothing, what a trace says."""
+        kernels = [op for op in program.module.walk() if isinstance(op, KernelOp)]
+        for kernel in kernels:
+            name = kernel.sym_name.data
+            traces = (trace for trace in self.traces.values() if len(kernels) == 1 or trace.kernel == name)
+            recorded = next((trace.alignments for trace in traces if trace.alignments), ())
+            if self.args.align is not None:
+                alignments = (self.args.align,)
+            elif kernel.arg_alignments is None:
+                alignments = recorded or (ALIGNMENT,) * program.chunk.is_library
+            else:
+                continue
+            if alignments:
+                kernel.properties.update(with_alignment(kernel, *alignments).properties)
 
     @property
     def _needs_game(self) -> bool:
         moves = any(step.option != "passes" for step, _ in self.steps)
-        return moves or self.args.list_moves or bool(self.args.explain) or self.args.machine is not None
+        return moves or self.args.list_moves or bool(self.args.explain) or self.machine is not None
 
-    def _play(self, program: Program, output: StringIO) -> None:
-        """Apply the steps where some are moves."""
+    def _play(self, program: Program, output: StringIO) -> dict[str, Game]:
+        """Apply the steps where some are moves; returns the games without passes between, by kernel."""
         from pdojo_tools.moves import Session, list_moves
 
         from pdojo.transforms.move import parse_moves
@@ -176,7 +201,12 @@ class PdojoOptMain(xDSLOptMain):
                 output.write(f"{comment} after {title}\n{self.output_resulting_program(program.module)}")
 
         session = Session(
-            program.module, self.args.machine, self.args.kernel, show, skip_illegal=self.args.skip_illegal
+            program.module,
+            self.machine,
+            self.args.kernel,
+            show,
+            traces=self.traces,
+            skip_illegal=self.args.skip_illegal,
         )
         for step, pipeline in self.steps:
             if pipeline is not None:
@@ -191,6 +221,8 @@ class PdojoOptMain(xDSLOptMain):
 
             moves = [move for text in self.args.explain for move in parse_moves(text)]
             output.write(explain_moves(session.game, moves, self.args.format))
+        only_moves = self.args.verify and not any(pipeline is not None for _, pipeline in self.steps)
+        return {session.game.trace.kernel: session.game} if only_moves and self.steps else {}
 
     def _apply_passes(self, module: ModuleOp, step: Step, pipeline: PassPipeline | None) -> None:
         assert pipeline is not None
@@ -201,11 +233,16 @@ class PdojoOptMain(xDSLOptMain):
                     module.verify()
             except DiagnosticException as error:
                 raise InvalidKernel(f"pass '{one.name}': {error}") from error
+            except Exception as error:
+                if not raised_by_xdsl(error):
+                    raise
+                raise InvalidKernel(f"pass '{one.name}' of xDSL fails on this program: {_in_short(error)}") from error
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         """The program in the form of the target."""
         output = StringIO()
-        target = cast(Any, self.available_targets[self.target.name])().from_spec(self.target)
+        name = self.target.name
+        target = cast(Any, self.available_targets[name])().from_spec(self.target)
         if self.target.name == "mlir":
             options = {
                 "print_generic_format": self.args.print_op_generic or target.print_generic_format,
@@ -214,7 +251,14 @@ class PdojoOptMain(xDSLOptMain):
                 "syntax_highlight": self.args.syntax_highlight,
             }
             target = replace(target, **options)
-        target.emit(self.ctx, prog, output)
+        if name in XDSL_UNIVERSE.all_targets and name != "mlir" and _has_kernels(prog):
+            raise LoweringError(f"target '{name}' knows no pdojo.kernel; lower it first: -p convert-pdojo-to-loops")
+        try:
+            target.emit(self.ctx, prog, output)
+        except Exception as error:
+            if not raised_by_xdsl(error):
+                raise
+            raise LoweringError(f"target '{name}' of xDSL cannot print this program: {_in_short(error)}") from error
         text = output.getvalue()
         # xDSL's MLIR target ends with an empty line.
         return f"{text.rstrip()}\n" if self.target.name == "mlir" else text
@@ -234,6 +278,25 @@ class PdojoOptMain(xDSLOptMain):
         except ValueError as error:
             raise UsageError(f"target '{spec.name}': {error}") from None
         return spec
+
+
+def _traces(paths: Iterable[str]) -> dict[str, Trace]:
+    """The traces of `--apply-trace`, by path."""
+    given = list(paths)
+    if not given:
+        return {}
+    from pdojo.transforms.trace import Trace
+
+    return {path: Trace.load(path) for path in given}
+
+
+def _has_kernels(program: ModuleOp) -> bool:
+    return any(isinstance(op, KernelOp) for op in program.walk())
+
+
+def _in_short(error: Exception) -> str:
+    """The first line of an error of xDSL; what follows is the whole program."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def list_machines() -> str:

@@ -7,14 +7,15 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.command import Arguments, add_align, positive, run_tool
+from pdojo_tools.machines import add_machine
 from pdojo_tools.outputs import check_writable
-from pdojo_tools.programs import load_kernel, machine_for
+from pdojo_tools.programs import aligned, load_kernel, machine_for
 
 from pdojo.errors import UsageError
 from pdojo.search.dojo import Dojo
 from pdojo.search.experts import EXPERT_PASSES
-from pdojo.search.tuning import tune, with_alignment
+from pdojo.search.tuning import tune
 from pdojo.transforms.trace import Trace
 
 
@@ -32,13 +33,9 @@ def _arguments() -> Arguments:
     add("--dtype", metavar="TYPE", help="element type of a library kernel: f32, f64, bf16, f16")
     add("--trace", metavar="FILE", help="begin with the moves of a trace")
     add("--pass", dest="expert", choices=(*EXPERT_PASSES, "none"), default="none", help="then with an expert pass's")
-    add(
-        "--machine",
-        metavar="MACHINE",
-        help="a name or a TOML file: the machine to play for; by default the kernel's, or host",
-    )
+    add_machine(parser, "play for")
     add("--threads", type=positive, metavar="N", help="threads for parallel scopes; by default the machine's")
-    add("--align", type=positive, default=64, metavar="BYTES", help="alignment that callers guarantee; 64 by default")
+    add_align(parser)
     add("-o", "--output", metavar="FILE", help="where `s` saves the trace; asked for where left out")
     return parser
 
@@ -51,9 +48,10 @@ def _run(args: Sequence[str] | None) -> None:
         raise UsageError("standard output is the screen here; name a file for the trace (-o FILE)")
     if given.output is not None:
         check_writable(given.output)
-    kernel = with_alignment(load_kernel(given.program, given.kernel, shape=given.shape, dtype=given.dtype), given.align)
-    machine = machine_for(kernel, given.machine, given.threads)
     trace = None if given.trace is None else Trace.load(given.trace)
+    plain = load_kernel(given.program, given.kernel, shape=given.shape, dtype=given.dtype)
+    kernel = aligned(plain, given.align, trace)
+    machine = machine_for(kernel, given.machine, given.threads, trust=given.trust_machine)
     _check_terminal()
     tuning = tune(kernel, machine, None if given.expert == "none" else given.expert, trace)
     _play(Dojo.of(tuning.game), given.output)

@@ -6,16 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from pdojo_tools.inputs import parse, read_input
+from pdojo_tools.machines import named_machine
 from xdsl.context import Context
 from xdsl.universe import Universe
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.machine import Machine, host, machine
+from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
+from pdojo.dialect.machine import Machine, host, known_machine
 from pdojo.dialect.notation.source import did_you_mean
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
+from pdojo.files import exists
 from pdojo.kernels import PRESETS, Workload, kernel_names, workload
+from pdojo.transforms.trace import Trace
 
 
 def load_kernel(
@@ -32,7 +36,7 @@ def load_kernel(
         kernel = _chosen([found.instantiate()], wanted, name)
         validate(Program(kernel, host()))
         return kernel
-    if not Path(argument).exists() and _is_bare_word(name):
+    if not exists(argument) and _is_bare_word(name):
         hint = did_you_mean(name, (*kernel_names(), *PRESETS))
         raise UsageError(f"there is no file '{argument}' and no library kernel of that name; {hint}")
     if shape is not None or dtype is not None:
@@ -51,9 +55,17 @@ def load_kernel(
 def library_workload(argument: str, shape: str | None = None, dtype: str | None = None) -> Workload | None:
     """The library kernel that an argument names, at its sizes; None where it names none. Files come first."""
     name = argument.partition(":")[0]
-    if Path(argument).exists() or name not in (*kernel_names(), *PRESETS):
+    if exists(argument) or name not in (*kernel_names(), *PRESETS):
         return None
     return workload(f"{name}:{shape}" if shape else argument, dtype)
+
+
+def text_of(path: str) -> str | None:
+    """The text of a file in the notation, whose sizes may have names; None for others, and for standard input."""
+    if path == "-":
+        return None
+    chunk = read_input(path)
+    return chunk.text if chunk.format(None) == "notation" else None
 
 
 def _is_bare_word(argument: str) -> bool:
@@ -74,11 +86,23 @@ def _chosen(kernels: list[KernelOp], wanted: str | None, source: str) -> KernelO
     return kernels[0]
 
 
-def machine_for(kernel: KernelOp, name: str | None, threads: int | None, host: Machine | None = None) -> Machine:
-    """The machine of that name (the kernel's, or the host, where left out) with that number of threads.
+def aligned(kernel: KernelOp, given: int | None, trace: Trace | None = None) -> KernelOp:
+    """A copy with what callers guarantee: the alignment of the command line, else the trace's, else the usual one."""
+    if given is not None:
+        return with_alignment(kernel, given)
+    return with_alignment(kernel, *(trace.alignments if trace and trace.alignments else (ALIGNMENT,)))
 
-    `host` is what the machine of that name is; this one by default.
+
+def machine_for(
+    kernel: KernelOp, name: str | None, threads: int | None, host: Machine | None = None, *, trust: bool = False
+) -> Machine:
+    """The machine of that name or file (the kernel's, or the host, where left out) with that number of threads.
+
+    `host` is what the machine of that name is; this one by default. With `trust` a file's code may be compiled.
     """
-    named = name or ("host" if kernel.machine is None else kernel.machine.data)
-    described = host if named == "host" and host is not None else machine(named)
+    own = "host" if kernel.machine is None else kernel.machine.data
+    if (name or own) == "host" and host is not None:
+        described = host
+    else:
+        described = named_machine(name, trust=trust) if name else known_machine(own)
     return described if threads is None else replace(described, threads=threads)

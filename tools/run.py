@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
-from pdojo_tools.command import Arguments, positive, random_seed, run_tool
-from pdojo_tools.programs import load_kernel, machine_for
+from pdojo_tools.command import Arguments, add_align, positive, random_seed, run_tool
+from pdojo_tools.machines import add_machine
+from pdojo_tools.moves import report_trace
+from pdojo_tools.programs import aligned, load_kernel, machine_for
 from pdojo_tools.tuning.evaluators import is_simulated
 
 from pdojo.backends.arrays import parameters_of
@@ -34,6 +36,8 @@ from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, UsageError
+from pdojo.search.tuning import tune
+from pdojo.transforms.trace import Trace
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -53,12 +57,9 @@ def _arguments() -> Arguments:
     add("--time", action=argparse.BooleanOptionalAction, default=True, help="time it")
     add("--cold", action="store_true", help="time it with arrays that are in no cache")
     add("--threads", type=positive, metavar="N", help="threads for parallel scopes; by default the machine's")
+    add_align(parser)
     add("--seed", type=random_seed, default=0, metavar="N", help="seed of the random inputs")
-    add(
-        "--machine",
-        metavar="MACHINE",
-        help="a name or a TOML file: the machine to compile for; by default the kernel's, or host",
-    )
+    add_machine(parser, "compile for")
     add("-o", "--save", metavar="FILE.npz", help="store inputs and outputs")
     return parser
 
@@ -67,11 +68,14 @@ def _run(args: Sequence[str] | None) -> None:
     given = _arguments().parse_args(args)
     if not (given.check or given.time or given.save):
         raise UsageError("nothing is left to do with --no-check --no-time; see pdojo-run --help")
-    kernel = load_kernel(given.program, given.kernel, shape=given.shape, dtype=given.dtype)
-    machine = machine_for(kernel, given.machine, given.threads)
+    trace = None if given.trace is None else Trace.load(given.trace)
+    plain = load_kernel(given.program, given.kernel, shape=given.shape, dtype=given.dtype)
+    kernel = aligned(plain, given.align, trace)
+    machine = machine_for(kernel, given.machine, given.threads, trust=given.trust_machine)
     reference = KernelReference(print_notation(kernel))
-    if given.trace is not None:
-        kernel = _replayed(kernel, machine, given.trace)
+    if trace is not None:
+        kernel = tune(kernel, machine, None, trace).after
+        report_trace(str(given.trace), len(trace.steps), len(trace.steps))
     if is_simulated(machine):
         _simulate(given, kernel, machine, reference)
     elif given.check or given.time:
@@ -106,13 +110,6 @@ def _simulate(given: argparse.Namespace, kernel: KernelOp, machine: Machine, ref
         write(f"right: agrees with the interpreter; largest error {outcome.check.error:.1%} of what is allowed{bits}\n")
     if given.time:
         write(f"{outcome.summary}\n")
-
-
-def _replayed(kernel: KernelOp, machine: Machine, path: str) -> KernelOp:
-    from pdojo.search.tuning import tune
-    from pdojo.transforms.trace import Trace
-
-    return tune(kernel, machine, None, Trace.load(path)).after
 
 
 def _report(kernel: KernelOp, machine: Machine, outcome: Outcome, *, timed: bool) -> None:

@@ -6,18 +6,21 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import numpy as np
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+from pdojo_tools.outputs import write_output
 
 from pdojo.backends.snitch.assembler import Program, assemble, rewrite
 from pdojo.backends.snitch.simulator import Configuration, Placement, Result, simulate
 from pdojo.backends.snitch.simulator.report import cycles, listing, summary
 from pdojo.dialect.machine import machine
 from pdojo.errors import SimulationError, UsageError
+from pdojo.files import decode, read_bounded, read_text
 
-_ARRAY = re.compile(r"(f64|f32|f16|i32|u32|i16|i8)\[(\d+(?:,\d+)*)\](?:=(random|zero|out|-?\d+(?:\.\d+)?))?")
+_ARRAY = re.compile(r"(f64|f32|f16|i32|u32|i16|i8)\[(\d{1,9}(?:,\d{1,9})*)\](?:=(random|zero|out|-?\d+(?:\.\d+)?))?")
 _DTYPES = {"f64": "f8", "f32": "f4", "f16": "f2", "i32": "i4", "u32": "u4", "i16": "i2", "i8": "i1"}
 
 
@@ -106,7 +109,7 @@ class Run:
 
 def _read(path: str) -> Program:
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        text = decode(read_bounded(sys.stdin.buffer)) if path == "-" else read_text(Path(path))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise UsageError(f"cannot read '{path}': {reason}") from None
@@ -117,17 +120,14 @@ def _write(path: str, text: str) -> None:
     if path == "-":
         sys.stdout.write(text)
         return
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write '{path}': {error.strerror}") from None
+    write_output(text, path)
     sys.stdout.write(f"wrote {path}\n")
 
 
 def _argument(text: str, placement: Placement, rng: np.random.Generator, name: str) -> int:
     """The value of an argument; arrays are put into the memory."""
-    if re.fullmatch(r"-?\d+|0x[0-9a-fA-F]+", text):
-        return int(text, 0)
+    if re.fullmatch(r"-?[0-9]{1,20}|0x[0-9a-fA-F]{1,16}", text):
+        return int(text, 16) if text.startswith("0x") else int(text)
     match = _ARRAY.fullmatch(text.replace(" ", ""))
     if match is None:
         raise UsageError(
@@ -135,6 +135,8 @@ def _argument(text: str, placement: Placement, rng: np.random.Generator, name: s
         )
     dtype = np.dtype(_DTYPES[match.group(1)])
     shape = tuple(int(extent) for extent in match.group(2).split(","))
+    if prod(shape) * dtype.itemsize > len(placement.memory):
+        raise UsageError(f"{name} does not fit: '{text}' is larger than the memory of {len(placement.memory)} bytes")
     filling = match.group(3) or "random"
     if filling == "out":
         return placement.output(shape, dtype, name).address

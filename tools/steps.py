@@ -73,7 +73,8 @@ def _pipeline_message(error: ArgSpecParseError) -> str:
 
 def suggestion(name: str, known: Sequence[str] | dict[str, Any]) -> str:
     """`; did you mean 'x'?`, or where nothing is close, nothing for long lists and the list for short ones."""
-    close = get_close_matches(name, list(known), 1)
+    others = [each for each in known if each != name]
+    close = get_close_matches(name, others, 1)
     if close:
         return f"; did you mean '{close[0]}'?"
-    return f"; known: {', '.join(known)}" if len(known) <= 20 else ""
+    return f"; known: {', '.join(others)}" if 0 < len(others) <= 20 else ""

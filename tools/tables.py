@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -105,7 +105,12 @@ def right(outcome: Simulated) -> str:
 
 def load_note(outcomes: Sequence[Outcome]) -> str | None:
     """A warning where others kept the processors busy during the measurement."""
-    loads = [o.foreign_load for o in outcomes if isinstance(o, Ok) and o.foreign_load is not None]
-    if not loads or max(loads) < 0.1:
+    return busy_note(o.foreign_load for o in outcomes if isinstance(o, Ok))
+
+
+def busy_note(loads: Iterable[float | None]) -> str | None:
+    """The same, from the processors that others kept busy."""
+    most = max((load for load in loads if load is not None), default=0.0)
+    if most < 0.1:
         return None
-    return f"other programs kept {max(loads):.1f} processors busy meanwhile: these times are not the machine's best"
+    return f"other programs kept {most:.1f} processors busy meanwhile: these times are not the machine's best"

@@ -60,8 +60,9 @@ def _tune(
         subjects = [subject_of(title, given, host) for title in given.programs]
     for subject in subjects:
         check_subject(given, subject.machine)
-    for name, threads in dict.fromkeys((each.machine.name, each.machine.threads) for each in subjects):
-        console.print(f"machine {name}, {threads} threads; callers align arrays to {given.align} bytes")
+    facts = ((each.machine.name, each.machine.threads, each.alignment) for each in subjects)
+    for name, threads, alignment in dict.fromkeys(facts):
+        console.print(f"machine {name}, {threads} threads; callers align arrays to {alignment} bytes")
         there = len(os.sched_getaffinity(0))
         if connection is None and not given.no_measure and threads > there:
             console.print(f"{threads} threads share {there} processors, and wait for each other", style="yellow")

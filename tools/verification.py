@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import sys
-from math import prod
+from collections.abc import Mapping
 
+from pdojo_tools.inputs import Chunk
+from pdojo_tools.programs import library_workload
 from xdsl.dialects.builtin import ModuleOp
 
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.backends.measure.check import Rounding, compare
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.interpreter import interpret
+from pdojo.dialect.machine import machine
 from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.oracle import equivalent
-from pdojo.dialect.oracle.instances import INSTANCE_LIMIT
+from pdojo.dialect.oracle import check_valid, equivalent
+from pdojo.dialect.oracle.instances import INSTANCE_LIMIT, count_instances
 from pdojo.errors import InvalidKernel, UsageError
+from pdojo.kernels import Workload
+from pdojo.search.deciding import decide
+from pdojo.search.tuning import Tuning
+from pdojo.transforms.game import Game
+
+INTERPRETED = 20_000_000
+"""Statement instances of a program that the interpreter runs beside an exact comparison, at most: some seconds."""
+
+MOST_INSTANCES = 1 << 33
+"""The reference interpreter runs some ten million statement instances a second."""
 
 
-def verify_meaning(before: ModuleOp, after: ModuleOp) -> None:
+def verify_meaning(before: ModuleOp, after: ModuleOp, games: Mapping[str, Game], chunk: Chunk) -> None:
     """Compare every kernel of `before` with that of `after`, and say on standard error how.
 
-    The reference interpreter runs both on random inputs. Kernels small enough also run in exact arithmetic under
-    adversarial schedules. Raises InvalidKernel with the first element that differs, UsageError where a kernel is gone.
+    Exactly, under adversarial schedules, at the kernel's own sizes or, where moves of one of the `games` alone were
+    made, at smaller ones; and in the reference interpreter on random inputs. Raises InvalidKernel with the first
+    element that differs, or where a kernel is not valid itself; UsageError where a kernel is gone.
     """
     kernels = {op.sym_name.data: op for op in after.walk() if isinstance(op, KernelOp)}
     for kernel in before.walk():
@@ -32,27 +48,75 @@ def verify_meaning(before: ModuleOp, after: ModuleOp) -> None:
         name = kernel.sym_name.data
         if name not in kernels:
             raise UsageError(f"--verify compares kernels, and the passes left no pdojo.kernel '{name}'; lower it later")
-        how = _verify(nest_of(kernel), nest_of(kernels[name]))
-        sys.stderr.write(f"verified: kernel '{name}' keeps its meaning ({how})\n")
+        said = _Verification(kernel, nest_of(kernel), nest_of(kernels[name])).run(games.get(name), _source(chunk))
+        sys.stderr.write(f"{said}\n")
 
 
-def _verify(before: Nest, after: Nest) -> str:
-    """Raise InvalidKernel where the programs differ; returns how they were compared."""
-    instances = max(sum(prod(leaf.extents) for leaf in nest.leaves) for nest in (before, after))
-    if instances <= INSTANCE_LIMIT:
-        difference = equivalent(before, after)
-        if difference is not None:
-            raise InvalidKernel(f"--verify: the meaning changed: {difference}")
-    parameters = parameters_of(before)
-    inputs = random_inputs(parameters, seed=0)
-    expected = interpret(before, inputs)
-    results = interpret(after, inputs, seed=0, storage="cells")
-    rounding = Rounding.of(before)
-    for parameter in parameters:
-        if parameter.intent is not Intent.IN:
-            _, wrong = compare(parameter, results[parameter.name], expected[parameter.name], rounding)
-            if wrong is not None:
-                raise InvalidKernel(f"--verify: the meaning changed: {wrong}")
-    if instances <= INSTANCE_LIMIT:
-        return "exact arithmetic under adversarial schedules, and random inputs"
-    return f"random inputs only: exact arithmetic takes at most {INSTANCE_LIMIT} statement instances, not {instances}"
+def _source(chunk: Chunk) -> Workload | str | None:
+    """What gives the kernel at other sizes."""
+    if chunk.is_library:
+        return library_workload(chunk.name)
+    return chunk.text if chunk.format(None) == "notation" else None
+
+
+class _Verification:
+    """One kernel before and after."""
+
+    def __init__(self, kernel: KernelOp, before: Nest, after: Nest) -> None:
+        self.kernel = kernel
+        self.before = before
+        self.after = after
+        self.instances = max(count_instances(nest) for nest in (before, after))
+
+    def run(self, game: Game | None, source: Workload | str | None) -> str:
+        """What was found. Raises InvalidKernel where the programs differ."""
+        done: list[str] = []
+        left_out: list[str] = []
+        where = ""
+        if self.instances <= INSTANCE_LIMIT:
+            difference = equivalent(self.before, self.after)
+            if difference is not None:
+                self._fail(str(difference), valid=check_valid(self.before) is None)
+            done.append("exact arithmetic under adversarial schedules")
+        elif game is not None:
+            decision = decide(Tuning(game), source)
+            if decision.fault is not None:
+                self._fail(decision.fault, valid=True)
+            (done if decision.is_exact else left_out).append(decision.said)
+            where = " at reduced sizes" if decision.is_reduced else ""
+        else:
+            most = f"at most {INSTANCE_LIMIT} statement instances, not {self.instances}"
+            left_out.append(f"exact arithmetic takes {most}, and only moves can be made at smaller sizes too")
+        is_exact = bool(done)
+        if not is_exact and self.instances > MOST_INSTANCES:
+            raise UsageError(
+                f"--verify runs kernel '{self.before.name}', and its {self.instances:,} statement instances would take "
+                f"hours; verify the moves at smaller sizes"
+            )
+        if not is_exact or self.instances <= INTERPRETED:
+            self._interpret()
+            done.append("random inputs at its own sizes" if where else "random inputs")
+        name, listed = self.before.name, "; ".join([", and ".join(done), *left_out])
+        if is_exact:
+            return f"verified{where}: kernel '{name}' keeps its meaning ({listed})"
+        return f"not verified exactly: kernel '{name}' gives the same results ({listed})"
+
+    def _interpret(self) -> None:
+        """Both programs on the same random inputs."""
+        parameters = parameters_of(self.before)
+        inputs = random_inputs(parameters, seed=0)
+        expected = interpret(self.before, inputs)
+        results = interpret(self.after, inputs, seed=0, storage="cells")
+        rounding = Rounding.of(self.before)
+        for parameter in parameters:
+            if parameter.intent is not Intent.IN:
+                _, wrong = compare(parameter, results[parameter.name], expected[parameter.name], rounding)
+                if wrong is not None:
+                    self._fail(wrong, valid=True)
+
+    def _fail(self, what: str, *, valid: bool) -> None:
+        """Say that the meaning changed, or that there was none."""
+        if not valid:
+            validate(Program(self.kernel, machine("host")))
+            raise InvalidKernel(f"--verify: the program before all steps is not valid itself: {what}")
+        raise InvalidKernel(f"--verify: the meaning changed: {what}")

@@ -1,8 +1,8 @@
 """Random walks through the legal moves of a kernel, with everything checked that a move promises.
 
 After each move: the program verifies; it means what the kernel means (exact oracle, several arithmetics, several
-adversarial schedules); the inverse restores text and identifiers; its buffers fit where they are. After some moves: the
-program is valid, both texts of it parse to it, and the move by identifier gives the same.
+adversarial schedules); the inverse restores text and identifiers. After some moves: the program is valid, it becomes
+code for its machine if the kernel did, both texts of it parse to it, and the move by identifier gives the same.
 """
 
 from __future__ import annotations
@@ -13,21 +13,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from pdojo_tools.lowers import lowering_error
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException
 
-from pdojo.dialect.analysis.capacity import LIMITED, overflow
-from pdojo.dialect.analysis.lanes import register_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.attributes import Memory
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.notation import parse_notation, plain_mlir, print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.oracle import IntegerSetOracle, Oracle
 from pdojo.errors import PdojoError
+from pdojo.search.deciding import OTHER_STATEMENTS
 from pdojo.transforms.apply import Applied, apply
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
@@ -36,13 +35,6 @@ from pdojo.transforms.trace import Step
 
 SOME = 4
 """Texts, replay by identifier and validity, which take longest, are checked for one move in so many."""
-
-
-OTHER_STATEMENTS = frozenset(
-    "swap_dims tile_dim collapse_dims pad_dim unpad_dim stage_in stage_out unstage split_reduction merge_reduction "
-    "contract expand reciprocal divide inline_op outline_op delete_op insert_op".split()
-)
-"""Moves after which statements or their indices are others, so that instances before and after cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -130,14 +122,17 @@ class Referee:
         self.oracles = [Oracle(initial.nest, seed + k) for k in range(arithmetics)]
         self.schedules = schedules
         self.check = check
+        self.lowers = lowering_error(initial) is None
         self.sets_every = sets_every
         self.counts = counts or Counts()
 
     def judge(self, before: Program, applied: Applied, number: int) -> Failure | None:
         """The first promise that the move broke; `number` (of the move in its walk) seeds the schedules."""
-        failure = self._meaning(applied.program, number) or _inverse(before, applied) or _misplaced(applied.program)
+        failure = self._meaning(applied.program, number) or _inverse(before, applied)
         if failure is None and number % SOME == 0:
             failure = _replay(before, applied) or _texts(applied.program) or _kept(applied.program)
+        if failure is None and number % SOME == 2 and self.lowers:
+            failure = _lowered(applied.program)
         if failure is None and self.sets_every and number % self.sets_every == 0:
             failure = self._sets(before, applied)
         if failure is None and self.check is not None:
@@ -170,15 +165,9 @@ def _kept(program: Program) -> Failure | None:
     return None
 
 
-def _misplaced(program: Program) -> Failure | None:
-    """What is in a memory that cannot hold it. Kernels may be written like that; moves do not lead there."""
-    for buffer in program.nest.buffers:
-        if buffer.memory is Memory.REGISTER and (problem := register_problem(program.nest, buffer)) is not None:
-            return Failure("memory", problem)
-    for memory in LIMITED:
-        if (full := overflow(program, memory)) is not None:
-            return Failure("memory", full)
-    return None
+def _lowered(program: Program) -> Failure | None:
+    problem = lowering_error(program)
+    return None if problem is None else Failure("code", problem)
 
 
 def _inverse(before: Program, applied: Applied) -> Failure | None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.arrays import AnyArray, Parameter, aligned_empty, check_overlap, empty_for, parameters_of, view
+from pdojo.backends.openmp import start_threads
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
@@ -36,6 +37,11 @@ class Workspaces(Protocol):
     @property
     def thread_bytes(self) -> int:
         """Bytes of each thread."""
+        ...
+
+    @property
+    def parallel(self) -> bool:
+        """Whether some of it runs on several threads."""
         ...
 
 
@@ -72,6 +78,7 @@ class LoadedKernel:
     def __post_init__(self) -> None:
         kinds = [*([ctypes.c_void_p] * (len(self.parameters) + 1)), ctypes.c_int]
         self._function = ctypes.CFUNCTYPE(None, *kinds)(self.code.address)
+        self._concurrent = self.code.source.parallel and self.threads > 1
 
     def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, where one does not fit."""
@@ -91,7 +98,11 @@ class LoadedKernel:
         def run(_keep: object = (views, workspace, self)) -> None:
             function(*pointers, place, threads)
 
-        return run
+        def run_together() -> None:
+            start_threads()
+            run()
+
+        return run_together if self._concurrent else run
 
     def _views(self, arrays: tuple[AnyArray, ...], named: Mapping[str, AnyArray]) -> list[NDArray[Any]]:
         given = self._given(arrays, named)
@@ -116,6 +127,8 @@ class LoadedKernel:
         return given
 
     def _run(self, pointers: list[int]) -> None:
+        if self._concurrent:
+            start_threads()
         try:
             workspace = self._workspaces.pop()
         except IndexError:

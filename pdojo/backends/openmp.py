@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from pdojo.errors import LoweringError
+from pdojo.errors import LoweringError, UsageError
 
 FUNCTIONS = ("GOMP_parallel", "omp_get_num_threads", "omp_get_thread_num")
 """What compiled kernels call."""
@@ -32,6 +33,33 @@ class Runtime:
     def max_threads(self) -> int:
         """How many threads a parallel region gets by default (`OMP_NUM_THREADS`, or the processors)."""
         return int(self.library.omp_get_max_threads())
+
+
+@dataclass
+class _Team:
+    """Whether threads of the runtime have run here, and whether a fork has left them behind."""
+
+    started: bool = False
+    lost: bool = False
+
+    def forked(self) -> None:
+        """In the child: only the thread that forked is there."""
+        self.lost |= self.started
+
+
+_TEAM = _Team()
+os.register_at_fork(after_in_child=_TEAM.forked)
+
+
+def start_threads() -> None:
+    """To be called before code that runs on several threads. Raises UsageError where these would wait for ever."""
+    if _TEAM.lost:
+        raise UsageError(
+            "a parallel kernel cannot run: this process was forked after one had run, and the threads of the "
+            " OpenMP runtime stayed behind; start processes by spawn (multiprocessing.set_start_method), fork "
+            "before the first parallel kernel, or compile with threads=1"
+        )
+    _TEAM.started = True
 
 
 @lru_cache(maxsize=1)

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pdojo.backends.nest_walk import Layout, describe, layout_of, spell
-from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.nest import Buffer, Leaf, Nest, Scope
-from pdojo.dialect.storage import accesses_of, private_scope
+from pdojo.backends.nest_walk import Layout, layout_of
+from pdojo.dialect.analysis.frames import frame_owners, frame_problem
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.nest import Buffer, Nest, Scope
+from pdojo.dialect.storage import private_scope
 from pdojo.errors import LoweringError
 
 ALIGNMENT = 64
@@ -71,13 +72,12 @@ def plan_memory(nest: Nest) -> Plan:
             arguments += 1
             continue
         private = private_scope(nest, buffer) is not None
-        groups = _groups(nest, buffer)
-        if private:
-            _check_flow(buffer, groups)
+        if (problem := frame_problem(nest, buffer)) is not None:
+            raise LoweringError(problem)
         if buffer.memory is Memory.SHARED:
             raise LoweringError(f"buffer '{buffer.names[0]}': a CPU has no shared memory; use heap or stack")
         if buffer.memory is not Memory.HEAP or all(slots == 1 for slots in buffer.reuse):
-            owners = _owners(groups, private=private)
+            owners = frame_owners(nest, buffer)
             placements[buffer] = Placement(Home.FRAME, layout, ALIGNMENT, 0, owners)
             for owner in owners:
                 frames[owner] = frames.get(owner, 0) + layout.size_bytes
@@ -92,45 +92,6 @@ def plan_memory(nest: Nest) -> Plan:
             raise LoweringError(_too_large(total, placements))
     # A line of distance keeps one thread's copies off the lines that its neighbour prefetches.
     return Plan(placements, shared, thread + ALIGNMENT if thread else 0)
-
-
-def parallel_ancestor(leaf: Leaf) -> Scope | None:
-    """The parallel scope that a statement runs in."""
-    return next((s for s in leaf.chain if s.mapping is Mapping.PARALLEL), None)
-
-
-def _groups(nest: Nest, buffer: Buffer) -> dict[Scope | None, list[Leaf]]:
-    """The statements that use a buffer, by the parallel scope that they run in, in textual order."""
-    groups: dict[Scope | None, list[Leaf]] = {}
-    for leaf, _ in accesses_of(nest, buffer):
-        groups.setdefault(parallel_ancestor(leaf), []).append(leaf)
-    return groups
-
-
-def _check_flow(buffer: Buffer, groups: dict[Scope | None, list[Leaf]]) -> None:
-    """Each thread's copy dies with its parallel scope, so each must begin with a write."""
-    if len(groups) < 2:
-        return
-    for scope, leaves in groups.items():
-        first = leaves[0]
-        if first.accumulate is not None or any(a.array.buffer is buffer for a in first.reads):
-            access = next(a for a in (*first.reads, first.output) if a.array.buffer is buffer)
-            place = "outside of parallel scopes" if scope is None else f"in {describe(scope)}"
-            raise LoweringError(
-                f"{spell(access, first.chain)} is read {place}, but '{access.array.name}' has a reused dimension that "
-                f"a parallel scope indexes: each thread has its own copy, which ends with that scope; "
-                f"materialize the dimension"
-            )
-
-
-def _owners(groups: dict[Scope | None, list[Leaf]], *, private: bool) -> tuple[Scope | None, ...]:
-    if private:
-        return tuple(groups)
-    scopes = list(groups)
-    # A frame that belongs to a parallel scope ends with it, so the scope must not run again and find its values gone.
-    if len(scopes) == 1 and scopes[0] is not None and scopes[0].parent is None:
-        return (scopes[0],)
-    return (None,)
 
 
 def _rounded(size: int) -> int:

@@ -35,6 +35,9 @@ class Div:
     divisor: int
 
 
+MOST_ATOMS = 500
+"""Most atoms, those inside others included, of an expression that somebody writes; each remainder counts twice."""
+
 Atom: TypeAlias = int | Div
 """An induction variable, by the depth of its scope, or a floor division."""
 
@@ -82,6 +85,11 @@ class Expr:
 
     def __neg__(self) -> Expr:
         return self * -1
+
+    @property
+    def size(self) -> int:
+        """How many atoms there are, those inside floor divisions included."""
+        return sum(1 if isinstance(atom, int) else 1 + atom.numerator.size for atom, _ in self.terms)
 
     @property
     def is_constant(self) -> bool:
@@ -212,7 +220,7 @@ def modulo(numerator: Expr, divisor: int, extents: Extents) -> Expr:
 def from_affine(expression: AffineExpr, dims: Sequence[Expr], extents: Extents) -> Expr:
     """Canonical form of an xDSL affine expression whose dimension k stands for `dims[k]`.
 
-    Raises ValueError for symbols and for division by anything but a positive constant.
+    Raises ValueError for symbols, for more than `MOST_ATOMS`, and for division by anything but a positive constant.
     """
     match expression:
         case AffineConstantExpr(value):
@@ -222,7 +230,10 @@ def from_affine(expression: AffineExpr, dims: Sequence[Expr], extents: Extents) 
         case AffineBinaryOpExpr(kind, lhs, rhs):
             left = from_affine(lhs, dims, extents)
             right = from_affine(rhs, dims, extents)
-            return _combine(kind, left, right, extents)
+            found = _combine(kind, left, right, extents)
+            if found.size > MOST_ATOMS:
+                raise ValueError("an index expression is too large once its remainders are written as divisions")
+            return found
         case _:
             raise ValueError(f"'{expression}' has a symbol; index expressions use induction variables only")
 

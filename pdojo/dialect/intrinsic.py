@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.nest import Access, Array, Index, Leaf, Nest, Node, Scope, nest_of
-from pdojo.errors import NotationError, UsageError
+from pdojo.errors import LoweringError, NotationError, UsageError
 
 BACKENDS = ("llvm", "c", "cuda", "hip", "snitch")
 """Backends that a template may be for."""
@@ -40,6 +40,8 @@ class Intrinsic:
     """What the code does to rounding beyond the meaning: classes of `Numerics`."""
     registers: int = 0
     """Registers for its operands, of the operands' size; 0 where they are the machine's vector registers."""
+    trusted: bool = True
+    """Whether the templates may be compiled: code of a machine file may not until somebody vouches for it."""
 
     def __repr__(self) -> str:
         return self.name
@@ -47,6 +49,17 @@ class Intrinsic:
     def available(self, features: tuple[str, ...]) -> bool:
         """Whether a machine with these features can run it."""
         return set(self.features) <= set(features)
+
+    def template(self, backend: str) -> str:
+        """The code for a backend. Raises LoweringError, to follow the name, where none may be compiled."""
+        if backend not in self.templates:
+            raise LoweringError(f"whose description has no template for {backend}; unmap the scope")
+        if not self.trusted:
+            raise LoweringError(
+                "whose template is code of a machine file, which pdojo compiles only where you trust the file; "
+                "read it, and give --trust-machine (in Python: machine(path, trust=True))"
+            )
+        return self.templates[backend]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, TypeAlias, cast
 
@@ -14,10 +15,10 @@ Table: TypeAlias = Mapping[str, Any]
 _KEYS = ("name", "meaning", "templates", "features", "strides", "numerics", "registers")
 
 
-def read_intrinsic(value: object, *, trusted: bool) -> Intrinsic:
+def read_intrinsic(value: object, *, checked: bool, trusted: bool) -> Intrinsic:
     """The intrinsic that a table describes. Raises UsageError with what is wrong, without the file's name.
 
-    Where it is `trusted`, the meaning is read when it is first needed.
+    Where it was `checked` before, the meaning is read when it is first needed. Its code runs where it is `trusted`.
     """
     if not isinstance(value, dict):
         raise UsageError("must be tables: begin each with [[intrinsics]]")
@@ -26,8 +27,8 @@ def read_intrinsic(value: object, *, trusted: bool) -> Intrinsic:
     if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
         raise UsageError("every intrinsic needs a name of letters, digits and _")
     try:
-        intrinsic = _checked(name, table)
-        if not trusted:
+        intrinsic = replace(_checked(name, table), trusted=trusted)
+        if not checked:
             pattern_of(intrinsic)
     except UsageError as error:
         raise UsageError(f"intrinsic '{name}': {error}") from None

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pdojo.dialect.nest import Array, Leaf, Nest, Node, Scope
 from pdojo.errors import LocationError
 
-_LOCATION = re.compile(r"(?P<array>[A-Za-z_]\w*)(?:#(?P<writer>\d+))?(?::(?P<depth>\d+))?")
+_LOCATION = re.compile(r"(?P<array>[A-Za-z_]\w*)(?:#(?P<writer>\d{1,9}))?(?::(?P<depth>\d{1,9}))?", re.ASCII)
 
 
 def find_node(nest: Nest, location: str) -> Node:

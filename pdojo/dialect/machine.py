@@ -101,6 +101,8 @@ class Machine:
 
 _FOLDER = Path(__file__).parent / "machines"
 _PATH = re.compile(r".*\.toml|.*[/\\].*", re.DOTALL)
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_introduced: dict[str, Machine] = {}
 
 
 def machines() -> tuple[str, ...]:
@@ -110,19 +112,43 @@ def machines() -> tuple[str, ...]:
     return (*shipped_machines(), *plugins(MACHINES, shipped_machines()))
 
 
-def machine(name: str = "host") -> Machine:
+def is_machine_name(text: str) -> bool:
+    """Whether a text can be the name of a machine: letters, digits, `_`, `-` and `.`; no path of a file."""
+    return _NAME.fullmatch(text) is not None and _PATH.fullmatch(text) is None
+
+
+def machine(name: str = "host", *, trust: bool = False) -> Machine:
     """The machine description of that name, or in the file of that name where it ends in `.toml` or has a slash.
 
-    `host` describes the processor that this runs on. Raises UsageError for a name that is not known and for a file that
-    is no machine description, PluginError where another package's description cannot be loaded.
+    For names from a command line or a program; names in kernels, traces and databases are data: `known_machine`. With
+    `trust` the code of a file's intrinsics may be compiled and run. `host` describes the processor that this runs on.
+    Raises UsageError for a name that is not known and for a file that is no machine description, PluginError where
+    another package's description cannot be loaded.
     """
-    if name == "host":
-        return host()
     if _PATH.fullmatch(name):
         from pdojo.dialect.machine_file import read_machine
 
-        return read_machine(Path(name))
-    return _named(name)
+        return read_machine(Path(name), trusted=trust)
+    return known_machine(name)
+
+
+def known_machine(name: str) -> Machine:
+    """The machine description of that name: one that pdojo, an installed package or the command line brings, or `host`.
+
+    No file is read because of the name. Raises UsageError where it is not known, PluginError where another package's
+    description cannot be loaded.
+    """
+    if name == "host":
+        return host()
+    if not is_machine_name(name):
+        raise UsageError(f"{name!r} is no name of a machine; only --machine and programs may name a machine file")
+    return _introduced.get(name) or _named(name)
+
+
+def introduce(described: Machine) -> None:
+    """Make a machine known by its name in this process: the one that the command line gives for kernels to name."""
+    if described.name not in shipped_machines():
+        _introduced[described.name] = described
 
 
 def host() -> Machine:
@@ -143,7 +169,7 @@ def _named(name: str) -> Machine:
     if name in shipped_machines():
         from pdojo.dialect.machine_file import read_machine
 
-        return read_machine(_FOLDER / f"{name}.toml")
+        return read_machine(_FOLDER / f"{name}.toml", trusted=True)
     from pdojo.dialect.plugins import MACHINES, plugins
 
     others = plugins(MACHINES, shipped_machines())
@@ -155,4 +181,6 @@ def _named(name: str) -> Machine:
 
     close = get_close_matches(name, machines(), 1)
     hint = f"; did you mean '{close[0]}'?" if close else ""
-    raise UsageError(f"unknown machine '{name}'{hint}; known: {', '.join(machines())}, or the path of a .toml file")
+    raise UsageError(
+        f"unknown machine '{name}'{hint}; known: {', '.join(machines())}, or the path of a .toml file (--machine)"
+    )

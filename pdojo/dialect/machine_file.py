@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from pdojo.dialect.machine import Machine, shipped_machines
+from pdojo.dialect.machine import Machine, is_machine_name, shipped_machines
 from pdojo.errors import PdojoError, PluginError, UsageError
+from pdojo.files import read_text
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -21,15 +21,17 @@ if TYPE_CHECKING:
 Table: TypeAlias = Mapping[str, Any]
 
 _SHIPPED = Path(__file__).resolve().parent / "machines"
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _FIELDS = {f.name: f for f in fields(Machine)}
 _INHERITS = "inherits"
+_UNTRUSTED = "untrusted"
+"""Key of the JSON form: the intrinsics whose code must not run. Most machines have none, and no such key."""
 
 
-def read_machine(path: Path, readers: tuple[Path, ...] = ()) -> Machine:
+def read_machine(path: Path, readers: tuple[Path, ...] = (), *, trusted: bool = False) -> Machine:
     """The machine description in a file. `readers` are the files that inherit from it.
 
-    Raises UsageError with the file, the key and what is wrong with it.
+    The code of its intrinsics may run where it is `trusted`. Raises UsageError with the file, the key and what is wrong
+    with it.
     """
     table = _parse(path)
     for key in table:
@@ -38,12 +40,12 @@ def read_machine(path: Path, readers: tuple[Path, ...] = ()) -> Machine:
             close = get_close_matches(key, known, 1)
             hint = f"did you mean '{close[0]}'?" if close else f"known keys are {', '.join(known)}"
             raise _error(path, key, f"no such key; {hint}")
-    values = {key: _value(path, key, value) for key, value in table.items() if key != _INHERITS}
-    parent = _parent(path, table[_INHERITS], readers) if _INHERITS in table else None
+    values = {key: _value(path, key, value, trusted=trusted) for key, value in table.items() if key != _INHERITS}
+    parent = _parent(path, table[_INHERITS], readers, trusted=trusted) if _INHERITS in table else None
     name = values.get("name")
     if name is None:
         raise _error(path, "name", f'missing; write name = "{path.stem}"')
-    if not _NAME.fullmatch(name) or name.endswith(".toml"):
+    if not is_machine_name(name):
         raise _error(path, "name", f"'{name}' is no name of a machine: letters, digits, '_', '-' and '.'")
     if name in shipped_machines() and path.resolve().parent != _SHIPPED:
         raise _error(path, "name", f"'{name}' is a machine that pdojo brings; choose another name")
@@ -68,7 +70,7 @@ def plugin_machine(entry: EntryPoint) -> Machine:
         if callable(found):
             found = found()
         if isinstance(found, str | Path):
-            found = read_machine(Path(found))
+            found = read_machine(Path(found), trusted=True)
     except PdojoError as error:
         raise PluginError(f"{describe(entry)} cannot be loaded: {error}") from error
     except Exception as error:
@@ -90,38 +92,44 @@ def _error(path: Path, key: str, problem: str) -> UsageError:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(path))
     except OSError as error:
         raise UsageError(f"cannot read the machine file '{path}': {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise UsageError(f"cannot read the machine file '{path}': it is no UTF-8 text") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
+        # Numbers of thousands of digits are refused by Python, not by the reader of TOML.
         raise UsageError(f"machine file '{path}' is no TOML: {error}") from None
+    except RecursionError:
+        raise UsageError(f"machine file '{path}': brackets are nested too deeply") from None
 
 
-def _parent(path: Path, value: object, readers: tuple[Path, ...]) -> Machine:
+def _parent(path: Path, value: object, readers: tuple[Path, ...], *, trusted: bool) -> Machine:
     """The description that a file inherits from: a machine by name, or a file beside it."""
-    from pdojo.dialect.machine import machine
+    from pdojo.dialect.machine import known_machine
 
     if not isinstance(value, str):
         raise _error(path, _INHERITS, "must be the name of a machine or of a file, in quotes")
     if not value.endswith(".toml"):
         try:
-            return machine(value)
+            return known_machine(value)
         except UsageError as error:
             raise _error(path, _INHERITS, str(error)) from None
-    own, parent = path.resolve(), (path.parent / value).resolve()
+    try:
+        own, parent = path.resolve(), (path.parent / value).resolve()
+    except (OSError, ValueError):
+        raise _error(path, _INHERITS, f"'{value}' is no path of a file") from None
     if parent in (*readers, own):
         circle = " inherits ".join(str(p.name) for p in (*readers, own, parent))
         raise _error(path, _INHERITS, f"the files inherit in a circle: {circle}")
-    return read_machine(path.parent / value, (*readers, own))
+    return read_machine(path.parent / value, (*readers, own), trusted=trusted)
 
 
-def _value(path: Path, key: str, value: object) -> Any:
+def _value(path: Path, key: str, value: object, *, trusted: bool) -> Any:
     """The value of a key, as the field of the same name has it."""
     if key == "intrinsics":
         try:
-            return _intrinsics(value, trusted=path.resolve().parent == _SHIPPED)
+            return _intrinsics(value, checked=path.resolve().parent == _SHIPPED, trusted=trusted)
         except UsageError as error:
             raise _error(path, key, str(error)) from None
     reader, wanted = _KINDS[str(_FIELDS[key].type)]
@@ -176,13 +184,13 @@ def _lanes(value: object) -> dict[str, tuple[int, ...]] | None:
     return {dtype: lanes for dtype, lanes in rows.items() if lanes is not None}
 
 
-def _intrinsics(value: object, *, trusted: bool) -> tuple[Intrinsic, ...]:
+def _intrinsics(value: object, *, checked: bool, trusted: bool) -> tuple[Intrinsic, ...]:
     from pdojo.dialect.intrinsic_file import read_intrinsic
 
     given = _list(value)
     if given is None:
         raise UsageError("must be tables: begin each with [[intrinsics]]")
-    found = tuple(read_intrinsic(table, trusted=trusted) for table in given)
+    found = tuple(read_intrinsic(table, checked=checked, trusted=trusted) for table in given)
     names = [i.name for i in found]
     for name in names:
         if names.count(name) > 1:
@@ -228,7 +236,9 @@ def machine_to_json(described: Machine) -> dict[str, Any]:
     from pdojo.dialect.intrinsic_file import intrinsic_to_json
 
     values = {key: _plain(getattr(described, key)) for key in _FIELDS if key != "intrinsics"}
-    return {**values, "intrinsics": [intrinsic_to_json(i) for i in described.intrinsics]}
+    untrusted = [i.name for i in described.intrinsics if not i.trusted]
+    data = {**values, "intrinsics": [intrinsic_to_json(i) for i in described.intrinsics]}
+    return {**data, _UNTRUSTED: untrusted} if untrusted else data
 
 
 def _plain(value: Any) -> Any:
@@ -238,7 +248,9 @@ def _plain(value: Any) -> Any:
 
 
 def machine_from_json(data: Table) -> Machine:
-    """The machine description that `machine_to_json` wrote."""
-    kinds = {key: _KINDS[str(_FIELDS[key].type)][0] for key in data if key != "intrinsics"}
+    """The machine description that `machine_to_json` wrote: for another process of ours, not for stored data."""
+    kinds = {key: _KINDS[str(_FIELDS[key].type)][0] for key in data if key not in ("intrinsics", _UNTRUSTED)}
     values = {key: read(data[key]) for key, read in kinds.items()}
-    return Machine(**values, intrinsics=_intrinsics(data["intrinsics"], trusted=True))
+    found = _intrinsics(data["intrinsics"], checked=True, trusted=True)
+    untrusted = data.get(_UNTRUSTED, ())
+    return Machine(**values, intrinsics=tuple(replace(i, trusted=i.name not in untrusted) for i in found))

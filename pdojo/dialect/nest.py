@@ -20,6 +20,7 @@ from xdsl.ir.affine import AffineSet
 from pdojo.dialect.affine import Expr, from_affine, var
 from pdojo.dialect.attributes import IndexValueAttr, Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width, dtype_name
+from pdojo.dialect.names import symbol
 from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_memref
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp, Swizzle
 from pdojo.dialect.syntax import names_of
@@ -251,8 +252,13 @@ class Nest:
 
     @property
     def name(self) -> str:
-        """The kernel's symbol."""
+        """The kernel's name."""
         return self.kernel.sym_name.data
+
+    @property
+    def symbol(self) -> str:
+        """What the kernel's function is called in the code of every target."""
+        return symbol(self.name)
 
     @cached_property
     def writers(self) -> dict[str, list[Leaf]]:

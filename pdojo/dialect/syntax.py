@@ -23,6 +23,11 @@ from xdsl.printer import Printer
 
 from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_integer_type
 
+MOST_PARTS = 200
+"""Most variables and numbers of an index expression."""
+MOST_NESTED = 50
+"""How many parentheses and signs may be open at once."""
+
 
 @dataclass
 class IndexNames:
@@ -34,6 +39,10 @@ class IndexNames:
     parser: Parser
     own: str | None = None
     operands: list[SSAValue] = field(default_factory=list)
+    parts: int = 0
+    """How many variables and numbers were read since the expression began."""
+    depth: int = 0
+    """How many parentheses and signs are open."""
 
     def dimension(self, name: UnresolvedOperand) -> AffineExpr:
         """The dimension that stands for the named variable; `own` is dimension -1 until `finish`."""
@@ -65,6 +74,11 @@ def _shift_own(expression: AffineExpr, position: int) -> AffineExpr:
 
 def parse_index_expression(parser: Parser, names: IndexNames) -> AffineExpr:
     """Parse a quasi-affine expression over induction variables: `%i * 16 + %j floordiv 4`."""
+    names.parts = names.depth = 0
+    return _parse_sum(parser, names)
+
+
+def _parse_sum(parser: Parser, names: IndexNames) -> AffineExpr:
     result = _parse_term(parser, names)
     while True:
         if parser.parse_optional_punctuation("+"):
@@ -104,12 +118,22 @@ def _parse_term(parser: Parser, names: IndexNames) -> AffineExpr:
 
 
 def _parse_factor(parser: Parser, names: IndexNames) -> AffineExpr:
+    names.parts += 1
+    if names.parts > MOST_PARTS or names.depth > MOST_NESTED:
+        parser.raise_error(
+            f"an index expression has at most {MOST_PARTS} parts, {MOST_NESTED} parentheses and signs deep"
+        )
     if parser.parse_optional_punctuation("("):
-        inner = parse_index_expression(parser, names)
+        names.depth += 1
+        inner = _parse_sum(parser, names)
         parser.parse_punctuation(")")
+        names.depth -= 1
         return inner
     if parser.parse_optional_punctuation("-"):
-        return _parse_factor(parser, names) * -1
+        names.depth += 1
+        negated = _parse_factor(parser, names) * -1
+        names.depth -= 1
+        return negated
     if (name := parser.parse_optional_unresolved_operand()) is not None:
         return names.dimension(name)
     if (value := parser.parse_optional_integer(allow_boolean=False, allow_negative=False)) is not None:
@@ -177,6 +201,7 @@ def parse_constant(parser: Parser, word: str | None) -> IntegerAttr[IntegerType]
 
     `word` is a leading `inf`, `nan`, `true` or `false` that was read already.
     """
+    start = parser.pos
     negative = word is None and parser.parse_optional_punctuation("-") is not None
     if negative:
         word = parser.parse_optional_keyword_in(("inf", "nan"))
@@ -193,9 +218,15 @@ def parse_constant(parser: Parser, word: str | None) -> IntegerAttr[IntegerType]
     element = parser.parse_type()
     number = -number if negative else number
     if is_integer_type(element) and isinstance(number, int):
+        bits = element.width.data
+        if not -(1 << bits) <= 2 * number < 2 << bits:
+            parser.raise_error(f"{number} does not fit {element}", start, parser.pos)
         return IntegerAttr(number, element, truncate_bits=True)
     if isinstance(element, AnyFloat):
-        return FloatAttr(float(number), element)
+        try:
+            return FloatAttr(float(number), element)
+        except OverflowError:
+            parser.raise_error(f"{number} does not fit {element}", start, parser.pos)
     parser.raise_error(f"{number} is no constant of type {element}")
 
 

@@ -7,25 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingABC
+from math import prod
 from typing import TYPE_CHECKING, NoReturn
 
-from xdsl.dialects.builtin import AffineMapAttr, IndexType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import AffineMapAttr, IndexType, NoneAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineConstraintKind, AffineExpr
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import IndexValueAttr, Intent, Mapping, Memory
 from pdojo.dialect.functions import accumulates, check_types, is_element_type
+from pdojo.dialect.machine import is_machine_name
+from pdojo.dialect.names import name_problem
 from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope, nest_of
-from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp, Swizzle
+from pdojo.dialect.ops import MOST_SCOPES, BufferOp, KernelOp, OpOp, ScopeOp, Swizzle
 from pdojo.dialect.storage import granule_numbers
-from pdojo.dialect.syntax import names_of
+from pdojo.dialect.syntax import MOST_PARTS, names_of
 from pdojo.dialect.verify_mappings import describe_scope as describe_scope
 from pdojo.dialect.verify_mappings import misplaced_mapping
 
 if TYPE_CHECKING:
     from pdojo.dialect.analysis.dependent import Dependence
+
+
+LARGEST = 1 << 62
+"""No extent and no number of an index expression reaches it."""
 
 
 class KernelVerifyException(VerifyException):
@@ -42,7 +50,11 @@ def verify_kernel(kernel: KernelOp) -> None:
     """Raise `KernelVerifyException` with one precise message where the kernel is malformed."""
     _verify_interface(kernel)
     _verify_body(kernel)
-    _verify_tree(nest_of(kernel))
+    try:
+        nest = nest_of(kernel)
+    except ValueError as error:
+        _fail(kernel, str(error))
+    _verify_tree(nest)
 
 
 def verify_nest(nest: Nest) -> None:
@@ -65,6 +77,15 @@ def _fail(operation: Operation, message: str) -> NoReturn:
 
 
 def _verify_interface(kernel: KernelOp) -> None:
+    problem = name_problem(kernel.sym_name.data)
+    if problem is not None:
+        _fail(kernel, f"kernel: {problem}")
+    if kernel.machine is not None and not is_machine_name(kernel.machine.data):
+        _fail(
+            kernel,
+            f"machine {kernel.machine.data[:60]!r}: a kernel names a machine that is known; give a machine file to the "
+            f"tool (--machine FILE), and its name to the kernel",
+        )
     arguments = kernel.body.block.args
     names = names_of(kernel.arg_names)
     if not len(arguments) == len(names) == len(kernel.arg_intents.data):
@@ -83,8 +104,9 @@ def _verify_unique(kernel: KernelOp, interface: Iterable[str]) -> None:
         for name in names_of(operation.array_names) if isinstance(operation, BufferOp) else interface:
             if name in seen:
                 _fail(operation, f"array '{name}' is declared twice")
-            if not name.isidentifier() or not name.isascii():
-                _fail(operation, f"array name '{name}' is not an identifier")
+            problem = name_problem(name)
+            if problem is not None:
+                _fail(operation, f"array: {problem}")
             seen.add(name)
 
 
@@ -96,8 +118,19 @@ def _verify_array_type(operation: Operation, name: str, array: SSAValue) -> None
             operation,
             f"array '{name}' has element type {array.type.element_type}; known are f64 f32 f16 bf16 i64 i32 i16 i8 i1",
         )
-    if any(extent < 1 for extent in array.type.get_shape()):
-        _fail(operation, f"array '{name}' needs static extents of at least 1, not {list(array.type.get_shape())}")
+    shape = array.type.get_shape()
+    if any(extent < 1 for extent in shape):
+        _fail(operation, f"array '{name}' needs static extents of at least 1, not {list(shape)}")
+    if prod(shape) * 8 >= 1 << 63:
+        _fail(operation, f"array '{name}' of {list(shape)} elements is larger than any memory")
+    if not isinstance(array.type.layout, NoneAttr):
+        _fail(
+            operation,
+            f"array '{name}' has the layout {array.type.layout}, which pdojo does not know: arrays are dense, in "
+            f"row-major order",
+        )
+    if not isinstance(array.type.memory_space, NoneAttr):
+        _fail(operation, f"array '{name}' has the memory space {array.type.memory_space}; write where a buffer lies")
 
 
 def _verify_body(kernel: KernelOp) -> None:
@@ -179,33 +212,48 @@ def _verify_guests(kernel: KernelOp, guests: BufferOp, behind: int) -> int:
     return position
 
 
-def _verify_structure(operation: Operation) -> None:
-    """Only scopes and ops, scopes not empty, maps over the variables in scope."""
+def _verify_structure(operation: Operation, depth: int = 0) -> None:
+    """Only scopes and ops, scopes not empty and not too deep, maps over the variables in scope."""
     match operation:
         case ScopeOp():
-            count, block, guard, variables = operation.count, operation.body.block, operation.guard, operation.guard_ivs
-            if count < 1:
-                _fail(operation, f"a scope needs at least one iteration, not {count}")
+            count, block = operation.count, operation.body.block
+            if not 1 <= count < LARGEST:
+                _fail(operation, f"a scope needs at least one iteration and fewer than 2^62, not {count}")
+            if depth == MOST_SCOPES:
+                _fail(operation, f"scopes are nested more than {MOST_SCOPES} deep")
             if block.is_empty:
                 _fail(operation, f"scope of extent {count} is empty")
             if [a.type for a in block.args] != [IndexType()]:
                 _fail(operation, "a scope has one induction variable of type index")
-            if guard is not None and guard.data.num_dims != len(variables) + 1:
-                _fail(operation, "the guard's dimensions must be its operands and the own variable")
-            _verify_variables(operation, variables)
+            _verify_guard(operation)
             for child in block.ops:
-                _verify_structure(child)
+                _verify_structure(child, depth + 1)
         case OpOp():
             _verify_maps(operation)
         case _:
             _fail(operation, f"'{operation.name}' cannot be part of a pdojo.kernel")
 
 
+def _verify_guard(scope: ScopeOp) -> None:
+    variables = scope.guard_ivs
+    if scope.guard is not None:
+        if scope.guard.data.num_dims != len(variables) + 1 or scope.guard.data.num_symbols:
+            _fail(scope, "the guard's dimensions must be its operands and the own variable, and it has no symbols")
+        for constraint in scope.guard.data.constraints:
+            if constraint.kind is not AffineConstraintKind.ge or constraint.rhs != AffineExpr.constant(0):
+                _fail(scope, "a guard is a conjunction of 'expression >= 0'")
+            _verify_expression(scope, constraint.lhs)
+    _verify_variables(scope, variables)
+
+
 def _verify_variables(operation: Operation, variables: Iterable[SSAValue]) -> None:
-    for variable in variables:
-        owner = variable.owner.parent_op() if isinstance(variable.owner, Block) else None
-        if not isinstance(owner, ScopeOp):
-            _fail(operation, "index expressions use induction variables of enclosing scopes only")
+    enclosing: set[SSAValue] = set()
+    around = operation.parent_op()
+    while isinstance(around, ScopeOp):
+        enclosing.update(around.body.block.args)
+        around = around.parent_op()
+    if not enclosing.issuperset(variables):
+        _fail(operation, "index expressions use induction variables of enclosing scopes only")
 
 
 def _verify_maps(op: OpOp) -> None:
@@ -222,11 +270,27 @@ def _verify_maps(op: OpOp) -> None:
     for index_map in (*maps, *values):
         if index_map.data.num_dims != len(ivs) or index_map.data.num_symbols:
             _fail(op, f"{index_map} must have one dimension per induction variable of the op and no symbols")
+        for expression in index_map.data.results:
+            _verify_expression(op, expression)
     for array, index_map in zip(arrays, maps, strict=True):
         assert is_memref(array.type)
         rank = array.type.get_num_dims()
         if len(index_map.data.results) != rank:
             _fail(op, f"access has {len(index_map.data.results)} indices for an array of {rank} dimensions")
+
+
+def _verify_expression(operation: Operation, expression: AffineExpr) -> None:
+    """Not too large for functions that walk down, and numbers that fit the integers of code."""
+    parts, seen = [expression], 0
+    while parts:
+        part = parts.pop()
+        seen += 1
+        if isinstance(part, AffineBinaryOpExpr):
+            parts += (part.lhs, part.rhs)
+        if seen > 2 * MOST_PARTS:
+            _fail(operation, f"an index expression has more than {MOST_PARTS} parts")
+        if isinstance(part, AffineConstantExpr) and abs(part.value) >= LARGEST:
+            _fail(operation, f"{part.value} is too large for an index expression, which stays below 2^62")
 
 
 def _verify_ids(nest: Nest) -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pdojo.dialect.notation import parse_notation, print_notation
-from pdojo.dialect.notation.lexer import Cursor, tokenize
-from pdojo.dialect.notation.sizes import Names
+from pdojo.dialect.notation.sizes import Names, names_of
 from pdojo.dialect.notation.source import Source, did_you_mean
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
@@ -83,11 +82,7 @@ class Workload:
         if self.dtype is not None:
             values["T"] = self.dtype
         source = Source(path.read_text(encoding="utf-8"), str(path.name))
-        names = Names(values)
-        for line in range(len(source.lines)):
-            cursor = Cursor(source, tokenize(source, line))
-            if names.is_definition(cursor):
-                names.define(cursor)
+        names = names_of(source, values)
         if self.dtype is not None and "T" not in names.parameters:
             raise UsageError(f"kernel '{self.kernel}' has the element types that its name says; leave out the type")
         names.check_given()
@@ -132,7 +127,10 @@ def workload(text: str, dtype: str | None = None) -> Workload:
     Sizes stand in the order of the kernel's file; those at the end may be left out. Raises UsageError for all else.
     """
     name, _, shape = text.partition(":")
-    if name in PRESETS and not shape:
+    if name in PRESETS and shape:
+        kernel, own = PRESETS[name]
+        raise UsageError(f"'{name}' is {kernel} at {own}, and '{shape}' are other sizes; write '{kernel}:{shape}'")
+    if name in PRESETS:
         name, shape = PRESETS[name]
     own = Workload(name)
     given = _sizes(shape, own) if shape else {}
@@ -147,11 +145,11 @@ def _sizes(shape: str, own: Workload) -> dict[str, int]:
     declared = list(own.sizes)
     found: dict[str, int] = {}
     for part in shape.split(","):
-        named = re.fullmatch(r"\s*(\w+)\s*=\s*(\d+)\s*", part)
+        named = re.fullmatch(r"\s*(\w+)\s*=\s*(\d{1,18})\s*", part, re.ASCII)
         if named is not None:
             found[named[1]] = int(named[2])
             continue
-        if not re.fullmatch(r"\s*\d+(x\d+)*\s*", part):
+        if not re.fullmatch(r"\s*\d{1,18}(x\d{1,18})*\s*", part, re.ASCII):
             raise UsageError(f"'{part}' is no shape; write numbers separated by x: {_order(own)}")
         numbers = [int(number) for number in part.split("x")]
         if len(numbers) > len(declared):

@@ -2,49 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from time import perf_counter
 
-from pdojo.search.database import Duel, Memory, Run
-from pdojo.search.evaluation import NOT_TIMED, Anchor, Anchored, Candidate, Evaluation, Evaluator, Refining
+from pdojo.search.database import Memory, Run
+from pdojo.search.evaluation import Candidate, Computing, Evaluation, Evaluator
 from pdojo.search.progress import Times
+from pdojo.search.racing import STAGES, Heat, Race, Timing, race
 from pdojo.transforms.trace import Trace
+
+PROMISING = 1.1
+"""Times the best cost up to which a program that is known, from another search, races with the best."""
+CHECKS = 3
+"""Sets of inputs that new bests are checked on. Another one is the last match's."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A program, and the cost that the strategy was told of it."""
+
+    candidate: Candidate
+    told: float
+
+
+class Overturned(Exception):  # noqa: N818  # an event, handled by the driver
+    """The best so far failed in a race: nothing follows from that race but this."""
+
+    def __init__(self, failure: Evaluation) -> None:
+        super().__init__(failure.failure)
+        self.failure = failure
 
 
 class Costs:
-    """An evaluator that remembers."""
+    """An evaluator that remembers, and says what is better than the best so far.
+
+    Costs that are computed are what they are, and the least is the best. Where programs are timed they race: a cost is
+    as many times that of the best as in the race with it, and who wins its race is better.
+    """
 
     def __init__(
-        self,
-        evaluator: Evaluator,
-        memory: Memory,
-        times: Times,
-        doing: Callable[[str], None],
-        *,
-        log: Run | None = None,
+        self, evaluator: Evaluator, memory: Memory, times: Times, doing: Callable[[str], None], log: Run | None = None
     ) -> None:
         self._evaluator = evaluator
         self._memory = memory
         self._log = log
         self._times = times
         self._doing = doing
+        self._races: dict[str, Race] = {}
+        """Of the last `evaluate`."""
+        self._attempts: Counter[tuple[str, str | None]] = Counter()
+        """Races of a program with a best that decided nothing."""
         self.remembered = 0
         """Evaluations that came from memory."""
-        self._rough: dict[str, Evaluation] = {}
-        """Of the last batch, what was measured here."""
         self.made = 0
         """Evaluations that were made."""
-
-    @property
-    def is_anchored(self) -> bool:
-        """Whether costs are told by the measure of the best."""
-        return isinstance(self._evaluator, Anchored)
-
-    def anchor(self, candidate: Candidate | None, cost: float) -> None:
-        """The program is the best now, if there is one; alone it costs so much."""
-        if isinstance(self._evaluator, Anchored):
-            self._evaluator.anchor = None if candidate is None else Anchor(candidate, cost)
 
     def expect(self, candidate: Candidate) -> None:
         """The program will be among the next ones to evaluate."""
@@ -56,95 +70,160 @@ class Costs:
         found = self._memory.find(candidate.fingerprint)
         return None if found is None or found.is_ok else found
 
+    def evaluate(
+        self, programs: Sequence[tuple[Candidate, Trace]], best: Rival | None, again: Sequence[Candidate] = ()
+    ) -> Iterator[Evaluation]:
+        """The cost of each program, different ones, in order; and those known to be compared `again` with the best.
+
+        Each is stored as soon as it is known. Raises Overturned before the first one.
+        """
+        with self._times.of("store"):
+            known = {candidate.fingerprint: self._find(candidate) for candidate, _ in programs}
+        self.remembered += sum(found is not None for found in known.values())
+        if isinstance(self._evaluator, Timing):
+            made = self._raced(self._evaluator, [candidate for candidate, _ in programs], known, best, again)
+            new = {candidate.fingerprint: (candidate, trace) for candidate, trace in programs}
+            for fingerprint, evaluation in made:
+                known[fingerprint] = self._keep(new[fingerprint], evaluation)
+            yield from (found for found in known.values() if found is not None)
+            return
+        assert isinstance(self._evaluator, Computing)
+        missing = [candidate for candidate, _ in programs if known[candidate.fingerprint] is None]
+        start = perf_counter()
+        computed = iter(self._evaluator.evaluate(missing, self._doing) if missing else ())
+        rest = perf_counter() - start
+        try:
+            for program in programs:
+                found = known[program[0].fingerprint]
+                if found is None:
+                    start = perf_counter()
+                    evaluation = next(computed)
+                    rest += perf_counter() - start - sum(evaluation.seconds.values())
+                    found = self._keep(program, evaluation)
+                yield found
+        finally:
+            # Evaluators that give all at once account for more than has passed, until the last one is given.
+            self._times.add("evaluate", max(0.0, rest))
+
+    def better(self, rivals: Sequence[Rival], best: Rival | None) -> list[str]:
+        """Fingerprints of those of the last `evaluate` that are better than the best, the best one first."""
+        found = {rival.candidate.fingerprint: rival.told for rival in rivals if best is None or rival.told < best.told}
+        if best is not None and isinstance(self._evaluator, Timing):
+            races = {each: self._races.get(each) for each in (rival.candidate.fingerprint for rival in rivals)}
+            found = {each: race.ratio or 0.0 for each, race in races.items() if race is not None and race.won}
+        return sorted(found, key=lambda each: found[each])
+
+    def is_undecided(self, fingerprint: str) -> bool:
+        """Whether nothing followed from the last `evaluate` for a program, because the machine was not quiet."""
+        return fingerprint in self._races and self._races[fingerprint].is_undecided
+
+    def match(self, rival: Rival, root: Rival, *, last: bool = False) -> tuple[Evaluation, float | None]:
+        """How a program does on fresh inputs, in the last match of the search on those that only that one has.
+
+        Then what it costs in turns with the root, by the root's measure: every measured gain is one ratio, and no
+        product of ratios of different minutes. None where that could not be told.
+        """
+        candidate, timing = rival.candidate, isinstance(self._evaluator, Timing)
+        against = root.candidate if timing and candidate.fingerprint != root.candidate.fingerprint else None
+        kind = "final" if last and timing else "match"
+        found = self._memory.find_race(candidate.fingerprint, against and against.fingerprint, kind)
+        if found is None:
+            self._doing("the last match" if last else "checking a new best")
+            with self._times.of("match"):
+                if isinstance(self._evaluator, Timing):
+                    inputs = CHECKS if last else int(candidate.fingerprint[:8], 16) % CHECKS
+                    rounds = STAGES[-1] if last else STAGES[1]
+                    (found,) = self._evaluator.heat(Heat([candidate], against, rounds, inputs), self._doing)
+                else:
+                    assert isinstance(self._evaluator, Computing)
+                    found = Race(self._evaluator.check(candidate))
+            cost = _cost(found, rival, root)
+            with self._times.of("store"):
+                text = against and against.program.text
+                standing = rival.told if cost is None else cost
+                found = self._memory.keep_race(candidate.program.text, text, kind, found, standing)
+        return found.evaluation, _cost(found, rival, root)
+
     def _find(self, candidate: Candidate) -> Evaluation | None:
         """What is known of a program; of one that the run has met before what it was told then.
 
-        What duels said later comes when they do: a run that goes on repeats itself.
+        What was found out later comes when it did: a run that goes on repeats itself.
         """
         fingerprint = candidate.fingerprint
         return self._memory.find(fingerprint, alone=self._log is not None and self._log.has(fingerprint))
 
-    def evaluate(self, candidates: Sequence[tuple[Candidate, Trace]]) -> Iterator[Evaluation]:
-        """The evaluation of each program, different ones, in order; each is stored before the next is waited for."""
+    def _keep(self, program: tuple[Candidate, Trace], evaluation: Evaluation) -> Evaluation:
+        assert evaluation.is_ok == isfinite(evaluation.cost), f"a program has a cost or has failed: {evaluation}"
+        self.made += 1
+        for phase, seconds in evaluation.seconds.items():
+            self._times.add(phase, seconds)
         with self._times.of("store"):
-            known = [self._find(candidate) for candidate, _ in candidates]
-        missing = [candidate for (candidate, _), found in zip(candidates, known, strict=True) if found is None]
-        made = self._make(missing)
-        self._rough.clear()
-        for (candidate, trace), found in zip(candidates, known, strict=True):
+            return self._memory.keep(program[0].program.text, program[1], evaluation)
+
+    def _raced(
+        self,
+        evaluator: Timing,
+        candidates: Sequence[Candidate],
+        known: Mapping[str, Evaluation | None],
+        best: Rival | None,
+        again: Sequence[Candidate],
+    ) -> Iterator[tuple[str, Evaluation]]:
+        """Let all race that may win; what is told of those that were not known, as they leave the race."""
+        against = best and best.candidate
+        other, text = (None, None) if against is None else (against.fingerprint, against.program.text)
+        self._races = {}
+        entrants: list[Candidate] = []
+        for candidate in (*candidates, *again):
+            told = known.get(candidate.fingerprint)
+            is_new = candidate.fingerprint in known and told is None
+            kind = self._kind(candidate, other)
+            found = None if is_new else self._memory.find_race(candidate.fingerprint, other, kind)
             if found is not None:
-                self.remembered += 1
-                yield found
-                continue
-            evaluation = next(made)
-            self.made += 1
-            with self._times.of("store"):
-                kept = self._memory.keep(candidate.program.text, trace, evaluation)
-            if kept is evaluation:
-                self._rough[candidate.fingerprint] = evaluation
-            yield kept
+                self._note(candidate, found)
+            elif told is None or (best is not None and told.is_ok and told.cost <= PROMISING * best.told):
+                entrants.append(candidate)
 
-    def refine(self, best: float) -> dict[str, Evaluation]:
-        """Better costs of those of the last batch that were measured here, where they may be the best.
-
-        By fingerprint, and stored in place of the first ones. `best` is the least cost so far.
-        """
-        if not isinstance(self._evaluator, Refining) or not self._rough:
-            return {}
-        with self._times.of("run"):
-            better = self._evaluator.refine(self._rough, best, self._doing)
-        with self._times.of("store"):
-            for fingerprint, evaluation in better.items():
-                self._memory.improve(fingerprint, evaluation)
-        return better
-
-    def duel(self, candidate: Candidate, best: Candidate | None, *, again: bool = False) -> Duel:
-        """The program beside the best so far; it is right on fresh inputs, or has failed.
-
-        A former best stands a return match with the one that took its place (`again`).
-        """
-        against = None if best is None else best.fingerprint
-        found = self._memory.find_duel(candidate.fingerprint, against, again=again)
-        if found is not None:
+        def heat(left: Sequence[Candidate], rounds: int) -> Sequence[Race]:
+            start = perf_counter()
+            found = evaluator.heat(Heat(left, against, rounds), self._doing)
+            spent = perf_counter() - start - sum(sum(each.evaluation.seconds.values()) for each in found)
+            self._times.add("evaluate", max(0.0, spent))
             return found
-        with self._times.of("duel"):
-            given = [_timed(evaluation) for evaluation in self._evaluator.confirm(candidate, best, self._doing)]
-        first, other = given if best is not None else (*given, None)
-        assert first is not None
-        with self._times.of("store"):
-            text = None if best is None else best.program.text
-            return self._memory.keep_duel(candidate.program.text, text, Duel.of(first, other, again=again), again=again)
 
-    def _make(self, candidates: Sequence[Candidate]) -> Iterator[Evaluation]:
-        """Ask the evaluator. What it does not account for is the phase `evaluate`."""
-        if not candidates:
-            return
-        rest = 0.0
-        count = 0
-        start = perf_counter()
-        try:
-            for evaluation in self._evaluator.evaluate(candidates, self._doing):
-                rest += perf_counter() - start
-                for phase, seconds in evaluation.seconds.items():
-                    self._times.add(phase, seconds)
-                    rest -= seconds
-                count += 1
-                yield _checked(evaluation)
-                start = perf_counter()
-        finally:
-            # Evaluators that give all at once account for more than has passed, until the last one is given.
-            self._times.add("evaluate", max(0.0, rest))
-        assert count == len(candidates), f"{count} evaluations of {len(candidates)} programs"
+        for candidate, result in race(entrants, heat):
+            with self._times.of("store"):
+                found = self._memory.keep_race(candidate.program.text, text, self._kind(candidate, other), result)
+            self._note(candidate, found)
+            if candidate.fingerprint in known and known[candidate.fingerprint] is None:
+                yield candidate.fingerprint, _told(found, best)
+        for fingerprint, found in self._races.items():
+            self._attempts[fingerprint, other] += found.is_undecided
+
+    def _kind(self, candidate: Candidate, against: str | None) -> str:
+        """`race`, and `race 2` where that decided nothing."""
+        attempt = 1 + self._attempts[candidate.fingerprint, against]
+        return "race" if attempt == 1 else f"race {attempt}"
+
+    def _note(self, candidate: Candidate, found: Race) -> None:
+        if found.other is not None and not found.other.is_ok:
+            raise Overturned(found.other)
+        self._races[candidate.fingerprint] = found
 
 
-def _timed(evaluation: Evaluation) -> Evaluation:
-    """Where one of two programs fails before both are timed, the other has neither a cost nor a failure of its own.
+def _cost(found: Race, rival: Rival, root: Rival) -> float | None:
+    """What a program costs by a match with the root; what it costs anyway where nothing was beside it."""
+    if found.other is None:
+        return rival.told
+    return None if found.ratio is None or found.is_undecided else found.ratio * root.told
 
-    It is stored as `NOT_TIMED`, and nothing is made of that.
-    """
-    return Evaluation.failed(NOT_TIMED, {}) if evaluation.is_ok and not isfinite(evaluation.cost) else evaluation
 
-
-def _checked(evaluation: Evaluation) -> Evaluation:
-    assert evaluation.is_ok == isfinite(evaluation.cost), f"a program has a cost or has failed, not both: {evaluation}"
-    return evaluation
+def _told(found: Race, best: Rival | None) -> Evaluation:
+    """What the strategy is told of a program; the samples are stored with the race."""
+    evaluation = found.evaluation
+    if not evaluation.is_ok:
+        return evaluation
+    detail = {key: value for key, value in evaluation.detail.items() if key != "samples"}
+    if best is None or found.ratio is None:
+        return replace(evaluation, detail=detail)
+    raced = {"against": best.candidate.fingerprint, "ratio": found.ratio, "rounds": len(found.ratios)}
+    return replace(evaluation, cost=best.told * found.ratio, detail={**detail, "race": raced})

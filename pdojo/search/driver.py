@@ -1,4 +1,4 @@
-"""The driver: asks a strategy, evaluates what is new, remembers it, lets the best stand duels, and tells."""
+"""The driver: asks a strategy, evaluates what is new, remembers it, crowns what is better and right, and tells."""
 
 from __future__ import annotations
 
@@ -12,23 +12,20 @@ from time import perf_counter
 
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload
-from pdojo.search.costs import Costs
-from pdojo.search.database import Amended, Database, Entry, Memory, Problem, Run
+from pdojo.search.costs import Costs, Overturned, Rival
+from pdojo.search.database import Database, Entry, Memory, Problem, Run
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Evaluator
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal, States, Verdict
-from pdojo.search.progress import Budget, Ending, Listener, Progress, Result, Row, Times
+from pdojo.search.progress import Budget, Ending, Known, Listener, Progress, Result, Row, Times
 from pdojo.search.strategies import Strategy
 from pdojo.transforms.trace import Trace
 
 STALE = 1000
 """Proposals in a row that lead to nothing new, after which a search ends."""
-LOST, SPARED = 0.97, 0.97 ** (-1 / 24)
-"""What a duel that was lost, and a program that stood none, do to the part of the best cost that a challenger may cost:
-where one program in 25 loses a duel, it stays as it is."""
-SECOND_CHANCES = 5
-"""Duels, at most, of programs that a wrong best kept from theirs."""
+AGAIN = 8
+"""Programs, at most, that race once more: after a wrong best, and where others kept the processors busy."""
 
 
 def search(
@@ -42,12 +39,14 @@ def search(
     database: Database | None = None,
     listener: Listener | None = None,
     workload: Workload | None = None,
+    rivals: Sequence[Dojo] = (),
 ) -> Result:
     """Look for better programs from a state on, until the budget is used up. See docs/search.md.
 
     What is in the database is not evaluated again, and a search that was interrupted there goes on; without a database
     nothing outlives the call. Ctrl-C ends the search with the best so far. The workload says what the database calls
-    the kernel. The evaluator stays open.
+    the kernel. `rivals` are programs that are known from elsewhere: the result says what is the best of all known
+    ones. The evaluator stays open.
     """
     if not -(2**63) <= seed < 2**63:
         raise UsageError(f"a seed has at most 64 bits, not {seed}")
@@ -57,7 +56,7 @@ def search(
         log = memory.run((dojo.text, dojo.trace), strategy.name, neighbourhood.name, seed, settings)
         searching = _Search(dojo, evaluator, strategy, budget, memory, log)
         searching.listener = listener
-        return searching.run(neighbourhood, Random(seed))
+        return searching.run(neighbourhood, Random(seed), rivals)
 
 
 def run_settings(strategy: Strategy, neighbourhood: Neighbourhood) -> JSON:
@@ -66,29 +65,15 @@ def run_settings(strategy: Strategy, neighbourhood: Neighbourhood) -> JSON:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A proposal and its program."""
-
-    proposal: Proposal
-    candidate: Candidate
-
-    @staticmethod
-    def of(proposal: Proposal) -> _Asked:
-        return _Asked(proposal, Candidate.of(proposal.dojo))
-
-    @property
-    def fingerprint(self) -> str:
-        return self.candidate.fingerprint
-
-
-@dataclass(frozen=True)
 class _Best:
     """The best program so far."""
 
     node: Node
-    candidate: Candidate
+    rival: Rival
     cost: float
-    """In the duel that it won, or by the measure of the first best; `node.cost` is what it was told."""
+    """By the measure of the root; `rival.told` is what the strategy was told."""
+    is_measured: bool
+    """Whether that comes from samples in turns with the root, or was computed."""
 
 
 class _Search:
@@ -99,41 +84,43 @@ class _Search:
     ) -> None:
         self.start = dojo.fork()
         self.states = States(dojo)
-        self.strategy, self.budget, self.log = strategy, budget, log
-        self.deterministic = evaluator.deterministic
+        self.strategy, self.budget, self.log, self.memory = strategy, budget, log, memory
         self.times = Times()
-        self.costs = Costs(evaluator, memory, self.times, self._doing, log=log)
+        self.costs = Costs(evaluator, memory, self.times, self._doing, log)
         self.listener: Listener | None = None
         self.known: dict[str, Node] = {}
         """The first node of each program."""
         self.best: _Best | None = None
-        self.margin = 1.0
-        """The part of the best cost that a program has to cost at most, alone, to stand a duel."""
         self.beaten: list[_Best] = []
         """The bests before, the latest last."""
         self.is_overturned = False
-        """Whether a best turned out to be wrong, and those that it kept from their duels have not stood them yet."""
-        self.amended: dict[int, Amended] = {}
-        """What the log does not say yet of nodes that it has, by number: who was the best in truth."""
+        """Whether a best turned out to be wrong, and those that it kept from winning have not raced again yet."""
+        self.undecided: list[Node] = []
+        """Those about which a race said nothing: they are in the next one."""
+        self.amended: set[int] = set()
+        """Numbers of rows of the history that the log may have otherwise."""
         self.history: list[Row] = []
         self.failures: Counter[str] = Counter()
+        self.examples: dict[str, Evaluation] = {}
         self.repeated = self.stale = 0
         self.evaluated = 0
         """Programs whose evaluation is known; those of a batch are nodes only when the batch is complete."""
-        self.last = self.root_cost = inf
+        self.last = inf
         self.began = self.since = perf_counter()
         self.before = 0.0
         """What the clock of the run stood at when this process's clock stood at `since`."""
 
-    def run(self, neighbourhood: Neighbourhood, random: Random) -> Result:
-        """Search. Raises KeyboardInterrupt only where not even the root is evaluated."""
+    def run(self, neighbourhood: Neighbourhood, random: Random, rivals: Sequence[Dojo]) -> Result:
+        """Search. Raises KeyboardInterrupt where not even the root and the rivals are evaluated."""
         state = "failed"
         try:
-            root = self._root()
+            asked = [Proposal(self.start, None)]
+            self._tell(asked, self._evaluate(asked))
+            self._rate(rivals)
             try:
-                self.strategy.start(root, neighbourhood, random)
+                self.strategy.start(self.root, neighbourhood, random)
                 ending = self._rounds()
-                self._defend()
+                self._finish()
                 state = "finished"
             except KeyboardInterrupt:
                 ending, state = Ending.INTERRUPTED, "interrupted"
@@ -143,17 +130,12 @@ class _Search:
         finally:
             self.log.mark(state)
         best = None if self.best is None else self.best.node
-        return Result(best, root, tuple(self.history), ending, self._progress())
+        return Result(best, self.root, self._known(), tuple(self.history), self.examples, ending, self._progress())
 
-    def _root(self) -> Node:
-        candidate = Candidate.of(self.start)
-        (evaluation,) = self.costs.evaluate([(candidate, self.start.trace)])
-        seconds = self._time_of(0, candidate.fingerprint)
-        self._note(evaluation)
-        self.root_cost = evaluation.cost
-        node = self._settle(candidate, self.start, None, evaluation, seconds)
-        self._store([self._entry(node, candidate, self.start)], [])
-        return node
+    @property
+    def root(self) -> Node:
+        """The first node."""
+        return next(iter(self.known.values()))
 
     def _rounds(self) -> Ending:
         while True:
@@ -174,18 +156,18 @@ class _Search:
 
     # A round
 
-    def _ask(self) -> list[_Asked]:
+    def _ask(self) -> list[Proposal]:
         """A batch of proposals; a part of one where that is as many new programs as the budget allows."""
         room = inf if self.budget.evaluations is None else self.budget.evaluations + 1 - self.evaluated
-        asked: list[_Asked] = []
+        asked: list[Proposal] = []
         new: set[str] = set()
         with self.times.of("propose"):
             while len(asked) < self.strategy.batch and len(new) < room:
                 proposal = self.strategy.ask()
                 if proposal is None:
                     break
-                asked.append(_Asked.of(proposal))
-                fingerprint = asked[-1].fingerprint
+                asked.append(proposal)
+                fingerprint = asked[-1].candidate.fingerprint
                 is_new = fingerprint not in self.known and fingerprint not in new
                 self.stale = 0 if is_new else self.stale + 1
                 self.repeated += not is_new
@@ -194,189 +176,208 @@ class _Search:
                     self.costs.expect(asked[-1].candidate)
         return asked
 
-    def _evaluate(self, asked: Sequence[_Asked]) -> dict[str, tuple[Evaluation, float]]:
+    def _evaluate(self, asked: Sequence[Proposal]) -> dict[str, tuple[Evaluation, float]]:
         """Evaluations of the new programs and when they were known, as far as the time suffices."""
-        new = {one.fingerprint: one for one in reversed(asked) if one.fingerprint not in self.known}
-        ordered = [new[key] for key in dict.fromkeys(one.fingerprint for one in asked) if key in new]
+        new = {one.candidate.fingerprint: one for one in reversed(asked) if one.candidate.fingerprint not in self.known}
+        ordered = [new[key] for key in dict.fromkeys(one.candidate.fingerprint for one in asked) if key in new]
         found: dict[str, tuple[Evaluation, float]] = {}
-        evaluations = self.costs.evaluate([(one.candidate, one.proposal.dojo.trace) for one in ordered])
-        for one, evaluation in zip(ordered, evaluations, strict=True):
-            found[one.fingerprint] = evaluation, self._time_of(self.evaluated, one.fingerprint)
-            self._note(evaluation)
-            if self._is_late():
+        programs = [(one.candidate, one.dojo.trace) for one in ordered]
+        again = [Candidate.of(node.dojo) for node in self.undecided]
+        while True:
+            try:
+                evaluations = self.costs.evaluate(programs, self._incumbent(), again)
+                for one, evaluation in zip(ordered, evaluations, strict=True):
+                    found[one.candidate.fingerprint] = (
+                        evaluation,
+                        self._time_of(self.evaluated, one.candidate.fingerprint),
+                    )
+                    self.evaluated += 1
+                    self.last = evaluation.cost
+                    self._doing("")
+                    if self._is_late():
+                        break
+            except Overturned as event:
+                self._overturn(event.failure)
+            else:
                 return found
-        best = inf if self.best is None else self.best.node.cost
-        for fingerprint, evaluation in self.costs.refine(best).items():
-            found[fingerprint] = evaluation, found[fingerprint][1]
-        return found
 
-    def _tell(self, asked: Sequence[_Asked], found: dict[str, tuple[Evaluation, float]]) -> None:
-        """Let what seems to be the best stand its duel, log the batch, and tell the strategy, all in order."""
-        nodes: list[Node] = []
-        entries: list[Entry] = []
+    def _tell(self, asked: Sequence[Proposal], found: dict[str, tuple[Evaluation, float]]) -> None:
+        """Crown what is better and right, log the batch, and tell the strategy, all in order."""
+        told: list[Node] = []
+        new: list[tuple[Node, Proposal]] = []
         others: list[tuple[str, Trace]] = []
+        for one in asked:
+            known = self.known.get(one.candidate.fingerprint)
+            if known is not None:
+                others.append((one.candidate.program.text, one.dojo.trace))
+                told.append(self._node(known.number, one, known.verdict))
+            elif one.candidate.fingerprint in found:
+                evaluation, seconds = found[one.candidate.fingerprint]
+                node = self._node(len(self.known), one, Verdict(evaluation))
+                self.known[one.candidate.fingerprint] = node
+                self._count(evaluation)
+                self.history.append(
+                    Row(node.number, seconds, node.cost, evaluation.failure, self._best_cost(), is_best=False)
+                )
+                told.append(node)
+                new.append((node, one))
+            else:
+                break
         try:
-            for one in asked:
-                dojo, parent = one.proposal.dojo, one.proposal.parent
-                known = self.known.get(one.fingerprint)
-                if known is not None:
-                    others.append((one.candidate.program.text, dojo.trace))
-                    nodes.append(self._node(known.number, one.fingerprint, dojo, parent, known.verdict))
-                elif one.fingerprint in found:
-                    nodes.append(self._settle(one.candidate, dojo, parent, *found[one.fingerprint]))
-                    entries.append(self._entry(nodes[-1], one.candidate, dojo))
-                else:
-                    break
+            rivals = [*(node for node, _ in new), *self.undecided]
+            self._contest(rivals)
+            waiting = [node for node in rivals if node.evaluation.is_ok and self.costs.is_undecided(node.fingerprint)]
+            self.undecided = sorted(waiting, key=lambda node: (node.cost, node.number))[:AGAIN]
             self._reconsider()
         finally:
-            self._store(entries, others)
+            self._store([self._entry(node, one) for node, one in new], others)
         with self.times.of("propose"):
-            for node in nodes:
-                self.strategy.tell(node)
+            for node in told:
+                if node.parent is not None:
+                    self.strategy.tell(node)
 
-    def _settle(
-        self, candidate: Candidate, dojo: Dojo, parent: Node | None, evaluation: Evaluation, seconds: float
-    ) -> Node:
-        """The node of a new program, after its duel where it seems to be the best."""
-        won = None
-        if self._seems_best(evaluation):
-            evaluation, won = self._challenge(candidate, evaluation)
-        elif evaluation.is_ok:
-            self.margin = min(1.0, self.margin * SPARED)
-        if not evaluation.is_ok:
-            self.failures[evaluation.failure] += 1
-        node = self._node(len(self.known), candidate.fingerprint, dojo, parent, Verdict(evaluation))
-        self.known[candidate.fingerprint] = node
-        if won is not None:
-            self._crown(_Best(node, candidate, won))
-        is_best = won is not None
-        self.history.append(Row(node.number, seconds, node.cost, evaluation.failure, self._best_cost(), is_best))
-        return node
+    def _contest(self, nodes: Sequence[Node]) -> None:
+        """Crown the first of those that are better than the best and right on fresh inputs."""
+        by_fingerprint = {node.fingerprint: node for node in nodes if node.evaluation.is_ok}
+        rivals = [_rival(node) for node in by_fingerprint.values()]
+        for fingerprint in self.costs.better(rivals, self._incumbent()):
+            node = by_fingerprint[fingerprint]
+            rival = _rival(node)
+            evaluation, cost = self.costs.match(rival, _rival(self.root, self.start))
+            if evaluation.is_ok:
+                self._crown(_Best(node, rival, node.cost if cost is None else cost, cost is not None))
+                return
+            self._fail(node, evaluation)
 
-    def _challenge(self, candidate: Candidate, evaluation: Evaluation) -> tuple[Evaluation, float | None]:
-        """What a program that seems to be the best costs, or how it fails; and what it costs as the best, if it is.
-
-        Where costs are told by the measure of the best, the duel says best what they are.
-        """
-        while self._seems_best(evaluation):
-            best = self.best
-            duel = self.costs.duel(candidate, None if best is None else best.candidate)
-            if duel.evaluation.failed_itself:
-                evaluation = duel.evaluation
-            as_best = duel.evaluation.cost
-            if best is not None and duel.ratio is not None and self.costs.is_anchored:
-                evaluation = replace(evaluation, cost=best.node.cost * duel.ratio)
-                as_best = best.cost * duel.ratio
-            if duel.overturned is not None:
-                self._overturn(duel.overturned)
-            elif duel.won:
-                return evaluation, as_best
-            else:
-                # What seems to be as much faster is not likely to be better than the best.
-                self.margin *= 1.0 if self.deterministic else LOST
-                break
-        return evaluation, None
-
-    def _reconsider(self) -> None:
-        """Where a best was wrong: those that cost less than the one before it stand the duels that it kept them from.
-
-        The fastest first, until one wins or some have lost.
-        """
-        while self.is_overturned:
-            self.is_overturned = False
-            since = -1 if self.best is None else self.best.node.number
-            later = (node for node in self.known.values() if node.number > since)
-            waiting = sorted((node.cost, node.number, node) for node in later if self._seems_best(node.evaluation))
-            for _, _, node in waiting[:SECOND_CHANCES]:
-                candidate = Candidate.of(node.dojo)
-                evaluation, won = self._challenge(candidate, node.evaluation)
-                if not evaluation.is_ok:
-                    self.failures[evaluation.failure] += 1
-                self._amend(node, evaluation, is_best=won is not None)
-                if won is not None:
-                    self._crown(_Best(node, candidate, won))
-                    break
+    def _crown(self, best: _Best) -> None:
+        self.beaten += [] if self.best is None else [self.best]
+        self.best = best
+        self.memory.stand([each.node.fingerprint for each in self.beaten], best.cost, at_least=True)
+        number = best.node.number
+        self.history[number:] = [replace(row, best=best.cost) for row in self.history[number:]]
+        self._amend(best.node, best.node.evaluation, is_best=True)
 
     def _overturn(self, failure: Evaluation) -> None:
-        """The best so far failed on inputs that it had not met: the one before it is the best, and it has failed."""
+        """The best so far has failed: the one before it is the best again."""
         assert self.best is not None
         self._fail(self.best.node, failure)
-        self._enthrone(self.beaten.pop() if self.beaten else None)
+        self.best = self.beaten.pop() if self.beaten else None
         self.is_overturned = True
 
     def _fail(self, node: Node, failure: Evaluation) -> None:
-        self.failures[failure.failure] += 1
+        self._count(failure)
         self._amend(node, failure, is_best=False)
+
+    def _count(self, evaluation: Evaluation) -> None:
+        if not evaluation.is_ok:
+            self.failures[evaluation.failure] += 1
+            self.examples.setdefault(evaluation.failure, evaluation)
 
     def _amend(self, node: Node, evaluation: Evaluation, *, is_best: bool) -> None:
         """More is known of a node than when it was evaluated."""
         node.verdict.evaluation = evaluation
         row = self.history[node.number]
         self.history[node.number] = replace(row, cost=node.cost, failure=evaluation.failure, is_best=is_best)
-        self.amended[node.number] = Amended(evaluation, is_best)
+        self.amended.add(node.number)
 
-    def _defend(self) -> None:
-        """Let the best stand a return match, at another time, with each of those that were the best before it.
+    def _reconsider(self) -> None:
+        """Where a best was wrong: those that cost less than the one before it race with that, the fastest first."""
+        while self.is_overturned:
+            self.is_overturned = False
+            best = self._incumbent()
+            waiting = [node for node in self.known.values() if best is None or node.cost < best.told]
+            self._again(sorted(waiting, key=lambda node: (node.cost, node.number))[:AGAIN])
 
-        What won because of how the machine was just then loses its place again. Where others have found out in the
-        meantime that the best is wrong, it is the best no longer.
-        """
+    def _again(self, nodes: Sequence[Node]) -> None:
+        """Let programs race with the best once more."""
+        rivals = [node for node in nodes if node.evaluation.is_ok]
         try:
-            while self.best is not None and (failure := self.costs.failure(self.best.candidate)) is not None:
+            for _ in self.costs.evaluate([], self._incumbent(), [_rival(node).candidate for node in rivals]):
+                pass
+            self._contest(rivals)
+        except Overturned as event:
+            self._overturn(event.failure)
+
+    # The end
+
+    def _finish(self) -> None:
+        """Let the best stand its last match. Where others have found out that it is wrong, it is the best no longer."""
+        try:
+            self._again(self.undecided)
+            self.undecided = [node for node in self.undecided if self.costs.is_undecided(node.fingerprint)]
+            self._reconsider()
+            while self.best is not None:
+                failure = self.costs.failure(self.best.rival.candidate)
+                cost = None
+                if failure is None:
+                    evaluation, cost = self.costs.match(self.best.rival, _rival(self.root, self.start), last=True)
+                    failure = None if evaluation.is_ok else evaluation
+                if failure is None:
+                    self._settle(cost)
+                    return
                 self._overturn(failure)
                 self._reconsider()
-            number = 0 if self.deterministic else len(self.beaten)
-            while self.best is not None and number > 0:
-                number -= 1
-                former = self.beaten[number]
-                duel = self.costs.duel(former.candidate, self.best.candidate, again=True)
-                if duel.evaluation.failed_itself:
-                    self._fail(former.node, duel.evaluation)
-                    del self.beaten[number]
-                if duel.overturned is not None:
-                    self._overturn(duel.overturned)
-                    self._reconsider()
-                    number = len(self.beaten)
-                elif duel.won:
-                    for late in (*self.beaten[number + 1 :], self.best):
-                        self._amend(late.node, late.node.evaluation, is_best=False)
-                    del self.beaten[number:]
-                    self._enthrone(former if self.costs.is_anchored else replace(former, cost=duel.evaluation.cost))
         finally:
             self._store([], [])
 
-    def _crown(self, best: _Best) -> None:
-        self.beaten += [] if self.best is None else [self.best]
-        self._enthrone(best)
+    def _settle(self, cost: float | None) -> None:
+        """The best costs so much in its last match: where that is not less than the root does, the root is the best."""
+        assert self.best is not None
+        if cost is None or self.best.node is self.root:
+            return
+        self.best = replace(self.best, cost=cost, is_measured=True)
+        first = self.beaten[0] if self.beaten else None
+        is_beaten = first is not None and first.node is self.root and cost >= first.cost
+        losers = [*self.beaten, self.best][1:] if is_beaten else self.beaten
+        self.memory.stand([each.node.fingerprint for each in losers], cost, at_least=True)
+        if first is not None and is_beaten:
+            for each in losers:
+                self._amend(each.node, each.node.evaluation, is_best=False)
+            self.memory.stand([first.node.fingerprint], first.cost, at_least=False)
+            self.best, self.beaten = first, []
 
-    def _enthrone(self, best: _Best | None) -> None:
-        self.best = best
-        self.costs.anchor(None if best is None else best.candidate, inf if best is None else best.node.cost)
+    def _rate(self, rivals: Sequence[Dojo]) -> None:
+        """Find out what programs cost that are known from elsewhere."""
+        for dojo in rivals:
+            rival = Candidate.of(dojo)
+            if self.best is not None and rival.fingerprint != self.root.fingerprint:
+                (evaluation,) = self.costs.evaluate([(rival, dojo.trace)], None)
+                if evaluation.is_ok:
+                    self.costs.match(Rival(rival, evaluation.cost), _rival(self.root, self.start))
+
+    def _known(self) -> Known | None:
+        """The best program that any search of the problem knows."""
+        own = None if self.best is None else Known(self.best.node.dojo, self.best.cost, is_own=True)
+        found = self.memory.best()
+        if found is None or (self.best is not None and found[0] == self.best.node.fingerprint):
+            return own
+        fingerprint, trace, cost = found
+        dojo = self.start.fork()
+        if dojo.become(step.resolved for step in trace.steps) or dojo.fingerprint != fingerprint:
+            return own  # The moves of another pdojo.
+        return Known(dojo, cost, is_own=False)
+
+    # What is stored
+
+    def _incumbent(self) -> Rival | None:
+        return None if self.best is None else self.best.rival
 
     def _best_cost(self) -> float:
         return inf if self.best is None else self.best.cost
 
-    def _seems_best(self, evaluation: Evaluation) -> bool:
-        if not evaluation.is_ok or self.best is None:
-            return evaluation.is_ok
-        bar = self.best.node.cost * self.margin
-        return evaluation.cost < bar or (evaluation.cost == bar and not self.deterministic)
-
-    def _node(self, number: int, fingerprint: str, dojo: Dojo, parent: Node | None, verdict: Verdict) -> Node:
-        moves = tuple(step.resolved for step in dojo.trace.steps)
-        node = Node(number, moves, fingerprint, parent, verdict, self.states)
-        self.states.put(node, dojo)
+    def _node(self, number: int, one: Proposal, verdict: Verdict) -> Node:
+        moves = tuple(step.resolved for step in one.dojo.trace.steps)
+        node = Node(number, moves, one.candidate.fingerprint, one.parent, verdict, self.states)
+        self.states.put(node, one.dojo)
         return node
 
-    def _entry(self, node: Node, candidate: Candidate, dojo: Dojo) -> Entry:
-        row = self.history[-1]
+    def _entry(self, node: Node, one: Proposal) -> Entry:
         parent = None if node.parent is None else node.parent.fingerprint
-        text = candidate.program.text
-        return Entry(node.number, text, dojo.trace, parent, node.evaluation, row.is_best, row.seconds)
+        return Entry(self.history[node.number], one.candidate.program.text, one.dojo.trace, parent)
 
     def _store(self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]]) -> None:
         with self.times.of("store"):
-            self.log.log(entries, others, self.amended)
+            self.log.log(entries, others, [self.history[number] for number in sorted(self.amended)])
         self.amended.clear()
 
     # The clock, and what is told
@@ -395,11 +396,6 @@ class _Search:
             self.before, self.since = logged, perf_counter()
         return self._time()
 
-    def _note(self, evaluation: Evaluation) -> None:
-        self.evaluated += 1
-        self.last = evaluation.cost
-        self._doing("")
-
     def _doing(self, what: str) -> None:
         if self.listener is not None:
             self.listener(self._progress(what))
@@ -412,9 +408,15 @@ class _Search:
             self._time(),
             self.costs.made / max(perf_counter() - self.began, 1e-9),
             self.last,
-            self.root_cost,
+            self.root.cost if self.known else self.last,
             self._best_cost(),
+            self.best is None or self.best.is_measured,
+            len(self.undecided),
             dict(self.failures),
             dict(self.times.spent),
             doing,
         )
+
+
+def _rival(node: Node, dojo: Dojo | None = None) -> Rival:
+    return Rival(Candidate.of(dojo or node.dojo), node.cost)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import Evaluation
+from pdojo.search.evaluation import Candidate, Evaluation
 from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Trace
 
@@ -96,7 +97,7 @@ class Node:
 
     @property
     def evaluation(self) -> Evaluation:
-        """What the strategy is told: the cost of the program alone, or its failure, alone or in a duel."""
+        """What the strategy is told: the cost of the program, or its failure, also where that comes later."""
         return self.verdict.evaluation
 
     @property
@@ -120,5 +121,10 @@ class Proposal:
     """A state to evaluate. Who proposes it does not change it any more."""
 
     dojo: Dojo
-    parent: Node
-    """The state that it was made from."""
+    parent: Node | None
+    """The state that it was made from; None for the one that a search starts from."""
+
+    @cached_property
+    def candidate(self) -> Candidate:
+        """Its program."""
+        return Candidate.of(self.dojo)

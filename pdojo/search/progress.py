@@ -10,6 +10,8 @@ from time import perf_counter
 from typing import TypeAlias
 
 from pdojo.errors import UsageError
+from pdojo.search.dojo import Dojo
+from pdojo.search.evaluation import Evaluation
 from pdojo.search.node import Node
 from pdojo.transforms.trace import Trace
 
@@ -54,11 +56,11 @@ class Row:
     best: float
     """Cost of the best program so far, as in `Progress`; infinite without one."""
     is_best: bool
-    """Whether this is the best program since then, and did not lose its place by failing or in a return match."""
+    """Whether this is the best program since then, and did not lose its place by failing or in the last match."""
 
 
-PHASES = ("propose", "lower", "compile", "run", "check", "duel", "store", "evaluate")
-"""What time is spent on. `evaluate` is what evaluators do not account for, `duel` the timing beside the best."""
+PHASES = ("propose", "lower", "compile", "run", "check", "match", "store", "evaluate")
+"""What time is spent on. `evaluate` is what evaluators do not account for, `match` the checks of new bests."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +81,14 @@ class Progress:
     root: float
     """Cost of the root."""
     best: float
-    """Cost of the best program in the duel that it won, which may be more than before.
+    """Cost of the best program, by the measure of the root: `root / best` is how many times as fast it is.
 
-    Where costs are told by the measure of the best, it is by that of the first: what that one cost alone, times how
-    those after it compared with one another.
+    Where programs are timed that was measured in turns with the root, when the program became the best.
     """
+    is_measured: bool
+    """Whether it was; the processors may have been busy just then."""
+    undecided: int
+    """Programs that may be better than the best, which races did not show because others kept the processors busy."""
     failures: Mapping[str, int]
     """By kind."""
     spent: Mapping[str, float]
@@ -97,13 +102,28 @@ Listener: TypeAlias = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)
+class Known:
+    """The best program that is known of a problem."""
+
+    dojo: Dojo
+    cost: float
+    """By the measure of the root of the search that found it."""
+    is_own: bool
+    """Whether it is the best of this search; else it comes from another one, or from the rivals."""
+
+
+@dataclass(frozen=True)
 class Result:
     """What a search found."""
 
     best: Node | None
-    """The best program; None where not even the root could be run."""
+    """The best program of the search; None where not even the root could be run."""
     root: Node
+    known: Known | None
+    """The best program of all searches of the problem, under the same settings of the evaluator."""
     history: tuple[Row, ...]
+    examples: Mapping[str, Evaluation]
+    """For each kind of failure the first program's."""
     ending: Ending
     progress: Progress
 

@@ -1,47 +1,16 @@
-"""Tuning one kernel: declare what callers guarantee, make moves, show that the meaning is kept."""
+"""Tuning one kernel: the moves of a trace, then those of an expert pass."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
-
-from pdojo.dialect.attributes import Numerics, NumericsAttr
-from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import nest_of
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.oracle import Difference, equivalent, reduce_sizes
-from pdojo.errors import IllegalMove, LocationError, UsageError
+from pdojo.errors import IllegalMove, LocationError
 from pdojo.search.experts import expert_pass
 from pdojo.search.experts.player import Note
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
-
-INSTANCES = 20_000
-"""Statement instances that the exact oracle runs at most."""
-
-
-def with_alignment(kernel: KernelOp, alignment: int) -> KernelOp:
-    """A copy whose callers guarantee that every interface array lies at a multiple of `alignment` bytes, at least.
-
-    Raises UsageError for what is no alignment.
-    """
-    if alignment < 1 or alignment & (alignment - 1):
-        raise UsageError(f"an alignment is a power of two, not {alignment}")
-    aligned = kernel.clone()
-    interface = [buffer for buffer in nest_of(kernel).buffers if buffer.op is None]
-    facts = [max(alignment, buffer.alignment, byte_width(buffer.dtype)) for buffer in interface]
-    aligned.properties["arg_alignments"] = ArrayAttr(IntegerAttr(fact, i64) for fact in facts)
-    return aligned
-
-
-def with_permission(kernel: KernelOp, *classes: Numerics) -> KernelOp:
-    """A copy that permits these numerics classes too (docs/numerics.md)."""
-    found = kernel.clone()
-    found.properties["numerics"] = ArrayAttr(NumericsAttr(n) for n in dict.fromkeys((*kernel.permitted, *classes)))
-    return found
 
 
 @dataclass
@@ -73,26 +42,8 @@ def tune(kernel: KernelOp, machine: Machine, expert: str | None, trace: Trace | 
         try:
             tuning.game.apply(step.resolved)
         except (IllegalMove, LocationError) as error:
-            raise type(error)(f"move {number} of the trace, {step.move}: {error}") from None
+            differs = trace.missing(kernel) if trace else ""
+            raise type(error)(f"move {number} of the trace, {step.move}: {error}{differs}") from None
     if expert is not None:
         tuning.notes = expert_pass(expert, machine)(tuning.game)
     return tuning
-
-
-class OracleVerdict(Enum):
-    """What the exact oracle found."""
-
-    EQUIVALENT = "the same meaning"
-    NOT_REDUCIBLE = "the program cannot be made small enough"
-    MOVES_DO_NOT_FIT = "some moves do not fit the small program"
-
-
-def check_meaning(tuning: Tuning, limit: int = INSTANCES) -> OracleVerdict | Difference:
-    """Replay the trace on a smaller copy of the kernel, and compare exactly, under adversarial schedules."""
-    small = reduce_sizes(tuning.before, limit)
-    if small is None:
-        return OracleVerdict.NOT_REDUCIBLE
-    game = Game(small, tuning.game.machine)
-    if game.replay(tuning.game.trace.steps):
-        return OracleVerdict.MOVES_DO_NOT_FIT
-    return equivalent(small, game.kernel) or OracleVerdict.EQUIVALENT

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.verify import verify_nest
 from pdojo.errors import IllegalMove
-from pdojo.transforms.base import Refusal, Site, Transformation, identify
+from pdojo.transforms.base import Reason, Refusal, Site, Transformation, identify
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate, transformation, transformation_names
 
@@ -32,14 +31,24 @@ def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
     """Apply a move to a copy of the program's kernel.
 
     Raises LocationError for a location that is not one, IllegalMove, with reason and witness, for a refused move.
+    Without `verify`, the program after it is not asked for its conditions: the check of the move is trusted.
     """
     wanted, site = legal(program, move)
     resolved, surface = wanted.as_move(identify(site)), wanted.at(program, site)
     inverse = wanted.inverse(program, site)
     after = wanted.rehearse(program, site)
     if verify:
-        verify_nest(after.nest)
+        confirm(surface, wanted.fault(program.conditions, after, proved=wanted.proves(program)))
     return Applied(after, surface, resolved, inverse)
+
+
+def confirm(move: Move, fault: Reason | None) -> None:
+    """Raise IllegalMove where a move that its check accepts leads to a program that no move may lead to.
+
+    The check of the move is wrong then: legality is of the program after, too.
+    """
+    if fault is not None:
+        raise IllegalMove(str(Refusal(move, fault.text, fault.witness)))
 
 
 def legal(program: Program, move: Move) -> tuple[Transformation[Any], Site]:

@@ -35,6 +35,7 @@ class AsyncCopy(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "async_copy"
+    argued: ClassVar = True
     site: ClassVar = Leaf
     example_machine: ClassVar = "toy-gpu"
 
@@ -77,6 +78,7 @@ class SyncCopy(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "sync_copy"
+    argued: ClassVar = True
     site: ClassVar = Leaf
     example_machine: ClassVar = "toy-gpu"
 

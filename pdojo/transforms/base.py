@@ -7,7 +7,7 @@ which its legality analysis does not refuse it. The same definition serves as a 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from typing import ClassVar, Generic, Self, TypeAlias, TypeVar, cast
@@ -16,12 +16,11 @@ from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.analysis.capacity import LIMITED, overflow
-from pdojo.dialect.analysis.hints import hint_problems, owned_hints
+from pdojo.dialect.analysis.conditions import Conditions
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.locations import find_array, find_dimension, find_node, location_of
-from pdojo.dialect.machine import Machine, machine
+from pdojo.dialect.machine import Machine, known_machine
 from pdojo.dialect.nest import Array, Leaf, Scope
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.verify import verify_nest
@@ -80,6 +79,12 @@ class Transformation(RewritePattern, Generic[SiteT]):
     site: ClassVar[SiteKind | tuple[SiteKind, ...]]
     """What kind of place the location names, or which kinds."""
     restoring: ClassVar[frozenset[str]] = frozenset()
+    argued: ClassVar[bool] = False
+    """Whether the check proves that the program after the move keeps the `conditions` of every state.
+
+    Then they are asked only where the move is made, not of each candidate; a test holds the checks to it. Special
+    mappings, and memories that are nearly full, are beyond such proofs.
+    """
     example_machine: ClassVar[str] = "x86-64-avx512"
     """The machine on which the example in the docstring is run."""
 
@@ -107,7 +112,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     @property
     def introduces_rules(self) -> bool:  # for subclasses
-        """Whether the move gives a mapping or a memory that has rules of its own (`dialect.analysis.placement`)."""
+        """Whether the move leads to a mapping or a memory that has rules of its own, whatever `argued` says."""
         return False
 
     def is_local(self, site: SiteT) -> bool:  # for subclasses
@@ -133,10 +138,8 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def _asked(self, program: Program, site: SiteT) -> Reason | None:
         reason = self._checked(program, site)
-        if reason is None and (self.introduces_rules or program.is_special):
-            reason = self._rehearsed(program, site)
-        if reason is None and program.is_crowded:
-            reason = self._overflow(program, site)
+        if reason is None and not self.proves(program):
+            reason = self.fault(program.conditions, self.rehearse(program, site))
         if reason is None:
             numerics = self.numerics(program, site)
             if program.permits(numerics):
@@ -161,34 +164,35 @@ class Transformation(RewritePattern, Generic[SiteT]):
             excerpt.verdicts[self, site.id] = self.check(part, self.resolve(part, identify(site)))
         return cast(Reason | None, excerpt.verdicts[self, site.id])
 
-    def _rehearsed(self, program: Program, site: SiteT) -> Reason | None:
-        """Why the program after the move would break a rule of the special mappings; asked of a copy.
+    def proves(self, program: Program) -> bool:
+        """Whether what the check accepts on this program surely keeps the conditions, if the check is right."""
+        return self.argued and not (self.introduces_rules or program.is_special or program.is_crowded)
 
-        These rules are about all that is inside a mapped scope, so that any move may break them. A program that
-        already breaks some (it was written for another machine) must not break others.
+    def fault(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
+        """Why the program after the move is none that the move may lead to; None if it is well.
+
+        A program that already breaks some rules (it was written for another machine) must not break others. What the
+        check has `proved` is not refused where integer sets do not settle whether it is so.
         """
-        after = self.rehearse(program, site)
         try:
             verify_nest(after.nest)
         except VerifyException as error:
             return Reason(str(error))
-        if self.keeps_hints and (changed := _other_hints(owned_hints(program), owned_hints(after))) is not None:
+        return self.breach(before, after, proved=proved)
+
+    def breach(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
+        """`fault` of a well-formed program."""
+        try:
+            present = after.conditions
+        except Undecided as undecided:
+            return Reason(str(undecided))
+        if self.keeps_hints and (changed := _other_hints(before.hints, present.hints)) is not None:
             return changed
-        known, present = ({p.text: p for p in state.placement} for state in (program, after))
-        new = next((p for text, p in present.items() if text not in known), None)
-        if new is not None:
-            return Reason(new.text, new.witness)
-        useless = next((p.text for p in hint_problems(program) if p.text not in present), None)
+        if (broken := before.broken(present, proved=proved)) is not None:
+            return Reason(broken.text, broken.witness)
+        useless = next((text for text in before.useless if text not in present.useless), None)
         if self.keeps_hints and useless is not None:
             return Reason(f"a hint that is of no use would become of use: {useless}; clear it first")
-        return None
-
-    def _overflow(self, program: Program, site: SiteT) -> Reason | None:
-        """Why buffers would not fit any more: moves that reorder statements may let more of them be in use at once."""
-        after = self.rehearse(program, site)
-        for memory in LIMITED:
-            if (full := overflow(after, memory)) is not None and overflow(program, memory) is None:
-                return Reason(full)
         return None
 
     def rehearse(self, program: Program, site: SiteT) -> Program:
@@ -246,13 +250,17 @@ class Transformation(RewritePattern, Generic[SiteT]):
         if kernel is None:
             return
         program = Program(kernel, machine_of(kernel))
-        for site in _sites_at(program, type(self).site, op):
-            if self.refusal(program, cast(SiteT, site)) is None:
-                self.rewrite(program, cast(SiteT, site), rewriter)
+        for found in _sites_at(program, type(self).site, op):
+            site = cast(SiteT, found)
+            if self.refusal(program, site) is not None:
+                continue
+            after = self.rehearse(program, site)
+            if self.fault(program.conditions, after, proved=self.proves(program)) is None:
+                self.rewrite(program, site, rewriter)
                 return
 
 
-def _other_hints(before: dict[str, Attribute], after: dict[str, Attribute]) -> Reason | None:
+def _other_hints(before: Mapping[str, Attribute], after: Mapping[str, Attribute]) -> Reason | None:
     """Hints that a move would lose, or copy, so that taking it back would lose the copies."""
     for owner, hints in before.items():
         if after.get(owner) != hints:
@@ -279,7 +287,7 @@ def spelled(name: str) -> str:
 
 def machine_of(kernel: KernelOp) -> Machine:
     """The machine that the kernel names, or the host."""
-    return machine("host" if kernel.machine is None else kernel.machine.data)
+    return known_machine("host" if kernel.machine is None else kernel.machine.data)
 
 
 def locate(program: Program, site: Site) -> str:

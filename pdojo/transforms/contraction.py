@@ -19,7 +19,6 @@ from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
 from pdojo.dialect.storage import accesses_of, slot_index
 from pdojo.dialect.verify import describe_scope, index_bounds
-from pdojo.transforms.aftermath import dependent_after
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
@@ -68,8 +67,6 @@ class Contract(Transformation[Leaf]):
             return Reason(f"'{term.array.name}' is used elsewhere; the product needs a single reader")
         if term.hints.data or product.output.hints.data:
             return Reason(f"accesses to '{term.array.name}' have hints, which would be lost; clear them first")
-        if any(access.array is site.output.array for access in product.reads):
-            return dependent_after(self.rehearse(program, site))
         return None
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
@@ -157,6 +154,7 @@ class Expand(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "expand"
+    argued: ClassVar = True
     site: ClassVar = Leaf
     restoring: ClassVar = frozenset({"into", "index", "id", "term"})
     into: str = ""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as MappingABC
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DictionaryAttr, MemRefType
@@ -117,11 +117,15 @@ class Staged:
         return targets
 
 
-def staged(program: Program, array: Array) -> Staged | str:
-    """How an array is staged, or what speaks against it; a guess that staging again has to confirm."""
+def staged(program: Program, array: Array) -> Iterator[Staged]:
+    """How an array may have been staged: guesses that staging again has to confirm.
+
+    There are two where a scope copies itself: `x_in` between `x_in[i] = x[i]` and `y[i] = x_in[i]` is the copy of `x`
+    for the second one and that of `y` for the first.
+    """
     nest = program.nest
     if array.intent is not None or len(array.buffer.names) != 1:
-        return f"'{array.name}' is not a copy that stage_in or stage_out made"
+        return
     into = [leaf for leaf in nest.writers[array.name] if _plain(leaf)]
     out_of = [leaf for leaf in nest.readers[array.name] if _plain(leaf)]
     users = list(dict.fromkeys(leaf for leaf, _ in accesses_of(nest, array.buffer)))
@@ -136,8 +140,7 @@ def staged(program: Program, array: Array) -> Staged | str:
             continue
         found = _matched(array, site, before, behind)
         if found is not None:
-            return found
-    return f"'{array.name}' is not a copy that stage_in or stage_out made"
+            yield found
 
 
 def _plain(leaf: Leaf) -> bool:

@@ -22,7 +22,6 @@ from pdojo.dialect.rewriting import chain_ops, fresh_id, reindex, set_id
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access, describe_scope
 from pdojo.errors import NotationError
-from pdojo.transforms.aftermath import aftermath
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.declaring import place_buffer
 from pdojo.transforms.identifiers import identifiers_reason
@@ -62,6 +61,7 @@ class DeleteOp(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "delete_op"
+    argued: ClassVar = True
     site: ClassVar = Leaf
     restoring: ClassVar = frozenset({"declaration"})
     declaration: str = ""
@@ -94,12 +94,11 @@ class DeleteOp(Transformation[Leaf]):
         except NotationError as error:
             return Reason(f"the op could not be restored: {error}")
         after = rewritten(program, self, site)
-        left = {problem.text for problem in after.placement}
-        for problem in program.placement:
-            if problem.text not in left:
-                # A rule of a mapping that the op breaks already: no move may bring that about.
-                return Reason(f"the op could not be restored: {problem.text}")
-        return aftermath(after, {a.array.name for a in site.accesses})
+        broken = after.conditions.broken(program.conditions)
+        if broken is not None:
+            # A rule that the op breaks already: no move may bring that about.
+            return Reason(f"the op could not be restored: {broken.text}")
+        return self.fault(program.conditions, after)
 
     def _declaration(self, program: Program, site: Leaf) -> Array | None:
         """The array whose declaration goes with the op."""
@@ -152,6 +151,7 @@ class InsertOp(Transformation[Scope | Leaf]):
     """
 
     name: ClassVar[str] = "insert_op"
+    argued: ClassVar = True
     site: ClassVar = (Scope, Leaf)
     restoring: ClassVar = frozenset({"place", "declare", "position", "ids"})
     text: str
@@ -186,15 +186,13 @@ class InsertOp(Transformation[Scope | Leaf]):
             return Reason(f"'ids' must be {len(path)} identifiers with blanks between them")
         if (unusable := identifiers_reason(program, given)) is not None:
             return unusable
-        return self._changes(rewritten(program, self, site), program)
+        after = rewritten(program, self, site)
+        return self.fault(program.conditions, after) or self._changes(after, program)
 
     @staticmethod
     def _changes(after: Program, program: Program) -> Reason | None:
         """What the new op, the only one that the program before has not, would change."""
         leaf = next(leaf for leaf in after.nest.leaves if leaf.id not in program.nest.by_id)
-        malformed = aftermath(after, {a.array.name for a in leaf.accesses}, leaf.id)
-        if malformed is not None:
-            return malformed
         for scope in leaf.chain:
             if scope.id not in program.nest.by_id and (short := shorter_extent(scope)) is not None:
                 return Reason(f"{describe_scope(scope)} has {short} iterations: write {short}")

@@ -117,6 +117,7 @@ class TileDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "tile_dim"
+    argued: ClassVar = True
     site: ClassVar = Dimension
     size: int
 
@@ -194,6 +195,7 @@ class CollapseDims(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "collapse_dims"
+    argued: ClassVar = True
     site: ClassVar = Dimension
     restoring: ClassVar = frozenset({"extent"})
     extent: int = -1
@@ -280,6 +282,7 @@ class PadDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "pad_dim"
+    argued: ClassVar = True
     site: ClassVar = Dimension
     to: int
 
@@ -333,6 +336,7 @@ class UnpadDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "unpad_dim"
+    argued: ClassVar = True
     site: ClassVar = Dimension
     to: int
 

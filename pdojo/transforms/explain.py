@@ -48,6 +48,9 @@ def explain(program: Program, move: Move) -> Explanation:
     """The evidence for or against a move. Raises IllegalMove or LocationError where there is no such move or place."""
     record = Record()
     watched = RecordingProgram(program.kernel, program.machine, record)
+    # What the program keeps or breaks before the move is asked of every state, and no part of the evidence.
+    _ = watched.conditions
+    record.clear()
     wanted = instantiate(move)
     site = wanted.resolve(watched, move.at)
     refusal = wanted.refusal(watched, site)

@@ -54,6 +54,7 @@ class JoinScopes(Shaped[Scope]):
     """
 
     name: ClassVar[str] = "join_scopes"
+    argued: ClassVar = True
     site: ClassVar = Scope
     restoring: ClassVar = frozenset({"first", "second"})
     shift: int = 0
@@ -210,6 +211,7 @@ class SplitScopes(Shaped[Scope]):
     """
 
     name: ClassVar[str] = "split_scopes"
+    argued: ClassVar = True
     site: ClassVar = Scope
     restoring: ClassVar = frozenset({"id"})
     after: int

@@ -55,6 +55,7 @@ class Hint(Transformation[Scope | Leaf]):
     """
 
     name: ClassVar[str] = "hint"
+    argued: ClassVar = True
     site: ClassVar = (Scope, Leaf)
     kind: str
     access: int = 0
@@ -145,6 +146,7 @@ class Unhint(Transformation[Scope | Leaf]):
     """
 
     name: ClassVar[str] = "unhint"
+    argued: ClassVar = True
     site: ClassVar = (Scope, Leaf)
     kind: str
     access: int = 0
@@ -206,6 +208,7 @@ class HintBuffer(Transformation[Array]):
     """
 
     name: ClassVar[str] = "hint_buffer"
+    argued: ClassVar = True
     site: ClassVar = Array
     example_machine: ClassVar = "toy-gpu"
     kind: str
@@ -250,6 +253,7 @@ class UnhintBuffer(Transformation[Array]):
     """
 
     name: ClassVar[str] = "unhint_buffer"
+    argued: ClassVar = True
     site: ClassVar = Array
     example_machine: ClassVar = "toy-gpu"
     kind: str

@@ -21,12 +21,10 @@ from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, rebuilt
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access
 from pdojo.errors import NotationError
-from pdojo.transforms.aftermath import aftermath
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.declaring import fresh_name, place_buffer
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import rewritten
 from pdojo.transforms.recomputation import Recomputation, producing_iteration, recomputation, same_value
 
 
@@ -110,16 +108,7 @@ class InlineOp(Transformation[Leaf]):
         found = recomputation(program, site, value)
         if isinstance(found, Reason):
             return found
-        reason = self._temporary_reason(program, site, found)
-        if reason is not None:
-            return reason
-        after = rewritten(program, self, site)
-        return aftermath(after, self._touched(program, site, found), site.id)
-
-    def _touched(self, program: Program, site: Leaf, found: Recomputation) -> set[str]:
-        """The arrays whose accesses change."""
-        names = {i.array.name for i in (site.inputs[self.input], *found.inputs) if isinstance(i, Access)}
-        return names if found.producer.function is None else {*names, self._name(program, site)}
+        return self._temporary_reason(program, site, found)
 
     def _temporary_reason(self, program: Program, site: Leaf, found: Recomputation) -> Reason | None:
         """Why there can be no temporary for the value before the op."""
@@ -295,9 +284,7 @@ class OutlineOp(Transformation[Leaf]):
                 return Reason(f"the input is not what '{array.name}' is a copy of")
         elif (reason := self._recomputed_reason(program, site, found)) is not None:
             return reason
-        value = site.inputs[self.input]
-        touched = {i.array.name for i in (value, *found.inputs) if isinstance(i, Access)}
-        return aftermath(rewritten(program, self, site), {array.name, *touched}, site.id)
+        return None
 
     def _recomputed_reason(self, program: Program, site: Leaf, found: Recomputation) -> Reason | None:
         """Why the op before is not one that computes the same value for this use only, and can be restored."""

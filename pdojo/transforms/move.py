@@ -12,14 +12,14 @@ from pdojo.errors import IllegalMove
 Param: TypeAlias = int | str
 """Value of a move's parameter."""
 
-_QUOTED = r"\"(?:[^\"\\]|\\.)*\""
+_QUOTED = r"\"(?:[^\"\\]|\\.)*+\""
 """A text in quotes; a backslash stands before a quote or a backslash in it, and `\\n` for a line break."""
 _MOVE = re.compile(
     rf"\s*(?P<name>[a-z_]\w*)\s*@\s*(?P<at>[^\s{{,]+)\s*(?:\{{(?P<params>(?:[^{{}}\"]|{_QUOTED})*)\}})?\s*", re.DOTALL
 )
 _PARAM = re.compile(rf"\s*(?P<key>[a-z_]\w*)\s*=\s*(?:(?P<text>{_QUOTED})|(?P<word>[^\s,\"]+))\s*,?", re.DOTALL)
 _PIECE = re.compile(rf"{_QUOTED}|.", re.DOTALL)
-_NUMBER = re.compile(r"-?\d+")
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _WORD = re.compile(r"[^\s,{}\"]+")
 _FORM = "name@location or name@location{parameter=value ...}, for example tile_scope@t#1:0{size=16}"
 
@@ -88,10 +88,13 @@ def parse_moves(text: str) -> list[Move]:
 
 
 def split_outside(text: str, separator: str) -> list[str]:
-    """Split a text at a character where it stands outside of braces and quotes."""
+    """Split a text at a character outside of braces and quotes. Raises IllegalMove for a quote that is not closed."""
     pieces = [""]
     depth = 0
-    for piece in _PIECE.findall(text):
+    for match in _PIECE.finditer(text):
+        piece = match.group()
+        if piece == '"':
+            raise IllegalMove(f"a quote is not closed: {text[match.start() :][:60]}")
         depth += (piece == "{") - (piece == "}")
         if piece == separator and depth == 0:
             pieces.append("")

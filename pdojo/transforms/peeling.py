@@ -22,7 +22,6 @@ from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, rebuilt, reindex, set_guard, set_id
 from pdojo.dialect.verify import describe_scope
 from pdojo.errors import NotationError
-from pdojo.transforms.aftermath import dependent_after
 from pdojo.transforms.base import Reason
 from pdojo.transforms.digits import undivided
 from pdojo.transforms.identifiers import identifiers_reason
@@ -197,13 +196,7 @@ class UnpeelScope(Shaped[Scope]):
             return reason
         second = program.nest.next_sibling(site)
         assert isinstance(second, Scope)
-        leaves = [*site.leaves, *second.leaves]
-        displaced = displaced_buffers(leaves, site.depth)
-        if (reason := irreversible(program, self, site, leaves)) is not None:
-            return reason
-        own = any(a.array is leaf.output.array for leaf in leaves for a in leaf.reads)
-        lost = dependent_after(self.rehearse(program, site)) if own else None
-        return lost or storage_after(program, self, site, displaced)
+        return irreversible(program, self, site, [*site.leaves, *second.leaves])
 
     def shape(self, program: Program, site: Scope) -> Reason | None:
         """Two parts of one scope."""

@@ -56,6 +56,7 @@ class Pipeline(Shaped[Scope]):
     """
 
     name: ClassVar[str] = "pipeline"
+    argued: ClassVar = True
     site: ClassVar = Scope
     restoring: ClassVar = frozenset({"first", "second"})
     stages: int
@@ -194,6 +195,7 @@ class Unpipeline(Shaped[Scope]):
     """
 
     name: ClassVar[str] = "unpipeline"
+    argued: ClassVar = True
     site: ClassVar = Scope
     stages: int
     after: int = 1

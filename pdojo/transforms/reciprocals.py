@@ -17,11 +17,9 @@ from pdojo.dialect.notation.index import parse_index
 from pdojo.dialect.rewriting import build_op, chain_ops
 from pdojo.dialect.verify import describe_access
 from pdojo.errors import NotationError
-from pdojo.transforms.aftermath import aftermath
 from pdojo.transforms.base import Reason, Transformation, locate
 from pdojo.transforms.inlining import index_text, input_reason, precomputed
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import rewritten
 from pdojo.transforms.recomputation import Recomputation, recomputation, same_value
 
 _DIVIDE = "arith.divf"
@@ -62,10 +60,6 @@ def _with_function(site: Leaf, function: str, inputs: tuple[Input, Input], rewri
             identifier=site.id,
         ),
     )
-
-
-def _touched(*values: Input) -> set[str]:
-    return {v.array.name for v in values if isinstance(v, Access)}
 
 
 @dataclass(frozen=True)
@@ -129,7 +123,7 @@ class Reciprocal(Transformation[Leaf]):
             return value
         if not same_value(site.inputs[1], value):
             return Reason(f"{describe_access(element)} is not one over the divisor")
-        return aftermath(rewritten(program, self, site), _touched(element, site.inputs[1]), site.id)
+        return None
 
     def _element(self, program: Program, site: Leaf) -> Access:
         index: tuple[Expr, ...] = parse_index(self.index, site.extents) if self.index else ()
@@ -188,7 +182,7 @@ class Divide(Transformation[Leaf]):
         value = _reciprocal_of(program, site, factor)
         if isinstance(value, Reason):
             return value
-        return aftermath(rewritten(program, self, site), _touched(factor, value), site.id)
+        return None
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
         """Rounding changes as it does by multiplying with the reciprocal."""

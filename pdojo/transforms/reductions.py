@@ -81,6 +81,7 @@ class SplitReduction(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "split_reduction"
+    argued: ClassVar = True
     site: ClassVar = Scope
     restoring: ClassVar = frozenset({"into", "memory", "reuse", "position", "ids"})
     size: int
@@ -282,6 +283,7 @@ class MergeReduction(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "merge_reduction"
+    argued: ClassVar = True
     site: ClassVar = Scope
     restoring: ClassVar = frozenset({"id"})
     id: str = ""

@@ -11,7 +11,6 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from pdojo.dialect.analysis.lanes import physical_bytes
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.attributes import Intent, Memory
@@ -22,8 +21,7 @@ from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access, describe_scope
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import rewritten
-from pdojo.transforms.storage import callers_memory, capacity
+from pdojo.transforms.storage import callers_memory
 
 
 def _difference(guest: Buffer, host: Buffer) -> str | None:
@@ -110,6 +108,7 @@ class ShareBuffer(Transformation[Array]):
     """
 
     name: ClassVar[str] = "share_buffer"
+    argued: ClassVar = True
     site: ClassVar = Array
     restoring: ClassVar[frozenset[str]] = frozenset({"place"})
     with_: str
@@ -196,7 +195,8 @@ class UnshareBuffer(Transformation[Array]):
     8 y[{0}] = p[{0}]              8 p[{0}] = t[{0}] + 1
                                    8 y[{0}] = p[{0}]
 
-    Keeps every value; refused where the memory has no room for one more buffer.
+    Keeps every value in order. Legal iff concurrent iterations do not race for the memory of its own, which they may
+    have had copies of, and the memory has room for one more buffer.
     """
 
     name: ClassVar[str] = "unshare_buffer"
@@ -212,7 +212,7 @@ class UnshareBuffer(Transformation[Array]):
                 yield array, cls()
 
     def check(self, program: Program, site: Array) -> Reason | None:
-        """A temporary that shares memory, and room."""
+        """A temporary that shares memory."""
         nest = program.nest
         if len(site.buffer.names) < 2:
             return Reason(f"'{site.name}' shares its memory with no other array")
@@ -221,17 +221,7 @@ class UnshareBuffer(Transformation[Array]):
         declared = len(list(program.kernel.buffers()))
         if not -1 <= self.position <= declared:
             return Reason(f"'position' must be between 0 and {declared}, the number of buffers")
-        fixed = _fixed(nest, site) or _several_threads(nest, [site.buffer])
-        return fixed or self._room(program, site)
-
-    def _room(self, program: Program, site: Array) -> Reason | None:
-        """Whether the memory holds one more buffer; one that nothing uses takes none."""
-        buffer = site.buffer
-        if buffer.memory is Memory.HEAP or not any(a.array is site for _, a in accesses_of(program.nest, buffer)):
-            return None
-        after = rewritten(program, self, site)
-        own = after.nest.arrays[site.name].buffer
-        return capacity(after, physical_bytes(after.nest, own), own, own.memory)
+        return _fixed(nest, site)
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """Two declarations."""

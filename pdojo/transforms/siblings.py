@@ -45,6 +45,7 @@ class SwapNodes(Transformation[Scope | Leaf]):
     """
 
     name: ClassVar[str] = "swap_nodes"
+    argued: ClassVar = True
     site: ClassVar = (Scope, Leaf)
 
     @classmethod

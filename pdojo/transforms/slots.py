@@ -162,6 +162,7 @@ class FoldDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "fold_dim"
+    argued: ClassVar = True
     site: ClassVar = Dimension
     slots: int
 
@@ -224,6 +225,7 @@ class MaterializeDims(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "materialize_dims"
+    argued: ClassVar = True
     site: ClassVar = Dimension
 
     @classmethod

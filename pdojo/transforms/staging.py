@@ -15,18 +15,16 @@ from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.collision import EQUAL, Domain, Query
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.integer_sets import Reach, unreached
-from pdojo.dialect.analysis.lanes import Stride, register_problem, stride_over
+from pdojo.dialect.analysis.lanes import Stride, stride_over
 from pdojo.dialect.analysis.program import Conflict, Program
-from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.storage_check import describe_use, uninitialised, uses_of
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Array, Leaf, Scope
 from pdojo.dialect.rewriting import fresh_id
-from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access, describe_scope, index_bounds
 from pdojo.transforms.base import Reason, Transformation
-from pdojo.transforms.copies import copy_nest, declare, redirect
+from pdojo.transforms.copies import copy_nest, declare, redirect, staged
 from pdojo.transforms.footprint import Copy, Placed, box_copy, iteration_copy
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
@@ -70,8 +68,8 @@ class Staging(Transformation[Scope]):
 
     @property
     def introduces_rules(self) -> bool:
-        """Shared memory belongs to a block."""
-        return self.location == Memory.SHARED.value
+        """Shared memory belongs to a block, registers to one thread."""
+        return self.location in (Memory.SHARED.value, Memory.REGISTER.value)
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -189,16 +187,12 @@ class Staging(Transformation[Scope]):
         return None if self.is_exact(program, site, copy) else self.tried(program, site)
 
     def tried(self, program: Program, site: Scope) -> Reason | None:
-        """What is wrong with the program with the copy: bounds, vectors, storage, values that are not there, races."""
+        """What is wrong with the program with the copy: bounds, values that are not there, its conditions."""
         after = self.rehearse(program, site)
         name = next(iter(after.nest.arrays.keys() - program.nest.arrays.keys()))
         copy, source = after.nest.arrays[name], after.nest.arrays[self.array]
         return (
-            self.beyond(after, site, copy)
-            or _lanes_reason(after, copy)
-            or _source_reason(after, source)
-            or _register_reason(after, source)
-            or _race_reason(after, copy, source)
+            self.beyond(after, site, copy) or self.fault(program.conditions, after) or _unwritten_reason(after, source)
         )
 
     def is_exact(self, program: Program, site: Scope, copy: Copy) -> bool:
@@ -276,8 +270,11 @@ class Staging(Transformation[Scope]):
                 rewriter.insert(copy_nest(copy, site, there, here, own, rewriter), InsertPoint.after(site.op))
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Work on the array itself again."""
-        return Move("unstage", self.copy_name(program))
+        """Work on the array itself again; it is named where the copy could be taken for that of another one."""
+        name = self.copy_name(program)
+        after = self.rehearse(program, site)
+        several = len(list(staged(after, after.nest.arrays[name]))) > 1
+        return Move("unstage", name, (("array", self.array),) if several else ())
 
 
 _FORMS: dict[str, Any] = {"iteration": iteration_copy, "box": box_copy}
@@ -335,42 +332,14 @@ def _threads_inside(scope: Scope, accesses: Sequence[Placed]) -> Scope | None:
     return next((s for leaf, _ in accesses for s in leaf.chain[scope.depth :] if s.mapping.is_threaded), None)
 
 
-def _lanes_reason(program: Program, copy: Array) -> Reason | None:
-    """Vectors access the copy one lane after the other, or as the machine can; no division of lanes is new."""
-    for leaf, access in accesses_of(program.nest, copy.buffer):
-        lanes = leaf.parent
-        if lanes is None or lanes.mapping is not Mapping.VECTOR or program.machine.gather:
-            continue
-        if stride_over(access.index, lanes.depth) is Stride.STRIDED:
-            name = program.machine.name
-            return Reason(f"the access {describe_access(access)} would be strided, which {name} has no vectors for")
-    return None
-
-
-def _source_reason(program: Program, source: Array) -> Reason | None:
-    buffer = source.buffer
-    if source.intent not in (Intent.IN, Intent.INOUT):
-        uses = [u for u in uses_of(program.nest, source.name, buffer.reuse) if u.access.array is source]
-        missing = uninitialised(uses)
-        if missing is not None:
-            return Reason(f"the copy would read elements of '{source.name}' that nothing wrote", describe_use(*missing))
-    violation = program.storage_violation(source.name, buffer.reuse)
-    return None if violation is None else Reason(violation.reason, violation.detail)
-
-
-def _register_reason(after: Program, source: Array) -> Reason | None:
-    """Why the copy nests, which are loops, could not access a source that is in registers."""
-    if source.buffer.memory is not Memory.REGISTER:
+def _unwritten_reason(program: Program, source: Array) -> Reason | None:
+    if source.intent in (Intent.IN, Intent.INOUT):
         return None
-    problem = register_problem(after.nest, source.buffer)
-    return None if problem is None else Reason(problem)
-
-
-def _race_reason(program: Program, copy: Array, source: Array) -> Reason | None:
-    race = find_race(program, only={copy.buffer, source.buffer})
-    if race is None:
+    uses = [u for u in uses_of(program.nest, source.name, source.buffer.reuse) if u.access.array is source]
+    missing = uninitialised(uses)
+    if missing is None:
         return None
-    return Reason(f"iterations of {describe_scope(race.scope)} would race in the copy nests", str(race.conflict))
+    return Reason(f"the copy would read elements of '{source.name}' that nothing wrote", describe_use(*missing))
 
 
 @dataclass(frozen=True)
@@ -389,6 +358,7 @@ class StageIn(Staging):
     """
 
     name: ClassVar[str] = "stage_in"
+    argued: ClassVar = True
     suffix: ClassVar = "in"
 
     @staticmethod
@@ -458,6 +428,7 @@ class StageOut(Staging):
     """
 
     name: ClassVar[str] = "stage_out"
+    argued: ClassVar = True
     suffix: ClassVar = "out"
 
     @staticmethod

@@ -68,13 +68,14 @@ class SetLocation(Transformation[Array]):
     """
 
     name: ClassVar[str] = "set_location"
+    argued: ClassVar = True
     site: ClassVar = Array
     location: str
 
     @property
     def introduces_rules(self) -> bool:
-        """Shared memory belongs to a block."""
-        return self.location == Memory.SHARED.value
+        """Shared memory belongs to a block, registers to one thread."""
+        return self.location in (Memory.SHARED.value, Memory.REGISTER.value)
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:

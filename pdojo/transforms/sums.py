@@ -37,6 +37,7 @@ class AbsorbInit(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "absorb_init"
+    argued: ClassVar = True
     site: ClassVar = Leaf
 
     @classmethod
@@ -91,6 +92,7 @@ class ExposeInit(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "expose_init"
+    argued: ClassVar = True
     site: ClassVar = Leaf
     restoring: ClassVar = frozenset({"id"})
     id: str = ""
@@ -147,6 +149,7 @@ class ForwardSum(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "forward_sum"
+    argued: ClassVar = True
     site: ClassVar = Leaf
 
     @classmethod
@@ -200,6 +203,7 @@ class CopySum(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "copy_sum"
+    argued: ClassVar = True
     site: ClassVar = Leaf
 
     @classmethod

@@ -43,6 +43,7 @@ class SwizzleDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "swizzle_dim"
+    argued: ClassVar = True
     site: ClassVar = Dimension
     by: int
     granule: int = 1
@@ -104,6 +105,7 @@ class UnswizzleDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "unswizzle_dim"
+    argued: ClassVar = True
     site: ClassVar = Dimension
 
     @classmethod

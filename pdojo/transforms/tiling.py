@@ -58,6 +58,7 @@ class TileScope(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "tile_scope"
+    argued: ClassVar = True
     site: ClassVar = Scope
     restoring: ClassVar = frozenset({"outer", "inner", "ids"})
     size: int
@@ -172,6 +173,7 @@ class CollapseScopes(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "collapse_scopes"
+    argued: ClassVar = True
     site: ClassVar = Scope
     restoring: ClassVar = frozenset({"id", "guards"})
     tail: str = "guard"

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
+from pdojo.dialect.attributes import Numerics
+from pdojo.dialect.machine import is_machine_name
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, UsageError
+from pdojo.files import read_text
 from pdojo.transforms.move import Move, split_outside
 
 _HEADER = "# pdojo trace 1"
+_NONE = "none"
+_ALIGNMENTS = {str(1 << exponent) for exponent in range(63)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,37 @@ class Trace:
     """Name of the kernel."""
     machine: str = ""
     """Name of the machine description."""
+    alignments: tuple[int, ...] = ()
+    """Bytes to which callers align the arrays: of each in the kernel's order, or one for all; () if not known."""
+    numerics: tuple[Numerics, ...] | None = None
+    """What the kernel permits; None if not known."""
     steps: list[Step] = field(default_factory=list[Step])
+
+    @staticmethod
+    def of(kernel: KernelOp, machine: str) -> Trace:
+        """The trace without moves: what it is for, and what the kernel assumes."""
+        aligned = tuple(buffer.alignment for buffer in nest_of(kernel).buffers if buffer.op is None)
+        same = aligned[:1] if len(set(aligned)) == 1 else aligned
+        return Trace(kernel.sym_name.data, machine, same, kernel.permitted)
+
+    def emptied(self) -> Trace:
+        """The same without moves."""
+        return replace(self, steps=[])
+
+    def missing(self, kernel: KernelOp) -> str:
+        """What the trace was found for and a kernel does not give: a clause for messages that a move does not apply.
+
+        '' where the kernel gives everything that is recorded.
+        """
+        lacks: list[str] = []
+        here = Trace.of(kernel, self.machine)
+        if any(there < wanted for there, wanted in _side_by_side(here.alignments, self.alignments)):
+            listed = [" ".join(map(str, each)) for each in (self.alignments, here.alignments)]
+            lacks.append(f"arrays aligned to {listed[0]} bytes, and here they are aligned to {listed[1]} bytes")
+        absent = [n.value for n in self.numerics or () if n not in kernel.permitted]
+        if absent:
+            lacks.append(f"a kernel that permits {' '.join(absent)}, which this one does not")
+        return "".join(f"; the trace was found for {each}" for each in lacks)
 
     @property
     def moves(self) -> list[Move]:
@@ -39,6 +77,10 @@ class Trace:
     def dump(self) -> str:
         """The text form: one move a line, the resolved location behind `;` where it differs."""
         lines = [_HEADER, f"kernel {self.kernel}", f"machine {self.machine}"]
+        if self.alignments:
+            lines.append(f"align {' '.join(map(str, self.alignments))}")
+        if self.numerics is not None:
+            lines.append(f"numerics {' '.join(n.value for n in self.numerics) or _NONE}")
         lines.extend(
             str(step.move) if step.move == step.resolved else f"{step.move}  ; {step.resolved.at}"
             for step in self.steps
@@ -47,7 +89,7 @@ class Trace:
 
     @staticmethod
     def parse(text: str, source: str = "<trace>") -> Trace:
-        """Read the text form. Raises IllegalMove with the line.
+        """Read the text form. Raises IllegalMove with the line, UsageError for a machine that cannot be one.
 
         Lines may also be bare moves; lines that start with `#` are comments.
         """
@@ -62,7 +104,13 @@ class Trace:
                 case ["kernel", name]:
                     trace.kernel = name
                 case ["machine", name]:
+                    if not is_machine_name(name):
+                        raise UsageError(f"{source}:{number}: {name[:60]!r} is no name of a machine")
                     trace.machine = name
+                case ["align", numbers]:
+                    trace.alignments = _alignments(numbers, f"{source}:{number}")
+                case ["numerics", names]:
+                    trace.numerics = _numerics(names, f"{source}:{number}")
                 case _:
                     try:
                         move = Move.parse(body)
@@ -73,27 +121,56 @@ class Trace:
 
     @staticmethod
     def load(path: str | Path) -> Trace:
-        """Read a trace file. Raises UsageError where it cannot be read."""
+        """Read a trace file, which begins with `# pdojo trace 1`. Raises UsageError for what is no such file."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = read_text(Path(path))
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"cannot read the trace '{path}': {_reason(error)}") from None
+        if text.partition("\n")[0].rstrip() != _HEADER:
+            problem = f"its first line is not '{_HEADER}'" if text.strip() else "it is empty"
+            raise UsageError(f"'{path}' is no trace: {problem}")
         return Trace.parse(text, str(path))
 
     def save(self, path: str | Path) -> None:
         """Write a trace file; a file that is there is replaced only by a complete one. Raises UsageError."""
-        target = Path(path)
-        unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+        target, unfinished = Path(path), None
         try:
-            unfinished.write_text(self.dump(), encoding="utf-8")
+            # A name that nobody can guess, and no link: the folder may be one that others write to.
+            with NamedTemporaryFile("w", encoding="utf-8", dir=target.parent, prefix=".pdojo-", delete=False) as file:
+                unfinished = Path(file.name)
+                file.write(self.dump())
+            mask = os.umask(0)
+            os.umask(mask)
+            unfinished.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~mask)
             unfinished.replace(target)
         except OSError as error:
-            unfinished.unlink(missing_ok=True)
+            if unfinished is not None:
+                unfinished.unlink(missing_ok=True)
             raise UsageError(f"cannot write the trace '{path}': {_reason(error)}") from None
 
     def extend(self, moves: Iterable[Move]) -> None:
         """Append moves that are not resolved yet."""
         self.steps.extend(Step(m, m) for m in moves)
+
+
+def _side_by_side(first: tuple[int, ...], second: tuple[int, ...]) -> Iterable[tuple[int, int]]:
+    """Two lists of alignments, of which either may be one number for all."""
+    count = max(len(first), len(second))
+    return zip(*(each * count if len(each) == 1 else each for each in (first, second)), strict=False)
+
+
+def _alignments(text: str, place: str) -> tuple[int, ...]:
+    if not all(word in _ALIGNMENTS for word in text.split()):
+        raise IllegalMove(f"{place}: 'align {text}': alignments are powers of two, in bytes")
+    return tuple(map(int, text.split()))
+
+
+def _numerics(text: str, place: str) -> tuple[Numerics, ...]:
+    words = [] if text == _NONE else text.split()
+    unknown = [word for word in words if word not in list(Numerics)]
+    if unknown:
+        raise IllegalMove(f"{place}: unknown numerics class '{unknown[0]}'; known: {_NONE}, {', '.join(Numerics)}")
+    return tuple(map(Numerics, words))
 
 
 def _reason(error: OSError | UnicodeDecodeError) -> str:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 from xdsl.pattern_rewriter import PatternRewriter
 
-from pdojo.dialect.analysis.lanes import register_problem
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Memory
-from pdojo.dialect.nest import Array, Leaf, Scope
+from pdojo.dialect.nest import Array, Scope
 from pdojo.dialect.notation.equality import plain_mlir
 from pdojo.dialect.ops import KernelOp, OpOp, ScopeOp
-from pdojo.transforms.aftermath import vector_problem
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.copies import Staged, redirect, staged
 from pdojo.transforms.footprint import Copy
@@ -31,34 +28,55 @@ class Unstage(Transformation[Array]):
     8 t[{0}] = x[{0}*2]
     4 8 y[{0},{1}] = exp(t[{1}])  -->  4 8 y[{0},{1}] = exp(x[{1}*2])
 
-    Legal iff staging again gives this very program, to the letter: the two programs mean the same because that move is
-    legal. Refused where lanes could not access the array itself.
+    Legal iff staging again is legal and gives this very program, to the letter, and the program without the copy keeps
+    its values, has no race and can run: an array with reused dimensions may have its values in the copy only.
     """
 
     name: ClassVar[str] = "unstage"
     site: ClassVar = Array
+    array: str = ""
+    """What to access again, where the copy may be one of two arrays: of what is copied to it, or of what it goes to."""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
         """Temporaries that are filled or emptied by one plain copy beside the scope that uses them."""
         for array in program.nest.arrays.values():
-            if not isinstance(staged(program, array), str):
-                yield array, cls()
+            sources = [found.source.name for found in staged(program, array)]
+            yield from ((array, cls("" if len(sources) == 1 else source)) for source in sources)
 
     def check(self, program: Program, site: Array) -> Reason | None:
         """Staging again gives this program, so the two mean the same."""
-        found = staged(program, site)
-        if isinstance(found, str):
-            return Reason(found)
-        after = self.rehearse(program, site)
-        if self._staging(program, after, found) is None:
-            return Reason(f"staging '{found.source.name}' again would not give this program")
-        # In the order of the copy an access may have been one of lanes, and not be one in the order of the source.
-        changed = (after.nest.by_id[leaf.id] for leaf in found.site.leaves)
-        problem = next((p for leaf in changed if isinstance(leaf, Leaf) and (p := vector_problem(after, leaf))), None)
-        if problem is None and found.source.buffer.memory is Memory.REGISTER:
-            problem = register_problem(after.nest, after.nest.arrays[found.source.name].buffer)
-        return None if problem is None else Reason(problem)
+        found = self._found(program, site)
+        return found if isinstance(found, Reason) else None
+
+    def _found(self, program: Program, site: Array) -> tuple[Staged, Staging] | Reason:
+        """How the array is staged, and the move that stages it again; or why nobody can say. Remembered."""
+        if (self, site.name) not in program.verdicts:
+            program.verdicts[self, site.name] = self._find(program, site)
+        return cast("tuple[Staged, Staging] | Reason", program.verdicts[self, site.name])
+
+    def _find(self, program: Program, site: Array) -> tuple[Staged, Staging] | Reason:
+        guesses = [found for found in staged(program, site) if self.array in ("", found.source.name)]
+        if not guesses:
+            whose = f" of '{self.array}'" if self.array else ""
+            return Reason(f"'{site.name}' is not a copy{whose} that stage_in or stage_out made")
+        tried = ((found, self._staging(program, self._without(program, found), found)) for found in guesses)
+        again = [(found, move) for found, move in tried if move is not None]
+        if not again:
+            return Reason(f"staging '{guesses[0].source.name}' again would not give this program")
+        if len(again) > 1:
+            choices = " or ".join(f"array={found.source.name}" for found, _ in again)
+            return Reason(f"'{site.name}' may be a copy of either of two arrays; add {choices}")
+        return again[0]
+
+    @staticmethod
+    def _without(program: Program, found: Staged) -> Program:
+        """The program without the copy, made on a copy of the kernel."""
+        copied = program.copy()
+        array = copied.nest.arrays[found.copy.name]
+        again = next(f for f in staged(copied, array) if f.source.name == found.source.name)
+        _remove(again, PatternRewriter(next(iter(copied.kernel.body.block.ops))))
+        return copied.successor(copied.kernel)
 
     def _staging(self, program: Program, without: Program, found: Staged) -> Staging | None:
         """The move that gives this program from the one without the copy, if there is one."""
@@ -78,22 +96,24 @@ class Unstage(Transformation[Array]):
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """The copy nests and the declaration go."""
-        found = staged(program, site)
-        assert isinstance(found, Staged)
-        redirect(found.site.leaves, found.restored(), rewriter)
-        for nest in (found.before, found.behind):
-            if nest is not None:
-                rewriter.erase(nest.root.op)
-        assert site.buffer.op is not None
-        rewriter.erase(site.buffer.op)
+        found = self._found(program, site)
+        assert not isinstance(found, Reason)
+        _remove(found[0], rewriter)
 
     def inverse(self, program: Program, site: Array) -> Move:
         """Stage again, with the same name, place and identifiers."""
-        found = staged(program, site)
-        assert isinstance(found, Staged)
-        staging = self._staging(program, self.rehearse(program, site), found)
-        assert staging is not None
-        return staging.as_move(f"%{found.site.id}")
+        found = self._found(program, site)
+        assert not isinstance(found, Reason)
+        return found[1].as_move(f"%{found[0].site.id}")
+
+
+def _remove(found: Staged, rewriter: PatternRewriter) -> None:
+    redirect(found.site.leaves, found.restored(), rewriter)
+    for nest in (found.before, found.behind):
+        if nest is not None:
+            rewriter.erase(nest.root.op)
+    assert found.copy.buffer.op is not None
+    rewriter.erase(found.copy.buffer.op)
 
 
 def _shortest(move: Staging, program: Program, scope: Scope, ids: Sequence[str]) -> Staging:

@@ -17,13 +17,14 @@ from pdojo.backends.llvm.targets import asm_text
 from pdojo.backends.llvm.tiles import permit_tiles
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.interpreter import interpret
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machine import Machine, host, machine
 from pdojo.dialect.nest import Nest, nest_of
 from pdojo.errors import LoweringError
 from pdojo.kernels import workload
-from pdojo.search.tuning import tune, with_alignment
+from pdojo.search.tuning import tune
 
 ZEN4 = "x86-64-zen4"
 DOTS = {"matmul_i8": "vpdpbusd_512_broadcast", "matmul_bf16": "vdpbf16ps_512_broadcast"}

@@ -15,13 +15,14 @@ from pdojo.backends.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machine import Machine, host, machine
 from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.rounding import from_interface
 from pdojo.kernels import kernel_names, workload
 from pdojo.kernels.meaning import meaning
-from pdojo.search.tuning import Tuning, tune, with_alignment
+from pdojo.search.tuning import Tuning, tune
 
 SHAPES = {
     "attention": ("2x37x41x16", "1x64x64x32"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -11,8 +10,9 @@ from pdojo.backends.measure import Assembled, CompileError, KernelReference, Ok,
 from pdojo.dialect.machine import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import Anchor, Candidate, Evaluation
+from pdojo.search.evaluation import Candidate
 from pdojo.search.evaluators.runtime import Runtime
+from pdojo.search.racing import Heat
 
 TEXT = """
 kernel double(x) -> (y)
@@ -60,106 +60,73 @@ def test_threads_of_a_loaded_program() -> None:
         assert isinstance(outcome, Ok)
 
 
-def test_costs_of_a_batch_and_of_what_does_not_compile(runtime: Runtime) -> None:
-    fast = dojo()
-    fast.step("tile_scope@y:1{size=10}")
-    found = list(runtime.evaluate([Candidate.of(dojo()), broken(), Candidate.of(fast)]))
-    assert [e.is_ok for e in found] == [True, False, True]
-    assert found[1].failure == CompileError.__name__
-    assert all(0 < e.cost < 1 and e.detail["kind"] == "Ok" and e.seconds["compile"] > 0 for e in found if e.is_ok)
+def tiled(size: int) -> Candidate:
+    found = dojo()
+    found.step(f"tile_scope@y:1{{size={size}}}")
+    return Candidate.of(found)
 
 
-def test_each_cost_comes_before_the_next_program_is_timed(runtime: Runtime) -> None:
-    """So a process that ends in any way loses the measurement in flight only. Leaders are timed again after that."""
-    others = [dojo() for _ in range(3)]
-    for size, other in zip((2, 5, 10), others, strict=True):
-        other.step(f"tile_scope@y:1{{size={size}}}")
+def test_all_are_timed_in_the_same_turns(runtime: Runtime) -> None:
     said: list[str] = []
-    found: dict[str, Evaluation] = {}
-    batch = [Candidate.of(each) for each in others]
-    for candidate, evaluation in zip(batch, runtime.evaluate(batch, said.append), strict=True):
-        found[candidate.fingerprint] = evaluation
-        assert said[-1] == f"timing {len(found)} of 3"
-    found = {fingerprint: replace(evaluation, cost=1.0) for fingerprint, evaluation in found.items()}
-    better = runtime.refine(found, 1.0, said.append)
-    assert said[-1] == "timing 3 leaders again"
-    assert list(better) == list(found)
-    for fingerprint, evaluation in better.items():
-        assert evaluation.is_ok
-        assert len(evaluation.detail["samples"]) > len(found[fingerprint].detail["samples"])
-        assert evaluation.seconds["run"] > found[fingerprint].seconds["run"]
-    # What would not be the best by its own cost is timed again, however little another one seems to cost.
-    first, *others = found
-    flattered = {first: replace(found[first], cost=0.1), **{other: found[other] for other in others}}
-    assert list(runtime.refine(flattered, 1.0)) == list(found)
-    # Who leads alone needs no second look, and who is far from the best none at all.
-    alone = batch[0].fingerprint
-    assert not runtime.refine({alone: found[alone]}, 1.0)
-    assert not runtime.refine(found, 1e-12)
+    found = runtime.heat(Heat([tiled(10), broken(), tiled(20)], Candidate.of(dojo()), 6), said.append)
+    assert said == ["compiling 3", "timing 3 in turns, 6 rounds"]
+    assert [each.evaluation.failure for each in found] == ["", CompileError.__name__, ""]
+    for each in (found[0], found[2]):
+        assert len(each.ratios) == 6
+        assert each.ratio is not None
+        assert 0.01 < each.ratio < 100
+        assert 0 < each.evaluation.cost < 1
+        assert each.evaluation.detail["kind"] == "Ok"
+        assert each.evaluation.detail["check"] is None
+        assert each.evaluation.seconds["compile"] > 0
+    # The load is known of a heat, however short.
+    assert found[0].evaluation.detail["foreign_load"] is not None
+    (alone,) = runtime.heat(Heat([tiled(10)], None, 3))
+    assert alone.other is None
+    assert len(alone.evaluation.detail["samples"]) == 3
 
 
-def test_costs_are_told_by_the_measure_of_the_anchor(runtime: Runtime) -> None:
-    """Also where one leads alone: the anchor is timed beside it."""
-    first, other = dojo(), dojo()
-    other.step("tile_scope@y:1{size=20}")
-    anchor = Anchor(Candidate.of(first), 1.0)
-    runtime.anchor = anchor
-    try:
-        (found,) = runtime.evaluate([Candidate.of(other)])
-        (better,) = runtime.refine({other.fingerprint: replace(found, cost=1.0)}, 1.0).values()
-        for each in (found, better):
-            assert each.detail["anchor"]["program"] == first.fingerprint
-            assert 0 < each.detail["anchor"]["now"] < 0.1
-        assert found.cost == min(found.samples) / found.detail["anchor"]["now"]
-        # In turns, other samples than the shortest decide.
-        now = better.detail["anchor"]["now"]
-        assert len(better.samples) > len(found.samples)
-        assert better.cost <= max(better.samples) / now
-        assert better.detail["anchor"]["now"] != found.detail["anchor"]["now"]
-        # An anchor that does not compile is none.
-        runtime.anchor = Anchor(broken(), 1.0)
-        (raw,) = runtime.evaluate([Candidate.of(other)])
-        assert raw.cost == min(raw.samples)
-        assert not runtime.refine({other.fingerprint: raw}, 1.0)
-    finally:
-        runtime.anchor = None
+def test_wrong_programs_show_on_inputs_that_they_are_checked_on(runtime: Runtime) -> None:
+    """Right results are those of the plain kernel, compiled."""
+    right, wrong = Candidate.of(dojo()), Candidate.of(dojo(OTHER))
+    assert [each.evaluation.failure for each in runtime.heat(Heat([right, wrong], None, 3))] == ["", ""]
+    for inputs in (0, 1, 1):
+        (found,) = runtime.heat(Heat([right], tiled(5), 3, inputs))
+        assert found.evaluation.detail["check"]["reference"] == "plain code"
+        (found,) = runtime.heat(Heat([wrong], right, 3, inputs))
+        assert found.evaluation.failure == WrongResult.__name__
+        assert found.other is not None
+        assert found.other.is_ok
+        assert not found.ratios
+    (found,) = runtime.heat(Heat([right], wrong, 3, 2))
+    assert found.evaluation.is_ok
+    assert found.other is not None
+    assert found.other.failure == WrongResult.__name__
 
 
 def test_compiling_is_stopped_where_it_takes_much_longer_than_for_the_best(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, other, third = dojo(), dojo(), dojo()
-    other.step("tile_scope@y:1{size=25}")
-    third.step("tile_scope@y:1{size=50}")
     monkeypatch.setattr("pdojo.search.evaluators.runtime.LEAST_COMPILING", 1e-3)
-    try:
-        # Nothing is known of the best yet.
-        runtime.anchor = Anchor(Candidate.of(first), 1.0)
-        (found,) = runtime.evaluate([Candidate.of(other)])
-        assert found.is_ok
-        monkeypatch.setattr("pdojo.search.evaluators.runtime.PATIENCE", 1e-3)
-        (found,) = runtime.evaluate([Candidate.of(third)])
-        assert (found.failure, found.detail["phase"]) == ("Timeout", "compile")
-        # What was compiled before, or by another process, has the time that it takes, also as the measure.
-        challenger, best = runtime.confirm(Candidate.of(third), Candidate.of(other))
-        assert challenger.is_ok
-        assert best.is_ok
-        monkeypatch.setattr("pdojo.search.evaluators.runtime.PATIENCE", 30.0)
-        monkeypatch.setattr("pdojo.search.evaluators.runtime.LEAST_COMPILING", 15.0)
-        fourth = dojo()
-        fourth.step("tile_scope@y:1{size=4}")
-        runtime.anchor = Anchor(Candidate.of(third), 1.0)
-        (found,) = runtime.evaluate([Candidate.of(fourth)])
-        assert found.detail["anchor"]["program"] == third.fingerprint
-    finally:
-        runtime.anchor = None
+    monkeypatch.setattr("pdojo.search.evaluators.runtime.PATIENCE", 1e-3)
+    monkeypatch.setattr("pdojo.search.evaluators.runtime.LEAST_LIMIT", 10.0)
+    runtime.heat(Heat([tiled(25)], Candidate.of(dojo()), 3, 0))
+    (found,) = runtime.heat(Heat([tiled(50)], Candidate.of(dojo()), 3))
+    assert (found.evaluation.failure, found.evaluation.detail["phase"]) == ("Timeout", "compile")
+    # What is checked, and what is the measure, was compiled before, or by another process: it has the time it takes.
+    (found,) = runtime.heat(Heat([tiled(50)], tiled(4), 3, 0))
+    assert found.ratios
 
 
-def test_a_wrong_program_is_never_confirmed(runtime: Runtime) -> None:
-    right, wrong = Candidate.of(dojo()), Candidate.of(dojo(OTHER))
-    assert [e.is_ok for e in runtime.confirm(right, None)] == [True]
-    first, second = runtime.confirm(wrong, right)
-    assert (first.failure, second.is_ok) == (WrongResult.__name__, True)
+def test_results_of_compiled_plain_code_and_the_interpreter_agree() -> None:
+    with Worker() as timer:
+        for seed in (1, 2, 1):
+            for compiled, name in ((True, "plain code"), (False, "interpreter")):
+                options = Options(samples=3, budget=0.01, seed=seed)
+                (outcome,) = timer.compare([Program(TEXT)], options, KernelReference(TEXT, compiled=compiled))
+                assert isinstance(outcome, Ok)
+                assert outcome.check is not None
+                assert (outcome.check.reference, outcome.check.error) == (name, 0.0)
 
 
 def test_settings_are_data(runtime: Runtime) -> None:

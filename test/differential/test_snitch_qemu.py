@@ -47,6 +47,7 @@ def operands(seed: int, letter: str) -> bytes:
     info = np.finfo(dtype)
     specials = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, np.inf, -np.inf, np.nan, info.max, info.tiny, info.smallest_subnormal]
     specials += [2147483647.5, -2147483648.5, 4294967295.5]
+    specials += [float(np.nextafter(np.array(x, dtype), np.array(0, dtype))) for x in (0.5, -0.5, 1.5, 2.5)]
     rows = rng.standard_normal((COUNT, 3)).astype(dtype)
     rows[::4] = rng.choice(np.array(specials, dtype), (len(rows[::4]), 3))
     rows[1::4] = rng.integers(0, 1 << width, (len(rows[1::4]), 3), dtype=word).view(dtype)

@@ -15,9 +15,10 @@ import pytest
 from pdojo_tools.sizes import small_kernel
 from pdojo_tools.walks import Counts, draw
 
-from pdojo.dialect.analysis import collision, origins, storage_check
+from pdojo.dialect.analysis import collision, conditions, origins, storage_check
 from pdojo.dialect.analysis.clobber import Instance
 from pdojo.dialect.analysis.collision import Collisions, Query, Witness
+from pdojo.dialect.analysis.conditions import Conditions
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.program import Program, caller_of
 from pdojo.dialect.analysis.races import find_race
@@ -28,7 +29,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.kernels import kernel_names
 from pdojo.transforms.apply import refused_moves
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Reason, Refusal, Transformation
 from pdojo.transforms.footprint import Copy
 from pdojo.transforms.game import Game
 from pdojo.transforms.peeling import PeelScope
@@ -46,6 +47,8 @@ SAMPLED = 0.05
 Answers: TypeAlias = Counter[bool]
 """How often a fast path settled a question, and how often not."""
 
+
+Refusals: TypeAlias = Callable[[Transformation[Any], Program, Any], Refusal | None]
 
 Check: TypeAlias = Callable[[Transformation[Any], Program, Any], Reason | None]
 
@@ -247,6 +250,40 @@ def judge_excerpts(monkeypatch: pytest.MonkeyPatch) -> Answers:
         return found
 
     monkeypatch.setattr(Transformation, "_checked", checked)
+    return asked
+
+
+def judge_moves_that_argue(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """A check that argues about the program after the move is right about it."""
+    asked: Answers = Counter()
+    refusal = cast(Refusals, Transformation.refusal)  # pyright: ignore[reportUnknownMemberType]
+    random = Random(0)
+
+    def checked(self: Transformation[Any], program: Program, site: Any) -> Refusal | None:
+        found = refusal(self, program, site)
+        if found is None and self.argued and random.random() < SAMPLED:
+            asked[True] += 1
+            fault = self.fault(program.conditions, self.rehearse(program, site))
+            assert fault is None, (program.text, self.at(program, site), fault)
+        return found
+
+    monkeypatch.setattr(Transformation, "refusal", checked)
+    return asked
+
+
+def judge_conditions_that_are_remembered(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """What concerns one buffer is asked once for each content; asked anew, the answer is the same."""
+    asked: Answers = Counter()
+    remembered = conditions.conditions
+
+    def checked(program: Program) -> Conditions:
+        found = remembered(program)
+        asked[True] += 1
+        fresh = Program(program.kernel.clone(), program.machine)
+        assert asked[True] > JUDGED or remembered(fresh) == found, program.text
+        return found
+
+    monkeypatch.setattr(conditions, "conditions", checked)
     return asked
 
 

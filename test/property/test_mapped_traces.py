@@ -12,12 +12,12 @@ import pytest
 
 import pdojo.kernels
 from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation, plain_mlir, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.oracle import check_valid, equivalent, meaning
 from pdojo.kernels import workload
-from pdojo.search.tuning import with_alignment
 from pdojo.transforms.apply import apply
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
@@ -81,7 +81,7 @@ def test_every_state_keeps_the_meaning(case: Case) -> None:
     expected = meaning(game.program.nest, 7)
     for step in trace.steps:
         game.apply(step.move)
-        assert game.program.placement == ()
+        assert game.program.conditions.problems == {}
         difference = equivalent(expected, game.program.nest, schedules=2, seed=7)
         assert difference is None, f"{step.move}: {difference}"
     validate(game.program)

@@ -11,6 +11,7 @@ from pdojo_tools.shrink import lit_test, shrunk
 from pdojo_tools.sizes import small_kernel, with_random_sizes
 from pdojo_tools.walks import Counts, FailedWalk, Referee, play, walk
 
+from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation, print_notation
@@ -43,6 +44,33 @@ def test_walks_on_library_kernels(name: str) -> None:
     for seed in range(2):
         assert_walk(small_kernel(name, Random(seed)), seed, 12, counts)
     assert counts.total > 15
+
+
+@pytest.mark.parametrize("name", ["softmax", "gemv", "reducesum", "conv"])
+def test_walks_for_snitch_cores(name: str) -> None:
+    """Streams and hardware loops, too, become code in every legal state."""
+    counts = Counts()
+    for step in walk(small_kernel(name, Random(1)), machine("toy-snitch"), 1, 8, counts, prefer=("stream", "frep")):
+        assert not isinstance(step, FailedWalk), lit_test(step)
+    assert counts.total > 3
+
+
+def test_a_state_without_code_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = small_kernel("softmax", Random(0))
+    start = Game(kernel, machine("toy")).program.text
+
+    def only_at_the_start(program: Program) -> str | None:
+        return None if program.text == start else "no code for it"
+
+    def never(_: Program) -> str | None:
+        return "no code from the beginning"
+
+    monkeypatch.setattr("pdojo_tools.walks.lowering_error", only_at_the_start)
+    *_, last = walk(kernel, machine("toy"), 3, 12, Counts())
+    assert isinstance(last, FailedWalk)
+    assert (last.failure.promise, last.failure.detail) == ("code", "no code for it")
+    monkeypatch.setattr("pdojo_tools.walks.lowering_error", never)
+    assert not any(isinstance(step, FailedWalk) for step in walk(kernel, machine("toy"), 3, 4, Counts()))
 
 
 def test_random_kernels_are_the_same_for_the_same_number() -> None:

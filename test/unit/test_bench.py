@@ -354,8 +354,7 @@ def test_a_search_is_beside_the_pass(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert found.rows[1].tuning_seconds > 0
     assert found.data["rows"][1]["trace"].startswith("# pdojo trace")
     with Database(str(database)) as kept:
-        (count,) = kept.connection.rows("SELECT COUNT(*) FROM measurements")[0]
-    assert count >= 4
+        assert len(kept.connection.rows("SELECT id FROM measurements")) >= 4
 
 
 def test_a_search_needs_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,9 +104,9 @@ def test_ctrl_c_gives_the_bests_so_far_and_the_campaign_goes_on_later(tmp_path: 
     # The three are one problem: what one measured, the others know.
     evaluated = [fingerprint for costs in (*first, *second) for fingerprint in costs.evaluated]
     with Database(path) as database:
-        stored = database.connection.row("SELECT count(*) FROM measurements")
+        stored = database.connection.row("SELECT count(*) AS count FROM measurements")
     assert stored is not None
-    assert stored[0] == len(set(evaluated))
+    assert stored["count"] == len(set(evaluated))
 
 
 def test_what_waits_is_told_to_stop() -> None:

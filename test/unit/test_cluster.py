@@ -9,9 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
-from math import inf
 from pathlib import Path
 
 import pytest
@@ -24,11 +24,12 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.errors import LoweringError, MeasurementError, UsageError
 from pdojo.search.database import Database
 from pdojo.search.dojo import Dojo, fingerprint_of
-from pdojo.search.evaluation import Anchor, Candidate, Evaluation
+from pdojo.search.evaluation import Candidate
 from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster, pool, worker
 from pdojo.search.evaluators.cluster.pool import common
 from pdojo.search.evaluators.cluster.processors import claim, core_count, core_order
 from pdojo.search.evaluators.runtime import Runtime
+from pdojo.search.racing import Heat
 
 TEXT = """
 kernel double(x) -> (y)
@@ -101,8 +102,25 @@ def test_processors_of_their_own(tmp_path: Path) -> None:
     assert sorted(first + second) == [4, 5, 6]
     with pytest.raises(MeasurementError, match="needs 1 processors for itself, and 0 of 3 are free"):
         claim(1, [4, 5, 6], tmp_path, patience=0.2)
-    with pytest.raises(MeasurementError, match="cannot lock processors in"):
+    with pytest.raises(MeasurementError, match="is not a folder that only this user may write to"):
         claim(1, [4], tmp_path / "4")
+
+
+def test_locks_are_in_a_folder_of_our_own(tmp_path: Path) -> None:
+    """A link, and a folder that others may write to, could make us lock any file."""
+    (tmp_path / "there").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    for name in ("link", "open"):
+        with pytest.raises(MeasurementError, match="is not a folder that only this user may write to"):
+            claim(1, [4], tmp_path / name)
+    (tmp_path / "there" / "4").symlink_to(tmp_path / "made")
+    with pytest.raises(MeasurementError, match="cannot lock processors in"):
+        claim(1, [4], tmp_path / "there")
+    assert not (tmp_path / "made").exists()
+    assert claim(1, [4], tmp_path / "new") == [4]
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 
 def test_cores_come_before_their_siblings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,51 +147,21 @@ def test_only_equal_machines() -> None:
     )
 
 
-def test_leaders_are_those_near_the_best_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However little a program seemed to cost that turned out to be wrong."""
-
-    class Asked:
-        anchor: Anchor | None = None
-
-        def evaluate(self, candidates: Sequence[Candidate]) -> list[Evaluation]:
-            return [Evaluation(0.01) for _ in candidates]
-
-        def refine(self, found: Mapping[str, Evaluation], best: float) -> dict[str, Evaluation]:
-            asked.append((len(found), best, self.anchor and self.anchor.cost))
-            return dict.fromkeys(found, Evaluation(3.0))
-
-    asked: list[tuple[int, float, float | None]] = []
-
-    def evaluator_of(_: worker.Measurer, plain: str) -> Asked:
-        assert plain == TEXT
-        return evaluator
-
-    evaluator = Asked()
-    monkeypatch.setattr(worker.Measurer, "_machine", ONE, raising=False)
-    monkeypatch.setattr(worker.Measurer, "_evaluator", evaluator_of)
-    measurer = worker.Measurer()
-    for anchor in (None, (TEXT, 2.0), (TEXT, 4.0)):
-        assert measurer.evaluate(TEXT, [TEXT], anchor) == [Evaluation(3.0)]
-    assert asked == [(1, inf, None), (1, 2.0, 2.0), (1, 4.0, 4.0)]
-
-
 @needs_ray
 @two_processors
-def test_costs_and_duels(cluster: Cluster) -> None:
+def test_heats(cluster: Cluster) -> None:
     evaluator = OnCluster(cluster, PLAIN)
     told: list[str] = []
-    found = list(evaluator.evaluate([*candidates(3), candidate(TEXT.replace("+ x", "? x"))], told.append))
-    assert [e.is_ok for e in found] == [True, True, True, False]
-    assert found[3].failure == "CompileError"
-    first, second = candidates(2)
-    evaluator.anchor = Anchor(first, 1.0)
-    (scaled,) = evaluator.evaluate([second])
-    assert scaled.detail["anchor"]["program"] == first.fingerprint
-    # As a multiple of the anchor's, which is far from a second here.
-    assert scaled.cost > 10 * min(scaled.samples)
-    assert [e.is_ok for e in evaluator.confirm(second, first, told.append)] == [True, True]
-    assert [e.is_ok for e in evaluator.confirm(first, None)] == [True]
-    assert told == ["timing 4 on 2 workers", "checking a new best"]
+    found = evaluator.heat(Heat([*candidates(3), candidate(TEXT.replace("+ x", "? x"))], None, 3), told.append)
+    assert [each.evaluation.failure for each in found] == ["", "", "", "CompileError"]
+    assert told == ["timing 4 on 2 workers"]
+    first, *others = candidates(5)
+    found = evaluator.heat(Heat(others, first, 6))
+    # Two shares, on a worker each, the first program beside both.
+    assert all(len(each.ratios) == 6 for each in found)
+    assert len({id(each.other) for each in found}) == 2
+    (checked,) = evaluator.heat(Heat([first], None, 3, 1))
+    assert checked.evaluation.detail["check"]["reference"] == "plain code"
     facts = cluster.workers
     assert len({f.process for f in facts}) == len({p for f in facts for p in f.processors}) == 2
     local = Runtime(replace(ONE, intrinsics=(DEADLY,)), PLAIN)
@@ -198,10 +186,10 @@ def test_a_worker_is_killed_in_the_middle(cluster: Cluster) -> None:
 
     killer = threading.Thread(target=kill)
     killer.start()
-    found = list(evaluator.evaluate(candidates(12)))
+    found = evaluator.heat(Heat(candidates(12), None, 3))
     killer.join()
     assert len(found) == 12
-    assert all(e.is_ok for e in found)
+    assert all(each.evaluation.is_ok for each in found)
     assert cluster.lost == 1
     end = time.monotonic() + 60
     while len(cluster.workers) < 2 and time.monotonic() < end:
@@ -220,8 +208,8 @@ def test_workers_that_died_before_are_no_programs_failure(cluster: Cluster, monk
     for facts in cluster.workers:
         os.kill(facts.process, signal.SIGKILL)
     evaluator = OnCluster(cluster, PLAIN)
-    found = list(evaluator.evaluate(candidates(3)))
-    assert [e.is_ok for e in found] == [True] * 3
+    found = evaluator.heat(Heat(candidates(3), None, 3))
+    assert [each.evaluation.is_ok for each in found] == [True] * 3
     assert cluster.lost == 2
     evaluator.close()
 
@@ -233,20 +221,18 @@ def test_a_program_that_kills_its_worker(cluster: Cluster) -> None:
     evaluator = OnCluster(cluster, PLAIN)
     deadly = candidate(TEXT.replace("64 100 y", "64 25 4:m(deadly) y").replace("{1}", "4*{1}+{2}"))
     good = candidates(7)
-    found = list(evaluator.evaluate([*good[:2], deadly, *good[2:]]))
+    found = [each.evaluation for each in evaluator.heat(Heat([*good[:2], deadly, *good[2:]], None, 3))]
     assert found[2].failure == "WorkerLost"
     assert found[2].detail["message"] == "3 workers of the cluster died over it"
     assert [e.is_ok for e in found] == [True] * 2 + [False] + [True] * 5
     # Which of the two it is shows when each runs alone.
-    assert [e.failure for e in evaluator.confirm(deadly, good[0])] == ["WorkerLost", ""]
-    assert [e.failure for e in evaluator.confirm(good[0], deadly)] == ["", "WorkerLost"]
+    for one, other in ((deadly, good[0]), (good[0], deadly)):
+        (race,) = evaluator.heat(Heat([one], other, 3))
+        assert race.other is not None
+        assert [race.evaluation.failure, race.other.failure] == [
+            "WorkerLost" if each is deadly else "" for each in (one, other)
+        ]
     assert cluster.lost == 18
-    # What is timed beside a deadly anchor is timed without it.
-    evaluator.anchor = Anchor(deadly, 1.0)
-    (alone,) = evaluator.evaluate(good[:1])
-    assert alone.is_ok
-    assert "anchor" not in alone.detail
-    assert cluster.lost == 21
     evaluator.close()
 
 
@@ -257,15 +243,13 @@ def test_what_waits_is_stopped(cluster: Cluster) -> None:
     OnCluster(cluster, PLAIN, stop=stop).close()
     assert not stop.is_set()
     evaluator = OnCluster(cluster, PLAIN, stop=stop)
-    found = evaluator.evaluate(candidates(40))
-    assert next(found).is_ok
-    stop.set()
+    threading.Timer(1.0, stop.set).start()
     with pytest.raises(KeyboardInterrupt):
-        list(found)
+        deque(evaluator.heat(Heat(candidates(40), None, 3)) for _ in range(1000))
     evaluator.close()
     # Others go on.
     other = OnCluster(cluster, PLAIN)
-    assert next(iter(other.evaluate(candidates(1)))).is_ok
+    assert other.heat(Heat(candidates(1), None, 3))[0].evaluation.is_ok
     other.close()
 
 
@@ -382,4 +366,4 @@ def measured(path: Path) -> list[tuple[str, str, float]]:
             " JOIN (SELECT DISTINCT t.program, q.kernel FROM traces t JOIN problems q ON q.id = t.problem) r"
             " ON r.program = p.id ORDER BY m.id"
         )
-    return [tuple(row) for row in rows]
+    return [(row["kernel"], row["hash"], row["measured"]) for row in rows]

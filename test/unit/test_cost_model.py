@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machine import Machine, machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import parse_notation
@@ -14,7 +15,7 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Candidate
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.evaluators.model import BYTES_PER_CYCLE, ModelCost, estimate
-from pdojo.search.tuning import Tuning, tune, with_alignment
+from pdojo.search.tuning import Tuning, tune
 
 MACHINE = machine("x86-64-zen4")
 

@@ -194,15 +194,12 @@ def test_costs(cycles: Cycles) -> None:
     assert "xdiv_sqrt" in first[4].detail["message"]
 
 
-def test_confirmation(cycles: Cycles) -> None:
-    plain, streamed, wrong = (candidate(text) for text in (SCALE, STREAMED, WRONG))
-    (alone,) = cycles.confirm(streamed, None)
-    both = cycles.confirm(streamed, plain)
-    costs = list(cycles.evaluate([streamed, plain]))
-    assert [e.cost for e in both] == [e.cost for e in costs]
-    assert alone == both[0]
-    assert both[0].detail["same_bits"]
-    assert cycles.confirm(wrong, plain)[0].failure == "WrongResult"
+def test_checks_are_on_inputs_of_their_own(cycles: Cycles) -> None:
+    streamed, wrong = (candidate(text) for text in (STREAMED, WRONG))
+    checked = cycles.check(streamed)
+    assert checked.cost == next(iter(cycles.evaluate([streamed]))).cost
+    assert checked.detail["same_bits"]
+    assert cycles.check(wrong).failure == "WrongResult"
 
 
 def test_other_inputs(cycles: Cycles) -> None:

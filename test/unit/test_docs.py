@@ -1,8 +1,16 @@
 """The code blocks of README.md and docs/ are run.
 
 `console`: lines after `$ ` are shell commands, the lines that follow are their output (`...` stands for anything).
-`python`: run in one namespace per page. `pdojo` and `mlir`: parsed and verified. A comment `<!-- not run: reason -->`
-on the line before a block exempts it; the test shows the reason.
+`python`: run in one namespace per page. `pdojo` and `mlir`: parsed and verified.
+
+A comment in front of a console block makes it small enough for a test. Each of its lines says what stands for what:
+
+    <!-- smaller
+    layernorm --pass -> layernorm:16x64 --pass
+    -->
+
+Its commands must succeed; output is compared where the page shows some. A comment `<!-- not run: reason -->` on the
+line before a block exempts it, and the test shows the reason: no block of README.md has one.
 """
 
 from __future__ import annotations
@@ -18,8 +26,11 @@ from pdojo_tools.opt import main
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
-    r"(?:^<!-- not run: (?P<exempt>[^\n]*) -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
+    r"(?:^<!-- not run: (?P<exempt>[^\n]*) -->\n|^<!-- smaller\n(?P<smaller>[^`]*?)-->\n)?"
+    r"^```(?P<language>\w+)\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
+SHOWN = ("examples", "docs", "pdojo", "tools", "README.md", "LICENSE", "Makefile", "pyproject.toml", "setup.py")
 _RUN = ("console", "python", "pdojo", "mlir")
 
 
@@ -32,6 +43,8 @@ class Block:
     language: str
     code: str
     exempt: str | None
+    smaller: tuple[tuple[str, str], ...] = ()
+    """What stands for what where the test runs it."""
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
@@ -41,10 +54,25 @@ def blocks() -> list[Block]:
     found: list[Block] = []
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))):
         text = page.read_text()
+        assert text.count("<!-- not run: ") == sum(m["exempt"] is not None for m in _BLOCK.finditer(text)), page
+        assert text.count("<!-- smaller\n") == sum(m["smaller"] is not None for m in _BLOCK.finditer(text)), page
         for match in _BLOCK.finditer(text):
             line = text.count("\n", 0, match.start("language")) + 1
-            found.append(Block(page, line, match["language"], match["code"], match["exempt"]))
+            smaller = tuple(_pair(row) for row in (match["smaller"] or "").splitlines())
+            found.append(Block(page, line, match["language"], match["code"], match["exempt"], smaller))
     return [block for block in found if block.language in _RUN]
+
+
+def _pair(row: str) -> tuple[str, str]:
+    written, arrow, run = row.partition(" -> ")
+    assert arrow, f"'{row}': write `what stands on the page -> what the test runs`"
+    return written, run
+
+
+def test_every_console_block_of_the_readme_is_run() -> None:
+    consoles = [block for block in blocks() if block.page.name == "README.md" and block.language == "console"]
+    assert len(consoles) >= 8
+    assert [block for block in consoles if block.exempt is not None] == []
 
 
 _NAMESPACES: dict[Path, dict[str, object]] = {}
@@ -57,9 +85,10 @@ def test_block(
     if block.exempt is not None:
         pytest.skip(f"documentation block not run: {block.exempt}")
     # A scratch copy of the clone's face: commands name files as a reader would, and write nothing into the clone.
-    for name in ("examples", "docs", "pdojo", "README.md"):
-        (tmp_path / name).symlink_to(ROOT / name)
+    for path in (path for path in ROOT.iterdir() if path.name in SHOWN):
+        (tmp_path / path.name).symlink_to(path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PDOJO_DATABASE", str(tmp_path / "searches.db"))
     match block.language:
         case "console":
             run_console(block)
@@ -73,13 +102,24 @@ def test_block(
 
 def run_console(block: Block) -> None:
     assert block.code.startswith("$ "), f"{block}: a console block begins with '$ '"
-    for piece in re.split(r"^\$ ", block.code, flags=re.MULTILINE)[1:]:
+    for piece in re.split(r"^\$ ", small_text(block), flags=re.MULTILINE)[1:]:
         command, expected = split_command(piece)
         done = subprocess.run(
             ["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
+        if block.smaller and not expected.strip():
+            assert done.returncode == 0, f"{block}\n$ {command}\nended with {done.returncode}:\n{done.stdout}"
+            continue
         matches = doctest.OutputChecker().check_output(expected, done.stdout, doctest.ELLIPSIS)
         assert matches, f"{block}\n$ {command}\nexpected:\n{expected}\ngot:\n{done.stdout}"
+
+
+def small_text(block: Block) -> str:
+    text = block.code
+    for written, run in block.smaller:
+        assert written in text, f"{block}: what the test makes smaller, '{written}', is not there"
+        text = text.replace(written, run)
+    return text
 
 
 def split_command(piece: str) -> tuple[str, str]:

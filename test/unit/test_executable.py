@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import re
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import pdojo
 from pdojo.backends import openmp
 from pdojo.backends.arrays import aligned_empty
 from pdojo.backends.executable import Executable
+from pdojo.backends.llvm.targets import llvm_text
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import LoweringError, PdojoError, UsageError
@@ -187,3 +190,54 @@ def test_lazy_names() -> None:
     assert pdojo.PdojoError is PdojoError
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = pdojo.nothing  # pyright: ignore[reportAttributeAccessIssue]
+
+
+FORKED = """
+import os, sys
+import numpy as np
+from pdojo.backends.executable import compile
+from pdojo.dialect.notation import parse_notation
+from pdojo.errors import UsageError
+
+(kernel,) = parse_notation("kernel k(x) -> (y)\\nx f32 [64] heap\\ny f32 [64] heap\\n\\n64:p y[{0}] = x[{0}] + 1\\n")
+double, single = compile(kernel, threads=2), compile(kernel, threads=1)
+x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
+bound = double.bind(x, y)
+if sys.argv[1] == "after":
+    bound()
+child = os.fork()
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+single(x, y)
+assert (y == 2).all()
+refused = 0
+for call in (bound, lambda: double(x, y)):
+    try:
+        call()
+    except UsageError as error:
+        assert "forked" in str(error)
+        refused += 1
+os._exit(refused)
+"""
+
+
+@pytest.mark.parametrize(("order", "refused"), [("after", 2), ("before", 0)])
+def test_parallel_kernels_in_forked_processes(order: str, refused: int) -> None:
+    """Threads do not survive a fork: parallel calls would wait for ever behind one. On one thread kernels run."""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED, order], timeout=60, check=False)
+    assert done.returncode == refused
+
+
+def test_workspaces_beyond_two_gigabytes() -> None:
+    """Offsets that do not fit 32 bits are no part of an instruction: they were negative, or stopped the lowering."""
+    for extent in (1 << 29, 3 << 28, 1 << 33):
+        rows = "".join(f"{n} f32 [{extent}] heap\n" for n in "xyab")
+        text = f"{extent} a[{{0}}] = x[{{0}}]\n{extent} b[{{0}}] = a[{{0}}]\n{extent} y[{{0}}] = b[{{0}}]\n"
+        (kernel,) = parse_notation(f"kernel k(x) -> (y)\n{rows}\n{text}")
+        assert f"i64 {4 * extent}" in llvm_text(kernel)
+
+
+def test_iterations_that_are_unrolled_to_nothing_count() -> None:
+    (kernel,) = parse_notation("kernel k() -> (y)\ny f32 [3] heap\n\n265520:u where ({0} < 3) y[{0}] = 1\n")
+    with pytest.raises(LoweringError, match="unroll to too many iterations"):
+        llvm_text(kernel)

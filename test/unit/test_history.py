@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pdojo.dialect.analysis.program import Program
@@ -12,8 +10,8 @@ from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove
-from pdojo.transforms.apply import legal, make
-from pdojo.transforms.base import Transformation
+from pdojo.transforms.apply import confirm, legal, make
+from pdojo.transforms.base import Reason
 from pdojo.transforms.game import Game
 from pdojo.transforms.history import STRIDE, Place
 from pdojo.transforms.move import Move
@@ -136,18 +134,14 @@ def test_a_replay_that_breaks_off_leaves_a_game(monkeypatch: pytest.MonkeyPatch)
     steps = by_hand().trace.steps
     expected = texts(by_hand())
     game = Game(parse(), TOY)
-    perform = Transformation[Any].perform
-    made: list[None] = []
 
-    def interrupted(self: Transformation[Any], program: Program, site: Any) -> Program:
-        if len(made) == 5:
-            # The kernel is changed already, and the move is not made.
-            perform(self, program, site)
+    def interrupted(move: Move, fault: Reason | None) -> None:
+        # The kernel is changed already, and the move is not made.
+        if len(game.trace.steps) == 5:
             raise KeyboardInterrupt
-        made.append(None)
-        return perform(self, program, site)
+        confirm(move, fault)
 
-    monkeypatch.setattr(Transformation, "perform", interrupted)
+    monkeypatch.setattr("pdojo.transforms.game.confirm", interrupted)
     with pytest.raises(KeyboardInterrupt):
         game.replay(steps)
     monkeypatch.undo()

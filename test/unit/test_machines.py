@@ -160,11 +160,13 @@ def test_inheritance(tmp_path: Path) -> None:
 
 
 def test_machine_in_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The kernel fact, and the option, take the path of a file; it is printed as it was given."""
-    path = written(tmp_path, 'inherits = "toy"\nname = "mine"\nlanes = { f32 = [3] }\n', "my machine.toml")
-    text = f'kernel f(x) -> (y)\nmachine "{path}"\nx f32 [3] heap\ny f32 [3] heap\n\n3 y[{{0}}] = x[{{0}}]\n'
+    """The kernel fact is a name; the option takes the path of a file, too, and the file's name is printed."""
+    path = written(tmp_path, 'inherits = "toy"\nname = "mine-3"\nlanes = { f32 = [3] }\n', "my machine.toml")
+    text = "kernel f(x) -> (y)\nmachine mine-3\nx f32 [3] heap\ny f32 [3] heap\n\n3 y[{0}] = x[{0}]\n"
     kernel = written(tmp_path, text, "f.pdojo")
-    assert opt([str(kernel), "-t", "notation", "--apply=vectorize@y:0"]) == 0
+    assert opt([str(kernel), "-t", "notation", "--apply=vectorize@y:0"]) == 2
+    assert "unknown machine 'mine-3'" in capsys.readouterr().err
+    assert opt([str(kernel), "-t", "notation", f"--machine={path}", "--apply=vectorize@y:0"]) == 0
     assert capsys.readouterr().out == text.replace("3 y", "3:v y")
     assert opt([str(kernel), "-t", "notation", "--machine=toy", "--apply=vectorize@y:0"]) == 1
     assert "extent 3 is no vector length of toy for f32: 2, 4" in capsys.readouterr().err

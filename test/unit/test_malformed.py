@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from pdojo_tools.opt import main
+
+from pdojo.dialect.notation import parse_notation
+from pdojo.errors import NotationError
 
 SOFTMAX = """kernel softmax(x) -> (y)
 x f32 [24, 512] heap
@@ -58,6 +63,11 @@ def mlir(old: str, new: str, *expected: str) -> Mistake:
     return Mistake(KERNEL.replace(old, new), (), expected)
 
 
+def nested(depth: int) -> str:
+    """So many scopes around one."""
+    return "".join(f"pdojo.scope %s{k} = 1 {{" for k in range(depth)) + "pdojo.scope %i = 8 {"
+
+
 def usage(*arguments: str, expected: tuple[str, ...]) -> Mistake:
     """A mistake in the command line for the softmax kernel."""
     return Mistake(SOFTMAX, arguments, expected)
@@ -104,6 +114,112 @@ MISTAKES = {
     "call of no kernel": Mistake(
         "func.func @f(%x : memref<8xf32>) { pdojo.call @k(%x) : memref<8xf32>\n func.return }", (), ("input:1:", "@k")
     ),
+    # Too deep, too long, too large.
+    "scopes too deep": notation("24 512 y", "1 " * 400 + "24 512 y", "input:16:", "more than 64 deep"),
+    "parentheses too deep": notation("x[{0},{1}] - ", f"x[{0},{'(' * 3000}1] - ", "input:11:", "more than 50 deep"),
+    "signs too deep": notation("= -inf", "= " + "-" * 3000 + "1", "input:9:", "more than 50 deep"),
+    "calls too deep": notation("= exp(e", "= " + "exp(" * 3000 + "e", "input:12:", "more than 50 deep"),
+    "sizes too deep": notation("kernel", f"size R = {'-(' * 3000}1\nkernel", "input:1:", "more than 50 deep"),
+    "variable of another scope": Mistake(
+        """pdojo.kernel @k(out y %y : memref<8xf32>) {
+  "pdojo.scope"() <{extent = 8 : index, mapping = #pdojo<mapping seq>}> ({
+  ^bb0(%i : index):
+    pdojo.op %y[%j] = 1.0 : f32
+  }) : () -> ()
+  pdojo.scope %j = 8 { pdojo.op %y[%j] = 1.0 : f32 }
+}
+""",
+        (),
+        ("input:4:", "%j"),
+    ),
+    "variable of another scope in the generic form": Mistake(
+        """pdojo.kernel @k(out y %y : memref<8xf32>) {
+  "pdojo.scope"() <{extent = 8 : index, mapping = #pdojo<mapping seq>}> ({
+  ^bb0(%i : index):
+    "pdojo.op"(%y, %j) <{output_map = affine_map<(d0) -> (d0)>, inputs = [1.0 : f32],
+      operandSegmentSizes = array<i32: 1, 0, 1>}> : (memref<8xf32>, index) -> ()
+  }) : () -> ()
+  pdojo.scope %j = 8 { pdojo.op %y[%j] = 1.0 : f32 }
+}
+""",
+        (),
+        ("input:4:", "enclosing scopes"),
+    ),
+    "granule of 2^64": notation("m f32 [24]", f"m f32 [24^0*{2**64}]", "input:4:", "2^62"),
+    "dimension of 2^64": notation("m f32 [24]", f"m f32 [24^{2**64}]", "input:4:", "2^62"),
+    "alignment of 2^64": notation("x f32 [24, 512] heap", f"x f32 [24, 512] heap align {2**64}", "input:2:", "2^62"),
+    "integer of a hint": notation(
+        "= exp(e[{0},{1}])", f"= exp(e[{{0}},{{1}}]!prefetch({2**64}))", "input:12:", "64 bits"
+    ),
+    "digits of a constant": notation("= -inf", "= " + "1" * 4400, "input:9:", "at most 400 digits"),
+    "digits of an extent": notation("24 512 y", "2" * 4400 + " 512 y", "input:16:", "at most 400 digits"),
+    "digits of an iteration": notation("m[{0}] = -inf", f"m[{{{'1' * 4400}}}] = -inf", "input:9:", "400 digits"),
+    "power of a size": notation("kernel", f"size R = {'9' * 390} * {'9' * 390}\nkernel", "input:1:", "too large"),
+    "extent of 2^63": notation("24 512 y", f"{2**63} 512 y", "input:16:", "fewer than 2^62"),
+    "array of 2^63": Mistake(
+        f"kernel k() -> (y)\ny f32 [{2**32}, {2**31}] heap\n8 8 y[{{0}},{{1}}] = 0\n", (), ("input:1:", "any memory")
+    ),
+    "reused slots beyond all": notation("[24] heap\ne", f"[24:N{'9' * 30}] heap\ne", "input:4:", "512:N4"),
+    "scopes too deep in MLIR": Mistake(
+        KERNEL.replace("pdojo.scope %i = 8 {", nested(70)) + "}" * 70, (), ("input:3:", "more than 64 deep")
+    ),
+    "more than Python takes": mlir("pdojo.scope %i = 8 {", nested(3000), "nested too deeply"),
+    "parentheses too deep in MLIR": mlir("%x[%i]", f"%x[{'(' * 3000}%i]", "input:4:", "50 parentheses"),
+    "parts of an expression": mlir("%x[%i]", f"%x[%i{' floordiv 3 * 2' * 300}]", "input:4:", "at most 200 parts"),
+    "parts of a map": Mistake(
+        f'"builtin.module"() ({{}}) {{m = affine_map<(d0) -> ({"(" * 900}d0{")" * 900})>}} : () -> ()', (), ("deeply",)
+    ),
+    "digits in MLIR": mlir("%i = 8", f"%i = {'8' * 4400}", "input:3:", "at most 400 digits"),
+    "extent of 2^63 in MLIR": mlir("%i = 8", f"%i = {2**63}", "input:3:"),
+    "digits in a move": usage(f"--apply=tile_scope@y:0{{size={'1' * 4400}}}", expected=("'size'", "integer")),
+    "digits in a location": usage(f"--apply=unroll@y:{'1' * 4400}", expected=("is not a location",)),
+    "quote in a move": usage('--apply=insert_op@y:0{text="8}', expected=("a quote is not closed",)),
+    # What MLIR has no token for.
+    **{
+        f"no token {token}": Mistake(f"{token}\n{KERNEL}", (), ("input:1:1",))
+        for token in ("$x", "~", "'a'", "..", "\\", "\x1b[31m")
+    },
+    "unclosed string": Mistake(f'module "{"a" * 60}\n{KERNEL}', (), ("input:1:8", "closing string")),
+    "unclosed string by an escape": Mistake(f'module "{"a" * 60}\\q"\n{KERNEL}', (), ("input:1:8", "closing string")),
+    "name that is not ASCII": mlir("buffer t", "buffer \u00f4", "input:2:", "ASCII"),
+    "number that is not ASCII": mlir("%x[%i]", "%x[\u00bc]", "input:4:", "ASCII"),
+    "name that is not ASCII in the notation": notation("m[{0}] = -inf", "\u00e9[{0}] = -inf", "input:9:", "'\u00e9'"),
+    # Texts that only the generic form can write.
+    "op without properties": mlir("pdojo.op %t[%i] = math.exp(%x[%i])", '"pdojo.op"() : () -> ()', "input:4:"),
+    "op with a region": mlir("pdojo.op %t[%i] = math.exp(%x[%i])", '"pdojo.op"() ({}) : () -> ()', "input:4:"),
+    "scope without properties": mlir(
+        "pdojo.op %t[%i] = math.exp(%x[%i])", '"pdojo.scope"() ({}) : () -> ()', "input:4:"
+    ),
+    "scope of two blocks": mlir(
+        "pdojo.scope %i = 8 {",
+        '"pdojo.scope"() <{extent = 4 : index, mapping = #pdojo<mapping seq>}> '
+        "({\n^bb0(%k : index):\n^bb1:\n}) : () -> ()\npdojo.scope %i = 8 {",
+        "input:3:",
+    ),
+    "kernel without arguments' names": Mistake(
+        '"pdojo.kernel"() <{sym_name = "k"}> ({}) : () -> ()', (), ("input:1:1",)
+    ),
+    "variable as an array": mlir("%x[%i]", "%i[%i]", "input:4:"),
+    "constant out of range": mlir("math.exp(%x[%i])", "1.0e39 : f32", "input:4:", "does not fit f32"),
+    "integer out of range": mlir(
+        "math.exp(%x[%i])", "arith.sitofp(2147483648000 : i32)", "input:4:", "does not fit i32"
+    ),
+    "accumulation of indices": Mistake(
+        KERNEL.replace("f32[8] heap", "index[8] heap").replace("%t[%i] =", "%t[%i] +="), (), ("input:4:", "accumulate")
+    ),
+    "strided layout": mlir("%x : memref<8xf32>", "%x : memref<8xf32, strided<[2]>>", "layout strided<[2]>"),
+    "layout by a map": mlir(
+        "%x : memref<8xf32>", "%x : memref<8xf32, affine_map<(d0) -> (7 - d0)>>", "layout affine_map<(d0) -> "
+    ),
+    "memory space": mlir("%x : memref<8xf32>", "%x : memref<8xf32, 3 : i32>", "memory space 3"),
+    # Targets and passes of xDSL that do not know the program.
+    **{
+        f"target {target}": usage(
+            "-t", target, expected=(f"'{target}' knows no pdojo.kernel", "convert-pdojo-to-loops")
+        )
+        for target in ("riscv-asm", "arm-asm", "x86-asm", "wat", "wgsl", "csl", "mps")
+    },
+    "target for other code": usage("-p", "convert-pdojo-to-loops", "-t", "riscv-asm", expected=("cannot print this",)),
     # Moves.
     "unknown move": usage("--apply=join_scope@m:0", expected=("unknown move 'join_scope'", "join_scopes")),
     "no move": usage("--apply=join_scopes", expected=("not a move", "name@location")),
@@ -173,6 +289,57 @@ def test_mistake(
         assert expected in shown.err, shown.err
     assert output.read_text() == "precious"
     assert sorted(os.listdir()) == sorted({"output", *(["input"] if mistake.text is not None else [])})
+
+
+def run(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A shell command that calls pdojo-opt as `$OPT`."""
+    settings = {**os.environ, "OPT": f"{sys.executable} -m pdojo_tools.opt", **environment}
+    return subprocess.run(["sh", "-c", command], cwd=folder, env=settings, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is full")
+def test_output_that_takes_no_more(tmp_path: Path) -> None:
+    done = run("$OPT softmax -t notation > /dev/full", tmp_path)
+    assert (done.returncode, done.stderr) == (1, "error: cannot write the output: No space left on device\n")
+    assert run("$OPT softmax -t notation >&-", tmp_path).stderr == ""
+
+
+def test_character_sets(tmp_path: Path) -> None:
+    """A byte order mark is no part of the text; a terminal that lacks a character gets an escape."""
+    (tmp_path / "k.pdojo").write_text("\ufeff" + SOFTMAX, encoding="utf-8")
+    assert run("$OPT k.pdojo -t notation", tmp_path).stdout == SOFTMAX
+    (tmp_path / "k.pdojo").write_text(SOFTMAX.replace("= -inf", "= \u00e9"), encoding="utf-8")
+    done = run("$OPT k.pdojo", tmp_path, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert done.returncode == 1
+    assert "unexpected character '\\xe9'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_messages_do_not_steer_terminals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "k.pdojo"
+    path.write_text("kernel k(x) -> (y) \x1b[2J\x07\n")
+    assert main([str(path)]) == 1
+    assert not {"\x1b", "\x07"} & {*capsys.readouterr().err}
+
+
+def test_scopes_of_a_line_are_read_once() -> None:
+    """A line of very many scopes is refused at the one that is too deep; the others are not looked at."""
+    with pytest.raises(NotationError, match="more than 64 deep"):
+        parse_notation("kernel k() -> (y)\ny f32 [] heap\n" + "1 " * 200_000 + "y[] = 0\n")
+
+
+def test_remainders_of_remainders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each doubles the expression, since `e mod c` is `e - c * (e floordiv c)`: 20 of them took minutes."""
+    index, generic = "{0}", "%i"
+    for prime in (509, 503, 499, 491, 487, 479, 467, 463, 461, 457, 449, 443, 439, 433, 431, 421, 419, 409, 401, 397):
+        index, generic = f"({index}*77+{{0}})%{prime}", f"({generic} * 77 + %i) mod {prime}"
+    with pytest.raises(NotationError, match="the index expression is too large"):
+        parse_notation(f"kernel k() -> (y)\ny f32 [397] heap\n1000000 y[{index}] = 0\n")
+    path = tmp_path / "k.mlir"
+    scope = f"pdojo.scope %i = 1000000 {{ pdojo.op %y[{generic}] = 0.0 : f32 }}"
+    path.write_text(f"pdojo.kernel @k(out y %y : memref<397xf32>) {{ {scope} }}")
+    assert main([str(path)]) == 1
+    assert "an index expression is too large" in capsys.readouterr().err
 
 
 def test_table_is_long_enough() -> None:

@@ -106,6 +106,10 @@ def test_ok(worker: Worker) -> None:
         ("leaves_out", WrongResult, "wrong result: y[3] is nan"),
         ("writes_behind", WrongResult, "wrong result: memory behind array 'y' was written"),
         ("writes_input", WrongResult, "wrong result: input array 'x' was written"),
+        ("tires", WrongResult, "wrong result: y[0] is"),
+        ("strays_once", WrongResult, "wrong result: memory behind array 'y' was written by one of the timed calls"),
+        ("answers", Crash, "crashed (something else than the worker wrote where its answers go) in phase run"),
+        ("babbles", Crash, "crashed (something else than the worker wrote where its answers go) in phase run"),
     ],
 )
 def test_failures_are_data_and_the_worker_goes_on(worker: Worker, fault: str, kind: type[Outcome], text: str) -> None:
@@ -237,6 +241,30 @@ def test_the_worker_dies_with_its_parent(tmp_path: Path) -> None:
     while _runs(child) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _runs(child)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the environments of processes")
+@pytest.mark.parametrize("fault", ["flees", "flees_and_crashes"])
+def test_what_a_program_leaves_behind_ends_with_the_worker(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a session of its own and without a parent; also where the worker ends by itself."""
+    fled = tmp_path / "fled"
+    monkeypatch.setenv("FLED", str(fled))
+    with Worker(compiler="broken_compilers:compile_broken") as worker:
+        once = replace(QUICK, samples=1, budget=0)
+        outcome = worker.measure(Request(doubling(fault), once))
+        assert isinstance(outcome, Ok if fault == "flees" else Crash)
+        child = int(fled.read_text())
+        assert _runs(child) is (fault == "flees")
+    assert not _runs(child)
+
+
+def test_results_are_checked_after_the_timed_calls_of_all(worker: Worker) -> None:
+    outcomes = worker.compare([doubling("double"), doubling("tires")], QUICK)
+    assert isinstance(outcomes[0], Ok)
+    assert isinstance(outcomes[1], WrongResult)
+    assert outcomes[1].message.endswith("(after the timed calls; right before)")
 
 
 # Data
@@ -393,6 +421,34 @@ def test_own_work_is_not_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
     while time.perf_counter() < meter.wall + 0.1:
         pass
     assert meter.foreign() == pytest.approx(0.5, abs=0.05)
+
+
+def test_all_samples_of_even_turns_are_pairs() -> None:
+    order: list[int] = []
+    slow, fast = (Timed([lambda s=s: time.sleep(s)], lambda: None) for s in (0.01, 0.001))
+    options = Options(samples=6, budget=0.06, attempts=1, even=True)
+    load = take_samples([slow, fast], options, order.append)
+    assert len(slow.samples) == len(fast.samples) == 3
+    assert order[-6:] == [0, 1, 1, 0, 0, 1]
+    # Long enough for the load to be known.
+    assert load.foreign is not None
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a processor that the worker is not bound to")
+def test_load_is_that_of_all_processors_of_the_process() -> None:
+    """Also where the thread that measures is bound to another one than is busy."""
+    burn = f"import os\nos.sched_setaffinity(0, {{{max(os.sched_getaffinity(0))}}})\nwhile True: pass"
+    with (
+        subprocess.Popen([sys.executable, "-c", burn]) as burner,
+        Worker(compiler="broken_compilers:compile_broken") as worker,
+    ):
+        try:
+            outcome = worker.measure(Request(doubling("binds"), Options(samples=3, attempts=1, check=False)))
+        finally:
+            burner.kill()
+    assert isinstance(outcome, Ok)
+    assert outcome.foreign_load is not None
+    assert outcome.foreign_load > 0.3
 
 
 def test_samples_are_taken_in_turns() -> None:

@@ -9,6 +9,7 @@ import pytest
 from xdsl.pattern_rewriter import PatternRewriteWalker
 
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.locations import find_array, find_dimension, find_node, location_of
 from pdojo.dialect.machine import Machine, machine
@@ -196,9 +197,41 @@ class TestTrace:
         state.apply_all(["tile_scope@t:0{size=4}", "unroll@t:1"])
         text = state.trace.dump()
         assert text == (
-            "# pdojo trace 1\nkernel plain\nmachine toy\ntile_scope@t:0{size=4}  ; %0\nunroll@t:1  ; %0.i\n"
+            "# pdojo trace 1\nkernel plain\nmachine toy\nalign 4\nnumerics reassociate contract\n"
+            "tile_scope@t:0{size=4}  ; %0\nunroll@t:1  ; %0.i\n"
         )
         assert Trace.parse(text) == state.trace
+
+    def test_what_the_kernel_assumed(self) -> None:
+        aligned = game(PLAIN.replace("x f32 [8] heap", "x f32 [8] heap align 32"))
+        assert set(aligned.trace.alignments) == {4, 32}
+        bare = game(PLAIN.replace(")\n", ")\nnumerics exact\n", 1))
+        assert bare.trace.numerics == (Numerics.EXACT,)
+        for state in (aligned, bare, game(PLAIN)):
+            assert Trace.parse(state.trace.dump()) == state.trace
+            assert state.fork().trace == state.trace
+
+    @pytest.mark.parametrize("line", ["align 24", "align 0", "align -4", "align 64 x", "align " + 9 * "9"])
+    def test_a_wrong_alignment(self, line: str) -> None:
+        with pytest.raises(IllegalMove, match=r"^mine:1: '.*': alignments are powers of two, in bytes$"):
+            Trace.parse(line, "mine")
+
+    def test_an_unknown_class(self) -> None:
+        with pytest.raises(IllegalMove, match=r"^mine:2: unknown numerics class 'fast'; known: none, exact, "):
+            Trace.parse("align 4\nnumerics contract fast\n", "mine")
+
+    def test_what_a_kernel_does_not_give(self) -> None:
+        found = game(PLAIN).trace
+        (poor,) = parse_notation(PLAIN.replace(")\n", ")\nnumerics contract\n", 1))
+        assert found.missing(game(PLAIN).kernel) == ""
+        assert (
+            found.missing(poor)
+            == "; the trace was found for a kernel that permits reassociate, which this one does not"
+        )
+        aligned = replace(found, alignments=(64,))
+        assert aligned.missing(game(PLAIN).kernel) == (
+            "; the trace was found for arrays aligned to 64 bytes, and here they are aligned to 4 bytes"
+        )
 
     def test_bare_moves_and_comments(self) -> None:
         trace = Trace.parse("# by hand\n\njoin_scopes@t:0\n  reuse_dims@t:0  \n")
@@ -207,6 +240,13 @@ class TestTrace:
     def test_errors_name_the_line(self) -> None:
         with pytest.raises(IllegalMove, match=r"^mine:2: 'nonsense' is not a move"):
             Trace.parse("join_scopes@t:0\nnonsense\n", "mine")
+
+    @pytest.mark.parametrize("text", ["", "\n", "unroll@t:0\n", "# by hand\nunroll@t:0\n", "# pdojo trace 2\n"])
+    def test_files_have_a_header(self, text: str, tmp_path: Path) -> None:
+        path = tmp_path / "plain.trace"
+        path.write_text(text)
+        with pytest.raises(UsageError, match="is no trace: it" + (" is empty" if not text.strip() else "s first line")):
+            Trace.load(path)
 
     def test_files(self, tmp_path: Path) -> None:
         path = tmp_path / "plain.trace"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from pdojo_tools.mutants import judge, main
 from pdojo_tools.mutation.catalogue import MUTANTS, stale
 from pdojo_tools.mutation.copies import checkout
+from pdojo_tools.mutation.drawn import draw
 from pdojo_tools.mutation.killers import Runner, Stage, asked_before, lit, what_failed
 from pdojo_tools.mutation.mutant import Mutant, family
 from pdojo_tools.mutation.results import Result, Results
@@ -48,6 +50,31 @@ def test_a_mutant_that_does_not_fit_is_an_error(old: str, new: str, message: str
 def test_a_symbol_that_is_gone_is_an_error() -> None:
     with pytest.raises(UsageError, match=r"transforms/ordering.py has no 'nothing'"):
         family("transforms/ordering.py", "nothing", "join_scopes")("x", "", "a", "b").mutated(ROOT)
+
+
+def test_drawn_mutants_are_small_changes_of_the_source() -> None:
+    drawn = draw(ROOT, "dialect/analysis", 40, 1)
+    assert drawn == draw(ROOT, "dialect/analysis", 40, 1) != draw(ROOT, "dialect/analysis", 40, 2)
+    for mutant in drawn:
+        source = mutant.path(ROOT).read_text(encoding="utf-8")
+        changed = mutant.mutated(ROOT)
+        assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(source)), mutant.name
+        assert sum(a != b for a, b in zip(changed.splitlines(), source.splitlines(), strict=False)) >= 1
+    assert len({mutant.name for mutant in drawn}) == 40
+
+
+def test_a_mutant_drawn_from_another_version_is_an_error(tmp_path: Path) -> None:
+    (mutant,) = draw(ROOT, "dialect/analysis/turns.py", 1, 3)
+    path = mutant.path(tmp_path)
+    path.parent.mkdir(parents=True)
+    path.write_text("# another version\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="was drawn from another version"):
+        mutant.mutated(tmp_path)
+
+
+def test_mutants_are_drawn_from_the_package_only() -> None:
+    with pytest.raises(UsageError, match="there is no 'dialect/analyses' in the package pdojo"):
+        draw(ROOT, "dialect/analyses", 1, 0)
 
 
 SOME = (

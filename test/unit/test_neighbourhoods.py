@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machine import machine
 from pdojo.dialect.nest import Leaf, Nest
@@ -26,7 +27,7 @@ from pdojo.search.neighbourhoods.heuristic import Heuristic
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.search.neighbourhoods.proposals import Alteration
 from pdojo.search.neighbourhoods.sizes import other_sizes
-from pdojo.search.tuning import tune, with_alignment
+from pdojo.search.tuning import tune
 from pdojo.transforms.move import Move
 
 MACHINE = machine("x86-64-zen4")

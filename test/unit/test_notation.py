@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from pdojo_tools.steps import suggestion
 from xdsl.dialects.builtin import UnitAttr
 
 from pdojo.dialect.attributes import Intent, Mapping, Numerics
 from pdojo.dialect.functions import FUNCTIONS, Signature, check_types
 from pdojo.dialect.nest import Access, Leaf, nest_of
 from pdojo.dialect.notation import parse_notation, print_notation, same_program
+from pdojo.dialect.notation.source import did_you_mean
 from pdojo.dialect.notation.spelling import spell
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import NotationError, UsageError
@@ -44,6 +46,12 @@ def message(text: str) -> str:
     with pytest.raises(NotationError) as caught:
         kernel(text)
     return str(caught.value)
+
+
+def test_no_word_is_suggested_in_place_of_itself() -> None:
+    assert did_you_mean("layernorm_2", ["layernorm_2", "layernorm_1", "softmax"]) == "did you mean 'layernorm_1'?"
+    assert did_you_mean("x", ["x"]) == ""
+    assert suggestion("softmax", {"softmax": 1}) == ""
 
 
 @pytest.mark.parametrize("name", kernel_names())
@@ -139,9 +147,9 @@ def _check_spelling(function: str, operands: tuple[str, ...], result: str, names
 
 
 def test_header() -> None:
-    text = """kernel "a b"(x, c) -> (c, y)
+    text = """kernel a_b(x, c) -> (c, y)
 numerics contract
-machine "sm 90"
+machine sm_90
 y f32 [4] heap
 c f32 [4] heap align 32
 x f32 [4] heap

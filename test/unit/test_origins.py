@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis import origins
 from pdojo.dialect.analysis.origins import element_uses, feeds, latest_write
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.storage_check import Use, last_writes
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.transforms.game import Game
 
 
 def program(body: str, signature: str = "(x) -> (y)") -> Program:
@@ -97,3 +103,19 @@ def test_what_the_caller_gives_is_not_overwritten() -> None:
     state = program(body, "(x, z) -> (x)")
     guest, host = (state.nest.arrays[name].buffer for name in "tx")
     assert state.sharing_violation(guest, host) is not None
+
+
+def test_dead_stores_are_told_from_one_relation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stays at the end is found once for all writes; once for each took minutes with some hundred."""
+    asked: list[int] = []
+
+    def counted(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> object:
+        asked.append(len(uses))
+        return last_writes(uses, places)
+
+    monkeypatch.setattr(origins, "last_writes", counted)
+    dead = "".join(f"8 y[{{0}}] = {k}\n" for k in range(50))
+    state = program(f"x f32 [8] heap\ny f32 [8] heap\n\n{dead}")
+    moves = [str(move) for move in Game(state.kernel, state.machine).moves()]
+    assert [m for m in moves if m.startswith("delete_op")] == [f"delete_op@y#{k}" for k in range(49)]
+    assert asked == [50]

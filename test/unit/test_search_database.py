@@ -13,18 +13,21 @@ from dataclasses import replace
 from datetime import timedelta
 from math import inf
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import pytest
 
 from pdojo.errors import DatabaseError
 from pdojo.kernels import workload
-from pdojo.search.database import Database, Duel, Entry, Memory, Problem, default_path
+from pdojo.search.database import Database, Entry, Memory, Problem, default_path
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.schema import APPLICATION, MIGRATIONS, TABLES, VERSION, canonical
 from pdojo.search.dojo import Dojo
 from pdojo.search.driver import search
 from pdojo.search.evaluation import Evaluation
-from pdojo.search.progress import Budget, Result
+from pdojo.search.progress import Budget, Result, Row
+from pdojo.search.racing import Race
 from pdojo.transforms.trace import Trace
 from search_games import Downhill, Edges, TextCosts, start
 
@@ -40,7 +43,7 @@ def facts(result: Result) -> list[tuple[int, float, str, float, bool]]:
     return [(row.number, row.cost, row.failure, row.best, row.is_best) for row in result.history]
 
 
-def contents(path: Path, table: str) -> list[sqlite3.Row]:
+def contents(path: Path, table: str) -> list[dict[str, Any]]:
     with Database(path, create=False) as database:
         return database.connection.rows(f"SELECT * FROM {table}")
 
@@ -88,92 +91,80 @@ def test_evaluations_come_back(tmp_path: Path) -> None:
         assert database.memory(replace(Problem.of(dojo), machine=machine), TextCosts()).find(dojo.fingerprint) is None
 
 
-def test_duels_come_back_and_failures_in_them_count() -> None:
+def raced(*ratios: float) -> Race:
+    one, other = ([2.0 * ratio for ratio in ratios], [2.0] * len(ratios))
+    return Race(Evaluation(median(one), detail={"samples": one}), Evaluation(2.0, detail={"samples": other}))
+
+
+BEST = "SELECT p.hash, b.cost FROM best b JOIN programs p ON p.id = b.program"
+
+
+def test_races_come_back_and_failures_in_them_count() -> None:
     one, other = two_programs()
     with Database.in_memory() as database:
         memory = measured(database, one, other)
-        first = Duel.of(Evaluation(2.0), None)
-        assert first.won
-        assert memory.keep_duel(one.text, None, first) is first
-        wrong = Duel.of(Evaluation.failed("WrongResult", {}), Evaluation(2.1))
-        assert not wrong.won
-        assert memory.find_duel(other.fingerprint, one.fingerprint) is None
-        memory.keep_duel(other.text, one.text, wrong)
-        assert memory.find_duel(other.fingerprint, one.fingerprint) == wrong
-        assert memory.keep_duel(other.text, one.text, Duel.of(Evaluation(1.0), Evaluation(2.0))) == wrong
-        assert memory.find(other.fingerprint) == wrong.evaluation
-        assert memory.find(one.fingerprint) == Evaluation(2.0)
-        (best,) = database.connection.rows("SELECT p.hash, b.cost FROM best b JOIN programs p ON p.id = b.program")
-        assert tuple(best) == (one.fingerprint, 2.0)
-
-
-def test_who_won_a_duel_is_remembered_not_computed_again() -> None:
-    """The samples that decided it are not all kept."""
-    one, other = two_programs()
-    rivals = [Evaluation(cost, detail={"samples": [cost, 3.0, 3.0]}) for cost in (1.0, 2.0)]
-    close = Duel.of(*rivals)
-    assert close.evaluation.cost < 2.0
-    assert not close.won
-    with Database.in_memory() as database:
-        memory = measured(database, one, other)
-        memory.keep_duel(other.text, one.text, close)
-        found = memory.find_duel(other.fingerprint, one.fingerprint)
+        first = raced(0.9, 1.2, 0.8)
+        assert memory.keep_race(one.text, other.text, "race", first) is first
+        assert memory.find_race(one.fingerprint, None, "race") is None
+        assert memory.find_race(one.fingerprint, other.fingerprint, "match") is None
+        found = memory.find_race(one.fingerprint, other.fingerprint, "race")
         assert found is not None
-        assert (found.evaluation.cost, found.won) == (1.0, False)
+        assert found.ratios == pytest.approx(first.ratios)
+        assert found.evaluation == first.evaluation
+        assert found.other == first.other
+        # The first one counts.
+        assert memory.keep_race(one.text, other.text, "race", raced(3.0)) == found
+        assert memory.find(one.fingerprint) == Evaluation(2.0)
+        assert not database.connection.rows(BEST)
+        memory.keep_race(one.text, other.text, "match", first, 1.8)
+        assert [tuple(row.values()) for row in database.connection.rows(BEST)] == [(one.fingerprint, 1.8)]
+        wrong = Race(Evaluation.failed("WrongResult", {"kind": "WrongResult"}), Evaluation(2.1))
+        memory.keep_race(one.text, other.text, "final", wrong, 1.0)
+        assert memory.find(one.fingerprint) == wrong.evaluation
+        assert memory.find(one.fingerprint, alone=True) == Evaluation(2.0)
+        assert not database.connection.rows(BEST)
 
 
-def test_the_best_is_what_won_last(tmp_path: Path) -> None:
-    """Also where noise makes two programs beat each other, and where an older duel was faster."""
+def test_the_best_is_what_stands_and_did_not_lose_its_place() -> None:
     one, other = two_programs()
     with Database.in_memory() as database:
         memory = measured(database, one, other)
-        query = "SELECT p.hash, b.cost FROM best b JOIN programs p ON p.id = b.program"
-        steps = [
-            (one, None, Duel.of(Evaluation(1.0), None), one),
-            (other, one, Duel.of(Evaluation(1.5), Evaluation(1.6)), other),
-            (one, other, Duel.of(Evaluation(1.7), Evaluation(1.8)), one),
-        ]
-        for winner, against, duel, best in steps:
-            memory.keep_duel(winner.text, against and against.text, duel)
-            assert [tuple(row) for row in database.connection.rows(query)] == [(best.fingerprint, duel.evaluation.cost)]
 
+        def best() -> tuple[str, float]:
+            (row,) = database.connection.rows(BEST)
+            found = memory.best()
+            assert found is not None
+            assert (found[0], found[2]) == tuple(row.values())
+            return found[0], found[2]
 
-def test_who_lost_as_a_challenger_is_not_the_best() -> None:
-    """However fast it was in an older duel, with nobody beside it."""
-    one, other = two_programs()
-    query = "SELECT p.hash, b.cost FROM best b JOIN programs p ON p.id = b.program"
-    with Database.in_memory() as database:
-        memory = measured(database, one, other)
-        memory.keep_duel(one.text, None, Duel.of(Evaluation(1.0), None))
-        memory.keep_duel(other.text, None, Duel.of(Evaluation(1.5), None))
-        memory.keep_duel(one.text, other.text, Duel.of(Evaluation(1.9), Evaluation(1.6)))
-        assert [tuple(row) for row in database.connection.rows(query)] == [(other.fingerprint, 1.5)]
-        # Where each lost to the other, there is a best all the same.
-        memory.keep_duel(other.text, one.text, Duel.of(Evaluation(1.9), Evaluation(1.8)))
-        assert [tuple(row) for row in database.connection.rows(query)] == [(one.fingerprint, 1.0)]
+        memory.keep_race(one.text, None, "match", Race(Evaluation(1.0)), 1.0)
+        assert best() == (one.fingerprint, 1.0)
+        # It beat that in a race, in a slower minute.
+        memory.keep_race(other.text, one.text, "match", raced(1.1), 1.1)
+        memory.stand([one.fingerprint], 1.1, at_least=True)
+        assert best() == (other.fingerprint, 1.1)
+        memory.keep_race(other.text, one.text, "final", raced(1.2), 1.2)
+        assert best()[0] == one.fingerprint
+        memory.stand([other.fingerprint], 1.3, at_least=True)
+        memory.stand([one.fingerprint], 0.9, at_least=False)
+        assert best() == (one.fingerprint, 0.9)
 
 
 def test_what_fails_as_the_best_has_failed() -> None:
     one, other = two_programs()
-    query = "SELECT p.hash FROM best b JOIN programs p ON p.id = b.program"
     with Database.in_memory() as database:
         memory = measured(database, one, other)
-        memory.keep_duel(one.text, None, Duel.of(Evaluation(1.0), None))
-        wrong = Duel.of(Evaluation.failed("NotTimed", {}), Evaluation.failed("WrongResult", {}))
-        assert wrong.overturned == wrong.against
-        memory.keep_duel(other.text, one.text, wrong)
+        memory.keep_race(one.text, None, "match", Race(Evaluation(1.0)), 1.0)
+        memory.keep_race(other.text, one.text, "race", Race(Evaluation(1.0), Evaluation.failed("WrongResult", {})))
         found = memory.find(one.fingerprint)
         assert found is not None
         assert found.failure == "WrongResult"
         assert memory.find(other.fingerprint) == Evaluation(2.0)
-        assert not database.connection.rows(query)
-        memory.keep_duel(other.text, None, Duel.of(Evaluation(1.5), None))
-        assert [row["hash"] for row in database.connection.rows(query)] == [other.fingerprint]
+        assert not database.connection.rows(BEST)
         # Forgetting failures, it may be tried again.
         removed = prune(database.connection, Pruning(failures=True))
-        assert (removed["measurements"], removed["duels"]) == (1, 2)
+        assert (removed["measurements"], removed["races"]) == (1, 2)
         assert memory.find(one.fingerprint) is None
-        assert [row["hash"] for row in database.connection.rows(query)] == [other.fingerprint]
 
 
 def test_a_run_that_is_under_way_is_not_pruned_and_one_that_was_is_said() -> None:
@@ -190,7 +181,7 @@ def test_a_run_that_is_under_way_is_not_pruned_and_one_that_was_is_said() -> Non
         # Another run gets the number of the one that is gone.
         memory.run((dojo.text, dojo.trace), "sample", "edges", 1, {})
         with pytest.raises(DatabaseError, match="was pruned while it was under way"):
-            again.log([Entry(0, dojo.text, dojo.trace, None, Evaluation(1.0), True, 0.0)], [], {})
+            again.log([Entry(Row(0, 0.0, 1.0, "", 1.0, is_best=True), dojo.text, dojo.trace, None)], [], [])
         assert not database.connection.rows("SELECT * FROM evaluations")
 
 
@@ -278,7 +269,7 @@ def test_cells_that_hold_something_else(tmp_path: Path) -> None:
             before = connection.execute(f"SELECT {column} FROM measurements").fetchone()[0]
             connection.execute(f"UPDATE measurements SET {column} = ? WHERE id = 1", (value,))
         connection.close()
-        with pytest.raises(DatabaseError, match="where a"):
+        with pytest.raises(DatabaseError, match="where "):
             find(path, 5)
         with sqlite3.connect(path) as connection:
             connection.execute(f"UPDATE measurements SET {column} = ? WHERE id = 1", (before,))
@@ -291,7 +282,7 @@ def test_text_that_is_none(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE programs SET text = CAST(x'80' AS TEXT)")
     connection.close()
-    with pytest.raises(DatabaseError, match="cannot be used: Could not decode to UTF-8"):
+    with pytest.raises(DatabaseError, match="Could not decode to UTF-8"):
         contents(path, "programs")
 
 
@@ -349,13 +340,13 @@ def test_a_file_of_version_1_is_migrated(tmp_path: Path) -> None:
     connection.executescript(VERSION_1.read_text())
     assert connection.execute("PRAGMA user_version").fetchone() == (1,)
     assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
-    before = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES if table != "duels"}
+    before = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES if table != "races"}
     connection.close()
     assert before["evaluations"]
     with Database(path) as database:
-        assert [tuple(row) for row in database.connection.rows("PRAGMA user_version")] == [(VERSION,)]
+        assert [tuple(row.values()) for row in database.connection.rows("PRAGMA user_version")] == [(VERSION,)]
         for table, rows in before.items():
-            assert [tuple(row) for row in database.connection.rows(f"SELECT * FROM {table}")] == rows
+            assert [tuple(row.values()) for row in database.connection.rows(f"SELECT * FROM {table}")] == rows
         # What was measured is used; what counts as the best has stood a duel since.
         assert not database.connection.rows("SELECT * FROM best")
         costs = TextCosts()
@@ -367,26 +358,48 @@ def test_a_file_of_version_1_is_migrated(tmp_path: Path) -> None:
         made = database.connection.rows("SELECT type, name, sql FROM sqlite_master ORDER BY name")
     with Database(path) as database:
         migrated = database.connection.rows("SELECT type, name, sql FROM sqlite_master ORDER BY name")
-    assert [tuple(row) for row in made] == [tuple(row) for row in migrated]
+    assert made == migrated
 
 
-def test_a_file_of_version_2_is_migrated(tmp_path: Path) -> None:
+def test_a_file_of_version_4_is_migrated(tmp_path: Path) -> None:
+    """The best stays the best, and what was found to be wrong stays wrong."""
     new, old = tmp_path / "new.sqlite", tmp_path / "old.sqlite"
     find(new, 20)
     connection = sqlite3.connect(old)
-    for migrate in MIGRATIONS[:2]:
+    for migrate in MIGRATIONS[:4]:
         migrate(connection)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute("PRAGMA user_version = 4")
     connection.execute("ATTACH ? AS new", (str(new),))
     for table in TABLES:
-        columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
-        connection.execute(f"INSERT INTO {table} SELECT {columns} FROM new.{table}")
+        if table != "races":
+            columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+            connection.execute(f"INSERT INTO {table} SELECT {columns} FROM new.{table}")
+    (settings,) = connection.execute("SELECT id FROM settings").fetchone()
+    programs = [row[0] for row in connection.execute("SELECT program FROM measurements WHERE failure = ''")]
+    # The second won twice, the third turned out to be wrong, the fourth failed as the best.
+    duels = [
+        (programs[0], None, 9.0, "", None, "", 1, 0),
+        (programs[1], programs[0], 7.0, "", 9.0, "", 1, 0),
+        (programs[2], programs[1], None, "WrongResult", 7.0, "", 0, 0),
+        (programs[4], programs[3], 6.0, "", None, "Crash", 1, 0),
+        (programs[1], programs[4], 5.0, "", 6.0, "", 1, 0),
+        (programs[0], programs[1], 9.0, "", 5.0, "", 0, 1),
+        (programs[5], programs[1], None, "NotTimed", 5.0, "", 0, 0),
+    ]
+    for number, (program, against, cost, failure, other, against_failure, won, again) in enumerate(duels):
+        connection.execute(
+            "INSERT INTO duels VALUES (NULL, ?, ?, ?, ?, ?, '{}', NULL, ?, ?, ?, '{}', ?, ?)",
+            (program, against, settings, cost, failure, other, against_failure, won, f"2026-01-0{number + 1}", again),
+        )
     connection.commit()
     before = connection.execute("SELECT * FROM main.best").fetchall()
+    failed = connection.execute("SELECT * FROM main.failed ORDER BY program").fetchall()
     connection.close()
-    assert len(before) == 1
-    assert [tuple(row) for row in contents(old, "best")] == before
+    assert [row[2] for row in before] == [programs[1]]
+    assert [tuple(row.values()) for row in contents(old, "best")] == before
+    assert [tuple(row.values()) for row in contents(old, "failed ORDER BY program")] == failed
+    assert [row[0] for row in failed] == sorted([programs[2], programs[3]])
     made, migrated = (
         [(row["name"], row["sql"]) for row in contents(path, "sqlite_master ORDER BY name")] for path in (new, old)
     )
@@ -439,7 +452,7 @@ def test_four_processes_write_at_once(tmp_path: Path) -> None:
     assert len(contents(path, "measurements")) == len(programs)
     assert len(contents(path, "runs")) == 4
     assert len(contents(path, "evaluations")) == 4 * 41
-    assert contents(path, "PRAGMA_integrity_check")[0][0] == "ok"
+    assert contents(path, "PRAGMA_integrity_check")[0]["integrity_check"] == "ok"
     for seed, result in alone.items():
         assert facts(find(path, 40, seed)) == facts(result)
 

@@ -1,8 +1,8 @@
-"""The driver: batches, memory, duels, budgets, interruption, going on."""
+"""The driver: batches, memory, budgets, interruption, going on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -77,40 +77,6 @@ def test_the_same_seed_gives_the_same_search() -> None:
     one, other, third = find(TextCosts()), find(TextCosts()), find(TextCosts(), seed=2)
     assert facts(one) == facts(other) != facts(third)
     assert one.trace == other.trace
-
-
-def test_the_leaders_of_a_batch_are_measured_again() -> None:
-    class Rough(TextCosts):
-        """First costs are too small by a half for every second program."""
-
-        rounds = 0
-
-        def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
-            for evaluation in super().evaluate(candidates, listener):
-                yield replace(evaluation, cost=evaluation.cost - 0.5) if evaluation.is_ok else evaluation
-
-        def refine(
-            self, found: Mapping[str, Evaluation], best: float, listener: Listener | None = None
-        ) -> dict[str, Evaluation]:
-            self.rounds += 1
-            leaders = {key: each for key, each in found.items() if each.cost < best}
-            return {key: replace(each, cost=each.cost + 0.5) for key, each in leaders.items()}
-
-    costs = Rough()
-    with Database.in_memory() as database:
-        result = find(costs, 30, database=database)
-        assert costs.rounds > 5
-        query = "SELECT p.hash, m.cost FROM measurements m JOIN programs p ON p.id = m.program"
-        stored = {row["hash"]: row["cost"] for row in database.connection.rows(query)}
-        # What became the best did so with its better cost.
-        best = [row for row in result.history if row.is_best and row.number]
-        assert best
-        assert all(row.cost in stored.values() for row in best)
-        assert stored[start().fingerprint] == costs.cost(start().text).cost - 0.5
-        # What is remembered is not measured again.
-        again = Rough()
-        assert facts(find(again, 30, database=database)) == facts(result)
-        assert not again.rounds
 
 
 def test_strategies_are_told_in_the_order_of_asking() -> None:
@@ -202,26 +168,24 @@ def test_ctrl_c_gives_the_best_so_far(tmp_path: Path) -> None:
         assert result.ending is Ending.INTERRUPTED
         assert 20 <= len(result.history) <= 25
         assert facts(result) == facts(whole)[: len(result.history)]
-        assert database.connection.row("SELECT state FROM runs")[0] == "interrupted"  # pyright: ignore
+        assert database.connection.row("SELECT state FROM runs")["state"] == "interrupted"  # pyright: ignore
         # The batch that was interrupted is stored as far as it was evaluated.
         costs = TextCosts()
         assert facts(find(costs, 40, database=database)) == facts(whole)
         assert len(costs.evaluated) == 41 - 25
-        assert database.connection.row("SELECT state FROM runs")[0] == "finished"  # pyright: ignore
+        assert database.connection.row("SELECT state FROM runs")["state"] == "finished"  # pyright: ignore
 
 
 def test_an_error_leaves_the_run_marked(tmp_path: Path) -> None:
     class Broken(TextCosts):
-        def confirm(
-            self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-        ) -> list[Evaluation]:
+        def check(self, candidate: Candidate) -> Evaluation:
             raise RuntimeError("no worker")
 
     with Database(tmp_path / "a.sqlite") as database:
         with pytest.raises(RuntimeError, match="no worker"):
             find(Broken(), database=database)
-        assert database.connection.row("SELECT state FROM runs")[0] == "failed"  # pyright: ignore
-        assert database.connection.row("SELECT count(*) FROM measurements")[0] == 1  # pyright: ignore
+        assert database.connection.row("SELECT state FROM runs")["state"] == "failed"  # pyright: ignore
+        assert database.connection.row("SELECT count(*) AS n FROM measurements")["n"] == 1  # pyright: ignore
 
 
 def test_other_settings_share_nothing(tmp_path: Path) -> None:
@@ -255,7 +219,7 @@ def test_a_run_that_comes_out_differently_replaces_its_log(tmp_path: Path) -> No
 def test_progress_is_told() -> None:
     told: list[Progress] = []
     search(start(), TextCosts(pause=0.001), Downhill(), Edges(), Budget(10), 1, listener=told.append)
-    assert {progress.doing for progress in told} == {"", "reading"}
+    assert {progress.doing for progress in told} == {"", "reading", "checking a new best"}
     assert [p.evaluations for p in told if not p.doing] == list(range(11))
     last = told[-1]
     assert last.rate > 0

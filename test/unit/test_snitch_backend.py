@@ -332,3 +332,18 @@ def test_repeats_in_straight_code_go() -> None:
         Instruction("frep.end"),
     ]
     assert len(without_repeats(inside)) == 4
+
+
+def test_loads_stay_known_past_stores_to_other_arrays() -> None:
+    """Not past those to their own, or to memory of which nothing is known."""
+    arrays = {name: Register("x", area=name) for name in "xy"}
+    unknown, value = Register("x"), Register("f")
+    for base, kept in ((arrays["y"], 2), (arrays["x"], 3), (unknown, 3)):
+        code = [
+            Instruction("flw", (Register("f"),), (arrays["x"],), 4),
+            Instruction("fsw", (), (base, value), 8),
+            Instruction("flw", (Register("f"),), (arrays["x"],), 4),
+        ]
+        assert len(without_repeats(code)) == kept
+    code = [Instruction("flw", (Register("f"),), (unknown,), 4), Instruction("fsw", (), (arrays["y"], value), 8)]
+    assert len(without_repeats([*code, Instruction("flw", (Register("f"),), (unknown,), 4)])) == 3

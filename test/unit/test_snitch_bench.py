@@ -92,17 +92,17 @@ def outcome(cycles: int) -> dict[str, Any]:
     return Simulated(cycles, cycles, 10, 8, 16, 8, {}, None, same_bits=True).to_json()
 
 
-def record(label: str, cycles: dict[str, int], baselines: dict[str, int], required: int = 100) -> Record:
+def record(label: str, cycles: dict[str, int], baselines: dict[str, int], dtype: str = "f64") -> Record:
     rows = [{"library": "pdojo", "variant": k, "outcome": outcome(n)} for k, n in cycles.items()]
     rows.append({"library": "pdojo", "variant": "transformed", "outcome": CompileError("no").to_json()})
     rows.append({"library": "plain C", "variant": "gcc 12", "outcome": outcome(400)})
-    facts = {"label": label, "threads": 1, "rows": rows, "baselines": baselines}
-    return Record.from_json({**facts, "required_operations": required, "lanes": 2})
+    facts = {"label": label, "threads": 1, "rows": rows, "baselines": baselines, "dtype": dtype}
+    return Record.from_json({**facts, "required_operations": 100, "lanes": 2})
 
 
 def test_figures() -> None:
     one = record("a", {"naive": 800, "greedy": 400, "heuristic": 200}, {"handwritten": 250})
-    two = record("b", {"naive": 100, "greedy": 100, "heuristic": 100}, {"xDSL": 50})
+    two = record("b", {"naive": 100, "greedy": 100, "heuristic": 100}, {"xDSL": 50}, "f32")
     winner = best(one)
     assert winner is not None
     assert winner[0] == "heuristic"
@@ -118,6 +118,8 @@ def test_figures() -> None:
     assert means["heuristic over handwritten"] == (pytest.approx(1.25), 1)
     assert means["best over xDSL"] == (pytest.approx(0.5), 1)
     assert means["best over plain C"] == (pytest.approx(8**0.5), 2)
+    assert means["heuristic over plain C"] == (pytest.approx(8**0.5), 2)
+    assert [means[f"heuristic over plain C, {t}"] for t in ("f64", "f32")] == [(pytest.approx(n), 1) for n in (2, 4)]
     assert found["without_result"] == ["a: transformed", "b: transformed"]
 
 

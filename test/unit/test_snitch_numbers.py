@@ -234,6 +234,57 @@ def test_signs(letter: str) -> None:
         np.testing.assert_array_equal(ours.view(word), x & ~sign | chosen & sign)
 
 
+def near(letter: str) -> list[float]:
+    """Numbers of a type around integers, their halves, and the ends of what fits 32 bits; on both sides of each."""
+    kind = np.dtype(FLOATS[letter][0]).type
+    most = float(np.finfo(kind).max)
+    places = [0, 0.5, 1, 1.5, 2, 2.5, 3.5, 100.5, 1023.5, 2048.5, 65503.5, 4194303.5, 8388607.5, 16777215, 2**30 + 0.5]
+    places += [
+        2**31 - 1.5,
+        2**31 - 1,
+        2**31 - 0.5,
+        2**31,
+        2**32 - 1.5,
+        2**32 - 0.5,
+        2**32,
+        2**51 + 0.5,
+        2**52,
+        2**53,
+        1e300,
+    ]
+    found: dict[float, None] = {}
+    for place in places:
+        if place <= most:
+            number = kind(place)
+            for each in (np.nextafter(number, kind(0)), number, np.nextafter(number, kind(most))):
+                found |= {float(each): None, -float(each): None}
+    return list(found)
+
+
+MODES: dict[str, Callable[[Fraction], int]] = {
+    "rne": round,
+    "rtz": math.trunc,
+    "rdn": math.floor,
+    "rup": math.ceil,
+    "rmm": lambda x: (1 if x > 0 else -1) * math.floor(abs(x) + Fraction(1, 2)),
+}
+"""Rounding modes, on fractions."""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("letter", FLOATS)
+@pytest.mark.parametrize("integer", ["w", "wu"])
+def test_conversions_to_integers_round_once(integer: str, letter: str, mode: str) -> None:
+    """Above all the number before a half, of which adding a half makes one."""
+    values = near(letter)
+    low, high = (-(1 << 31), (1 << 31) - 1) if integer == "w" else (0, (1 << 32) - 1)
+    kind = np.dtype(FLOATS[letter][0]).type
+    found = apply(f"fcvt.{integer}.{letter} a7, fa0, {mode}", letter, np.array(values, kind), result="u4")
+    for value, word in zip(values, found.tolist(), strict=True):
+        assert word == max(low, min(high, MODES[mode](Fraction(value)))) & 0xFFFFFFFF, value
+    assert float(np.nextafter(kind(0.5), kind(0))) in values
+
+
 def test_boxes() -> None:
     """An f32 that is not boxed is NaN for scalar instructions; bits pass through loads, stores and moves unchanged."""
     placement = Placement()

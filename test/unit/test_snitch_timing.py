@@ -137,15 +137,55 @@ def test_the_write_port_is_the_fpus_before_it_is_that_of_loads() -> None:
 @pytest.mark.parametrize(
     ("instruction", "latency"),
     [
-        ("fmv.x.w t0, fa0", 6),
-        ("flt.d t0, fa0, fa1", 6),
-        ("flt.s t0, fa0, fa1", 5),
-        ("fcvt.w.d t0, fa0", 7),
-        ("fcvt.w.s t0, fa0", 6),
+        ("fmv.x.w t0, fa0", 5),
+        *((f"{name}.d t0, fa0, fa1", 4) for name in ("feq", "fle")),
+        ("fclass.d t0, fa0", 4),
+        ("flt.d t0, fa0, fa1", 5),
+        *((f"{name}.s t0, fa0, fa1", 4) for name in ("feq", "flt", "fle")),
+        ("fclass.s t0, fa0", 4),
+        ("fcvt.w.d t0, fa0", 6),
+        ("fcvt.w.s t0, fa0", 5),
     ],
 )
 def test_results_for_the_core(instruction: str, latency: int) -> None:
     assert core_gap(instruction, "addi t1, t0, 1") == latency
+
+
+BEFORE = (
+    "mv a6, ra\n" + "".join(f"fld ft{3 + k}, {8 * k}(a0)\n" for k in range(5)) + "li t0, 3\nli t6, 5\n" + "nop\n" * 6
+)
+AFTER = "sw t6, 0(a1)\nmv ra, a6"
+USE = "addi t6, t6, 1\n"
+REPEATED = {
+    **{f"{name}.d t6, ft3, ft4\n{USE}": 97 for name in ("feq", "fle")},
+    **{f"{name}.s t6, ft3, ft4\n{USE}": 97 for name in ("feq", "flt", "fle")},
+    **{f"fclass.{f} t6, ft3\n{USE}": 97 for f in "ds"},
+    f"flt.d t6, ft3, ft4\n{USE}": 113,
+    f"fmv.x.w t6, ft3\n{USE}": 113,
+    f"fcvt.w.d t6, ft3\n{USE}": 129,
+    "addi t0, t0, 1\nfcvt.d.w ft8, t0\nfadd.d ft9, ft8, ft3\n": 65,
+    "fmv.w.x ft8, t0\nfadd.s ft9, ft8, ft3\n": 49,
+}
+"""Cycles of a function on RTL, from its first instruction to its return, 17 of which are around 16 times these."""
+
+
+@pytest.mark.parametrize("repeated", REPEATED)
+def test_between_integer_and_floating_point_registers(repeated: str) -> None:
+    result = run(BEFORE + repeated * 16 + AFTER, arguments=[BASE, BASE + 64])
+    assert result.core_cycles == REPEATED[repeated]
+
+
+def test_a_loop_through_memory_and_both_units() -> None:
+    """96 times: 1156 cycles on RTL, because what comes from integer registers goes through the queue."""
+    body = "li t0, 96\n1: lw t1, 0(a0)\nfcvt.d.w ft8, t1\nfsd ft8, 0(a0)\naddi t0, t0, -1\nbnez t0, 1b"
+    assert run(body, arguments=[BASE]).core_cycles == pytest.approx(1156, rel=0.01)
+
+
+def test_what_comes_from_integer_registers_does_not_wait_for_an_empty_ring() -> None:
+    """On older cores it does."""
+    body = loop(64, ACCUMULATE) + "fmv.w.x fa4, t0\nfcvt.d.w fa5, t0\nfcvt.d.wu fa6, t0\n"
+    assert run(body).core_cycles < 20
+    assert run(body, configuration=OLD).core_cycles > 256
 
 
 def test_integer_accesses_wait_for_float_accesses_to_the_same_word() -> None:

@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 
+from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machine import machine
 from pdojo.dialect.oracle import equivalent
 from pdojo.errors import UsageError
@@ -29,7 +30,6 @@ from pdojo.search.strategies.elites import Elites
 from pdojo.search.strategies.evolve import Evolve, cross
 from pdojo.search.strategies.model import targets
 from pdojo.search.strategies.sample import Sample
-from pdojo.search.tuning import with_alignment
 from pdojo.transforms.move import Move
 
 MACHINE = machine("x86-64-zen4")
@@ -179,6 +179,7 @@ def test_sampling_draws_by_these_weights() -> None:
     for _ in range(1000):
         proposal = sample.ask()
         assert proposal is not None
+        assert proposal.parent is not None
         counts[proposal.parent.number] += 1
         sample.forget(proposal)
     assert counts[1] / 1000 == pytest.approx(3 / 4, abs=0.05)

@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 from pdojo_tools import db
+from pdojo_tools.db_tables import run_table, standing_table
+from rich.console import Console
 
 from pdojo.errors import DatabaseError, UsageError
-from pdojo.search.database import Database, Duel, Problem
+from pdojo.search.database import Database, Problem
 from pdojo.search.database.exchange import LAYOUT, export_lines, import_lines
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.queries import RunSummary, Standing, find, runs, standings
@@ -24,6 +26,7 @@ from pdojo.search.database.schema import TABLES
 from pdojo.search.driver import search
 from pdojo.search.evaluation import Evaluation
 from pdojo.search.progress import Budget, Result
+from pdojo.search.racing import Race
 from pdojo.transforms.trace import Trace
 from search_games import Downhill, Edges, TextCosts, start
 
@@ -79,12 +82,12 @@ def copy(filled: tuple[Path, Result], tmp_path: Path) -> Path:
 
 
 def test_list(filled: tuple[Path, Result], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "250")
+    monkeypatch.setenv("COLUMNS", "80")
     path, result = filled
     assert result.best is not None
     assert db.main(["list", "--database", str(path)]) == 0
     out = capsys.readouterr().out
-    for text in ("k", "32x64", "f32", "toy, ", f"{result.best.cost * 1e3:.4g} ms", "text"):
+    for text in ("k", "32x64", "f32", "toy", " threads", f"{result.best.cost * 1e3:.4g} ms", "text"):
         assert text in out
     assert db.main(["list", "--runs", "--database", str(path)]) == 0
     out = capsys.readouterr().out
@@ -102,6 +105,36 @@ def test_list(filled: tuple[Path, Result], capsys: pytest.CaptureFixture[str], m
     assert "nothing is known about a kernel 'softmax'; known: k" in capsys.readouterr().err
 
 
+def test_tables_fit_80_columns(filled: tuple[Path, Result]) -> None:
+    standing, run = only(filled[0])
+    names = {
+        "kernel": "residual_layernorm",
+        "shape": "16384x1024",
+        "machine": "x86-64-avx512",
+        "evaluator": "analytical",
+    }
+    best = replace(
+        standing, **names, threads=16, cost=0.0123456, plain=0.15432, moves=107, programs=1234, failures=123, runs=12
+    )
+    last = replace(run, **names, strategy="evolve", neighbourhood="heuristic", evaluations=1000, seconds=1234.0)
+    for table, texts in (
+        (
+            standing_table([best]),
+            ("12.35 ms", "12.50x, 107 moves", "16 threads", "1234 in 12 runs", "123 failed"),
+        ),
+        (
+            run_table([last]),
+            ("evolve, 1", "heuristic", "1000", ", 1234 s", last.started[:16].replace("T", " "), last.state),
+        ),
+    ):
+        console = Console(width=80, file=io.StringIO(), record=True)
+        console.print(table)
+        shown = console.export_text()
+        for text in ("residual_layernorm", "16384x1024 f32", "analytical", *texts):
+            assert text in shown, shown
+        assert max(map(len, shown.splitlines())) <= 80
+
+
 def test_show(filled: tuple[Path, Result], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     path, result = filled
@@ -114,7 +147,7 @@ def test_show(filled: tuple[Path, Result], capsys: pytest.CaptureFixture[str], m
         "k": (f"problem {standing.problem}", standing.program, *moves, result.best.dojo.text, "{'tool': 'text'}"),
         "k:32x64": (standing.program,),
         standing.problem[:4]: (f"problem {standing.problem}",),
-        standing.program[:12]: (f"program {standing.program}", "duel", "alone", "evaluation"),
+        standing.program[:12]: (f"program {standing.program}", "match", "told", "evaluation"),
         standing.trace: (f"trace {standing.trace}", *moves, result.best.dojo.text),
         run.run[:6]: (f"run {run.run}", "downhill over edges, seed 1", "30 evaluations", "Timeout", *moves),
     }
@@ -234,19 +267,45 @@ def test_import_is_idempotent_and_keeps_everything(filled: tuple[Path, Result], 
     assert [(r.cost, r.best) for r in again.history] == [(r.cost, r.best) for r in result.history]
 
 
-def test_exports_of_the_layout_before(filled: tuple[Path, Result], tmp_path: Path) -> None:
-    """They do not say which duels were return matches: none was stored as one."""
-    now = [json.loads(line) for line in export(filled[0])]
-    assert any("again" in line for line in now)
-    before = [{key: value for key, value in line.items() if key != "again"} for line in now]
-    before[0]["version"] = 2
-    target = tmp_path / "b.sqlite"
-    take(target, [json.dumps(line) for line in before])
-    assert export(target) == export(filled[0])
-    # Rows of today have to say it.
-    before[0]["version"] = LAYOUT
-    with pytest.raises(DatabaseError, match="'again' is missing or extra"):
-        take(tmp_path / "c.sqlite", [json.dumps(line) for line in before])
+def test_exports_of_the_layouts_before(filled: tuple[Path, Result], tmp_path: Path) -> None:
+    """Who won a duel stands, as far as it is not beaten by less; what failed in one has failed."""
+    path, result = filled
+    assert result.best is not None
+    now = [json.loads(line) for line in export(path)]
+    before = [line for line in now if line.get("table") != "races"]
+    measured = [line for line in before if line.get("table") == "measurements" and not line["failure"]]
+    best = next(line for line in measured if line["program"] == result.best.fingerprint)
+    first, second = measured[0], measured[1]
+
+    def duel(program: dict[str, Any], against: dict[str, Any] | None, **values: Any) -> dict[str, Any]:
+        taken = {
+            name: program[name] for name in ("program", "settings", "detail", "environment", "seconds", "measured")
+        }
+        both = {"against": against and against["program"], "failure": "", "against_failure": "", "won": 1}
+        return {"table": "duels", **taken, **both, "cost": program["cost"], "against_cost": None, **values}
+
+    rows = [
+        duel(first, None),
+        duel(best, first),
+        duel(second, best, won=0),
+        duel(second, first, cost=None, failure="WrongResult", won=0),
+        duel(first, best, cost=None, failure="NotTimed", won=0),
+    ]
+    for version in (2, 4):
+        extra = {} if version == 2 else {"again": 0}
+        lines = [{**before[0], "version": version}, *before[1:], *({**row, **extra} for row in rows)]
+        target = tmp_path / f"{version}.sqlite"
+        take(target, [json.dumps(line) for line in lines])
+        standing, _ = only(target)
+        assert (standing.program, standing.cost) == (best["program"], best["cost"])
+        with Database(target) as database:
+            failed = database.connection.rows("SELECT p.hash FROM failed f JOIN programs p ON p.id = f.program")
+        assert [row["hash"] for row in failed] == [second["program"]]
+    # Rows of today are races.
+    with pytest.raises(DatabaseError, match="'duels' is no table"):
+        take(
+            tmp_path / "c.sqlite", [json.dumps(line) for line in [{**before[0], "version": LAYOUT}, *before[1:], *rows]]
+        )
 
 
 def test_integers_of_any_size_are_numbers(tmp_path: Path, filled: tuple[Path, Result]) -> None:
@@ -315,9 +374,9 @@ def test_malformed_lines_import_nothing(tmp_path: Path, filled: tuple[Path, Resu
         ([*lines, "[" * 100_000], rf"lines:{end + 1}: not JSON"),
         (_changed(lines, "measurements", cost=...), rf"lines:{last}: a row of 'measurements' has .*'cost' is missing"),
         (_changed(lines, "measurements", extra=1), rf"lines:{last}: .*'extra' is missing or extra"),
-        (_changed(lines, "measurements", cost="1"), rf"lines:{last}: 'cost' is no real"),
-        (_changed(lines, "measurements", cost=True), rf"lines:{last}: 'cost' is no real"),
-        (_changed(lines, "measurements", cost=10**400), rf"lines:{last}: 'cost' is no real"),
+        (_changed(lines, "measurements", cost="1"), rf"lines:{last}: 'cost' is no number that it can be"),
+        (_changed(lines, "measurements", cost=True), rf"lines:{last}: 'cost' is no number that it can be"),
+        (_changed(lines, "measurements", cost=10**400), rf"lines:{last}: 'cost' is no number that it can be"),
         (_changed(lines, "measurements", detail=[]), rf"lines:{last}: 'detail' is no json"),
         (_changed(lines, "measurements", failure=None), rf"lines:{last}: 'failure' is no text"),
         (_changed(lines, "measurements", failure="\udcff"), rf"lines:{last}: 'failure' is no text"),
@@ -389,16 +448,16 @@ def test_prune_failures(copy: Path) -> None:
     assert _standings(copy)[0].failures == 0
 
 
-def test_what_failed_in_a_duel_is_not_the_best_after_pruning() -> None:
+def test_what_failed_in_a_race_is_not_the_best_after_pruning() -> None:
     one, other = start(), start()
     other.step(other.moves()[0])
     with Database.in_memory() as database:
         memory = database.memory(Problem.of(one), TextCosts())
         for dojo in (one, other):
             memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
-        memory.keep_duel(one.text, None, Duel.of(Evaluation(2.0), None))
-        memory.keep_duel(other.text, one.text, Duel.of(Evaluation(1.0), Evaluation(2.0)))
-        memory.keep_duel(other.text, None, Duel.of(Evaluation.failed("WrongResult", {}), None))
+        memory.keep_race(one.text, None, "match", Race(Evaluation(2.0)), 2.0)
+        memory.keep_race(other.text, one.text, "match", Race(Evaluation(1.0), Evaluation(2.0)), 1.0)
+        memory.keep_race(other.text, None, "final", Race(Evaluation.failed("WrongResult", {})))
         (before,) = standings(database.connection)
         assert before.program == one.fingerprint
         prune(database.connection, Pruning(failures=True))

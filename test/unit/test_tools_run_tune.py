@@ -11,16 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pdojo_tools import demo, run, tune
+from pdojo_tools import demo, opt, run, tune
 from pdojo_tools.programs import machine_for
 
 from pdojo.backends.bandwidth import copy_bandwidth
 from pdojo.backends.measure import Worker
+from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machine import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.errors import IllegalMove, UsageError
 from pdojo.kernels.meaning import meaning
-from pdojo.search.tuning import OracleVerdict, check_meaning, with_alignment
 from pdojo.search.tuning import tune as make_moves
 from pdojo.transforms.trace import Trace
 from tuned_kernels import SOFTMAX
@@ -33,6 +33,38 @@ def softmax(tmp_path: Path) -> Path:
     path = tmp_path / "softmax.pdojo"
     path.write_text(SOFTMAX)
     return path
+
+
+@pytest.mark.parametrize("source", ["library", "file"])
+def test_a_stored_trace_applies_in_every_tool(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With nothing but the trace: what it assumes of the callers is in it."""
+    kernel = "layernorm:16x64"
+    if source == "file":
+        assert opt.main([kernel, "-t", "notation", "-o", str(tmp_path / "plain.pdojo")]) == 0
+        text = (tmp_path / "plain.pdojo").read_text().replace(" align 64", "")
+        kernel = str(tmp_path / "plain.pdojo")
+        Path(kernel).write_text(text)
+    trace, tuned = str(tmp_path / "t.trace"), tmp_path / "tuned.pdojo"
+    on = ["--machine", "x86-64-avx512"]
+    tuning = [kernel, *on, "--align", "128", "--no-measure", "-o", trace, "--emit", str(tuned)]
+    assert tune.main(tuning) == 0, capsys.readouterr().err
+    assert Trace.load(trace).alignments == (128,)
+    assert opt.main([kernel, *on, "--apply-trace", trace, "-t", "notation", "-o", str(tmp_path / "again")]) == 0
+    again, emitted = ((tmp_path / name).read_text() for name in ("again", "tuned.pdojo"))
+    assert again.replace("machine x86-64-avx512\n", "") == emitted
+    capsys.readouterr()
+    assert run.main([kernel, "--trace", trace, "--no-time"]) == 0
+    assert "right: agrees" in capsys.readouterr().out
+
+
+def test_a_trace_that_assumes_more_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.trace"
+    path.write_text("# pdojo trace 1\nkernel relu\nalign 64\nnumerics flush\nvectorize@y:0\nvectorize@y:0\n")
+    for tool, option in ((opt.main, "--apply-trace"), (run.main, "--trace"), (tune.main, "--trace")):
+        assert tool(["relu:2x3", "--align", "4", option, str(path)]) == 1
+        said = capsys.readouterr().err
+        assert "; the trace was found for arrays aligned to 64 bytes, and here they are aligned to 4 bytes" in said
+        assert "; the trace was found for a kernel that permits flush, which this one does not" in said
 
 
 def test_run_checks_and_times(softmax: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,10 +89,12 @@ def test_run_saves_arrays(softmax: Path, tmp_path: Path, capsys: pytest.CaptureF
 
 def test_run_replays_a_trace(softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = tmp_path / "a.trace"
-    trace.write_text("join_scopes@e#0:0\n")
+    trace.write_text("# pdojo trace 1\njoin_scopes@e#0:0\n")
     assert run.main([str(softmax), "--trace", str(trace), "--no-time"]) == 0
-    assert "right" in capsys.readouterr().out
-    trace.write_text("join_scopes@e#0:0\nunroll@nothing:1\n")
+    shown = capsys.readouterr()
+    assert "right" in shown.out
+    assert "a.trace: made 1 move\n" in shown.err
+    trace.write_text("# pdojo trace 1\njoin_scopes@e#0:0\nunroll@nothing:1\n")
     assert run.main([str(softmax), "--trace", str(trace), "--no-time"]) == 1
     assert "move 1 of the trace, unroll@nothing:1" in capsys.readouterr().err
 
@@ -145,7 +179,7 @@ def test_tune_replays_a_trace_before_the_pass(
     softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trace = tmp_path / "a.trace"
-    trace.write_text("tile_scope@y:1{size=16}\n")
+    trace.write_text("# pdojo trace 1\ntile_scope@y:1{size=16}\n")
     assert tune.main([str(softmax), "--pass", "none", "--trace", str(trace), "--no-measure"]) == 0
     assert "trace: 1 moves" in capsys.readouterr().out
     assert tune.main([str(softmax), "--align", "48"]) == 2
@@ -163,17 +197,45 @@ def test_alignment_is_declared_on_a_copy() -> None:
         with_alignment(kernel, 0)
 
 
-def test_the_oracle_judges_traces() -> None:
+def test_a_trace_that_does_not_apply_names_the_move() -> None:
     kernel = parse_notation(SOFTMAX)[0]
-    trace = Trace.parse("join_scopes@e#0:0\n")
-    assert check_meaning(make_moves(kernel, machine("toy"), None, trace)) is OracleVerdict.EQUIVALENT
-    tiled = make_moves(kernel, machine("toy"), None, Trace.parse("tile_scope@y:1{size=32}\n"))
-    assert check_meaning(tiled, limit=200) is OracleVerdict.MOVES_DO_NOT_FIT
-    strange = SOFTMAX.replace("y[{0},{1}] = ", "y[31-{0},{1}] = ")
-    backwards = make_moves(parse_notation(strange)[0], machine("toy"), None)
-    assert check_meaning(backwards) is OracleVerdict.NOT_REDUCIBLE
     with pytest.raises(IllegalMove, match="move 0 of the trace"):
         make_moves(kernel, machine("toy"), None, Trace.parse("vectorize@y:1\n"))
+
+
+WINDOWS = """
+kernel windows(x) -> (y)
+x f32 [4098] heap
+y f32 [4096] heap
+t f32 [4096, 3] heap
+
+4096 3 t[{0},{1}] = x[{0}+{1}]
+4096
+| y[{0}] = 0
+| 3 y[{0}] += t[{0},{1}]
+"""
+
+
+@pytest.mark.parametrize(("moves", "stored"), [("join_scopes@t:0", True), ("split_reduction@y:1{size=2}", False)])
+def test_what_nothing_verified_is_not_stored(
+    moves: str, stored: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sizes without names, and indices that do not tell them: only integer sets can judge it."""
+    kernel, trace, out = (tmp_path / name for name in ("w.pdojo", "w.trace", "tuned.pdojo"))
+    kernel.write_text(WINDOWS.replace("4096", "40960").replace("4098", "40962"))
+    trace.write_text(f"# pdojo trace 1\n{moves}\n")
+    given = [str(kernel), "--machine", "toy", "--pass", "none", "--trace", str(trace), "--no-measure"]
+    assert tune.main([*given, "--emit", str(out)]) == (0 if stored else 1)
+    said = capsys.readouterr()
+    assert (
+        "exact oracle: not applicable, its sizes cannot be changed; integer sets find no fault in races, " in said.out
+    )
+    assert ("; not checked: instances, flow" in said.out) is not stored
+    assert out.exists() is stored
+    if not stored:
+        assert "error: not stored: the program was not verified; without --no-measure it is run" in said.err
+        assert tune.main(given) == 0
+        assert "so it is not stored" in capsys.readouterr().out
 
 
 def test_copy_bandwidth() -> None:

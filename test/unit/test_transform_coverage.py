@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
+from pdojo.dialect.analysis.conditions import buffer_problems
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.storage_check import StorageChecks
-from pdojo.transforms.aftermath import aftermath
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.mapping.scope import MapScope, storage_reason
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
@@ -41,6 +41,7 @@ ELSEWHERE = {
     ("divide", "not every element of"): "only programs that read what nothing wrote, where no game starts",
     ("async_copy", "only blocks of a grid"): "shared memory outside of a grid is refused where the game starts",
     ("*", "would be read before it is written"): "only programs that read what nothing wrote, where no game starts",
+    ("*", "which ends with that scope"): "the question whether storage keeps values comes first, and says the same",
     ("*", "runs through"): "what vectors ask of folds and swizzles: vectorize, fold_dim and swizzle_dim show it",
     ("materialize_dims", "is strided over"): "the question about lanes comes first",
     ("unpeel_scope", "would not come back"): "what is in one part only, with divisions that no walk has met",
@@ -178,8 +179,11 @@ def expected(folder: str) -> str:
     return "\n".join(line for text in texts for line in text.splitlines() if "is refused:" in line)
 
 
-AFTERMATH_REASONS = reasons(aftermath, Program)
+CONDITION_REASONS = reasons(buffer_problems, Program)
 """Those that depend on the program after a move only: each is to be shown once, by any transformation."""
+
+CONDITIONS = [vars(Transformation)[name] for name in ("fault", "breach")]
+"""What asks for them."""
 
 STORAGE_REASONS = reasons(StorageChecks.violation, StorageChecks) | set(sentences(storage_reason))
 
@@ -198,7 +202,7 @@ def test_has_lit_tests(name: str, kind: str) -> None:
 @pytest.mark.parametrize("name", TRANSFORMATION_NAMES)
 def test_every_reason_has_a_case(name: str) -> None:
     cls = transformation(name)
-    wanted = reasons(cls.check, cls, without=[aftermath]) - STORAGE_REASONS
+    wanted = reasons(cls.check, cls, without=CONDITIONS) - STORAGE_REASONS
     assert wanted, f"no reasons found for {name}: has the code changed its ways?"
     if any("numerics" in vars(base) for base in cls.__mro__ if base is not Transformation):
         wanted.add("it would .*, which the kernel does not permit")
@@ -210,7 +214,7 @@ def test_every_reason_has_a_case(name: str) -> None:
 
 def test_every_reason_that_transformations_share_has_a_case() -> None:
     everything = "\n".join(expected(name) for name in TRANSFORMATION_NAMES)
-    shared = STORAGE_REASONS | AFTERMATH_REASONS
+    shared = STORAGE_REASONS | CONDITION_REASONS
     assert not [reason for reason in sorted(shared) if not shown("*", reason, everything)]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from math import inf
 from pathlib import Path
@@ -10,17 +12,22 @@ from pathlib import Path
 import pytest
 from pdojo_tools import tune
 from pdojo_tools.tuning import prefixes
+from pdojo_tools.tuning.checking import Timed
 from pdojo_tools.tuning.prefixes import Prefix, grouped, time_prefixes
 from pdojo_tools.tuning.report import charts
+from pdojo_tools.tuning.report.chapter import measured_table
 from pdojo_tools.tuning.report.elements import Html, html, table, tag
+from pdojo_tools.tuning.report.plot import Axis
 from pdojo_tools.tuning.report.sides import sides
 
+from pdojo.backends.measure import Ok
 from pdojo.dialect.machine import host
 from pdojo.dialect.notation import parse_notation
+from pdojo.search.progress import Row
 from pdojo.search.tuning import tune as make_moves
 from tuned_kernels import ADD, SOFTMAX, model
 
-VOID = {"meta", "br", "path", "use", "rect", "image", "line"}
+VOID = {"meta", "br"}
 
 
 class Page(HTMLParser):
@@ -94,7 +101,6 @@ def check(text: str) -> Page:
 
 
 def test_a_report_of_a_search(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     strange = tmp_path / "a<b>&c.pdojo"
     strange.write_text(SOFTMAX)
     text = report(tmp_path, *model(strange, database=tmp_path / "db", budget="12"))
@@ -126,12 +132,75 @@ def test_a_report_of_a_pass_alone(tmp_path: Path) -> None:
     assert "Nothing was measured in the end." in text
 
 
-def test_a_report_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "has_charts", lambda: False)
-    text = report(tmp_path, *model("add:64x64", database=tmp_path / "db", budget="3"))
-    check(text)
-    assert text.count("Charts are left out: they need matplotlib") == 2
-    assert "<svg" not in text
+def test_charts_need_no_other_package() -> None:
+    """Nor do they load any: matplotlib would be there for `pdojo-bench` only."""
+    program = "import sys, pdojo_tools.tuning.report.page; assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def numbers(text: str, pattern: str) -> list[float]:
+    return [float(number) for number in re.findall(pattern, text)]
+
+
+def test_the_chart_of_a_search() -> None:
+    costs = [4e-3, 8e-3, inf, 1e-3]
+    best = [4e-3, 4e-3, 4e-3, 1e-3]
+    history = [Row(k, k * 2.5, cost, "", low, True) for k, (cost, low) in enumerate(zip(costs, best, strict=True))]
+    text = charts.convergence(history, "s", [("plain", 4e-3), ("the <pass>", 2e-3), ("lost", inf)])
+    page = Page(text)
+    assert page.names == {"figure", "svg", "g", "path", "circle", "text"}
+    assert text.count("<circle") == 2 * 3  # the program that failed has none
+    assert "the &lt;pass&gt;" in text
+    assert "lost" not in text
+    for label in ("milliseconds", "evaluations", "seconds", ">1<", ">2<", ">5<"):
+        assert label in text
+    across, up = numbers(text, r'cx="([\d.]+)"'), numbers(text, r'cy="([\d.]+)"')
+    assert all(0 < x < charts.WIDTH for x in across)
+    assert across[:3] == sorted(across[:3])
+    # 8 ms, 4 ms and 1 ms on a logarithmic axis: one factor of 2, then two of them.
+    assert up[1] < up[0] < up[2]
+    assert (up[2] - up[0]) / (up[0] - up[1]) == pytest.approx(2, rel=0.01)
+    # Both panes show the same costs at the same heights, and the line of the best goes through the best.
+    assert up[3:] == up[:3]
+    steps = re.findall(r'd="(M[^"]*)" stroke="var\(--second\)"', text)
+    assert len(steps) == 2
+    assert steps[0].endswith(f"V{up[2]:g}")
+
+
+def test_the_chart_of_a_trace() -> None:
+    found = [Prefix(0, "", 100.0), Prefix(1, "a", 90.0), Prefix(2, "b", inf, "left out"), Prefix(3, "c", 60.0)]
+    text = charts.steps(found, "cycles")
+    Page(text)
+    assert text.count("<circle") == 3
+    assert "cycles" in text
+    assert ">0<" in text  # not logarithmic: the axis begins at 0
+    # The program without a cost has a cross, two thirds of the way from the first to the last.
+    (cross,) = numbers(text, r'd="M([\d.]+) [^"]*l6 6')
+    first, _, last = numbers(text, r'cx="([\d.]+)"')
+    assert cross + 3 == pytest.approx(first + (last - first) * 2 / 3, abs=0.1)
+    for nothing in ([], [Prefix(0, "", inf, "no")], [Prefix(0, "", 0.0)]):
+        Page(charts.steps(nothing, "s"))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "logarithmic", "ticks"),
+    [
+        (0, 1, False, [0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        (0, 37, False, [0, 10, 20, 30]),
+        (0.9, 8.8, True, [1, 2, 5]),
+        (1, 2e6, True, [1, 10, 100, 1e3, 1e4, 1e5, 1e6]),
+    ],
+)
+def test_ticks_are_round(low: float, high: float, logarithmic: bool, ticks: list[float]) -> None:
+    assert Axis(low, high, 0, 1, logarithmic).ticks() == pytest.approx(ticks)
+
+
+def test_foreign_load_is_in_the_report() -> None:
+    quiet, loud = (Ok((1e-3,), 1, 1, load, 1, 0.1, None) for load in (0.0, 1.5))
+    assert "Warning: other programs kept 1.5 processors busy" in measured_table(
+        [Timed("a", quiet, 0), Timed("b", loud, 1)]
+    )
+    assert "Warning" not in measured_table([Timed("a", quiet, 0)])
 
 
 def test_a_report_for_a_machine_without_machine_code(tmp_path: Path) -> None:

@@ -129,6 +129,11 @@ n f32 [4] heap
 @pytest.mark.parametrize(
     ("text", "dtype", "said"),
     [
+        (
+            "layernorm_2:64x512",
+            None,
+            "'layernorm_2' is layernorm at 4096x4096, and '64x512' are other sizes; write 'layernorm:64x512'",
+        ),
         ("softmx", None, r"unknown kernel 'softmx'; did you mean 'softmax'\?"),
         ("softmax:4x5x6", None, "'4x5x6' has 3 sizes; softmax has RxC"),
         ("softmax:4xx5", None, "'4xx5' is no shape; write numbers separated by x: RxC"),

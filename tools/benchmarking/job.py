@@ -18,18 +18,17 @@ from pdojo.backends.arrays import parameters_of
 from pdojo.backends.bandwidth import copy_bandwidth, read_bandwidth
 from pdojo.backends.measure import CompileError, Limits, Options, Outcome, Peer, Program, Worker
 from pdojo.backends.peak import arithmetic_peak
+from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.kernels import Workload
-from pdojo.search.tuning import Tuning, tune, with_alignment
+from pdojo.search.tuning import Tuning, tune
 
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]
 """Told what is done now."""
 
-ALIGNMENT = 64
-"""Bytes; what everybody's arrays have, and so may be relied on."""
 LARGEST_ERROR = {"f64": 1e-9, "f32": 1e-3, "f16": 1e-2, "bf16": 5e-2}
 """Relative to magnitudes: what is less accurate does not count, however long the sums are."""
 LIMITS = Limits(compile=900, reference=1800, run=120)

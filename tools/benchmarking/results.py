@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from pdojo_tools.outputs import check_writable, write_output
 
+from pdojo import files
 from pdojo.backends.measure import Ok, Outcome
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.errors import UsageError
@@ -256,10 +257,14 @@ def _append(file: Any, data: Mapping[str, Any]) -> None:
     os.fsync(file.fileno())
 
 
+MOST_BYTES = 1 << 28
+"""Largest file of results that is read."""
+
+
 def read_text(path: Path) -> str:
     """The text of a file; raises UsageError where it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return files.read_text(path, MOST_BYTES)
     except OSError as error:
         raise UsageError(f"cannot read '{path}': {error.strerror}") from None
     except UnicodeDecodeError:

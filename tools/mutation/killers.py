@@ -20,6 +20,7 @@ MOVES = f"{LIT}/transforms"
 
 RULES = (
     "test/unit/test_analysis.py",
+    "test/unit/test_conditions.py",
     "test/unit/test_origins.py",
     "test/unit/test_excerpts.py",
     "test/property/test_enumerated.py",
@@ -30,7 +31,8 @@ RULES = (
 _ANALYSIS = "dialect/analysis"
 
 RULED = (
-    *(f"{_ANALYSIS}/{name}.py" for name in ("clobber", "collision", "coverage", "excerpts", "lanes")),
+    *(f"{_ANALYSIS}/{name}.py" for name in ("clobber", "collision", "conditions", "coverage")),
+    *(f"{_ANALYSIS}/{name}.py" for name in ("excerpts", "frames", "lanes")),
     *(f"{_ANALYSIS}/{name}.py" for name in ("origins", "placement", "program", "races", "storage_check", "turns")),
     "dialect/affine.py",
     "dialect/storage.py",
@@ -83,8 +85,8 @@ def asked_before(copy: Path, killer: str) -> list[Stage]:
     return []
 
 
-def stages(copy: Path, mutant: Mutant) -> list[Stage]:
-    """The stages of the suite for a defect: all tests in the end."""
+def stages(copy: Path, mutant: Mutant, *, quick: bool = False) -> list[Stage]:
+    """The stages of the suite for a defect: all tests in the end, or those that take seconds."""
     folders = [f"{MOVES}/{move}" for move in mutant.moves if (copy / MOVES / move).is_dir()]
     others = [p.relative_to(copy).as_posix() for p in sorted((copy / MOVES).iterdir()) if p.is_dir()]
     rest = [
@@ -93,16 +95,23 @@ def stages(copy: Path, mutant: Mutant) -> list[Stage]:
     unrelated = (f"test/unit/test_{name}.py" for name in UNRELATED)
     skipped = [f"--ignore={path}" for path in (*FIRST, RUNS_LIT, *unrelated) if "::" not in path]
     rules = [pytest("rules of the analyses", RULES)] if mutant.file in RULED else []
-    return [
+    few = [
         *rules,
-        lit("lit of the move", folders),
+        *([lit("lit of the move", folders)] if folders else []),
         pytest("first tests", FIRST),
         lit("lit of moves", [f for f in others if f not in folders]),
-        pytest("unit tests", ("test/unit", *skipped)),
-        pytest("properties", ("test/property", f"--ignore={ANALYSIS}")),
-        lit("all lit tests", rest),
-        pytest("analysis against integer sets", (ANALYSIS,)),
     ]
+    return (
+        few
+        if quick
+        else [
+            *few,
+            pytest("unit tests", ("test/unit", *skipped)),
+            pytest("properties", ("test/property", f"--ignore={ANALYSIS}")),
+            lit("all lit tests", rest),
+            pytest("analysis against integer sets", (ANALYSIS,)),
+        ]
+    )
 
 
 def lit(name: str, folders: Sequence[str]) -> Stage:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
-from pdojo_tools.command import Arguments, positive, random_seed
+from pdojo_tools.command import Arguments, add_align, positive, random_seed
+from pdojo_tools.machines import add_machine
 from pdojo_tools.tuning.evaluators import EVALUATORS, check_runs_here, evaluator_for
 from pdojo_tools.tuning.limits import parse_budget
 
@@ -94,13 +95,9 @@ def _add_kernels(parser: Arguments) -> None:
     add("--dtype", metavar="TYPE", help="element type of library kernels: f32, f64, bf16, f16")
     add("--pass", dest="expert", choices=(*EXPERT_PASSES, "none"), default="heuristic", help="the expert pass")
     add("--trace", metavar="FILE", help="make the moves of a trace before the pass")
-    add(
-        "--machine",
-        metavar="MACHINE",
-        help="a name or a TOML file: the machine to tune for; by default the kernel's, or host",
-    )
+    add_machine(parser, "tune for")
     add("--threads", type=positive, metavar="N", help="threads for parallel scopes; by default the machine's")
-    add("--align", type=positive, default=64, metavar="BYTES", help="alignment that callers guarantee; 64 by default")
+    add_align(parser)
 
 
 def _add_search(parser: Arguments) -> None:

@@ -17,7 +17,9 @@ from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import InvalidKernel, MeasurementError
-from pdojo.search.tuning import OracleVerdict, Tuning, check_meaning
+from pdojo.kernels import Workload
+from pdojo.search.deciding import Decision, decide
+from pdojo.search.tuning import Tuning
 
 FRESH = 1 << 62
 """Is added to the seed of the last measurement's inputs: no search has had those."""
@@ -42,18 +44,14 @@ def unit_of(machine: Machine) -> str:
     return "cycles" if is_simulated(machine) else "s"
 
 
-def verify(console: Console, tuning: Tuning) -> str:
-    """The exact oracle on small sizes, where the trace fits them; returns what it said. Raises InvalidKernel."""
-    verdict = check_meaning(tuning)
-    match verdict:
-        case OracleVerdict.EQUIVALENT:
-            said = "exact oracle at reduced sizes: the same meaning"
-        case OracleVerdict():
-            said = f"exact oracle: not applicable, {verdict.value}"
-        case difference:
-            raise InvalidKernel(f"the tuned program means something else: {difference}; please report this trace")
-    console.print(said, highlight=False)
-    return said
+def verify(console: Console, tuning: Tuning, source: Workload | str | None) -> Decision:
+    """Decide whether the tuned program keeps its meaning, and print what was checked. Raises InvalidKernel."""
+    with console.status("exact oracle", refresh_per_second=1):
+        decision = decide(tuning, source)
+    if decision.fault is not None:
+        raise InvalidKernel(f"the tuned program means something else: {decision.fault}; please report this trace")
+    console.print(decision.said, highlight=False, soft_wrap=True)
+    return decision
 
 
 def measure(

@@ -21,6 +21,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pdojo.backends.garbage import collect_now
+from pdojo.dialect.assumptions import ALIGNMENT
 from pdojo.dialect.machine_file import machine_to_json
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.search.database import Database, Problem
@@ -95,7 +96,7 @@ def _settings(given: argparse.Namespace, subjects: Sequence[Subject], strategies
         "machine": [subject.machine.name for subject in subjects],
         "described": [digest(canonical(machine_to_json(subject.machine)))[:SHORT] for subject in subjects],
         "threads": [subject.machine.threads for subject in subjects],
-        "align": given.align,
+        "align": given.align or ALIGNMENT,
         "pass": given.expert,
         "strategies": list(strategies),
         "neighbourhoods": list(dict.fromkeys(n for each in subjects for n in neighbourhoods_for(given, each.machine))),
@@ -130,7 +131,7 @@ class _Work:
         evaluator = make_evaluator(name, subject.machine, subject.plain, seed)
         try:
             memory = self.database.memory(Problem.of(subject.start("plain"), subject.workload), evaluator)
-            baselines = baselines_of(subject, evaluator, memory, duel=False)
+            baselines = baselines_of(subject, self.given.start, evaluator, memory)
             self.comparison.references[subject.title] = Reference(evaluator.unit, baselines.plain, baselines.passed)
             for number, key in enumerate(keys):
                 if key not in self.comparison.curves:

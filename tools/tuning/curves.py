@@ -29,7 +29,7 @@ class Curve:
     neighbourhood: str
     seed: int
     best: tuple[float, ...]
-    """When measured alone, from the root, number 0, to the budget; infinite where nothing could be run yet."""
+    """As the search was told, from the root, number 0, to the budget; infinite where nothing could be run yet."""
     evaluations: int
     """That there were; after them the curve goes on level."""
     failures: Mapping[str, int]
@@ -40,7 +40,7 @@ class Curve:
     def of(key: Key, result: Result, budget: int) -> Curve:
         """The curve of a search that has ended.
 
-        What duels say differs from duel to duel; the cost of a program alone is the same in all searches.
+        What a search is told of a program is the same in all searches of one database.
         """
         best: list[float] = []
         for row in result.history:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdojo_tools.tuning.arguments import neighbourhoods_for
@@ -16,11 +17,13 @@ from pdojo.dialect.machine import Machine
 from pdojo.errors import MeasurementError
 from pdojo.search.costs import Costs
 from pdojo.search.database import Database, Memory, Problem
-from pdojo.search.database.earlier import earlier_runs, example_of_failure
+from pdojo.search.database.earlier import earlier_runs
+from pdojo.search.dojo import Dojo
 from pdojo.search.driver import run_settings, search
 from pdojo.search.evaluation import Candidate, Evaluation, Evaluator
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.progress import Budget, Ending, Listener, Result, Times
+from pdojo.search.racing import Timing
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning import Tuning
 
@@ -76,14 +79,14 @@ class Found:
 
     @property
     def best(self) -> Tuning:
-        """The best program. Raises MeasurementError where no program could be run."""
-        if self.result.best is None:
+        """The best program that is known. Raises MeasurementError where no program could be run."""
+        if self.result.known is None:
             failed = self.result.root.evaluation
             raise MeasurementError(
                 f"none of {len(self.result.history)} programs could be run; the one that the search starts from: "
                 f"{reason(failed)}"
             )
-        return Tuning(self.result.best.dojo.game)
+        return Tuning(self.result.known.dojo.game)
 
     @property
     def is_interrupted(self) -> bool:
@@ -119,10 +122,10 @@ class Hunt:
 
     def baselines(self) -> Baselines:
         """What the search's result is compared with."""
-        return baselines_of(self.subject, self.evaluator, self.memory, duel=True)
+        return baselines_of(self.subject, self.plan.start, self.evaluator, self.memory)
 
-    def run(self, baselines: Baselines, listener: Listener) -> Found:
-        """Search. What interrupts it ends it with the best so far."""
+    def run(self, baselines: Baselines, listener: Listener, rivals: Sequence[Dojo] = ()) -> Found:
+        """Search. What interrupts it ends it with the best so far. `rivals` are programs known from elsewhere."""
         plan = self.plan
         result = search(
             self.subject.start(plan.start),
@@ -134,15 +137,15 @@ class Hunt:
             database=self.database,
             listener=listener,
             workload=self.subject.workload,
+            rivals=rivals,
         )
-        known = {kind: example_of_failure(self.database, self.memory, kind) for kind in result.progress.failures}
-        examples = {kind: reason(evaluation) for kind, evaluation in known.items() if evaluation is not None}
+        examples = {kind: reason(evaluation) for kind, evaluation in result.examples.items()}
         path = str(self.database.connection.path)
         return Found(plan, self.seed, self.evaluator.unit, baselines, result, examples, path)
 
 
-def find(console: Console, subject: Subject, plan: Plan, database: Database) -> Found:
-    """Search, and show how it stands. Ctrl-C ends it with the best so far."""
+def find(console: Console, subject: Subject, plan: Plan, database: Database, rivals: Sequence[Dojo] = ()) -> Found:
+    """Search, and show how it stands. Ctrl-C ends it with the best so far. `rivals` are known from elsewhere."""
     evaluator = make_evaluator(plan.evaluator, subject.machine, subject.plain, plan.seed or 0)
     try:
         hunt = Hunt.of(subject, plan, database, evaluator)
@@ -152,7 +155,7 @@ def find(console: Console, subject: Subject, plan: Plan, database: Database) -> 
             baselines = hunt.baselines()
         title = f"{subject.title}: {plan.strategy}, {plan.neighbourhood}, seed {hunt.seed}"
         with Display(console, title, plan.budget, evaluator.unit, baselines) as display:
-            return hunt.run(baselines, display)
+            return hunt.run(baselines, display, rivals)
     finally:
         evaluator.close()
 
@@ -165,20 +168,15 @@ def goes_on(hunt: Hunt) -> str:
     )
 
 
-def baselines_of(subject: Subject, evaluator: Evaluator, memory: Memory, *, duel: bool) -> Baselines:
-    """What the plain program and the pass's cost, remembered like all others.
-
-    With `duel` the pass's stands one by itself, as a search's first program does, so that it compares with what won
-    duels. The plain one may be so slow that only screening, which is cut short, is bearable.
-    """
+def baselines_of(subject: Subject, start: str, evaluator: Evaluator, memory: Memory) -> Baselines:
+    """What the plain program and the pass's cost, remembered like all others; where they are timed, in turns."""
     costs = Costs(evaluator, memory, Times(), _ignore)
     plain, passed = subject.start("plain"), subject.start("pass")
     # Where the pass made nothing of it there is one program.
     distinct = {dojo.fingerprint: (Candidate.of(dojo), dojo.trace) for dojo in (plain, passed)}
-    found = dict(zip(distinct, costs.evaluate(list(distinct.values())), strict=True))
-    if duel and found[passed.fingerprint].is_ok:
-        found[passed.fingerprint] = costs.duel(Candidate.of(passed), None).evaluation
-    return Baselines(found[plain.fingerprint].cost, found[passed.fingerprint].cost)
+    found = dict(zip(distinct, costs.evaluate(list(distinct.values()), None), strict=True))
+    timed_from = start if isinstance(evaluator, Timing) else ""
+    return Baselines(found[plain.fingerprint].cost, found[passed.fingerprint].cost, timed_from)
 
 
 def reason(evaluation: Evaluation) -> str:

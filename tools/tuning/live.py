@@ -32,6 +32,21 @@ class Baselines:
 
     plain: float = inf
     passed: float = inf
+    start: str = ""
+    """Which of them the search starts from (`plain`, `pass`) where programs are timed: the best is timed beside that
+    one only. '' where all costs compare with one another."""
+
+    def gains(self, progress: Progress) -> list[str]:
+        """How many times as fast as these the best is; no ratio of what was timed in different minutes."""
+        pairs = [("plain", self.plain), ("the pass", self.passed)]
+        if self.start:
+            name = "plain" if self.start == "plain" else "the pass"
+            pairs = [(name, progress.root)] if progress.is_measured else []
+        return [
+            f"{times_text(cost, progress.best)} times as fast as {name}"
+            for name, cost in pairs
+            if inf not in (cost, progress.best)
+        ]
 
 
 class Display:
@@ -100,13 +115,7 @@ class Display:
         return f"{stand}: {self._best_text(progress)}"
 
     def _best_text(self, progress: Progress) -> str:
-        best = f"best {cost_text(progress.best, self._unit)}"
-        gains = [
-            f"{times_text(cost, progress.best)} times as fast as {name}"
-            for name, cost in (("plain", self._baselines.plain), ("the pass", self._baselines.passed))
-            if inf not in (cost, progress.best)
-        ]
-        return ", ".join([best, *gains])
+        return ", ".join([f"best {cost_text(progress.best, self._unit)}", *self._baselines.gains(progress)])
 
     def _pace(self, progress: Progress) -> str:
         count = f"{progress.evaluations}"

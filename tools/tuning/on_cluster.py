@@ -25,10 +25,13 @@ from rich.table import Table
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.search.campaign import Stage, Standing, Task, Turn, campaign
+from pdojo.search.costs import CHECKS
 from pdojo.search.database.database import Database, default_path
+from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Candidate
 from pdojo.search.evaluators.cluster import Cluster, OnCluster
 from pdojo.search.evaluators.cluster.evaluator import WORKER_LOST
+from pdojo.search.racing import STAGES, Heat
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,10 @@ def tune_on_cluster(session: Session, subjects: Sequence[Subject], cluster: Clus
     for note in cluster.notes:
         console.print(note, style="yellow", markup=False, soft_wrap=True)
     console.print(f"{cluster.size} worker{'s' * (cluster.size > 1)} at {given.ray}", highlight=False)
-    tasks = [_task(console, subject, given, cluster) for subject in subjects]
+    tasks = [
+        _task(console, subject, given, cluster, session.rivals(number, subject))
+        for number, subject in enumerate(subjects)
+    ]
     with Board(console) as board:
         standings = campaign(tasks, cluster.size, path, board)
     session.each(subjects, lambda number, subject: _conclude(session, number, subject, standings[number]))
@@ -65,7 +71,9 @@ def tune_on_cluster(session: Session, subjects: Sequence[Subject], cluster: Clus
         raise KeyboardInterrupt
 
 
-def _task(console: Console, subject: Subject, given: argparse.Namespace, cluster: Cluster) -> Task[Catch]:
+def _task(
+    console: Console, subject: Subject, given: argparse.Namespace, cluster: Cluster, rivals: Sequence[Dojo]
+) -> Task[Catch]:
     plan = plan_of(given, subject.machine)
 
     def run(turn: Turn) -> Catch:
@@ -75,7 +83,7 @@ def _task(console: Console, subject: Subject, given: argparse.Namespace, cluster
             hunt = Hunt.of(subject, plan, turn.database, evaluator)
             if hunt.known:
                 console.print(f"{subject.title}: {goes_on(hunt)}", markup=False, highlight=False, soft_wrap=True)
-            found = hunt.run(hunt.baselines(), turn.listener)
+            found = hunt.run(hunt.baselines(), turn.listener, rivals)
             if found.is_interrupted:
                 return Catch(found, ())
             try:
@@ -94,11 +102,12 @@ def _task(console: Console, subject: Subject, given: argparse.Namespace, cluster
 
 def _timed(subject: Subject, found: Found, evaluator: OnCluster) -> Sequence[Timed]:
     """The pass's program and the best in turns, on inputs that no evaluation had. Raises MeasurementError."""
-    if found.result.best is None:
+    if found.result.known is None:
         return ()
-    best, passed = found.result.best.dojo, subject.start("pass")
+    best, passed = found.result.known.dojo, subject.start("pass")
     rival = None if passed.fingerprint == best.fingerprint else Candidate.of(passed)
-    evaluations = evaluator.confirm(Candidate.of(best), rival)
+    (race,) = evaluator.heat(Heat([Candidate.of(best)], rival, STAGES[-1], CHECKS + 1))
+    evaluations = [each for each in (race.evaluation, race.other) if each is not None]
     lost = next((each for each in evaluations if each.failure == WORKER_LOST), None)
     if lost is not None:
         raise MeasurementError(f"the pass's program and the best cannot be timed beside each other: {reason(lost)}")
@@ -118,6 +127,8 @@ def _conclude(session: Session, number: int, subject: Subject, standing: Standin
     tuning, verdict = session.verified(subject, found)
     if timed:
         print_times(session.console, timed, subject.plain)
+        timed = list(timed)
+        tuning, verdict = session.decided(subject, tuning, verdict, timed)
     session.finish(number, session.chapter(subject, tuning, verdict, found, timed))
 
 

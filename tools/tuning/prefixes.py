@@ -49,6 +49,8 @@ class Prefix:
     """Infinite where there is none."""
     note: str = ""
     """Why there is no cost, or what is special about it."""
+    foreign_load: float | None = None
+    """Processors that others kept busy while it was timed; None where nothing was timed, or it is not known."""
 
 
 @dataclass(frozen=True)
@@ -140,26 +142,29 @@ def _moves(game: Game) -> list[str]:
 
 def _timed(
     worker: Worker, programs: Sequence[Program], threads: int, seed: int, tell: Callable[[str], None]
-) -> list[tuple[float, str]]:
-    """Cost and note of each: tried alone first, then those that are not slow in turns."""
-    found: list[tuple[float, str]] = []
+) -> list[tuple[float, str, float | None]]:
+    """Cost, note and foreign load of each: tried alone first, then those that are not slow in turns."""
+    found: list[tuple[float, str, float | None]] = []
     quick: dict[int, Assembled] = {}
     end = time.monotonic() + TOGETHER
     trial = replace(TRIAL, threads=threads, seed=seed)
     for k, program in enumerate(programs):
         if time.monotonic() > end:
-            found.append((inf, f"left out: those before took {TOGETHER:.0f} s"))
+            found.append((inf, f"left out: those before took {TOGETHER:.0f} s", None))
             continue
         tell(f"trying program {k + 1} of {len(programs)}")
         assembled = worker.assemble(program)
         outcome = assembled if isinstance(assembled, Outcome) else worker.compare([assembled], trial)[0]
-        found.append(_judged(outcome))
+        found.append((*_judged(outcome), None))
         if found[-1][0] <= SLOW and isinstance(assembled, Assembled):
             quick[k] = assembled
     tell(f"timing {len(quick)} programs in turns")
     options = replace(IN_TURNS, threads=threads, seed=seed)
     for k, outcome in zip(quick, worker.compare(list(quick.values()), options) if quick else [], strict=True):
-        found[k] = (outcome.median, "") if isinstance(outcome, Ok) else (inf, outcome.summary)
+        if isinstance(outcome, Ok):
+            found[k] = outcome.median, "", outcome.foreign_load
+        else:
+            found[k] = inf, outcome.summary, None
     return found
 
 

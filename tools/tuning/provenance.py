@@ -26,7 +26,7 @@ def provenance(
         "kernel": subject.title,
         "machine": f"{machine.name}: {machine.description}" if machine.description else machine.name,
         "threads": machine.threads,
-        "alignment": f"{given.align} bytes",
+        "alignment": f"{subject.alignment} bytes",
         "expert pass": subject.expert,
         "moves": len(tuning.game.trace.steps),
         "plain program": fingerprint_of(tuning.game.programs[0].text),

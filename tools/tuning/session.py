@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -24,12 +24,16 @@ from rich.markup import escape
 from rich.rule import Rule
 from rich.table import Table
 
+from pdojo.backends.measure import Ok
 from pdojo.backends.measure.environment import environment
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.search.database import Database
+from pdojo.search.deciding import Decision
+from pdojo.search.dojo import Dojo
 from pdojo.search.progress import Progress
+from pdojo.search.racing import LOAD
 from pdojo.search.tuning import Tuning
 
 
@@ -72,7 +76,7 @@ class Session:
             raise MeasurementError(f"{len(failed)} of {len(subjects)} kernels have no result: {', '.join(failed)}")
 
     def _tune(self, number: int, subject: Subject) -> None:
-        found = self._search(subject)
+        found = self._search(number, subject)
         tuning, verdict = self.verified(subject, found)
         if found is not None and found.is_interrupted:
             # Whoever pressed Ctrl-C does not wait for measurements; the best was checked when it was found.
@@ -81,7 +85,11 @@ class Session:
             raise KeyboardInterrupt
         timed: list[Timed] = []
         try:
-            chapter = self._measured(subject, tuning, found, verdict, timed)
+            if not self.given.no_measure:
+                timed += self._measured(subject, tuning, found)
+                if found is not None:
+                    tuning, verdict = self.decided(subject, tuning, verdict, timed)
+            chapter = self._with_prefixes(self.chapter(subject, tuning, verdict, found, timed), found)
         except KeyboardInterrupt:
             # What was found is worth more than the time after each move.
             self.finish(number, self.chapter(subject, tuning, verdict, found, timed))
@@ -90,38 +98,51 @@ class Session:
             raise
         self.finish(number, chapter)
 
-    def verified(self, subject: Subject, found: Found | None) -> tuple[Tuning, str]:
-        """The best program, shown, and what the exact oracle says of it. Raises InvalidKernel where it is wrong."""
+    def verified(self, subject: Subject, found: Found | None) -> tuple[Tuning, Decision]:
+        """The best program, shown, and what shows that it is right. Raises InvalidKernel where it is wrong."""
         tuning = subject.passed if found is None else found.best
         if found is not None and print_notation(tuning.after) == print_notation(subject.passed.after):
             self._say("the search found nothing better than what the pass makes")
             # It knows why it made its moves.
             tuning = subject.passed
         self._show(tuning)
-        return tuning, verify(self.console, tuning)
+        return tuning, verify(self.console, tuning, subject.source)
 
-    def _search(self, subject: Subject) -> Found | None:
+    def _search(self, number: int, subject: Subject) -> Found | None:
         given = self.given
         if given.search is None:
             return None
         with Database(given.database) as database:
-            found = find(self.console, subject, plan_of(given, subject.machine), database)
+            plan = plan_of(given, subject.machine)
+            found = find(self.console, subject, plan, database, self.rivals(number, subject))
         self.print_search(found)
         return found
+
+    def rivals(self, number: int, subject: Subject) -> list[Dojo]:
+        """What the trace file that is there leads to, if it is one for this kernel: nothing better is replaced."""
+        known = self.targets.read_trace(number)
+        dojo = subject.start("plain")
+        if known is None or dojo.become(step.resolved for step in known.steps):
+            return []
+        return [dojo]
 
     def print_search(self, found: Found) -> None:
         """How a search went, on some lines."""
         result = found.result
         best = result.cost
-        gains = [
-            f"{times_text(cost, best)} times as fast as {name}"
-            for name, cost in (("plain", found.baselines.plain), ("the pass", found.baselines.passed))
-            if inf not in (cost, best)
-        ]
+        gains = found.baselines.gains(result.progress)
         self._say(
             f"search: {result.progress.evaluations} evaluations in {duration(result.progress.seconds)}, "
             f"{result.ending.value}; {', '.join([f'best {cost_text(best, found.unit)}', *gains])}"
         )
+        if result.known is not None and not result.known.is_own:
+            known = cost_text(result.known.cost, found.unit)
+            self._say(f"a better program is known, from another search or the file that is there: {known}")
+        if result.progress.undecided:
+            self._say(
+                f"{result.progress.undecided} programs may be better: other programs kept the processors busy while"
+                " they raced; the same command races them again"
+            )
         self._say(where_the_time_went(result.progress))
         if result.progress.failures:
             kinds = ", ".join(
@@ -134,22 +155,43 @@ class Session:
         print_program(self.console, "after", tuning.after)
         print_trace(self.console, "trace", tuning)
 
-    def _measured(
-        self, subject: Subject, tuning: Tuning, found: Found | None, verdict: str, timed: list[Timed]
-    ) -> Chapter:
-        """The last measurement, which is added to `timed`, and for a report the time after each move."""
-        given = self.given
-        seed = given.seed or 0
-        if not given.no_measure:
-            seed = seed if found is None else FRESH + found.seed
-            timed += measure(self.console, self._rows(subject, tuning, found), subject.machine, seed)
-            print_times(self.console, timed, subject.plain)
-        chapter = self.chapter(subject, tuning, verdict, found, timed)
-        if given.report is None:
+    def _measured(self, subject: Subject, tuning: Tuning, found: Found | None) -> list[Timed]:
+        """The last measurement, which is shown."""
+        timed = measure(self.console, self._rows(subject, tuning, found), subject.machine, self._seed(found))
+        print_times(self.console, timed, subject.plain)
+        return timed
+
+    def _with_prefixes(self, chapter: Chapter, found: Found | None) -> Chapter:
+        """For a report, with the time after each move."""
+        if self.given.report is None:
             return chapter
+        measured = not self.given.no_measure
+        seed = self._seed(found if measured else None)
         with self.console.status("the time after each move", refresh_per_second=1) as status:
-            prefixes, unit = prefixes_of(tuning.game, seed, status.update, measure=not given.no_measure)
-        return Chapter(subject, tuning, verdict, timed, found, prefixes, unit, chapter.facts)
+            prefixes, unit = prefixes_of(chapter.tuning.game, seed, status.update, measure=measured)
+        return replace(chapter, prefixes=prefixes, unit=unit)
+
+    def _seed(self, found: Found | None) -> int:
+        """Of the inputs: other ones than the search had."""
+        return self.given.seed or 0 if found is None else FRESH + found.seed
+
+    def decided(
+        self, subject: Subject, tuning: Tuning, verdict: Decision, timed: list[Timed]
+    ) -> tuple[Tuning, Decision]:
+        """What is reported and stored: the pass's program where the best is not faster in turns.
+
+        Where others kept the processors busy nothing follows from it, and the last match of the search stands.
+        """
+        *_, passed, best = timed
+        if tuning is subject.passed or best.cost < passed.cost or passed.cost == inf:
+            return tuning, verdict
+        loads = [each.outcome.foreign_load or 0.0 for each in (passed, best) if isinstance(each.outcome, Ok)]
+        if max(loads, default=0.0) > LOAD:
+            self._say("others kept the processors busy during this measurement: it does not decide what is stored")
+            return tuning, verdict
+        self._say("the best of the search is not faster than what the pass makes: that is reported and stored")
+        timed[-1] = replace(passed, title=best.title)
+        return subject.passed, verify(self.console, subject.passed, subject.source)
 
     def _rows(self, subject: Subject, tuning: Tuning, found: Found | None) -> list[tuple[str, KernelOp, int]]:
         if found is None:
@@ -161,7 +203,7 @@ class Session:
         ]
 
     def chapter(
-        self, subject: Subject, tuning: Tuning, verdict: str, found: Found | None, timed: Sequence[Timed] = ()
+        self, subject: Subject, tuning: Tuning, verdict: Decision, found: Found | None, timed: Sequence[Timed] = ()
     ) -> Chapter:
         """What is known of a kernel, with its provenance."""
         facts = provenance(self.given, subject, tuning, found, self.environment or environment())
@@ -169,8 +211,13 @@ class Session:
         return Chapter(subject, tuning, verdict, timed, found, facts={**facts, "command": command})
 
     def finish(self, number: int, chapter: Chapter) -> None:
-        """Store what was verified; nothing else ever is."""
+        """Store what was verified; nothing else ever is. Raises MeasurementError where something stays unstored."""
         self.chapters.append(chapter)
+        if not chapter.is_verified:
+            self._say("nothing has shown that the program keeps its meaning, so it is not stored")
+            if self.targets.trace is not None or self.targets.program is not None:
+                raise MeasurementError("not stored: the program was not verified; without --no-measure it is run")
+            return
         self.targets.write_trace(number, chapter.tuning.game.trace.dump())
         self.targets.write_program(number, print_notation(chapter.tuning.after))
 

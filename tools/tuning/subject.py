@@ -7,13 +7,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdojo_tools.programs import library_workload, load_kernel, machine_for
+from pdojo_tools.programs import aligned, library_workload, load_kernel, machine_for, text_of
 
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.kernels import Workload
 from pdojo.search.dojo import Dojo
-from pdojo.search.tuning import Tuning, tune, with_alignment
+from pdojo.search.tuning import Tuning, tune
 from pdojo.transforms.trace import Trace
 
 
@@ -27,6 +27,8 @@ class Subject:
     """None for kernels of files."""
     passed: Tuning
     """The kernel after the trace that was given and the expert pass."""
+    source: Workload | str | None
+    """What gives the kernel at other sizes: its workload, or its text in the notation; None where it has neither."""
     expert: str
     """The name of the pass, or `none`."""
 
@@ -34,6 +36,11 @@ class Subject:
     def machine(self) -> Machine:
         """The machine that it is tuned for."""
         return self.passed.game.machine
+
+    @property
+    def alignment(self) -> str:
+        """Bytes to which callers align the arrays: one number, or one for each where they differ."""
+        return " ".join(map(str, self.passed.game.trace.alignments))
 
     @property
     def plain(self) -> KernelOp:
@@ -60,9 +67,10 @@ def subject_of(title: str, given: argparse.Namespace, host: Machine | None = Non
     `host` is what the machine of that name is; this one by default.
     """
     kernel = load_kernel(title, given.kernel, shape=given.shape, dtype=given.dtype)
-    machine = machine_for(kernel, given.machine, given.threads, host)
+    machine = machine_for(kernel, given.machine, given.threads, host, trust=given.trust_machine)
     trace = None if given.trace is None else Trace.load(given.trace)
     expert = None if given.expert == "none" else given.expert
-    passed = tune(with_alignment(kernel, given.align), machine, expert, trace)
+    passed = tune(aligned(kernel, given.align, trace), machine, expert, trace)
     found = library_workload(title, given.shape, given.dtype)
-    return Subject(title if found is None else found.label, found, passed, given.expert)
+    source = text_of(title) if found is None else found
+    return Subject(title if found is None else found.label, found, passed, source, given.expert)

@@ -9,7 +9,8 @@ from pathlib import Path
 from pdojo_tools.outputs import check_folder, check_writable, write_output
 from pdojo_tools.tuning.subject import Subject
 
-from pdojo.errors import UsageError
+from pdojo.errors import PdojoError, UsageError
+from pdojo.transforms.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,29 @@ class Targets:
         """Store the trace of a kernel, if that was asked for."""
         self._write(self.trace, number, ".trace", text)
 
+    def read_trace(self, number: int) -> Trace | None:
+        """The trace that is there already; None where there is none, or something else."""
+        path = self._path(self.trace, number, ".trace")
+        if path is None or not Path(path).is_file():
+            return None
+        try:
+            return Trace.load(path)
+        except PdojoError:
+            return None
+
     def write_program(self, number: int, text: str) -> None:
         """Store the program of a kernel, if that was asked for."""
         self._write(self.program, number, ".pdojo", text)
 
     def _write(self, target: str | None, number: int, suffix: str, text: str) -> None:
-        if target is not None:
-            write_output(text, str(Path(target) / f"{self.names[number]}{suffix}") if self.names else target)
+        path = self._path(target, number, suffix)
+        if path is not None:
+            write_output(text, path)
+
+    def _path(self, target: str | None, number: int, suffix: str) -> str | None:
+        if target is None or not self.names:
+            return target
+        return str(Path(target) / f"{self.names[number]}{suffix}")
 
 
 def _make_folder(option: str, path: str) -> None:

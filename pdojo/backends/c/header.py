@@ -31,19 +31,17 @@ _CLOSING = """
 
 def header_text(nests: Sequence[Nest]) -> str:
     """The header of an object file that has these kernels."""
-    names = Names()
-    return _OPENING + "".join(_declaration(nest, names.fresh(nest.name)) for nest in nests) + _CLOSING
+    return _OPENING + "".join(map(_declaration, nests)) + _CLOSING
 
 
-def _declaration(nest: Nest, name: str) -> str:
+def _declaration(nest: Nest) -> str:
+    name = nest.symbol
     interface = [b for b in nest.buffers if b.intent is not None]
-    local = Names(local=True)
+    local = Names()
     named = [(b, local.fresh(b.names[0])) for b in interface]
     lines = [f"/* {nest.name}", *(f"   {comment(buffer, own)}" for buffer, own in named)]
     lines[-1] += " */"
     parameters = [*(parameter(buffer, own) for buffer, own in named), "void *restrict workspace", "int32_t threads"]
-    # A kernel may be called like a word of C; its symbol in the object file is.
-    label = "" if name == nest.name else f' __asm__("{nest.name}")'
     plan = plan_memory(nest)
     size = f"((size_t){plan.shared_bytes} + (size_t){plan.thread_bytes} * (size_t)(threads))"
     return "\n".join(
@@ -51,7 +49,7 @@ def _declaration(nest: Nest, name: str) -> str:
             "",
             *lines,
             f"#define {name}_WORKSPACE(threads) {size}",
-            f"void {name}({', '.join(parameters)}){label};",
+            f"void {name}({', '.join(parameters)});",
             "",
         ]
     )

@@ -16,8 +16,9 @@ from pdojo.backends.c.names import C_TYPES, Names, parameter
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.statement import lanes, statement
 from pdojo.backends.nest_walk import LoopBounds, decided, describe, loop_bounds
-from pdojo.backends.placement import ALIGNMENT, Home, Placement, parallel_ancestor, plan_memory
+from pdojo.backends.placement import ALIGNMENT, Home, Placement, plan_memory
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.frames import parallel_ancestor
 from pdojo.dialect.analysis.tensor import Match, match
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.intrinsic import Intrinsic
@@ -32,13 +33,15 @@ _OWN = ("lane", "factor", "own")
 """Local names of the printed code."""
 
 
-def kernel_text(nest: Nest, name: str, prelude: Prelude, intrinsics: Mapping[str, Intrinsic]) -> str:
+def kernel_text(nest: Nest, prelude: Prelude, intrinsics: Mapping[str, Intrinsic]) -> str:
     """The function of a kernel; what it needs in front of it is added to `prelude`.
 
     Raises LoweringError for mappings and memories that a CPU lacks, and for instructions without a C template.
     """
+    if nest.symbol in intrinsics:
+        raise LoweringError(f"kernel '{nest.name}' has the name of an instruction that it uses; rename it")
     try:
-        return _KernelText(nest, name, prelude, intrinsics).text()
+        return _KernelText(nest, prelude, intrinsics).text()
     except LoweringError as error:
         raise LoweringError(f"kernel '{nest.name}': {error}") from None
 
@@ -46,14 +49,13 @@ def kernel_text(nest: Nest, name: str, prelude: Prelude, intrinsics: Mapping[str
 @dataclass(eq=False)
 class _KernelText:
     nest: Nest
-    name: str
     prelude: Prelude
     intrinsics: Mapping[str, Intrinsic]
 
     def text(self) -> str:
         """Comment and function."""
         variables = [variable(d) for d in range(1 + max((s.depth for s in self.nest.scopes), default=0))]
-        names = Names([*variables, *_OWN, self.name, *self.intrinsics], local=True)
+        names = Names([*variables, *_OWN, self.nest.symbol, *self.intrinsics])
         plan = plan_memory(self.nest)
         self.code = FunctionText(self.prelude, plan, {b: names.fresh(b.names[0]) for b in self.nest.buffers})
         interface = [b for b in self.nest.buffers if b.intent is not None]
@@ -66,7 +68,7 @@ class _KernelText:
             self._nodes([node])
         self._fence()
         idle = self._idle([*(self.code.names[b] for b in interface), "workspace", "threads"])
-        head = f"void {self.name}({', '.join([*parameters, 'void *restrict workspace', 'int32_t threads'])})"
+        head = f"void {self.nest.symbol}({', '.join([*parameters, 'void *restrict workspace', 'int32_t threads'])})"
         comment = "\n".join(f"// {_printable(line)}" for line in header_lines(self.nest))
         return "\n".join([comment, f"{head} {{", *idle, *self.code.lines, "}", ""])
 
@@ -239,7 +241,7 @@ class _KernelText:
         """The call that computes a nest."""
         found = self._match(scope)
         intrinsic = found.intrinsic
-        self.prelude.template(intrinsic.name, intrinsic.templates[BACKEND])
+        self.prelude.template(intrinsic.name, intrinsic.template(BACKEND))
         pointers = [f"&{self.code.names[o.array.buffer]}[{self.code.index(o.base)}]" for o in found.operands]
         strides = [str(stride) for o in found.operands for stride in o.strides]
         self.code.line(f"{intrinsic.name}({', '.join([*pointers, *strides])});")
@@ -250,8 +252,10 @@ class _KernelText:
         if intrinsic is None:
             listed = ", ".join(self.intrinsics) or "none"
             raise LoweringError(f"{where}, which the machine does not have; it has {listed}; take the mapping back")
-        if BACKEND not in intrinsic.templates:
-            raise LoweringError(f"{where}, whose description has no template for {BACKEND}; unmap the scope")
+        try:
+            intrinsic.template(BACKEND)
+        except LoweringError as error:
+            raise LoweringError(f"{where}, {error}") from None
         found = match(self.nest, scope, intrinsic)
         if isinstance(found, str):
             raise LoweringError(f"{describe(scope)} is not what '{intrinsic.name}' computes: {found}")

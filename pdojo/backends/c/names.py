@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.names import variable
 from pdojo.dialect.nest import Buffer
 
 C_TYPES = {
@@ -21,50 +21,18 @@ C_TYPES = {
 }
 """What an element is in memory: of f16 and bf16 the bits; an i1 is 0 or 1."""
 
-_KEYWORDS = """
-alignas alignof auto asm bool break case char const constexpr continue default do double else enum extern false float
-for goto if inline int long nullptr register restrict return short signed sizeof static static_assert struct switch
-thread_local true typedef typeof union unsigned void volatile while
-"""
-_CPLUSPLUS = """
-and bitand bitor catch class compl concept const_cast decltype delete dynamic_cast explicit export friend mutable
-namespace new noexcept not operator or private protected public reinterpret_cast requires static_cast template this
-throw try typeid typename using virtual wchar_t xor
-"""
-_LIBRARY = """
-abs acos asin assert atan atan2 atof atoi bsearch calloc cbrt ceil copysign cos cosh div erf erfc errno exit exp exp2
-expm1 fabs fdim floor fma fmax fmin fmod free frexp gamma hypot ilogb index isfinite isinf isnan isnormal j0 j1 jn
-labs ldexp ldiv lgamma linux llabs lldiv llrint llround log log10 log1p log2 logb lrint lround main malloc memchr
-memcmp memcpy memmove memset modf nan nearbyint nextafter pow printf putchar puts qsort rand realloc remainder remquo
-rint round roundeven scalbn sin sinh signbit significand sqrt srand strlen system tan tanh tgamma threads trunc unix
-workspace y0 y1 yn
-"""
-RESERVED = frozenset(f"{_KEYWORDS} {_CPLUSPLUS} {_LIBRARY}".split())
-"""Names that a function of ours must not have: words of C and C++, the standard library's, our own parameters."""
-_BESSEL = frozenset("j0 j1 jn y0 y1 yn gamma index remainder significand".split())
-"""Functions of libraries that no code here calls, so that arrays may have their names."""
-
-
-_IMPLEMENTATION = re.compile(
-    r"_.*|pd_.*|omp_.*|.*_t|[fu]\d+x\d+|(M|FP|MATH)_.*|U?INT.*_(MIN|MAX|C)|NAN|INFINITY|HUGE_VAL.*|NULL|is(un|less|great).*"
-)
-"""Names that begin as those of the implementation, of its macros and types, and of our helpers and vectors do."""
-
 
 class Names:
-    """Identifiers of one C scope, each used once."""
+    """Identifiers of one C scope for arrays, each used once."""
 
-    def __init__(self, taken: Iterable[str] = (), *, local: bool = False) -> None:
-        """`local` for names of parameters and variables, `taken` for what they must not be called."""
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        """`taken` is what nothing here may be called."""
         self._taken = set(taken)
-        self._reserved = RESERVED - _BESSEL if local else RESERVED
 
     def fresh(self, name: str) -> str:
         """An identifier like `name`: with `_` behind it where C, its library or something here is called so."""
-        spelled = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
-        if spelled[:1].isdigit() or _IMPLEMENTATION.fullmatch(spelled):
-            spelled = f"k{spelled}"
-        while {spelled, re.sub("[fl]$", "", spelled)} & self._reserved or spelled in self._taken:
+        spelled = variable(name)
+        while spelled in self._taken:
             spelled += "_"
         self._taken.add(spelled)
         return spelled

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from pdojo.backends.c.math import FUSED, INLINED, function_text
 from pdojo.dialect.functions import byte_width, is_float
 
 HEAD = """\
@@ -17,7 +18,7 @@ HEAD = """\
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
-#pragma GCC optimize("fp-contract=off")
+#pragma GCC optimize("fp-contract=off", "no-math-errno", "no-trapping-math")
 #endif
 """
 OPENMP = """
@@ -34,6 +35,7 @@ STREAMS = """
 """
 
 _FIXED = {
+    "pd_fused": FUSED,
     "pd_min": "static inline int64_t pd_min(int64_t a, int64_t b) { return a < b ? a : b; }",
     "pd_max": "static inline int64_t pd_max(int64_t a, int64_t b) { return a > b ? a : b; }",
     "pd_bf16_to_f32": """\
@@ -119,6 +121,12 @@ static inline {T} {name}({T} a, {T} b) {{
 static inline {T} {name}({T} a, {T} b) {{
   return isunordered(a, b) ? a + b : a < b ? a : b < a ? b : signbit(a) ? a : b;
 }}""",
+    "maxnum": """\
+/* A number wins over NaN. */
+static inline {T} {name}({T} a, {T} b) {{ return a > b || b != b ? a : b; }}""",
+    "minnum": """\
+/* A number wins over NaN. */
+static inline {T} {name}({T} a, {T} b) {{ return a < b || b != b ? a : b; }}""",
     "to_bits": """\
 static inline {S} {name}({T} x) {{
   {S} bits;
@@ -194,8 +202,14 @@ class Prelude:
         for other in _NEEDS.get(name, ()):
             self.use(other)
         if name not in self._helpers:
-            self._helpers[name] = _FIXED.get(name) or _generated(name)
+            text = _FIXED.get(name) or self._function(name) or _generated(name)
+            self._helpers[name] = text
         return name
+
+    def _function(self, name: str) -> str | None:
+        """An elementary function, with what it needs in front of it; None for other helpers."""
+        function, _, dtype = name.removeprefix("pd_").rpartition("_")
+        return function_text(f"math.{function}", dtype, self.use) if f"math.{function}" in INLINED else None
 
     def vector(self, dtype: str, lanes: int) -> str:
         """The type of vectors in memory, of any alignment; integers are unsigned, whose sums wrap."""

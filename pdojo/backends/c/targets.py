@@ -10,10 +10,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.target import Target
 
 from pdojo.backends.c.kernel import kernel_text
-from pdojo.backends.c.names import Names
 from pdojo.backends.c.prelude import Prelude
 from pdojo.dialect.intrinsic import Intrinsic
-from pdojo.dialect.machine import Machine, machine
+from pdojo.dialect.machine import Machine, known_machine, machine
 from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.ops import CallOp, KernelOp
 from pdojo.errors import LoweringError
@@ -48,10 +47,7 @@ def c_text(*kernels: KernelOp, machine: Machine | None = None) -> str:
     prelude = Prelude()
     nests = [nest_of(kernel) for kernel in kernels]
     intrinsics = [_intrinsics(nest, machine) for nest in nests]
-    names = Names(name for found in intrinsics for name in found)
-    functions = [
-        kernel_text(nest, names.fresh(nest.name), prelude, found) for nest, found in zip(nests, intrinsics, strict=True)
-    ]
+    functions = [kernel_text(nest, prelude, found) for nest, found in zip(nests, intrinsics, strict=True)]
     return "\n".join([prelude.text(), *functions])
 
 
@@ -61,5 +57,5 @@ def _intrinsics(nest: Nest, described: Machine | None) -> dict[str, Intrinsic]:
         return {}
     if described is None:
         named = nest.kernel.machine
-        described = machine("host" if named is None else named.data)
+        described = known_machine("host" if named is None else named.data)
     return {i.name: i for i in described.intrinsics}

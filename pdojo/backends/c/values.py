@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pdojo.backends.c.math import INLINED
 from pdojo.backends.c.names import C_TYPES
 from pdojo.backends.c.prelude import Prelude
 from pdojo.dialect.functions import DTYPES, is_float
@@ -21,12 +22,9 @@ OPERATORS = {"addf": "+", "subf": "-", "mulf": "*", "divf": "/", "addi": "+", "s
 BITWISE = {"andi": "&", "ori": "|", "xori": "^"}
 _MATH = {
     "remf": "fmod",
-    "maxnumf": "fmax",
-    "minnumf": "fmin",
     "absf": "fabs",
     "roundeven": "rint",
-    "powf": "pow",
-} | {f: f for f in "ceil floor trunc exp exp2 expm1 log log2 log1p sqrt sin cos tanh erf copysign fma".split()}
+} | {f: f for f in "ceil floor trunc sqrt copysign fma".split()}
 _ORDERED = {"oeq": "==", "ogt": ">", "oge": ">=", "olt": "<", "ole": "<=", "une": "!="}
 _NEGATED = {"ugt": "<=", "uge": "<", "ult": ">=", "ule": ">"}
 _INTEGER = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -119,8 +117,10 @@ def _float(prelude: Prelude, name: str, operands: Sequence[str], dtype: str) -> 
     if name == "rsqrt":
         return f"(1 / sqrt{suffix}({strip(operands[0])}))"
     listed = ", ".join(map(strip, operands))
-    if name in ("maximumf", "minimumf"):
+    if name in ("maximumf", "minimumf", "maxnumf", "minnumf"):
         return f"{prelude.use(f'pd_{name[:-1]}_{dtype}')}({listed})"
+    if f"math.{name}" in INLINED:
+        return f"{prelude.use(f'pd_{name}_{dtype}')}({listed})"
     return f"{_MATH[name]}{suffix}({listed})"
 
 

@@ -19,6 +19,7 @@ from pdojo.backends.llvm.tiles import FEATURE, permit_tiles
 from pdojo.backends.openmp import FUNCTIONS, runtime
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machine import Machine, host
+from pdojo.dialect.names import symbol
 from pdojo.dialect.ops import KernelOp
 
 
@@ -66,7 +67,7 @@ def emit(kernel: KernelOp, machine: Machine | None = None) -> Source:
     function = next(f for f in module.body.block.ops if isinstance(f, FuncOp) and SHARED_BYTES in f.attributes)
     names = {f.sym_name.data for f in module.body.block.ops if isinstance(f, FuncOp)}
     return Source(
-        kernel.sym_name.data,
+        symbol(kernel.sym_name.data),
         module_text(module, target, machine),
         target,
         _integer(function, SHARED_BYTES),

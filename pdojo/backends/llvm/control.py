@@ -29,9 +29,10 @@ ParallelRegion = Callable[["NestCode", Scope, SSAValue, SSAValue], None]
 
 @dataclass
 class Budget:
-    """Counts emitted statements, over all functions of a kernel."""
+    """Counts emitted statements, over all functions of a kernel, and iterations of unrolled scopes."""
 
     statements: int = 0
+    iterations: int = 0
 
     def spend(self, leaf: Leaf) -> None:
         """Count one; raises LoweringError where unrolling got out of hand."""
@@ -40,6 +41,12 @@ class Budget:
             unrolled = [s for s in leaf.chain if s.mapping is Mapping.UNROLL]
             where = describe(unrolled[0]) if unrolled else "the kernel"
             raise LoweringError(f"{where} unrolls to more than {INSTANCE_LIMIT} statements; unroll fewer scopes")
+
+    def turn(self, scope: Scope) -> None:
+        """Count an iteration, in which perhaps nothing runs. Raises LoweringError where there are very many."""
+        self.iterations += 1
+        if self.iterations > 2 * INSTANCE_LIMIT:
+            raise LoweringError(f"{describe(scope)} and others unroll to too many iterations; unroll fewer scopes")
 
 
 @dataclass(eq=False)
@@ -110,6 +117,7 @@ class NestCode:
     def _unrolled(self, scope: Scope) -> None:
         code = self.reach.code
         for value in range(scope.extent):
+            self.budget.turn(scope)
             code.known[scope.depth] = value
             own = [g for g in scope.guard if g.uses(scope.depth)]
             self._guarded(own, lambda: self.nodes(scope.children))

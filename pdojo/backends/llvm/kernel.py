@@ -81,7 +81,7 @@ class _KernelLowering:
     def lower(self) -> llvm.FuncOp:
         """The kernel's own function."""
         interface = [b for b in self.nest.buffers if b.op is None]
-        code = FunctionCode(self.nest.name, [*([POINTER] * len(interface)), POINTER, i32], self.features)
+        code = FunctionCode(self.nest.symbol, [*([POINTER] * len(interface)), POINTER, i32], self.features)
         *arrays, self.workspace, self.thread_count = code.arguments
         for value, buffer in zip(arrays, interface, strict=True):
             value.name_hint = buffer.names[0]
@@ -114,11 +114,11 @@ class _KernelLowering:
             case Home.ARGUMENT:
                 reach.bases[buffer] = code.arguments[placement.position]
             case Home.WORKSPACE:
-                reach.bases[buffer] = root.add(_displaced(code.arguments[-2], placement.position))
+                reach.bases[buffer] = root.add(_displaced(code, code.arguments[-2], placement.position))
             case Home.THREAD:
                 # Outside of parallel scopes, the first thread's part serves.
                 offset = self.plan.shared_bytes + placement.position
-                reach.bases[buffer] = root.add(_displaced(code.arguments[-2], offset))
+                reach.bases[buffer] = root.add(_displaced(code, code.arguments[-2], offset))
             case Home.FRAME:
                 if None in placement.owners:
                     _frame(reach, buffer, placement)
@@ -133,7 +133,7 @@ class _KernelLowering:
         values = [outer.reach.bases[b] for b in buffers]
         values += [self.workspace] if self.plan.thread_bytes else []
         values += [low, high, *(code.variables[v][0] for v in variables)]
-        name = f"{self.nest.name}.parallel{len(self.threads)}"
+        name = f"{self.nest.symbol}.parallel{len(self.threads)}"
         placeholder = llvm.FuncOp(name, llvm.LLVMFunctionType([POINTER]))
         self.threads.append(placeholder)
         position = len(self.threads) - 1
@@ -189,7 +189,7 @@ class _KernelLowering:
         used = {a.array.buffer for leaf in scope.leaves for a in leaf.accesses}
         for buffer, placement in self.plan.placements.items():
             if placement.home is Home.THREAD and buffer in used:
-                reach.bases[buffer] = root.add(_displaced(part, self.plan.shared_bytes + placement.position))
+                reach.bases[buffer] = root.add(_displaced(code, part, self.plan.shared_bytes + placement.position))
 
 
 @dataclass(eq=False)
@@ -241,8 +241,10 @@ def _frame(reach: Reach, buffer: Buffer, placement: Placement) -> None:
     reach.framed.add(buffer)
 
 
-def _displaced(base: SSAValue, offset: int) -> llvm.GEPOp:
-    return llvm.GEPOp.from_mixed_indices(base, [offset], memory_type("i8"))
+def _displaced(code: FunctionCode, base: SSAValue, offset: int) -> llvm.GEPOp:
+    """So many bytes behind a pointer; what is a part of the instruction has 32 bits, and a sign."""
+    index = offset if offset < 1 << 31 else code.integer(offset)
+    return llvm.GEPOp.from_mixed_indices(base, [index], memory_type("i8"))
 
 
 def _pointer_facts(alignment: int, size: int) -> DictionaryAttr:

@@ -15,7 +15,7 @@ from pdojo.backends.llvm.kernel import Lowered, lower_kernel, runtime_declaratio
 from pdojo.backends.llvm.tensor import declarations
 from pdojo.backends.llvm.x86 import Features
 from pdojo.dialect.intrinsic import Intrinsic
-from pdojo.dialect.machine import Machine, machine
+from pdojo.dialect.machine import Machine, known_machine, machine
 from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.ops import CallOp, KernelOp
 from pdojo.errors import LoweringError
@@ -85,7 +85,7 @@ def _intrinsics(nest: Nest, described: Machine | None) -> dict[str, Intrinsic]:
         return {}
     if described is None:
         named = nest.kernel.machine
-        described = machine("host" if named is None else named.data)
+        described = known_machine("host" if named is None else named.data)
     return {i.name: i for i in described.intrinsics}
 
 

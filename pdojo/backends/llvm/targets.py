@@ -127,9 +127,10 @@ def _lowered(program: KernelOp | ModuleOp, target: Processor, machine: Machine |
 
 def _machine(module: ModuleOp, name: str | None) -> Machine | None:
     """The machine to generate code for."""
-    from pdojo.dialect.machine import machine
+    from pdojo.dialect.machine import known_machine, machine
 
-    if name is None:
-        kernels = (k for k in module.walk() if isinstance(k, KernelOp))
-        name = next((k.machine.data for k in kernels if k.machine is not None), None)
-    return None if name is None else machine(name)
+    if name is not None:
+        return machine(name)
+    kernels = (k for k in module.walk() if isinstance(k, KernelOp))
+    named = next((k.machine.data for k in kernels if k.machine is not None), None)
+    return None if named is None else known_machine(named)

@@ -73,8 +73,10 @@ class TensorUnit:
         missing = [f for f in intrinsic.features if f not in self.features]
         if missing:
             raise LoweringError(f"{where}, which needs {', '.join(missing)}: this processor lacks it; unmap the scope")
-        if BACKEND not in intrinsic.templates:
-            raise LoweringError(f"{where}, whose description has no template for {BACKEND}; unmap the scope")
+        try:
+            intrinsic.template(BACKEND)
+        except LoweringError as error:
+            raise LoweringError(f"{where}, {error}") from None
         return intrinsic
 
 
@@ -116,7 +118,7 @@ def _template(intrinsic: Intrinsic) -> binding.ModuleRef:
 
     where = f"the {BACKEND} template of intrinsic '{intrinsic.name}'"
     try:
-        module = binding.parse_assembly(intrinsic.templates[BACKEND])
+        module = binding.parse_assembly(intrinsic.template(BACKEND))
         module.verify()
     except RuntimeError as error:
         raise LoweringError(f"{where} is no LLVM IR: {str(error).strip()}") from None

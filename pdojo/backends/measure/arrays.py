@@ -117,6 +117,10 @@ class ArraySet:
             if parameter.intent is Intent.INOUT:
                 array[...] = self.inputs[parameter.name]
 
+    def checksums(self) -> tuple[int, ...]:
+        """One for each array, guard zones included."""
+        return tuple(map(_checksum, self._memory))
+
     def damage(self) -> str | None:
         """What a call changed that it must not change; None where it kept to its outputs."""
         for parameter, array, memory, span in zip(self.parameters, self.arrays, self._memory, self._spans, strict=True):

@@ -11,11 +11,14 @@ import os
 import sys
 import threading
 import traceback
+from dataclasses import dataclass
 from importlib import import_module
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 from pdojo.backends.garbage import collect_rarely
+from pdojo.backends.measure.load import processors
+from pdojo.backends.measure.process import kill_family
 from pdojo.backends.measure.request import Assembly, Comparison, Simulation
 from pdojo.backends.measure.session import Cache, Session, Tools, assemble
 from pdojo.errors import MeasurementError, PdojoError
@@ -24,25 +27,39 @@ from pdojo.errors import MeasurementError, PdojoError
 def main(settings: dict[str, Any]) -> None:
     """Serve until the parent closes the pipe."""
     collect_rarely()
-    answers = os.fdopen(os.dup(1), "wb")
+    answers = Answers(os.fdopen(os.dup(1), "wb"), settings["seal"].encode())
     os.dup2(2, 1)
     _limit_memory(settings["memory_limit"])
     if settings["processors"] is not None:
         os.sched_setaffinity(0, settings["processors"])
+    processors()
     requests: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_read, args=(sys.stdin.buffer, requests), daemon=True).start()
+    threading.Thread(target=_read, args=(sys.stdin.buffer, requests, settings["seal"]), daemon=True).start()
     tools = Tools(
         _load(settings["compiler"]), _load(settings["peers"]), _load(settings["references"]), settings["memory_limit"]
     )
     cache = Cache()
-    _send(answers, {"event": "ready"})
+    answers.send({"event": "ready"})
     while True:
-        _send(answers, _serve(json.loads(requests.get()), tools, cache, answers))
+        answers.send(_serve(json.loads(requests.get()), tools, cache, answers))
 
 
-def _serve(request: dict[str, Any], tools: Tools, cache: Cache, answers: BinaryIO) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Answers:
+    """What was standard output. A line that does not begin with the seal is no answer, whoever wrote it."""
+
+    stream: BinaryIO
+    seal: bytes
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Write one line."""
+        self.stream.write(self.seal + b" " + json.dumps(message).encode() + b"\n")
+        self.stream.flush()
+
+
+def _serve(request: dict[str, Any], tools: Tools, cache: Cache, answers: Answers) -> dict[str, Any]:
     def report(index: int, phase: str) -> None:
-        _send(answers, {"event": "phase", "index": index, "phase": phase})
+        answers.send({"event": "phase", "index": index, "phase": phase})
 
     try:
         if "assemble" in request:
@@ -63,16 +80,12 @@ def _serve(request: dict[str, Any], tools: Tools, cache: Cache, answers: BinaryI
     return {"event": "done", "outcomes": [outcome.to_json() for outcome in outcomes]}
 
 
-def _read(stream: BinaryIO, requests: SimpleQueue[bytes]) -> None:
+def _read(stream: BinaryIO, requests: SimpleQueue[bytes], seal: str) -> None:
     """Pass requests on; leave when the parent has, even while a candidate hangs."""
     for line in stream:
         requests.put(line)
+    kill_family(seal)
     os._exit(0)
-
-
-def _send(answers: BinaryIO, message: dict[str, Any]) -> None:
-    answers.write(json.dumps(message).encode() + b"\n")
-    answers.flush()
 
 
 def _load(path: str | None) -> Any:

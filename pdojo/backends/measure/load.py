@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 _STAT = Path("/proc/stat")
@@ -37,13 +38,22 @@ class LoadMeter:
         return max(0.0, (now.busy - self.busy) - (now.own - self.own)) / (now.wall - self.wall)
 
 
+@cache
+def processors() -> frozenset[int]:
+    """The processors that this process may run on, as they are when this is first called.
+
+    To be called before anything runs in parallel: OpenMP binds the thread that calls it to one of them.
+    """
+    return frozenset(os.sched_getaffinity(0))
+
+
 def _busy_seconds() -> float | None:
-    """The work of the processors that this process may run on."""
+    """The work of the processors of this process."""
     try:
         lines = _STAT.read_text().splitlines()
     except OSError:
         return None
-    mine = {f"cpu{n}" for n in os.sched_getaffinity(0)}
+    mine = {f"cpu{n}" for n in processors()}
     rows = [line.split() for line in lines if line.split(maxsplit=1)[0] in mine]
     ticks = sum(int(row[1 + column]) for row in rows for column in _BUSY if len(row) > 1 + column)
     return ticks / os.sysconf("SC_CLK_TCK") if rows else None

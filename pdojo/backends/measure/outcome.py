@@ -17,7 +17,7 @@ class Check:
     """How a result compared with its reference."""
 
     reference: str
-    """`interpreter`, or the name of the reference."""
+    """`interpreter`, `plain code`, or the name of the reference."""
     error: float
     """Largest difference, as a fraction of the tolerance of its element; 0 where all elements are equal."""
     absolute: float = 0.0

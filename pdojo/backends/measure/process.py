@@ -12,10 +12,16 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
+from secrets import token_hex
 from typing import IO, Any
 
 from pdojo.errors import MeasurementError
 
+FAMILY = "PDOJO_WORKER"
+"""The variable by which a worker's own processes are known."""
+_ENDS_WITHIN = 5.0
+"""Seconds that a process may take to end after it was killed: the system may be busy with it."""
 _DETAIL_BYTES = 4000
 """How much of the end of standard error is kept."""
 _BOOT = """\
@@ -29,7 +35,7 @@ main(settings)
 
 
 class Died(Exception):  # noqa: N818  # an event, handled by the worker
-    """The process ended without an answer."""
+    """The process ended without an answer, or was ended because what came was none."""
 
 
 class LimitReached(Exception):  # noqa: N818  # an event, handled by the worker
@@ -42,14 +48,16 @@ class WorkerProcess:
     def __init__(self, settings: Mapping[str, Any], environment: Mapping[str, str]) -> None:
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `close`
         paths = [os.path.abspath(entry) for entry in sys.path]
-        boot = [sys.executable, "-P", "-X", "faulthandler", "-c", _BOOT, json.dumps({**settings, "paths": paths})]
+        self._seal = token_hex(16)
+        started_with = json.dumps({**settings, "paths": paths, "seal": self._seal})
+        boot = [sys.executable, "-P", "-X", "faulthandler", "-c", _BOOT, started_with]
         try:
             self._process = subprocess.Popen(
                 boot,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
-                env={**os.environ, **environment},
+                env={**os.environ, **environment, FAMILY: self._seal},
                 start_new_session=True,
             )
         except OSError as error:
@@ -59,7 +67,7 @@ class WorkerProcess:
         assert self._process.stdout is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout
         self._buffer = b""
-        self._killed = False
+        self._killed = self._garbled = False
 
     @property
     def pid(self) -> int:
@@ -80,7 +88,7 @@ class WorkerProcess:
             raise Died from None
 
     def receive(self, seconds: float) -> dict[str, Any]:
-        """The next answer. Raises LimitReached after `seconds`, Died where the process ends first."""
+        """The next answer. Raises LimitReached after `seconds`, Died where it ends first or sends no answer."""
         deadline = time.monotonic() + seconds
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
@@ -91,7 +99,12 @@ class WorkerProcess:
                 raise Died
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
-        return json.loads(line)
+        seal, _, answer = line.partition(b" ")
+        if seal != self._seal.encode():
+            self.kill()
+            self._garbled = True
+            raise Died
+        return json.loads(answer)
 
     def kill(self) -> None:
         """End the process and everything that it started, and release what belongs to it."""
@@ -100,6 +113,7 @@ class WorkerProcess:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        kill_family(self._seal)
 
     def close(self) -> None:
         """`kill`, and close the pipes."""
@@ -113,6 +127,8 @@ class WorkerProcess:
         """Why it ended: the signal or the exit status, whether memory ran out, the end of its standard error."""
         status = self._process.wait()
         detail = self.errors()
+        if self._garbled:
+            return "something else than the worker wrote where its answers go", False, detail
         if status < 0:
             name = signal.Signals(-status).name
             # A SIGKILL that is not ours comes from the system when memory runs out.
@@ -126,6 +142,36 @@ class WorkerProcess:
         size = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, size - _DETAIL_BYTES))
         return self._errors.read().decode(errors="replace").strip()
+
+
+def kill_family(seal: str) -> None:
+    """End the other processes that have a worker's seal in their environment, in whatever session they are."""
+    wanted = f"{FAMILY}={seal}".encode()
+    deadline = time.monotonic() + _ENDS_WITHIN
+    while found := [pid for pid in _processes() if pid != os.getpid() and wanted in _environment(pid)]:
+        for pid in found:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            return
+        # One that is being killed still has its environment for a moment, and may have had a child.
+        time.sleep(0.001)
+
+
+def _processes() -> list[int]:
+    """All processes, where the system lists them (Linux)."""
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    except OSError:
+        return []
+
+
+def _environment(pid: int) -> list[bytes]:
+    """What a process was started with; nothing where it is gone, or somebody else's."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def _mentions_memory(text: str) -> bool:

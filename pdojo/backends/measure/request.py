@@ -43,6 +43,8 @@ class Options:
     """Arrays whose inputs are uniform in [low, high), by name; the others follow their types."""
     foreign_load: float = 0.1
     """Samples are taken again where others keep more than this many processors busy."""
+    even: bool = False
+    """All take a sample in every turn, as many as the slowest one's budget allows; for programs only, no peers."""
     attempts: int = 3
     """How often samples are taken at most; the attempt with the least foreign load counts."""
 
@@ -95,9 +97,11 @@ Subject: TypeAlias = Program | Peer
 
 @dataclass(frozen=True)
 class KernelReference:
-    """The result of the reference interpreter on a kernel, in the notation."""
+    """The result of a kernel, in the notation, by the reference interpreter."""
 
     text: str
+    compiled: bool = False
+    """By the compiled kernel instead: the interpreter takes minutes where a kernel is large."""
 
 
 @dataclass(frozen=True)
@@ -213,8 +217,8 @@ class Comparison:
         """The comparison that `to_json` wrote."""
         subjects = tuple(_subject_from_json(subject) for subject in data["subjects"])
         match data["reference"]:
-            case {"text": text}:
-                reference = KernelReference(text)
+            case {"text": text, "compiled": compiled}:
+                reference = KernelReference(text, compiled)
             case {"name": name, "workload": workload}:
                 reference = NamedReference(name, workload)
             case _:

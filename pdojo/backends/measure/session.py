@@ -35,6 +35,9 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, PdojoError
 
+_KEPT = 5
+"""Reference results that are kept."""
+
 
 class Compiled(Protocol):
     """What a compiler returns (`pdojo.backends.executable.Executable`)."""
@@ -104,16 +107,19 @@ class Candidate:
     built: PeerBuild | None = None
     compile_seconds: float = 0.0
     check: Check | None = None
+    right: tuple[int, ...] = ()
+    """Checksums of the arrays after the call that was checked."""
     outcome: Outcome | None = None
     finish: Run | None = None
 
 
 @dataclass
 class Cache:
-    """The last reference result and the last arrays: searching measures many programs on one set of inputs."""
+    """The last reference results and the last arrays: searching measures many programs on few sets of inputs."""
 
-    key: tuple[object, ...] | None = None
-    value: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+    results: dict[tuple[object, ...], dict[str, NDArray[Any]]] = field(
+        default_factory=dict[tuple[object, ...], dict[str, NDArray[Any]]]
+    )
     sets_key: tuple[object, ...] | None = None
     sets: list[ArraySet] = field(default_factory=list[ArraySet])
 
@@ -209,6 +215,9 @@ class Session:
             count = 1 + -(-2 * cache // max(1, data_bytes(self.parameters)))
         key = (self.parameters, self.options.seed, self.options.ranges, alignment, count)
         if self.cache.sets_key == key:
+            for arrays in self.cache.sets[1:]:
+                # What an earlier candidate did to them is not the next one's fault.
+                arrays.reset()
             return self.cache.sets
         # Not both at once.
         self.cache.sets_key, self.cache.sets = None, []
@@ -238,17 +247,41 @@ class Session:
         except MemoryError as error:
             raise MeasurementError(f"there is not enough memory for the reference result: {error}") from None
         self._guarded(candidate, "run", lambda c: self._run_once(c, arrays))
-        if candidate.outcome is not None:
-            return
+        if candidate.outcome is None:
+            self._judge(candidate, self._difference(candidate, arrays, reference))
+            candidate.right = arrays.checksums()
+
+    def _check_again(self, candidate: Candidate, sets: Sequence[ArraySet], *, alone: bool) -> None:
+        """Run once more behind all timed calls: what was right once may have become wrong, or have stopped computing.
+
+        Where nobody else was timed, what the timed calls left is looked at, too.
+        """
+        if alone and isinstance(candidate.subject, Program):
+            damage = next((damage for arrays in sets if (damage := arrays.damage()) is not None), None)
+            if damage is not None:
+                self._judge(candidate, f"{damage} by one of the timed calls")
+                return
+        arrays = sets[0]
+        self._guarded(candidate, "run", lambda c: self._run_once(c, arrays))
+        if candidate.outcome is None and arrays.checksums() != candidate.right:
+            # Sums of threads may differ in the last bits from call to call.
+            wrong = self._difference(candidate, arrays, self._reference(candidate, arrays))
+            self._judge(candidate, wrong and f"{wrong} (after the timed calls; right before)")
+
+    def _judge(self, candidate: Candidate, wrong: str | None) -> None:
+        if wrong is not None:
+            candidate.outcome = WrongResult(wrong)
+
+    def _difference(self, candidate: Candidate, arrays: ArraySet, reference: dict[str, NDArray[Any]]) -> str | None:
+        """What is wrong with what the candidate left in the arrays; how far it is from the reference is its check."""
         results = {p.name: a for p, a in zip(self.parameters, arrays.arrays, strict=True)}
         rounding = reduce(Rounding.__or__, map(Rounding.of, self.nests.values()))
         error, wrong = compare_all(self.parameters, results, reference, rounding, self.options.largest_error)
-        wrong = wrong or (arrays.damage() if isinstance(candidate.subject, Program) else None)
-        if wrong is not None:
-            candidate.outcome = WrongResult(wrong)
         name = self.comparison.reference
-        against = name.name if isinstance(name, NamedReference) else "interpreter"
+        is_compiled = isinstance(name, KernelReference) and name.compiled
+        against = name.name if isinstance(name, NamedReference) else "plain code" if is_compiled else "interpreter"
         candidate.check = Check(against, error.fraction, error.absolute, error.relative)
+        return wrong or (arrays.damage() if isinstance(candidate.subject, Program) else None)
 
     def _run_once(self, candidate: Candidate, arrays: ArraySet) -> None:
         arrays.reset()
@@ -263,11 +296,12 @@ class Session:
         if wanted is None and isinstance(own, Program):
             wanted = KernelReference(own.text)
         key = (wanted, self.parameters, self.options.seed, self.options.ranges)
-        if self.cache.key != key:
-            self.cache.key = None
-            self.cache.value = self._compute(wanted, arrays)
-            self.cache.key = key
-        return self.cache.value
+        known = self.cache.results
+        if key not in known:
+            while len(known) >= _KEPT:
+                del known[next(iter(known))]
+            known[key] = self._compute(wanted, arrays)
+        return known[key]
 
     def _compute(self, wanted: object, arrays: ArraySet) -> dict[str, NDArray[Any]]:
         inputs = arrays.inputs
@@ -278,6 +312,8 @@ class Session:
             if [(p.dtype, p.shape) for p in reference] != [(p.dtype, p.shape) for p in self.parameters]:
                 raise MeasurementError(f"the reference '{nest.name}' has other interface arrays than what is measured")
             names = {theirs.name: ours.name for theirs, ours in zip(reference, self.parameters, strict=True)}
+            if wanted.compiled:
+                return self._run_plain(nest, arrays)
             given = {name: inputs[ours] for name, ours in names.items() if ours in inputs}
             return {names[name]: value for name, value in interpret(nest, given).items()}
         assert isinstance(wanted, NamedReference)
@@ -285,6 +321,13 @@ class Session:
             raise MeasurementError("the worker was started without references (Worker(references=...))")
         values = self.tools.references(wanted.workload or wanted.name)(*inputs.values())
         return dict(zip(written, values, strict=True))
+
+    def _run_plain(self, nest: Nest, arrays: ArraySet) -> dict[str, NDArray[Any]]:
+        """What the kernel of a reference writes, as compiled code."""
+        machine = next(s.machine for s in self.comparison.subjects if isinstance(s, Program))
+        own = ArraySet(self.parameters, arrays.inputs, arrays.alignment)
+        self.tools.compiler(nest.kernel, machine, threads=1, optimize="full").bind(*own.arrays)()
+        return {p.name: array for p, array in zip(self.parameters, own.arrays, strict=True) if p.written}
 
     def _time(self, sets: Sequence[ArraySet]) -> None:
         """Time the candidates that are left, in turns."""
@@ -303,7 +346,9 @@ class Session:
         load = take_samples([t for _, t in timed], self.options, lambda i: self.report(timed[i][0].index, "time"))
         facts = {**environment(), "huge_page_bytes": huge_page_bytes()}
         for candidate, result in timed:
-            candidate.outcome = Ok(
+            if self.options.check:
+                self._check_again(candidate, sets, alone=len(timed) == 1)
+            candidate.outcome = candidate.outcome or Ok(
                 tuple(result.samples),
                 result.repeat,
                 len(sets),

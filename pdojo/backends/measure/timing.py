@@ -23,6 +23,8 @@ _MOST_CALLS = 1 << 20
 
 _SETTLE = 0.03
 """Seconds before a sample: thread pools spin for a while after a call and would take processors from who comes next."""
+_BRIEFLY = 0.005
+"""The same where all are our programs, which have one thread pool: it spins for about 1 ms."""
 _LEAST = 1.2 * SHORTEST
 """Seconds that the samples of an attempt take at least, so that the load of the processors is known."""
 
@@ -52,7 +54,9 @@ class Timed:
             begin()
             return self.sample()
 
-        if alone:
+        if options.even:
+            self.settle = _BRIEFLY
+        elif alone:
             self.settle = 0.0
         sample()
         self.repeat = 1
@@ -64,6 +68,8 @@ class Timed:
         # A sample is preceded by as many untimed calls.
         lasts = 2 * seconds * self.repeat
         self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
+        if options.even:
+            return
         if alone:
             self.settle = min(_SETTLE, max(0.0, _LEAST / self.wanted - lasts))
         self.wanted = max(self.wanted, ceil(_LEAST / (lasts + self.settle)))
@@ -102,6 +108,8 @@ def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[
     """
     for index, candidate in enumerate(candidates):
         candidate.calibrate(options, partial(begin, index), alone=len(candidates) == 1)
+    if options.even:
+        _make_even(candidates)
     best: Load | None = None
     kept: list[list[float]] = []
     attempt = 0
@@ -118,6 +126,14 @@ def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[
     for candidate, samples in zip(candidates, kept, strict=True):
         candidate.samples = samples
     return Load(best.foreign, attempt)
+
+
+def _make_even(candidates: Sequence[Timed]) -> None:
+    """The same turns for all, spread over the time that the load needs."""
+    turns = min(candidate.wanted for candidate in candidates)
+    for candidate in candidates:
+        candidate.wanted = turns
+        candidate.settle = max(_BRIEFLY, _LEAST / (turns * len(candidates)))
 
 
 def _value(load: Load) -> float:

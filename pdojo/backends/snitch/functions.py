@@ -7,7 +7,7 @@ instruction writes it, so it may be an operand too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from pdojo.backends.snitch.casts import Casts
@@ -50,7 +50,7 @@ class Functions:
     machine: str
     """Its name, for messages."""
     loses_nan: bool = False
-    """Whether a maximum may take the number where one operand is NaN: in hardware loops that may."""
+    """Whether a maximum may be the number where one operand is NaN: the kernel permits it."""
 
     def apply(
         self, function: str, operands: Sequence[Value], dtypes: Sequence[str], result: str, to: Value | None = None
@@ -95,11 +95,12 @@ class Functions:
         """Mathematical functions: the code of the LLVM backend, so the same bits; f16 goes through f32."""
         from pdojo.backends.snitch.math import emit_function
 
+        # A kernel that permits its maxima to lose NaN says nothing of those inside of functions.
+        exact, code = replace(self, loses_nan=False), self.code
         if dtype != "f16":
-            return emit_function(self, function, operands, dtype)
-        code = self.code
+            return emit_function(exact, function, operands, dtype)
         widened = [code.f("fcvt.s.h", o) for o in operands]
-        return code.f("fcvt.h.s", emit_function(self, function, widened, "f32"))
+        return code.f("fcvt.h.s", emit_function(exact, function, widened, "f32"))
 
     def need_divider(self, function: str) -> None:
         """Raise LoweringError where the machine has no divider."""

@@ -8,7 +8,7 @@ the TCDM.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pdojo.backends.nest_walk import bind, decided, describe
 from pdojo.backends.placement import Home, Plan, plan_memory
@@ -19,13 +19,12 @@ from pdojo.backends.snitch.code import ARGUMENT, ARRAYS, SP, ZERO, Code, FrameKi
 from pdojo.backends.snitch.finish import finish
 from pdojo.backends.snitch.functions import Functions
 from pdojo.backends.snitch.numbers import Numbers
-from pdojo.backends.snitch.packed import packs
 from pdojo.backends.snitch.statement import Statements
 from pdojo.backends.snitch.streaming import Regions
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.streams import instructions_of, snitch_limits, stream_conflicts
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Buffer, Leaf, Nest, Node, Scope
 from pdojo.errors import LoweringError
@@ -65,8 +64,8 @@ class _KernelLowering:
         self.plan: Plan = plan_memory(nest)
         self.known: dict[int, int] = {}
         self.extents: list[int] = []
-        self.code = Code(nest.name)
-        self.numbers = Numbers(self.code, f"{nest.name}_constants")
+        self.code = Code(nest.symbol)
+        self.numbers = Numbers(self.code, f"{nest.symbol}_constants")
         self.addresses = Addresses(self.code, self.known, self.extents)
         self.cells = Cells(nest, self.known)
         self.regions = Regions(self.code, nest, machine)
@@ -74,6 +73,8 @@ class _KernelLowering:
         self.entry: list[Instruction] = []
         self.roots = self._roots()
         functions = Functions(self.code, self.numbers, frozenset(machine.features), machine.name)
+        # Hardware loops have no other maximum: those of kernels that do not permit it are refused (`streams`).
+        functions = replace(functions, loses_nan=Numerics.NUMBERS in nest.kernel.permitted)
         self.statements = Statements(
             self.code,
             nest,
@@ -96,10 +97,10 @@ class _KernelLowering:
                 self.regions.end_nest()
             self.code.close_nest(frame)
         self.code.finished[:0] = self.entry
-        lines, frame_bytes = finish(self.code, self.stack.size, self.nest.name)
+        lines, frame_bytes = finish(self.code, self.stack.size, self.nest.symbol)
         self._check_memory(frame_bytes)
         facts = {"workspace_bytes": self.plan.shared_bytes, "stack_bytes": frame_bytes}
-        return Function(self.nest.name, lines, self.numbers.table, self.numbers.label, facts)
+        return Function(self.nest.symbol, lines, self.numbers.table, self.numbers.label, facts)
 
     # Memory
 
@@ -170,8 +171,7 @@ class _KernelLowering:
             lanes = leaf.parent
             if lanes is None or lanes.mapping is not Mapping.VECTOR:
                 continue
-            repeated = any(s.mapping is Mapping.FREP for s in leaf.chain)
-            if not packs(leaf, repeated=repeated, alignment=self.statements.alignment):
+            if not self.statements.packs(leaf):
                 continue
             for access in leaf.accesses:
                 if access.array.buffer not in self.roots and any(e.uses(lanes.depth) for e in access.index):
@@ -224,6 +224,7 @@ class _KernelLowering:
         if scope.extent == 1:
             self._unrolled(scope)
             return
+        self.regions.loop(scope)
         with self.code.frame(FrameKind.LOOP, scope) as frame:
             self._guarded(scope)
         self.code.close_loop(frame)
@@ -269,7 +270,7 @@ class _KernelLowering:
         skip = self.code.label("skip")
         for bound in undecided:
             self.code.emit("blt", (), (self.addresses.value(bound), ZERO), skip)
-        with self.code.frame(FrameKind.IF, scope) as frame:
+        with self.regions.branch(), self.code.frame(FrameKind.IF, scope) as frame:
             self._children(scope)
         self.code.close_if(frame, skip)
 

@@ -6,6 +6,8 @@ from pdojo.backends.snitch.code import LOADS, STORES, Instruction
 from pdojo.backends.snitch.simulator.configuration import Timing
 
 _SIMPLE = ("fmin", "fmax", "fsgnj", "fsgnjn", "fsgnjx", "fmv")
+_QUEUE = 1
+"""Cycles that results for the core take longer here: what is before them goes through a queue, which they wait for."""
 _DIVIDED = 16
 """Bits of a quotient, where nothing is known about it."""
 
@@ -29,9 +31,7 @@ def latency(instruction: Instruction, timing: Timing) -> int:
     if instruction.name in LOADS:
         return timing.float_load
     if instruction.defs[0].kind == "x":
-        conversion = timing.conversion - timing.simple if name == "fcvt" else 0
-        other = timing.to_integer_other if name == "fmv" or "d" in types.split(".") else 0
-        return timing.to_integer + conversion + other
+        return _QUEUE + timing.for_core(instruction.name.removesuffix(".rtz"))
     return _arithmetic(name, types, timing)
 
 

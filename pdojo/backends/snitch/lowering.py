@@ -11,7 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from pdojo.backends.snitch.assembly import function_ops
 from pdojo.backends.snitch.kernel import lower_kernel
-from pdojo.dialect.machine import Machine, machine
+from pdojo.dialect.machine import Machine, known_machine, machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.ops import CallOp, KernelOp
 from pdojo.errors import LoweringError
@@ -49,5 +49,5 @@ def convert(op: ModuleOp, described: Machine | None = None) -> None:
 
 def machine_of(kernel: KernelOp) -> Machine:
     """The machine that a kernel names, if it is a Snitch core; the default one for other kernels."""
-    named = None if kernel.machine is None else machine(kernel.machine.data)
-    return named if named is not None and named.frep_instructions else machine(DEFAULT_MACHINE)
+    named = None if kernel.machine is None else known_machine(kernel.machine.data)
+    return named if named is not None and named.frep_instructions else known_machine(DEFAULT_MACHINE)

@@ -30,17 +30,17 @@ _INSTRUCTIONS = {
 _SIGNS = {"negf": "vfsgnjn", "absf": "vfsgnjx"}
 
 
-def packs(leaf: Leaf, *, repeated: bool, alignment: Callable[[Buffer], int]) -> bool:
+def packs(leaf: Leaf, *, loses_nan: bool, alignment: Callable[[Buffer], int]) -> bool:
     """Whether a statement in a vector scope is instructions on whole registers.
 
-    `repeated` says whether it is in a hardware loop, where a maximum is one instruction; `alignment` gives the bytes
-    that the start of a buffer is a multiple of.
+    `loses_nan` says whether a maximum of NaN and a number may be the number, as that of the one instruction is;
+    `alignment` gives the bytes that the start of a buffer is a multiple of.
     """
     lanes, dtype = leaf.chain[-1], leaf.output.array.dtype
     if lanes.guard or dtype not in ("f32", "f16") or byte_width(dtype) * lanes.extent != WORD:
         return False
     for function in (leaf.function, leaf.accumulate):
-        if function is not None and not _has_instruction(function, repeated=repeated):
+        if function is not None and not _has_instruction(function, loses_nan=loses_nan):
             return False
     for value in leaf.inputs:
         if isinstance(value, Access):
@@ -54,10 +54,10 @@ def packs(leaf: Leaf, *, repeated: bool, alignment: Callable[[Buffer], int]) -> 
     return leaf.accumulate is not None and not leaf.contracted and _is_uniform(leaf.output, leaf)
 
 
-def _has_instruction(function: str, *, repeated: bool) -> bool:
+def _has_instruction(function: str, *, loses_nan: bool) -> bool:
     name = function.partition(".")[2]
     if name in ("maximumf", "minimumf"):
-        return repeated
+        return loses_nan
     return name in _INSTRUCTIONS or name in _SIGNS or name == "fma"
 
 

@@ -10,6 +10,9 @@ from pdojo.backends.snitch.liveness import bodies
 
 _Key: TypeAlias = tuple[str, tuple[tuple[Register, int], ...], Immediate]
 
+_KEPT = 14
+"""How many of the latest loads stay known past stores elsewhere: more would take too many registers."""
+
 
 def without_repeats(code: list[Instruction]) -> list[Instruction]:
     """The code without instructions that compute what a register has already; those in hardware loops stay."""
@@ -51,8 +54,17 @@ class _Block:
     def note(self, instruction: Instruction) -> None:
         """Registers have new values, memory may have."""
         self._versions.update(instruction.defs)
-        if instruction.name in STORES or any(r.fixed is not None for r in instruction.defs):
+        if any(r.fixed is not None for r in instruction.defs):
             self._loaded.clear()
+        elif instruction.name in STORES:
+            apart = [(key, held) for key, held in self._loaded.items() if _apart(key, instruction.uses[0])]
+            self._loaded = dict(apart[-_KEPT:])
+
+
+def _apart(load: _Key, base: Register) -> bool:
+    """Whether a load is from other memory than what a register points into."""
+    area = load[1][0][0].area
+    return area is not None and base.area is not None and area != base.area
 
 
 def _ends_block(instruction: Instruction) -> bool:

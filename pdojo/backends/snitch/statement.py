@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import cast
 
 from pdojo.backends.nest_walk import address_of
@@ -38,6 +38,8 @@ class Statements:
     extents: list[int]
     _loaded: dict[Hashable, Value] = field(default_factory=dict[Hashable, Value])
     """What the statement has read, by access and lane: equal reads are one."""
+    _repeated: bool = False
+    """Whether the statement is in a hardware loop."""
 
     @property
     def accesses(self) -> Accesses:
@@ -47,13 +49,11 @@ class Statements:
     def emit(self, leaf: Leaf) -> None:
         """Append one instance of a statement, or all lanes of one."""
         self._loaded.clear()
-        # In a hardware loop a maximum is one instruction: the kernel permits it (`streams`).
-        repeated = any(s.mapping is Mapping.FREP for s in leaf.chain)
-        self.functions = replace(self.functions, loses_nan=repeated)
+        self._repeated = any(s.mapping is Mapping.FREP for s in leaf.chain)
         lanes = leaf.parent
         if lanes is None or lanes.mapping is not Mapping.VECTOR or lanes.depth in self.known:
             self._scalar(leaf)
-        elif packs(leaf, repeated=repeated, alignment=self.alignment):
+        elif self.packs(leaf):
             Packed(self).emit(leaf)
         else:
             self._lanes(leaf, lanes)
@@ -62,8 +62,11 @@ class Statements:
         """Whether a statement in a vector scope is one statement for each lane: no lane reads what another writes."""
         if any(self.regions.register(leaf, a, writes=a is leaf.output) is not None for a in leaf.accesses):
             return False
-        repeated = any(s.mapping is Mapping.FREP for s in leaf.chain)
-        return not packs(leaf, repeated=repeated, alignment=self.alignment)
+        return not self.packs(leaf)
+
+    def packs(self, leaf: Leaf) -> bool:
+        """Whether a statement in a vector scope is instructions on whole registers."""
+        return packs(leaf, loses_nan=self.functions.loses_nan, alignment=self.alignment)
 
     # Scalars
 
@@ -132,7 +135,7 @@ class Statements:
 
     def popped(self, stream: Register, leaf: Leaf) -> Register:
         """The next element of a stream: its register, where one instruction is all that reads it."""
-        return stream if is_single(leaf, repeated=self.functions.loses_nan) else self.code.f("fmv.d", stream)
+        return stream if is_single(leaf, loses_nan=self.functions.loses_nan) else self.code.f("fmv.d", stream)
 
     def target(self, leaf: Leaf) -> Value | None:
         """The register that the output of a statement is; None where it is stored or a lane."""
@@ -149,7 +152,7 @@ class Statements:
         buffer = access.array.buffer
         if target is not None:
             move(self.code, value, target)
-            if value is target and leaf.function is None and leaf.accumulate is None and self.functions.loses_nan:
+            if value is target and leaf.function is None and leaf.accumulate is None and self._repeated:
                 # A copy to itself: hardware loops count it all the same.
                 self.code.emit("fmv.d", (cast(Register, target),), (cast(Register, value),))
         elif buffer not in self.roots:
@@ -224,11 +227,13 @@ def exact_reciprocal(leaf: Leaf) -> float | None:
     return 1.0 / float(divisor.value)
 
 
-def is_single(leaf: Leaf, *, repeated: bool) -> bool:
+def is_single(leaf: Leaf, *, loses_nan: bool) -> bool:
     """Whether every operand of a statement is read by one instruction."""
-    return all(_is_instruction(f, repeated=repeated) for f in (leaf.function, leaf.accumulate) if f is not None)
+    return all(_is_instruction(f, loses_nan=loses_nan) for f in (leaf.function, leaf.accumulate) if f is not None)
 
 
-def _is_instruction(function: str, *, repeated: bool) -> bool:
+def _is_instruction(function: str, *, loses_nan: bool) -> bool:
     name = function.partition(".")[2]
-    return name in BINARY or name in SIGNS or name in ("sqrt", "fma") or (repeated and name in ("maximumf", "minimumf"))
+    return (
+        name in BINARY or name in SIGNS or name in ("sqrt", "fma") or (loses_nan and name in ("maximumf", "minimumf"))
+    )

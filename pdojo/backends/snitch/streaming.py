@@ -5,20 +5,24 @@ writes, and what a core stores through its floating-point unit may still be on i
 the code waits
 
 - before a region, where one of its streams reads what the core may have stored last;
-- after a region for its writes, or after the nest around it where nothing in there touches the same memory otherwise.
+- after a region for its writes, or after the nest around it where nothing in there touches the same memory otherwise;
+- before a stream register begins to read that may still be writing (`pdojo.backends.snitch.draining`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import prod
 
 from pdojo.backends.snitch.addressing import Addresses, Root
 from pdojo.backends.snitch.code import STREAMS, ZERO, Code, Register
+from pdojo.backends.snitch.draining import Draining, Use
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.analysis.hints import LANE, value_of
 from pdojo.dialect.analysis.stream_patterns import Pattern, address_in_bytes
-from pdojo.dialect.analysis.streams import Stream, is_streamed, streams_of, walk_of
+from pdojo.dialect.analysis.streams import DIVISIONS, FPU_FUNCTIONS, Stream, is_streamed, streams_of, walk_of
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope, leaves_of
@@ -54,9 +58,11 @@ class Regions:
     """What was stored without a stream since the core last waited for its stores."""
     repeats: dict[int, int] = field(default_factory=dict[int, int])
     """The numbers of reads that the streams are set to."""
-    pending: dict[int, None] = field(default_factory=dict[int, None])
-    """Streams whose writes are waited for at the end of the top-level nest."""
     _lanes: dict[Scope, list[LaneStream]] = field(default_factory=dict[Scope, list[LaneStream]])
+    _uses: dict[Scope, Use] = field(default_factory=dict[Scope, Use])
+
+    def __post_init__(self) -> None:
+        self.draining = Draining(self._use)
 
     def streams(self, region: Scope) -> list[LaneStream]:
         """The streams of a region. Raises LoweringError where the machine has too few, or of too few dimensions."""
@@ -100,33 +106,57 @@ class Regions:
         if reads & (self.stored | self._stored_around(region)):
             self.code.emit("fence")
             self.stored.clear()
-        # What is read starts first, and runs ahead while the others are set up.
-        streams = sorted(streams, key=lambda one: one.stream.writes)
+        turning = {s.lane for s in streams if not s.stream.writes} & set(self.draining.writing)
+        # What is read starts first, and runs ahead while the others are set up; what has to wait for its writes last.
+        streams = sorted(streams, key=lambda one: (one.lane in turning, one.stream.writes))
         if region.parent is None:
             self._configure_once(streams, region, addresses, roots)
         else:
             for one in streams:
                 self._configure(one, region)
             for one in streams:
+                if one.lane in turning:
+                    self._wait(one.lane)
                 self._start(one, region, addresses, roots)
         self.code.emit("csrsi", immediate=1)
 
     def leave(self, region: Scope) -> None:
         """Turn the streams off; wait for the writes that something else in the nest may see."""
         self.code.emit("csrci", immediate=1)
-        for one in self.streams(region):
-            if not one.stream.writes:
-                continue
-            if self._is_alone(one, region):
-                self.pending[one.lane] = None
-            else:
-                self._wait(one.lane)
+        use = self._use(region)
+        self.draining.leave(use)
+        for lane in sorted(use.drained):
+            self._wait(lane)
 
     def end_nest(self) -> None:
         """Wait for what is still to be waited for at the end of a top-level nest."""
-        for lane in self.pending:
+        for lane in sorted(self.draining.writing):
             self._wait(lane)
-        self.pending.clear()
+
+    def loop(self, scope: Scope) -> None:
+        """The code of a loop follows."""
+        for lane in self.draining.before(scope):
+            self._wait(lane)
+        self.draining.loop(scope)
+
+    @contextmanager
+    def branch(self) -> Generator[None]:
+        """Code that may be skipped: what it has waited for is still to be waited for."""
+        stored = set(self.stored)
+        with self.draining.branch():
+            yield
+        self.stored |= stored
+
+    def _use(self, region: Scope) -> Use:
+        if region not in self._uses:
+            streams = self.streams(region)
+            written = [one for one in streams if one.stream.writes]
+            self._uses[region] = Use(
+                frozenset(one.lane for one in streams if not one.stream.writes),
+                {one.lane: prod(one.pattern.bounds) for one in written},
+                frozenset(o.lane for o in written if not self._is_alone(o, region) or self._is_overtaken(o, region)),
+            )
+        return self._uses[region]
 
     def note_store(self, buffer: Buffer) -> None:
         """The core stores something by itself."""
@@ -148,10 +178,15 @@ class Regions:
         code.emit("label", immediate=here)
 
     def _wait(self, lane: int) -> None:
+        """Wait until a stream has written all."""
         code, again = self.code, self.code.label("written")
         number = code.li(STATUS << 5 | lane)
+        several = self.draining.drain(lane) > 1
         code.emit("label", immediate=again)
         status = code.x("scfgr", number)
+        if several:
+            # For a cycle between two jobs the status tells of the end of the first.
+            status = code.x("and", status, code.x("scfgr", number))
         code.emit("bge", (), (status, ZERO), again)
 
     def _is_alone(self, one: LaneStream, region: Scope) -> bool:
@@ -165,6 +200,25 @@ class Regions:
             if leaf.accumulate is not None or self.register(leaf, leaf.output, writes=True) is not STREAMS[one.lane]:
                 return False
         return True
+
+    def _is_overtaken(self, one: LaneStream, region: Scope) -> bool:
+        """Whether results of another region for the same stream register may leave the floating-point unit first:
+        nothing keeps what is written to a stream in order, and a division takes longer than what follows it."""
+        function = one.stream.leaf.function
+        if function is None or (function in FPU_FUNCTIONS and function not in DIVISIONS):
+            return False
+        return any(
+            other.lane == one.lane and other.stream.writes
+            for scope in self._regions(region)
+            if scope is not region
+            for other in self.streams(scope)
+        )
+
+    @staticmethod
+    def _regions(region: Scope) -> Iterable[Scope]:
+        """All regions of a region's top-level nest."""
+        found = (next((s for s in leaf.chain if s.mapping is Mapping.STREAM), None) for leaf in region.chain[0].leaves)
+        return dict.fromkeys(scope for scope in found if scope is not None)
 
     # Configuration
 
@@ -210,9 +264,8 @@ class Regions:
     def _everywhere(self, region: Scope, lane: int) -> dict[int, set[int]]:
         """All constants that the registers of a lane get in the nest: one that is alone is set before the nest."""
         found: dict[int, set[int]] = {}
-        for leaf in region.chain[0].leaves:
-            other = next((s for s in leaf.chain if s.mapping is Mapping.STREAM), None)
-            for one in self.streams(other) if other is not None else ():
+        for other in self._regions(region):
+            for one in self.streams(other):
                 if one.lane == lane:
                     for register, value in self._settings(one).items():
                         found.setdefault(register, set()).add(value)

@@ -68,4 +68,4 @@ def snitch_source(kernel: KernelOp, described: Machine | None = None) -> SnitchS
     print_assembly(module, text)
     arguments = tuple(b.names[0] for b in nest.buffers if b.op is None)
     workspace = plan_memory(nest).shared_bytes
-    return SnitchSource(nest.name, text.getvalue(), arguments, workspace, function.facts["stack_bytes"])
+    return SnitchSource(nest.symbol, text.getvalue(), arguments, workspace, function.facts["stack_bytes"])

@@ -1,13 +1,16 @@
-"""Whether what lives on the stack, and in registers, fits there."""
+"""Whether what lives on the stack and in registers fits there, and whether unrolled code is of a size to compile."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
 
 from pdojo.dialect.analysis.lanes import physical_bytes
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.threads import is_in_grid
-from pdojo.dialect.attributes import Memory
+from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Buffer
+from pdojo.dialect.nest import Buffer, Nest, Scope
 
 LIMITED = (Memory.STACK, Memory.REGISTER)
 """Memories of which a thread has few bytes, as the machine's description says."""
@@ -47,8 +50,32 @@ def _peak(program: Program, needed: int, mine: tuple[int, int] | None, used: dic
     return max((at(first) for first, _ in (*used.values(), *([mine] if mine else []))), default=needed)
 
 
+MOST_STATEMENTS = 1 << 14
+"""Most statements that a kernel may be unrolled to; iterations, twice as many. Compilers take minutes for more."""
+
+
+def unrolled(nest: Nest, most: int = MOST_STATEMENTS) -> str | None:
+    """Why a kernel is too large where scopes `:u`, and those of one iteration, are unrolled; None if it is not."""
+
+    def turns(scopes: Iterable[Scope]) -> int:
+        return prod(s.extent for s in scopes if s.mapping is Mapping.UNROLL)
+
+    statements = sum(turns(leaf.chain) for leaf in nest.leaves)
+    iterations = sum(turns(s.chain) for s in nest.scopes if s.mapping is Mapping.UNROLL or s.extent == 1)
+    for count, what, limit in ((statements, "statements", most), (iterations, "iterations", 2 * most)):
+        if count > limit:
+            return f"the kernel unrolls to {count} {what}, more than {limit}; unroll fewer scopes"
+    return None
+
+
 def is_crowded(program: Program) -> bool:
-    """Whether a memory would be too small if all buffers there were in use at once: then the order of uses matters."""
+    """Whether room is short, so that moves may run out of it that do not ask for any.
+
+    A memory would be too small if all buffers there were in use at once; or the kernel would unroll to too much if a
+    move made two of each statement.
+    """
+    if unrolled(program.nest, MOST_STATEMENTS // 2) is not None:
+        return True
     for memory in LIMITED:
         total = sum(physical_bytes(program.nest, b) for b in program.nest.buffers if b.memory is memory)
         if total and (limit := _limit(program.machine, memory)) is not None and total > limit:

@@ -121,8 +121,8 @@ def _cut_out(program: Program, roots: list[Node]) -> Program:
 
 
 def content_of_buffer(program: Program, buffer: Buffer) -> Content:
-    """All that may be asked about one buffer: its declaration, who uses it where, and what else takes memory."""
-    from pdojo.dialect.notation.printer import access_text, declaration_line, scope_text
+    """All that the uses of one buffer are: its declaration, and who accesses it where."""
+    from pdojo.dialect.notation.printer import access_text, declaration_line
 
     users = list(dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer)))
     return _digest(
@@ -130,8 +130,7 @@ def content_of_buffer(program: Program, buffer: Buffer) -> Content:
         relative_paths(users),
         [(leaf.accumulate, leaf.asynchronous, leaf.output.array.buffer is buffer) for leaf in users],
         [[access_text(a) for a in leaf.accesses if a.array.buffer is buffer] for leaf in users],
-        [[scope_text(s) for s in leaf.chain] for leaf in users],
-        program.memory_use,
+        [program.chain_texts[leaf] for leaf in users],
     )
 
 

@@ -76,16 +76,22 @@ def access_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: i
             return _cache_misfit(program, leaf, number, kind, value)
 
 
-def streaming_misfit(leaf: Leaf, lanes: Scope) -> str | None:
-    """Why a store by these lanes cannot bypass the caches, as instructions do it with whole vectors; None if it can."""
-    output = leaf.output
+def streaming_misfit(leaf: Leaf, lanes: Scope, access: Access | None = None) -> str | None:
+    """Why these lanes cannot bypass the caches, as instructions do it with whole vectors; None if they can.
+
+    The access is the store where it is left out.
+    """
+    access = access or leaf.output
+    stride = lane_stride(access.index, access.array.shape, lanes.depth)
+    if stride is Stride.BROADCAST and access is not leaf.output:
+        return None  # one element
     if any(g.uses(lanes.depth) for g in lanes.guard):
-        return f"a guard masks lanes of {describe_access(output)}"
-    if lane_stride(output.index, output.array.shape, lanes.depth) is not Stride.CONTIGUOUS:
-        return f"the lanes of {describe_access(output)} are not contiguous"
-    size, known = lanes.extent * byte_width(output.array.dtype), known_alignment(output, leaf, lanes)
+        return f"a guard masks lanes of {describe_access(access)}"
+    if stride is not Stride.CONTIGUOUS:
+        return f"the lanes of {describe_access(access)} are not contiguous"
+    size, known = lanes.extent * byte_width(access.array.dtype), known_alignment(access, leaf, lanes)
     if known % size:
-        return f"vectors of {size} bytes of {describe_access(output)} are only known to be aligned to {known} bytes"
+        return f"vectors of {size} bytes of {describe_access(access)} are only known to be aligned to {known} bytes"
     return None
 
 
@@ -155,7 +161,7 @@ def buffer_misfit(program: Program, array: Array, kind: str) -> str | None:
 def _mapped_accesses(program: Program) -> Iterator[tuple[Leaf, int, str, int]]:
     for leaf in program.nest.leaves:
         for number, access in enumerate(leaf.accesses):
-            for kind, value in access.hints.data.items():
+            for kind, value in access.hints.data.items() if access.hints.data else ():
                 if kind in _MAPPED:
                     yield leaf, number, kind, value_of(value)
 
@@ -172,7 +178,7 @@ def is_hinted(program: Program) -> bool:
 
 
 def unusable_hints(program: Program) -> Iterator[Problem]:
-    """Hints that no machine can use where they are: on accesses to registers, on stores whose lanes do not fit.
+    """Hints that no machine can use where they are: on accesses to registers, on vectors whose lanes do not fit.
 
     No move leads to them, and none that leads away could be taken back, so no game starts with them.
     """
@@ -180,10 +186,11 @@ def unusable_hints(program: Program) -> Iterator[Problem]:
         for access in leaf.accesses:
             if access.hints.data and access.array.buffer.memory is Memory.REGISTER:
                 yield Problem(f"{describe_access(access)} has hints, which registers cannot honour; take them out")
-        lanes, hinted = leaf.parent, NONTEMPORAL in leaf.output.hints.data
-        if hinted and lanes is not None and lanes.mapping is Mapping.VECTOR:
-            misfit = streaming_misfit(leaf, lanes)
-            if misfit is not None:
+        lanes = leaf.parent
+        if lanes is None or lanes.mapping is not Mapping.VECTOR:
+            continue
+        for access in leaf.accesses:
+            if NONTEMPORAL in access.hints.data and (misfit := streaming_misfit(leaf, lanes, access)) is not None:
                 yield Problem(f"{misfit}, which the hint 'nontemporal' needs; take it out, or declare 'align'")
 
 

@@ -34,6 +34,7 @@ class Origins:
     def __init__(self) -> None:
         self._answers = Answers[tuple[object, ...], object]()
         self._flows = Answers[tuple[object, ...], "isl.UnionMap"]()
+        self._lasts = Answers[tuple[object, ...], "isl.UnionSet"]()
         self.exact_queries = 0
         """How many questions needed integer relations."""
 
@@ -43,21 +44,23 @@ class Origins:
             return (), False
         only = latest_write(uses, read)
         quick = None if only is None else ((only,), True)
-        return self._ask(("writers", read), uses, lambda flow: _writers(flow, uses, read), quick)
+        return self._ask(("writers", read), uses, lambda: _writers(self._flow(uses), uses, read), quick)
 
     def stray(self, uses: Sequence[Use], read: int, write: int, at: Sequence[Expr]) -> Iteration | None:
         """An iteration of the read that gets something else than what `write` writes in iteration `at`.
 
         `at` gives the iteration of the write in terms of that of the read.
         """
-        return self._ask(("stray", read, write, tuple(at)), uses, lambda flow: _stray(flow, uses, read, write, at))
+        return self._ask(
+            ("stray", read, write, tuple(at)), uses, lambda: _stray(self._flow(uses), uses, read, write, at)
+        )
 
     def change(self, uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> Iteration | None:
         """An iteration of the read `second` whose value has another origin than that of `first` in iteration `at`."""
         if not any(u.writes for u in uses):
             return None
         return self._ask(
-            ("change", first, second, tuple(at)), uses, lambda flow: _change(flow, uses, first, second, at)
+            ("change", first, second, tuple(at)), uses, lambda: _change(self._flow(uses), uses, first, second, at)
         )
 
     def reader(self, uses: Sequence[Use], write: int) -> int | None:
@@ -65,17 +68,17 @@ class Origins:
         if not any(u.reads and u.leaf is not uses[write].leaf for u in uses):
             return None
         quick = next((k for k in range(len(uses)) if feeds(uses, write, k)), None)
-        return self._ask(("reader", write), uses, lambda flow: _reader(flow, uses, write), quick)
+        return self._ask(("reader", write), uses, lambda: _reader(self._flow(uses), uses, write), quick)
 
     def remains(self, uses: Sequence[Use], write: int) -> bool:
         """Whether some element is written by `write` last."""
-        return self._ask(("remains", write), uses, lambda _: _remains(uses, write))
+        return self._ask(("remains", write), uses, lambda: _remains(self._last_writes(uses), uses, write))
 
     def _ask(
         self,
         question: tuple[object, ...],
         uses: Sequence[Use],
-        answer: Callable[[isl.UnionMap], AnswerT],
+        answer: Callable[[], AnswerT],
         quick: AnswerT | None = None,
     ) -> AnswerT:
         if quick is not None:
@@ -84,11 +87,17 @@ class Origins:
 
         def decide() -> AnswerT:
             self.exact_queries += 1
-            values = self._flows.of(content, lambda: flow(uses, [u.access.index for u in uses]))
-            with bounded():
-                return answer(values)
+            return answer()
 
         return cast(AnswerT, self._answers.of((*question, *content), decide))
+
+    def _flow(self, uses: Sequence[Use]) -> isl.UnionMap:
+        """From instances of writes to those of the reads of what they wrote; found once for all questions about it."""
+        return self._flows.of(content_of(uses), lambda: flow(uses, [u.access.index for u in uses]))
+
+    def _last_writes(self, uses: Sequence[Use]) -> isl.UnionSet:
+        """The instances of writes that nothing overwrites; found once for all questions about it."""
+        return self._lasts.of(content_of(uses), lambda: last_writes(uses, [u.access.index for u in uses]))
 
 
 def element_uses(nest: Nest, array: Array, extra: Sequence[tuple[Leaf, Access]] = ()) -> list[Use]:
@@ -186,6 +195,7 @@ def _related(uses: Sequence[Use], read: int, target: str, at: Sequence[Expr]) ->
     return isl.UnionMap.read_from_str(context(), f"{{ R{read}[{', '.join(names)}] -> {target}[{there}] : {domain} }}")
 
 
+@bounded()
 def _writers(values: isl.UnionMap, uses: Sequence[Use], read: int) -> tuple[tuple[int, ...], bool]:
     origin = _origin(values, uses, read)
     found: list[int] = []
@@ -194,10 +204,12 @@ def _writers(values: isl.UnionMap, uses: Sequence[Use], read: int) -> tuple[tupl
     return tuple(sorted(set(found))), complete
 
 
+@bounded()
 def _stray(values: isl.UnionMap, uses: Sequence[Use], read: int, write: int, at: Sequence[Expr]) -> Iteration | None:
     return _first_difference(_origin(values, uses, read), _related(uses, read, f"W{write}", at), uses[read])
 
 
+@bounded()
 def _change(values: isl.UnionMap, uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> Iteration | None:
     expected = _related(uses, second, f"R{first}", at).apply_range(_origin(values, uses, first))
     return _first_difference(_origin(values, uses, second), expected, uses[second])
@@ -214,6 +226,7 @@ def _first_difference(one: isl.UnionMap, other: isl.UnionMap, read: Use) -> Iter
     return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(read.leaf.depth))
 
 
+@bounded()
 def _reader(values: isl.UnionMap, uses: Sequence[Use], write: int) -> int | None:
     found: list[int] = []
     reached = values.intersect_domain(_instances("W", write, uses[write])).range()
@@ -222,6 +235,6 @@ def _reader(values: isl.UnionMap, uses: Sequence[Use], write: int) -> int | None
     return others[0] if others else None
 
 
-def _remains(uses: Sequence[Use], write: int) -> bool:
-    last = last_writes(uses, [u.access.index for u in uses])
+@bounded()
+def _remains(last: isl.UnionSet, uses: Sequence[Use], write: int) -> bool:
     return not last.intersect(_instances("W", write, uses[write])).is_empty()

@@ -1,7 +1,7 @@
-"""Does a program keep the rules of its special mappings (`g b w f s m`)? Asked of the program after a move.
+"""Does a program keep the rules of its special mappings (`g b w f s m`)? Part of the `conditions` of every state.
 
 Rules of two kinds: those of meaning (who sees which value; they hold on every machine) and those of the machine that
-the moves are made for. CPU programs have no such rules: what their mappings ask is asked by the moves.
+the moves are made for.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from collections.abc import Iterator
 
 from pdojo.dialect.analysis.hints import hint_problems, is_hinted
 from pdojo.dialect.analysis.program import Problem, Program
-from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.streams import snitch_limits, stream_conflicts
 from pdojo.dialect.analysis.threads import gpu_limits, visibility_problems
 from pdojo.dialect.attributes import Memory
-from pdojo.dialect.verify import describe_scope
 from pdojo.errors import InvalidKernel
 
 
@@ -51,22 +49,3 @@ def check_tensor_scopes(program: Program) -> None:
     """Raise InvalidKernel where a scope mapped to a tensor unit is not what its instruction computes."""
     for problem in _tensor_problems(program):
         raise InvalidKernel(f"kernel '{program.nest.name}': {problem.text}")
-
-
-def placement_problems(program: Program) -> Iterator[Problem]:
-    """The rules of special mappings that a program breaks."""
-    if program.is_special:
-        yield from meaning_problems(program)
-        yield from machine_problems(program)
-        yield from _unsafe(program)
-
-
-def _unsafe(program: Program) -> Iterator[Problem]:
-    """Races and values lost: the moves ask for themselves, but not with every mapping in mind."""
-    race = find_race(program)
-    if race is not None:
-        yield Problem(f"iterations of {describe_scope(race.scope)} would race", str(race.conflict))
-    for buffer in program.live_ranges:
-        violation = program.storage_violation(buffer.names[0], buffer.reuse)
-        if violation is not None:
-            yield Problem(violation.reason, violation.detail)

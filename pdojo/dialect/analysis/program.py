@@ -11,6 +11,7 @@ from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation, Witness
@@ -33,6 +34,9 @@ from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Nest, Node, Scope, n
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.storage import accesses_of, cell_of, copy_depths
 from pdojo.dialect.verify import describe_access
+
+if TYPE_CHECKING:
+    from pdojo.dialect.analysis.conditions import Conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,10 @@ class Problem:
 
     text: str
     witness: str = ""
+    about: str = ""
+    """What stays the same where a move changes the wording; `text` where it is empty."""
+    is_open: bool = False
+    """Whether integer sets have not settled it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +158,16 @@ class Program:
         return print_nest(self.nest)
 
     @cached_property
+    def chain_texts(self) -> dict[Leaf, str]:
+        """The scopes around every statement, as a text."""
+        from pdojo.dialect.notation.printer import scope_text
+
+        texts: dict[Scope | None, str] = {None: ""}
+        for scope in self.nest.scopes:
+            texts[scope] = f"{texts[scope.parent]}/{scope_text(scope)}"
+        return {leaf: texts[leaf.parent] for leaf in self.nest.leaves}
+
+    @cached_property
     def touches(self) -> dict[Leaf, tuple[Touch, ...]]:
         """The accesses of every statement under the mappings and reuse flags of the kernel."""
         return self.touches_if()
@@ -222,11 +240,11 @@ class Program:
         return is_crowded(self)
 
     @cached_property
-    def placement(self) -> tuple[Problem, ...]:
-        """The rules of special mappings (`g b w f s m`) that the program breaks."""
-        from pdojo.dialect.analysis.placement import placement_problems  # it asks programs
+    def conditions(self) -> Conditions:
+        """What must hold of every state, and which of it the program breaks."""
+        from pdojo.dialect.analysis.conditions import conditions  # it asks programs
 
-        return tuple(placement_problems(self))
+        return conditions(self)
 
     def permits(self, numerics: Numerics) -> bool:
         """Whether moves of this numerics class may be used on the kernel."""
@@ -343,7 +361,11 @@ class Program:
         return memory_use(self)
 
     def content_of(self, buffer: Buffer) -> Hashable:
-        """All that may be asked about one buffer, as a comparable value (`excerpts`)."""
+        """All that moves may ask about one buffer, as a comparable value: its uses, and what else takes memory."""
+        return self.uses_content(buffer), self.memory_use
+
+    def uses_content(self, buffer: Buffer) -> Hashable:
+        """All that the uses of one buffer are, as a comparable value (`excerpts`)."""
         if buffer not in self._contents:
             self._contents[buffer] = content_of_buffer(self, buffer)
         return self._contents[buffer]

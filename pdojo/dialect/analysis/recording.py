@@ -18,7 +18,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verify import describe_access
 
 if TYPE_CHECKING:
-    import islpy as isl
+    pass
 
 AnswerT = TypeVar("AnswerT")
 
@@ -49,6 +49,11 @@ class Record:
         """Write a question down, once."""
         if question not in self.questions:
             self.questions.append(question)
+
+    def clear(self) -> None:
+        """Forget all of it."""
+        self.questions.clear()
+        self.machine.clear()
 
 
 class RecordingProgram(Program):
@@ -153,7 +158,7 @@ class _Origins(Origins):
         self,
         question: tuple[object, ...],
         uses: Sequence[Use],
-        answer: Callable[[isl.UnionMap], AnswerT],
+        answer: Callable[[], AnswerT],
         quick: AnswerT | None = None,
     ) -> AnswerT:
         result = super()._ask(question, uses, answer, quick)

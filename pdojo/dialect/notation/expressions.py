@@ -7,10 +7,10 @@ is the one function that a statement applies.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
+from pdojo.dialect.affine import MOST_ATOMS, Expr, const, floordiv, modulo, var
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.notation import features
 from pdojo.dialect.notation.hints import parse_hints
@@ -26,6 +26,7 @@ from pdojo.dialect.notation.values import (
     InputValue,
     Value,
 )
+from pdojo.dialect.syntax import MOST_NESTED
 from pdojo.errors import NotationError
 
 _ARITHMETIC = PRECEDENCE["+"]
@@ -46,6 +47,8 @@ class Expressions:
         self.extents = extents
         self.context = "value"
         """What is being read: 'value', 'index' or 'guard'."""
+        self.depth = 0
+        """How many parentheses and signs are open."""
 
     def value(self) -> Value:
         """A whole right side: an input or one function application."""
@@ -104,6 +107,8 @@ class Expressions:
         if sign.text in ("+", "-", "*", "//", "%"):
             if a is not None and b is not None:
                 expression = self._arithmetic(sign, a, b, span)
+                if expression.size > MOST_ATOMS:
+                    raise self.cursor.error("the index expression is too large", span=span)
                 if _is_integer(left) and _is_integer(right):
                     return ConstantValue(expression.constant, None, span)
                 return IndexValue(expression, None, span)
@@ -144,7 +149,7 @@ class Expressions:
         sign = self.cursor.token
         if not self.cursor.accept("-"):
             return self._typed(self._primary())
-        value = self._unary()
+        value = self._inside(self._unary)
         span = sign.span.to(value.span)
         match value:
             case ConstantValue():
@@ -153,6 +158,15 @@ class Expressions:
                 return replace(value, expression=-value.expression, span=span)
             case _:
                 return Application("-", PREFIX["-"], (self._input(value, sign),), span)
+
+    def _inside(self, read: Callable[[], Value]) -> Value:
+        """What `read` reads, one level deeper."""
+        self.depth += 1
+        if self.depth > MOST_NESTED:
+            raise self.cursor.error(f"parentheses and signs are nested more than {MOST_NESTED} deep")
+        value = read()
+        self.depth -= 1
+        return value
 
     def _typed(self, value: Value) -> Value:
         """An optional `:dtype` behind a constant or an index value."""
@@ -182,7 +196,7 @@ class Expressions:
                 pass
         if not cursor.accept("("):
             raise cursor.error(f"expected {self._expected()}")
-        inner = self._binary(1 if self.context == "value" else _ARITHMETIC)
+        inner = self._inside(lambda: self._binary(1 if self.context == "value" else _ARITHMETIC))
         closing = cursor.expect(")", "to close the parenthesis")
         return replace(inner, span=token.span.to(closing.span))
 
@@ -238,7 +252,7 @@ class Expressions:
             if inputs:
                 cursor.expect(",", f"or ')' among the inputs of '{name.text}'")
             start = cursor.token
-            inputs.append(self._input(self._binary(1), start))
+            inputs.append(self._input(self._inside(lambda: self._binary(1)), start))
         closing = cursor.advance()
         return Application(name.text, candidates, tuple(inputs), name.span.to(closing.span))
 

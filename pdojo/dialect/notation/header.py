@@ -193,10 +193,17 @@ def _shape(cursor: Cursor, name: Token) -> tuple[list[int], list[int], dict[int,
         shape.append(int(extent.text))
         if cursor.accept("^"):
             by = cursor.expect_kind(Kind.INTEGER, "the number of a dimension after '^'")
-            granule = int(cursor.expect_kind(Kind.INTEGER, "a number of elements").text) if cursor.accept("*") else 1
-            swizzles[len(reuse)] = Swizzle(int(by.text), granule)
+            granule = cursor.expect_kind(Kind.INTEGER, "a number of elements") if cursor.accept("*") else None
+            swizzles[len(reuse)] = Swizzle(_bounded(cursor, by), 1 if granule is None else _bounded(cursor, granule))
         reuse.append(_slots(cursor) if cursor.accept(":") else 0)
     return shape, reuse, swizzles
+
+
+def _bounded(cursor: Cursor, number: Token) -> int:
+    """The value of a number that attributes of 64 bits hold."""
+    if int(number.text) >= 1 << 62:
+        raise cursor.error(f"{number.text} is too large here: numbers stay below 2^62", span=number.span)
+    return int(number.text)
 
 
 def _slots(cursor: Cursor) -> int:
@@ -210,7 +217,7 @@ def _slots(cursor: Cursor) -> int:
 def _alignment(cursor: Cursor, dtype: str) -> int:
     cursor.advance()
     number = cursor.expect_kind(Kind.INTEGER, "an alignment in bytes")
-    value = int(number.text)
+    value = _bounded(cursor, number)
     if value & (value - 1) or value < byte_width(dtype):
         message = f"an alignment is a power of two of at least {byte_width(dtype)} bytes, the size of {dtype}"
         raise cursor.error(message, span=number.span)

@@ -26,8 +26,11 @@ def _parse_value(cursor: Cursor) -> Attribute:
     value: Attribute
     negative = cursor.accept("-")
     if cursor.token.kind is Kind.INTEGER:
-        number = int(cursor.advance().text)
-        value = IntegerAttr(-number if negative else number, i64)
+        number = -int(cursor.token.text) if negative else int(cursor.token.text)
+        if not -(1 << 63) <= number < 1 << 63:
+            raise cursor.error("the integer of a hint has 64 bits")
+        cursor.advance()
+        value = IntegerAttr(number, i64)
     elif cursor.token.kind is Kind.STRING and not negative:
         value = StringAttr(cursor.advance().text)
     elif not negative and (cursor.at_word("true") or cursor.at_word("false")):

@@ -34,6 +34,9 @@ class Token:
     span: Span
 
 
+MOST_DIGITS = 400
+"""Most characters of a number; the largest of 64 bits has 309 digits before its point."""
+
 _TOKEN = re.compile(
     r"""
       (?P<BLANK>\s+|\#.*)
@@ -41,10 +44,10 @@ _TOKEN = re.compile(
     | (?P<INTEGER>\d+)
     | (?P<WORD>[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*)
     | (?P<ITERATION>\{\s*\d+\s*\})
-    | (?P<STRING>"(?:[^"\\]|\\.)*")
+    | (?P<STRING>"(?:[^"\\]|\\.)*+")
     | (?P<SIGN>->|<<|>>|<=|>=|==|!=|//|[-+*/%&|^<>=()\[\],:!])
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 
 
@@ -62,7 +65,7 @@ def tokenize(source: Source, line: int) -> list[Token]:
         if kind == "BLANK":
             continue
         tokens.append(Token(Kind[kind or ""], _content(kind, match.group()), span))
-        if kind in ("INTEGER", "FLOAT"):
+        if kind in ("INTEGER", "FLOAT", "ITERATION"):
             _check_number(source, tokens[-1], text)
     tokens.append(Token(Kind.END, "", Span(line, len(text.rstrip()), 1)))
     return tokens
@@ -77,7 +80,11 @@ def _content(kind: str | None, text: str) -> str:
 
 
 def _check_number(source: Source, token: Token, line: str) -> None:
-    """A number ends where it ends: `16v` is no scope."""
+    """A number has digits that Python reads, and ends where it ends: `16v` is no scope."""
+    if len(token.text) > MOST_DIGITS:
+        raise source.error(token.span, f"a number has at most {MOST_DIGITS} digits, not {len(token.text)}")
+    if token.kind is Kind.ITERATION:
+        return
     rest = re.match(r"[A-Za-z0-9_.]+", line[token.span.column + token.span.width :])
     if rest is None:
         return

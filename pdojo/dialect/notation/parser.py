@@ -14,7 +14,7 @@ from pdojo.dialect.notation.sizes import Given, Names
 from pdojo.dialect.notation.source import Source, Span, did_you_mean
 from pdojo.dialect.notation.statements import parse_scope, parse_statement
 from pdojo.dialect.notation.values import ArrayName
-from pdojo.dialect.ops import KernelOp, ScopeOp
+from pdojo.dialect.ops import MOST_SCOPES, KernelOp, ScopeOp
 from pdojo.errors import NotationError
 
 
@@ -129,6 +129,8 @@ class _Tree:
                 self.parents[bars + 1 :] = [None]
                 return
             first = cursor.token.span
+            if len(chain) == MOST_SCOPES:
+                raise cursor.error(f"scopes are nested more than {MOST_SCOPES} deep", span=first)
             scope = parse_scope(cursor, self.arrays, chain)
             self._block(chain).add_op(scope)
             self.places[scope] = first.to(cursor.previous.span)

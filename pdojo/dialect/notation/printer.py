@@ -15,7 +15,6 @@ from pdojo.dialect.notation.literals import format_constant
 from pdojo.dialect.notation.spelling import Style, spell
 from pdojo.dialect.ops import KernelOp, spell_slots
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*")
 _MACHINE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-(?:[A-Za-z_][A-Za-z0-9_]*|\d+))*")
 
 
@@ -39,14 +38,14 @@ def header_lines(nest: Nest) -> Iterator[str]:
     arguments = [b for b in nest.buffers if b.op is None]
     inputs = [b.names[0] for b in arguments if b.intent is not Intent.OUT]
     outputs = [b.names[0] for b in arguments if b.intent is not Intent.IN]
-    yield f"kernel {_quoted(nest.name, _WORD)}({', '.join(inputs)}) -> ({', '.join(outputs)})"
+    yield f"kernel {nest.name}({', '.join(inputs)}) -> ({', '.join(outputs)})"
     names = [b.names[0] for b in arguments]
     if names != list(dict.fromkeys((*inputs, *outputs))):
         yield f"arguments {', '.join(names)}"
     if kernel.numerics is not None:
         yield f"numerics {' '.join(n.value for n in kernel.permitted) or 'none'}"
     if kernel.machine is not None:
-        yield f"machine {_quoted(kernel.machine.data, _MACHINE)}"
+        yield f"machine {_quoted(kernel.machine.data)}"
     aligned = _aligned(arguments) if kernel.arg_alignments is not None else set[str]()
     for buffer in nest.buffers:
         yield declaration_line(buffer, aligned=buffer.names[0] in aligned)
@@ -69,10 +68,9 @@ def declaration_line(buffer: Buffer, *, aligned: bool = False) -> str:
     return text if len(buffer.names) == 1 else f"{text} -> {', '.join(buffer.names)}"
 
 
-def _quoted(name: str, plain: re.Pattern[str]) -> str:
-    if plain.fullmatch(name):
-        return name
-    return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
+def _quoted(machine: str) -> str:
+    """In quotes where the name is not one word to the parser."""
+    return machine if _MACHINE.fullmatch(machine) else f'"{machine}"'
 
 
 def tree_lines(nodes: list[Node], bars: str = "") -> Iterator[str]:

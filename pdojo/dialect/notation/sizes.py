@@ -14,13 +14,14 @@ text may give them other values; the others follow from them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from pdojo.dialect.functions import DTYPES
-from pdojo.dialect.notation.lexer import Cursor, Kind, Token
-from pdojo.dialect.notation.source import did_you_mean
+from pdojo.dialect.notation.lexer import MOST_DIGITS, Cursor, Kind, Token, tokenize
+from pdojo.dialect.notation.source import Source, did_you_mean
+from pdojo.dialect.syntax import MOST_NESTED
 from pdojo.errors import UsageError
 
 KEYWORDS = ("size", "number", "type")
@@ -29,6 +30,10 @@ KEYWORDS = ("size", "number", "type")
 WIDE = {"f16": "f32", "bf16": "f32", "i8": "i32"}
 """`wide(T)`: the type in which values of a short type are computed and summed up; other types are wide enough."""
 
+LARGEST = 10**MOST_DIGITS
+"""Largest integer that a name may stand for."""
+
+ValueT = TypeVar("ValueT", float, str)
 Value: TypeAlias = float | str
 """An integer, another number, or the name of an element type."""
 Given: TypeAlias = Mapping[str, Value]
@@ -44,6 +49,8 @@ class Names:
     """In the order of definition."""
     parameters: list[str] = field(default_factory=list[str])
     """Names whose value can be given."""
+    depth: int = 0
+    """How many parentheses, signs and calls are open."""
 
     def is_definition(self, cursor: Cursor) -> bool:
         """Whether a line defines a name."""
@@ -65,6 +72,8 @@ class Names:
         if literal:
             self.parameters.append(name.text)
             value = self._given(name.text, keyword, value)
+        if isinstance(value, int) and abs(value) > LARGEST:
+            raise cursor.error(f"'{name.text}' is too large for a number", span=start.span.to(cursor.previous.span))
         if keyword == "size" and isinstance(value, int) and value < 0:
             span = start.span.to(cursor.previous.span)
             raise cursor.error(f"the size {name.text} is {value}, less than 0{self._stated()}", span=span)
@@ -118,13 +127,22 @@ class Names:
         """An element type, the name of one, or `wide(T)`."""
         word = cursor.expect_kind(Kind.WORD, "an element type or wide(...)")
         if word.text == "wide" and cursor.accept("("):
-            inner = self._type(cursor)
+            inner = self._inside(cursor, self._type)
             cursor.expect(")", "after the type that is widened")
             return WIDE.get(inner, inner)
         found = self.values.get(word.text, word.text)
         if not isinstance(found, str) or found not in DTYPES:
             raise cursor.error(f"unknown element type '{word.text}'", did_you_mean(word.text, DTYPES), word.span)
         return found
+
+    def _inside(self, cursor: Cursor, read: Callable[[Cursor], ValueT]) -> ValueT:
+        """What `read` reads, one level deeper."""
+        self.depth += 1
+        if self.depth > MOST_NESTED:
+            raise cursor.error(f"parentheses and signs are nested more than {MOST_NESTED} deep")
+        value = read(cursor)
+        self.depth -= 1
+        return value
 
     def _sum(self, cursor: Cursor) -> float:
         value = self._product(cursor)
@@ -159,9 +177,9 @@ class Names:
 
     def _factor(self, cursor: Cursor) -> float:
         if cursor.accept("-"):
-            return -self._factor(cursor)
+            return -self._inside(cursor, self._factor)
         if cursor.accept("("):
-            value = self._sum(cursor)
+            value = self._inside(cursor, self._sum)
             cursor.expect(")", "to close the parenthesis")
             return value
         token = cursor.token
@@ -177,6 +195,23 @@ class Names:
             case _:
                 numbers = [name for name, value in self.values.items() if not isinstance(value, str)]
                 raise cursor.error("expected a number or the name of one", did_you_mean(token.text, numbers))
+
+
+def names_of(source: Source, given: Given | None = None) -> Names:
+    """What a text defines. Raises NotationError where a definition is wrong."""
+    names = Names(given or {})
+    for line in range(len(source.lines)):
+        cursor = Cursor(source, tokenize(source, line))
+        if names.is_definition(cursor):
+            names.define(cursor)
+    return names
+
+
+def sizes_of(text: str) -> dict[str, int]:
+    """The parameters of a text that are sizes, in its order."""
+    names = names_of(Source(text, "<notation>"))
+    values = {name: names.values[name] for name in names.parameters}
+    return {name: value for name, value in values.items() if isinstance(value, int)}
 
 
 def _is_literal(cursor: Cursor) -> bool:

@@ -14,7 +14,7 @@ from pdojo.dialect.ops.kernel import (
     spell_slots,
     swizzle_attr,
 )
-from pdojo.dialect.ops.scope import ScopeOp, guard_attr
+from pdojo.dialect.ops.scope import MOST_SCOPES, ScopeOp, guard_attr
 from pdojo.dialect.ops.statement import OpOp, hints_attr
 
 PDOJO = Dialect(
@@ -26,6 +26,7 @@ PDOJO = Dialect(
 
 __all__ = [
     "DEFAULT_NUMERICS",
+    "MOST_SCOPES",
     "PDOJO",
     "BufferOp",
     "CallOp",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -44,6 +45,7 @@ from pdojo.dialect.attributes import (
     Numerics,
     NumericsAttr,
 )
+from pdojo.dialect.names import name_problem
 from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.syntax import names_of, parse_hints, print_hints
 
@@ -98,7 +100,7 @@ class KernelOp(IRDLOperation):
         )
         if body is None:
             for argument, (argument_name, _, _) in zip(self.body.block.args, arguments, strict=True):
-                argument.name_hint = argument_name
+                _hint(argument, argument_name)
 
     @property
     def permitted(self) -> tuple[Numerics, ...]:
@@ -222,7 +224,7 @@ class BufferOp(IRDLOperation):
             result_types=[[array_type] * len(names)],
         )
         for result, name in zip(self.arrays, names, strict=True):
-            result.name_hint = name
+            _hint(result, name)
 
     @property
     def array_type(self) -> MemRefType[Attribute]:
@@ -287,6 +289,12 @@ class BufferOp(IRDLOperation):
         printer.print_ssa_value(self.host)
 
 
+def _hint(value: SSAValue, name: str) -> None:
+    """Call a value like its array; a name that no array can have is for the verifier to refuse."""
+    if name_problem(name) is None:
+        value.name_hint = name
+
+
 def reuse_attr(reuse: Sequence[int] | None) -> ArrayAttr[IntegerAttr] | None:
     """The property for the slots of each dimension; None where all dimensions are whole."""
     if reuse is None or not any(reuse):
@@ -318,10 +326,9 @@ def slots_in(word: str) -> int | None:
     """The number of slots that `N` or `N4` stands for; None for another word."""
     if word == "N":
         return 1
-    digits = word[1:]
-    if not word.startswith("N") or not digits.isdecimal() or not digits.isascii() or int(digits) < 1:
+    if re.fullmatch("N0*[1-9][0-9]{0,17}", word) is None:
         return None
-    return int(digits)
+    return int(word[1:])
 
 
 def _parse_slots(parser: Parser) -> int:

@@ -41,6 +41,9 @@ from pdojo.dialect.syntax import (
     print_index_expression,
 )
 
+MOST_SCOPES = 64
+"""How deep scopes may be nested."""
+
 
 @irdl_op_definition
 class ScopeOp(IRDLOperation):

@@ -38,7 +38,7 @@ from xdsl.traits import (
 from pdojo.dialect.attributes import (
     IndexValueAttr,
 )
-from pdojo.dialect.functions import ACCUMULATIONS, FUNCTIONS, accumulation_function, dtype_name
+from pdojo.dialect.functions import ACCUMULATIONS, FUNCTIONS, accumulation_function, dtype_name, is_element_type
 from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.syntax import (
     IndexNames,
@@ -229,7 +229,9 @@ class _OpParser:
             return None, word
         element = output.type.element_type if is_memref(output.type) else None
         sum_of = "+" if word == "fma" else word
-        function = None if element is None else accumulation_function(sum_of, dtype_name(element))
+        function = None
+        if element is not None and is_element_type(element):
+            function = accumulation_function(sum_of, dtype_name(element))
         if function is None:
             parser.raise_error(f"'{word}=' does not accumulate into {output.type}", start, parser.pos)
         return function, word

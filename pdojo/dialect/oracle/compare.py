@@ -17,7 +17,7 @@ from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.oracle.execute import execute
 from pdojo.dialect.oracle.flow import Flow, trace
-from pdojo.dialect.oracle.instances import Instances, enumerate_instances
+from pdojo.dialect.oracle.instances import INSTANCE_LIMIT, Instances, enumerate_instances
 from pdojo.dialect.oracle.residues import Field, Residues
 from pdojo.dialect.oracle.schedule import schedule
 from pdojo.errors import PdojoError
@@ -63,12 +63,15 @@ class Oracle:
     """The meaning of a program, in exact arithmetic, against which other programs are judged.
 
     `seed` draws the inputs, and the random maps that stand for functions; `seeds` is the number of independent draws
-    per prime. Raises PdojoError for a program too large to enumerate.
+    per prime, `limit` the number of statement instances. Raises PdojoError for a program too large to enumerate.
     """
 
-    def __init__(self, program: Program, seed: int = 0, seeds: int = DEFAULT_SEEDS) -> None:
+    def __init__(
+        self, program: Program, seed: int = 0, seeds: int = DEFAULT_SEEDS, limit: int = INSTANCE_LIMIT
+    ) -> None:
         self.nest = as_nest(program)
-        instances = enumerate_instances(self.nest, "elements", lockstep=False)
+        self.limit = limit
+        instances = enumerate_instances(self.nest, "elements", lockstep=False, limit=limit)
         self.field = Field(seed, seeds)
         self.inputs = {
             name: self.field.inputs(name, int(np.prod(self.nest.arrays[name].shape)), 0)
@@ -79,7 +82,7 @@ class Oracle:
 
     def run_exact(self, program: Program, schedule_seed: int) -> dict[str, Residues]:
         """The interface arrays after running a program on its cells under one schedule."""
-        instances = enumerate_instances(as_nest(program), "cells", lockstep=True)
+        instances = enumerate_instances(as_nest(program), "cells", lockstep=True, limit=self.limit)
         return self._run(instances, schedule_seed, schedule_seed)[0]
 
     def difference(self, program: Program, *, schedules: int = 3, first: int = 0) -> Difference | None:
@@ -91,7 +94,7 @@ class Oracle:
         nest = as_nest(program)
         if _interface(nest) != _interface(self.nest):
             raise PdojoError(f"kernels '{self.nest.name}' and '{nest.name}' do not have the same interface arrays")
-        instances = enumerate_instances(nest, "cells", lockstep=True)
+        instances = enumerate_instances(nest, "cells", lockstep=True, limit=self.limit)
         if not any(scope.mapping.is_threaded or scope.mapping is Mapping.STREAM for scope in nest.scopes):
             schedules = min(schedules, 1)
         for seed in range(first, first + schedules):

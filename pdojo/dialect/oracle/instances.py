@@ -24,7 +24,7 @@ Storage: TypeAlias = Literal["elements", "cells"]
 Ints: TypeAlias = NDArray[np.int64]
 
 INSTANCE_LIMIT = 200_000
-"""Programs of more statement instances are refused."""
+"""Programs of more statement instances are refused, unless somebody waits for longer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,16 +61,16 @@ def count_instances(nest: Nest) -> int:
     return sum(prod(leaf.extents) for leaf in nest.leaves)
 
 
-def enumerate_instances(nest: Nest, storage: Storage, *, lockstep: bool) -> Instances:
+def enumerate_instances(nest: Nest, storage: Storage, *, lockstep: bool, limit: int = INSTANCE_LIMIT) -> Instances:
     """All instances; `lockstep` gathers the lanes of vector scopes into events.
 
-    Raises PdojoError where there are more than `INSTANCE_LIMIT`, or where an access leaves its array.
+    Raises PdojoError where there are more than `limit`, or where an access leaves its array.
     """
     total = count_instances(nest)
-    if total > INSTANCE_LIMIT:
+    if total > limit:
         raise PdojoError(
             f"kernel '{nest.name}' has {total} statement instances; the exact oracle enumerates at most "
-            f"{INSTANCE_LIMIT}: reduce the sizes"
+            f"{limit}: reduce the sizes"
         )
     memory = Memory(nest, storage)
     depths = max((leaf.depth for leaf in nest.leaves), default=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import cast
 
@@ -13,22 +14,34 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.ops import KernelOp
 
+MOST_TRIED = 1 << 16
+"""Divisors of an extent are looked for up to here."""
+
 
 def reduce_sizes(kernel: KernelOp, limit: int) -> KernelOp | None:
     """A copy with smaller extents and at most `limit` statement instances; None where that is not the same program.
 
     Equal extents stay equal, different ones different, and an extent becomes one of its divisors where it has any, so
-    that tile sizes keep dividing it. It is the same program only where every index is 0 or the variable of a scope with
-    the extent of the dimension, no scope has a guard and no dimension is folded; in practice, before any move that
-    tiles.
+    that tile sizes keep dividing it. It is the same program only where `is_resizable`; in practice, before any move
+    that tiles.
     """
     nest = nest_of(kernel)
+    sizes = _shrink(nest, limit) if is_resizable(nest) else None
+    return None if sizes is None else resized(kernel, sizes)
+
+
+def is_resizable(nest: Nest) -> bool:
+    """Whether other extents make the same program.
+
+    So it is where every index is 0 or the variable of a scope with the extent of the dimension, no scope has a guard
+    and no dimension is folded.
+    """
     folded = any(slots > 1 for buffer in nest.buffers for slots in buffer.reuse)
-    if folded or any(scope.guard for scope in nest.scopes) or not _is_plain(nest):
-        return None
-    sizes = _shrink(nest, limit)
-    if sizes is None:
-        return None
+    return not folded and not any(scope.guard for scope in nest.scopes) and _is_plain(nest)
+
+
+def resized(kernel: KernelOp, sizes: Mapping[int, int]) -> KernelOp:
+    """A copy in which every extent is the one that stands for it."""
     small = kernel.clone()
     view = nest_of(small)
     for scope in view.scopes:
@@ -69,12 +82,15 @@ def _shrink(nest: Nest, limit: int) -> dict[int, int] | None:
 
 
 def _candidates(extent: int) -> list[int]:
-    """Sizes that may stand for an extent: its divisors but 1; small primes where it has no small divisor."""
-    divisors = [n for n in range(2, extent) if extent % n == 0]
+    """Sizes that may stand for an extent: its divisors but 1; small primes where it has no small divisor.
+
+    Divisors beyond `MOST_TRIED`, and what they leave, are not looked for: nobody would enumerate so many instances.
+    """
+    divisors = [n for n in range(2, min(extent, MOST_TRIED)) if extent % n == 0]
     return divisors if divisors and divisors[0] <= 7 else divisors + [n for n in (3, 5, 7) if n < extent]
 
 
-def _resize(array: SSAValue, sizes: dict[int, int]) -> None:
+def _resize(array: SSAValue, sizes: Mapping[int, int]) -> None:
     old = cast(MemRefType[Attribute], array.type)
     shape = [sizes[n] for n in old.get_shape()]
     Rewriter.replace_value_with_new_type(array, MemRefType(old.element_type, shape, old.layout))

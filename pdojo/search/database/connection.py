@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from pdojo.errors import DatabaseError
-from pdojo.search.database.schema import APPLICATION, MIGRATIONS, VERSION
+from pdojo.search.database.rows import visible
+from pdojo.search.database.schema import APPLICATION, KINDS, MIGRATIONS, VERSION
 
 PATIENCE = 60.0
 """Seconds that other writers are waited for."""
 
-Row: TypeAlias = sqlite3.Row
+Cells: TypeAlias = dict[str, Any]
+"""A row: its cells by name."""
 _Result = TypeVar("_Result")
 
 
@@ -36,8 +40,9 @@ class Connection:
             )
         if path is not None and not create and not path.exists():
             raise DatabaseError(f"there is no database '{path}'")
+        self._is_read_only = path is not None and _is_read_only(path)
         with self._clear_errors():
-            self._sqlite = _connect(path, create=create)
+            self._sqlite = _connect(path, create=create, read_only=self._is_read_only)
         try:
             with self._clear_errors():
                 self._prepare()
@@ -50,15 +55,33 @@ class Connection:
         """What messages call it."""
         return "the database in memory" if self.path is None else f"the database '{self.path}'"
 
-    def rows(self, query: str, *values: object) -> list[Row]:
-        """What a query gives."""
+    def rows(self, query: str, *values: object) -> list[Cells]:
+        """What a query gives. Raises DatabaseError for cells that hold something of another kind than they should."""
         with self._clear_errors():
-            return self._patiently(lambda: self._sqlite.execute(query, values).fetchall())
+            found = self._patiently(lambda: self._sqlite.execute(query, values).fetchall())
+            return [self._checked(row) for row in found]
 
-    def row(self, query: str, *values: object) -> Row | None:
+    def _checked(self, row: sqlite3.Row) -> Cells:
+        """The cells by name. Whatever is in a file is not for a terminal to obey: text has no control characters."""
+        cells: Cells = {}
+        for name in row.keys():  # noqa: SIM118  # iterating over a row gives its values
+            value = row[name]
+            if isinstance(value, bytes) or not isinstance(value, KINDS.get(name, object)):
+                raise DatabaseError(f"{self.name} is damaged: it holds {value!r:.40} where '{name}' should be")
+            cells[name] = visible(value) if isinstance(value, str) else value
+        return cells
+
+    def row(self, query: str, *values: object) -> Cells | None:
         """The first row that a query gives; None where there is none."""
         found = self.rows(query, *values)
         return found[0] if found else None
+
+    def only(self, query: str, *values: object) -> Cells:
+        """The row that there must be. Raises DatabaseError where there is none."""
+        found = self.row(query, *values)
+        if found is None:
+            raise DatabaseError(f"{self.name} is damaged: it has no row of {query.partition('FROM ')[2]:.40}")
+        return found
 
     @contextmanager
     def snapshot(self) -> Generator[None, None, None]:
@@ -99,6 +122,11 @@ class Connection:
         execute("PRAGMA trusted_schema = OFF")
         execute("PRAGMA cell_size_check = ON")
         version = self._version()
+        if version != VERSION and self._is_read_only:
+            raise DatabaseError(
+                f"{self.name} has version {version} of the tables, may not be written, and cannot be brought up to"
+                f" version {VERSION}: copy it"
+            )
         if version != VERSION:
             with self.transaction() as connection:
                 # Another process may have been faster.
@@ -106,6 +134,11 @@ class Connection:
                     migrate(connection)
                 connection.execute(f"PRAGMA application_id = {APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {VERSION}")
+        tables = self._patiently(lambda: self._sqlite.execute(_SCHEMA).fetchall())
+        if [tuple(row) for row in tables] != _schema():
+            raise DatabaseError(f"{self.name} is damaged: its tables are not those of version {VERSION}")
+        if self._is_read_only:
+            return
         self._patiently(lambda: execute("PRAGMA journal_mode = WAL"))
         # With a write-ahead log, NORMAL keeps every commit when the process ends in any way: it is in the system's
         # memory. Only a power cut may take the last commits, and never damages the file. FULL would wait for the disk
@@ -149,14 +182,36 @@ class Connection:
             yield
         except sqlite3.ProgrammingError:
             raise  # A mistake of ours.
-        except sqlite3.IntegrityError:
-            raise
         except sqlite3.DatabaseError as error:
             raise DatabaseError(f"{self.name} {_reason(error)}") from None
+        except UnicodeError as error:
+            raise DatabaseError(f"{self.name} is damaged: {error}") from None
 
 
-def _connect(path: Path | None, *, create: bool) -> sqlite3.Connection:
-    target = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+_SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
+
+
+@cache
+def _schema() -> list[tuple[object, ...]]:
+    connection = sqlite3.connect(":memory:")
+    for migrate in MIGRATIONS:
+        migrate(connection)
+    found = connection.execute(_SCHEMA).fetchall()
+    connection.close()
+    return found
+
+
+def _is_read_only(path: Path) -> bool:
+    """Whether there is a file that may be read only, or whose folder may be."""
+    return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def _connect(path: Path | None, *, create: bool, read_only: bool) -> sqlite3.Connection:
+    target = ":memory:"
+    if path is not None:
+        # Where no file can be made beside it SQLite would not open one with a write-ahead log.
+        mode = "ro&immutable=1" if read_only else "rwc" if create else "rw"
+        target = f"{path.absolute().as_uri()}?mode={mode}"
     return sqlite3.connect(target, timeout=PATIENCE, isolation_level=None, uri=path is not None)
 
 
@@ -166,6 +221,8 @@ def _reason(error: sqlite3.DatabaseError) -> str:
             return "cannot be read: it is no SQLite database"
         case sqlite3.SQLITE_CORRUPT:
             return "is damaged: move it away, and import what was exported from it"
+        case sqlite3.SQLITE_READONLY:
+            return "may be read only: copy it, or name another file"
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return f"is in use: others have been writing to it for more than {PATIENCE:g} seconds"
         case _:

@@ -16,10 +16,9 @@ def details(connection: Connection, found: Found) -> JSON:
         case "programs":
             return {"kind": "program", "hash": found.hash, **_program(connection, found.hash)}
         case "traces":
-            row = connection.row(
+            row = connection.only(
                 "SELECT p.hash, t.text FROM traces t JOIN programs p ON p.id = t.program WHERE t.hash = ?", found.hash
             )
-            assert row is not None
             program = _program(connection, row["hash"])
             return {"kind": "trace", "hash": found.hash, "trace": row["text"], "program": row["hash"], **program}
         case "runs":
@@ -27,13 +26,12 @@ def details(connection: Connection, found: Found) -> JSON:
 
 
 def _problem(connection: Connection, problem: str) -> JSON:
-    row = connection.row(
+    row = connection.only(
         "SELECT p.kernel, p.shape, p.dtype, p.label, plain.text AS plain, m.name AS machine, m.text AS facts"
         " FROM problems p JOIN programs plain ON plain.id = p.plain JOIN machines m ON m.id = p.machine"
         " WHERE p.hash = ?",
         problem,
     )
-    assert row is not None
     bests: list[JSON] = []
     for standing in standings(connection):
         if standing.problem != problem:
@@ -67,12 +65,12 @@ def _program(connection: Connection, fingerprint: str) -> JSON:
 
 
 def _measurements(connection: Connection, fingerprint: str) -> list[JSON]:
-    """All costs of a program: measured alone, and in duels."""
+    """All that was measured of a program: what searches are told, and the races behind that."""
     rows = connection.rows(
         "SELECT x.how, s.evaluator, s.unit, s.hash AS settings, x.cost, x.failure, x.measured, x.detail,"
         " e.text AS environment FROM ("
-        " SELECT 'alone' AS how, program, settings, cost, failure, detail, environment, measured FROM measurements"
-        " UNION ALL SELECT 'duel', program, settings, cost, failure, detail, environment, measured FROM duels"
+        " SELECT 'told' AS how, program, settings, cost, failure, detail, environment, measured FROM measurements"
+        " UNION ALL SELECT kind, program, settings, standing, failure, detail, environment, measured FROM races"
         ") x JOIN programs p ON p.id = x.program JOIN settings s ON s.id = x.settings"
         " LEFT JOIN environments e ON e.id = x.environment WHERE p.hash = ? ORDER BY x.measured",
         fingerprint,
@@ -89,9 +87,7 @@ def _settings(connection: Connection, hashed: str) -> JSON:
 
 
 def _text(connection: Connection, table: str, hashed: str | None) -> str:
-    row = connection.row(f"SELECT text FROM {table} WHERE hash = ?", hashed)
-    assert row is not None
-    return row["text"]
+    return connection.only(f"SELECT text FROM {table} WHERE hash = ?", hashed)["text"]
 
 
 def _run(connection: Connection, hashed: str) -> JSON:

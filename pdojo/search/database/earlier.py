@@ -1,13 +1,12 @@
-"""Earlier runs of a search that differ in nothing but the seed, and what programs failed of."""
+"""Earlier runs of a search that differ in nothing but the seed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from pdojo.search.database.database import Database
-from pdojo.search.database.memory import Memory, evaluation_of
+from pdojo.search.database.memory import Memory
 from pdojo.search.database.schema import JSON, canonical
-from pdojo.search.evaluation import Evaluation
 from pdojo.transforms.trace import Trace
 
 
@@ -37,19 +36,3 @@ def earlier_runs(
         canonical(settings),
     )
     return [EarlierRun(row["seed"], row["evaluations"]) for row in rows]
-
-
-def example_of_failure(database: Database, memory: Memory, kind: str) -> Evaluation | None:
-    """The last program of a problem that failed in that way under these settings."""
-    row = database.connection.row(
-        "SELECT x.*, e.text AS facts FROM ("
-        "SELECT program, settings, cost, failure, detail, environment, seconds, measured FROM measurements"
-        " UNION ALL SELECT program, settings, cost, failure, detail, environment, seconds, measured FROM duels) x"
-        " LEFT JOIN environments e ON e.id = x.environment"
-        " WHERE x.settings = ? AND x.failure = ? AND x.program IN (SELECT program FROM traces WHERE problem = ?)"
-        " ORDER BY x.measured DESC LIMIT 1",
-        memory.settings.id,
-        kind,
-        memory.problem.id,
-    )
-    return None if row is None else evaluation_of(row, database.connection.path)

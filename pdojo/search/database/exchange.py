@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,14 +13,15 @@ from typing import Any, NoReturn, cast
 
 from pdojo.errors import DatabaseError
 from pdojo.search.database.connection import Connection
-from pdojo.search.database.rows import Key, insert, read_json
+from pdojo.search.database.memory import race_of, samples_of
+from pdojo.search.database.rows import Key, insert, read_json, visible
 from pdojo.search.database.schema import JSON, TABLES, Column, Table, canonical
 
 FORMAT = "pdojo searches"
-LAYOUT = 4
+LAYOUT = 5
 """Of the rows of an export: the version of the tables that last changed what is in them."""
-OLDER: Mapping[int, Mapping[str, JSON]] = {2: {"duels": {"again": 0}}}
-"""The layouts before that can be imported, and what their rows, by table, do not say."""
+OLDER = (2, 4)
+"""The layouts before that can be imported: what they call duels are races."""
 
 
 def export_lines(connection: Connection) -> Iterator[str]:
@@ -70,14 +72,15 @@ class _Record:
 def _parse(lines: Iterable[str], source: str) -> Iterator[_Record]:
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     number, first = next(numbered, (1, "{}"))
-    unsaid = OLDER.get(_layout(_object(first, source, number), source, number), {})
+    layout = _layout(_object(first, source, number), source, number)
     for number, line in numbered:
         values = _object(line, source, number)
         name = values.pop("table", None)
+        if name == "duels" and layout in OLDER:
+            name, values = "races", _from_duel(values)
         if not isinstance(name, str) or name not in TABLES:
             _fail(source, number, f"'{str(name)[:40]}' is no table; known: {', '.join(TABLES)}")
         table = TABLES[name]
-        values = {**unsaid.get(name, {}), **values}
         expected = ([*table.columns, "hash"]) if table.hashed else [*table.columns]
         wrong = sorted(set(expected).symmetric_difference(values))
         if wrong:
@@ -87,8 +90,23 @@ def _parse(lines: Iterable[str], source: str) -> Iterator[_Record]:
             _fail(source, number, "'hash' is no text")
         for column, spec in table.columns.items():
             if not _fits(spec, values[column]):
-                _fail(source, number, f"'{column}' is no {'hash' if spec.refers else spec.kind}")
+                sort = "hash" if spec.refers else "number that it can be" if spec.least is not None else spec.kind
+                _fail(source, number, f"'{column}' is no {sort}")
         yield _Record(number, name, hashed, values)
+
+
+def _from_duel(values: JSON) -> JSON:
+    """The race that a duel is now. Who won is the best by what that cost; nobody knows the other one's samples."""
+    failures = {name: values.get(name) for name in ("failure", "against_failure")}
+    taken = {name: values.get(name) for name in ("program", "against", "settings", "detail", "environment")}
+    return {
+        **taken,
+        **{name: "" if failure == "NotTimed" else failure for name, failure in failures.items()},
+        "kind": "final" if values.get("again") else "match",
+        "standing": values.get("cost") if values.get("won") and not values.get("again") else None,
+        "seconds": values.get("seconds"),
+        "measured": values.get("measured"),
+    }
 
 
 def _layout(header: JSON, source: str, number: int) -> int:
@@ -126,26 +144,12 @@ def _fits(spec: Column, value: object) -> bool:
         case "integer":
             return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
         case "real":
-            return isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value)
+            # JSON has integers of any size, and SQLite has none.
+            least, most = -sys.float_info.max if spec.least is None else spec.least, sys.float_info.max
+            return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
         case "text":
-            return isinstance(value, str) and _is_text(value)
-
-
-def _is_finite(value: float) -> bool:
-    """Whether it is a number that SQLite stores as a real: JSON has integers of any size."""
-    try:
-        return math.isfinite(float(value))
-    except OverflowError:
-        return False
-
-
-def _is_text(value: str) -> bool:
-    """Whether it can be stored: JSON may name halves of characters."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+            # JSON may name halves of characters, and what terminals obey.
+            return isinstance(value, str) and visible(value) == value
 
 
 def _fail(source: str, number: int, what: str) -> NoReturn:
@@ -179,7 +183,31 @@ class _Import:
         elif record.table == "evaluations":
             self.logs.setdefault(stored["run"].id, []).append((record, stored))
         elif not self._is_there(connection, record.table, stored):
+            if record.table == "races":
+                self._check_race(connection, record, stored)
             self._insert(connection, record, stored)
+
+    def _check_race(self, connection: sqlite3.Connection, record: _Record, stored: JSON) -> None:
+        """Raise DatabaseError where a race contradicts itself, or says more than what was measured."""
+        program, against, settings = (stored[name] and stored[name].id for name in ("program", "against", "settings"))
+        query = "SELECT cost FROM measurements WHERE program = ? AND settings = ? AND failure = ''"
+        wrong = "the samples of this race are no times of the same turns"
+        try:
+            found = race_of({**stored, "against": against, "facts": None, "cost": None}, self.source)
+        except DatabaseError:
+            _fail(self.source, record.number, wrong)
+        samples = [each for side in (found.evaluation, found.other) for each in samples_of(side)]
+        if not all(0 < each < math.inf for each in samples):
+            _fail(self.source, record.number, wrong)
+        if stored["standing"] is None:
+            return
+        own, other = (connection.execute(query, (each, settings)).fetchone() for each in (program, against))
+        if own is None or stored["kind"] not in ("match", "final"):
+            _fail(self.source, record.number, "this race makes a best of a program that was never measured")
+        least = own[0] if found.ratio is None or other is None else min(own[0], found.ratio * other[0])
+        # Of what was a duel the other one's samples are unknown, and the machine was another minute's.
+        if stored["standing"] < least * (0.5 if found.ratio is None and samples else 1 - 1e-6):
+            _fail(self.source, record.number, "the program of this race costs more than that, by what was measured")
 
     def add_logs(self, connection: sqlite3.Connection) -> None:
         """Add the evaluations of runs, except where the log here says something else."""

@@ -1,18 +1,21 @@
-"""What is known of one problem under one evaluator's settings: costs, failures, duels; and the log of runs."""
+"""What is known of one problem under one evaluator's settings: costs, failures, races; and the log of runs."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import inf
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf, nextafter
+from statistics import median
 from typing import Any, TypeAlias, cast
 
 from pdojo.errors import DatabaseError
-from pdojo.search.database.connection import Connection, Row
+from pdojo.search.database.connection import Cells, Connection
 from pdojo.search.database.rows import Key, insert, now, put, read_json
 from pdojo.search.database.schema import JSON, canonical
-from pdojo.search.evaluation import NOT_TIMED, Evaluation
+from pdojo.search.evaluation import Evaluation
+from pdojo.search.progress import Row
+from pdojo.search.racing import Race
 from pdojo.transforms.trace import Trace
 
 _VOLATILE = ("huge_page_bytes",)
@@ -21,63 +24,24 @@ _VOLATILE = ("huge_page_bytes",)
 Values: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Duel:
-    """A program that seemed to be the best, timed beside the best so far."""
-
-    evaluation: Evaluation
-    against: Evaluation | None
-    """The best so far, in the same duel; None where there was none."""
-    won: bool
-    """Whether the program is the best now."""
-
-    @staticmethod
-    def of(evaluation: Evaluation, against: Evaluation | None, *, again: bool = False) -> Duel:
-        """The duel in which both were evaluated.
-
-        In the return match of a former best (`again`) it wins where its cost is less, however little.
-        """
-        if against is None or not evaluation.is_ok:
-            return Duel(evaluation, against, evaluation.is_ok)
-        return Duel(evaluation, against, evaluation.cost < against.cost if again else evaluation.beats(against))
-
-    @property
-    def ratio(self) -> float | None:
-        """The cost, as a multiple of the other's; None where not both were timed."""
-        if self.against is None or not (self.evaluation.is_ok and self.against.is_ok):
-            return None
-        return self.evaluation.cost / self.against.cost
-
-    @property
-    def overturned(self) -> Evaluation | None:
-        """How the best so far failed here, where it did: then it is none."""
-        return self.against if self.against is not None and self.against.failed_itself else None
+_FAILED = """(
+    SELECT program, settings, NULL AS cost, failure, detail, environment, seconds FROM races WHERE failure <> ''
+    UNION ALL SELECT against, settings, NULL, against_failure, json_object(
+        'kind', against_failure, 'message', against_failure || ', in a race as the best'
+    ), NULL, '{}' FROM races WHERE against_failure <> ''
+)"""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An evaluation in the log of a run."""
+    """A row of a history, in the log of a run."""
 
-    number: int
+    row: Row
     text: str
     """The program."""
     trace: Trace
     parent: str | None
     """Fingerprint of the program that it was proposed from."""
-    evaluation: Evaluation
-    best: bool
-    """Whether it was the best so far then, and did not lose its place by failing or in a return match."""
-    seconds: float
-    """Since the start of the run, pauses left out."""
-
-
-@dataclass(frozen=True)
-class Amended:
-    """What is known of an evaluation by now that the log says something else of."""
-
-    evaluation: Evaluation
-    best: bool
-    """As in `Entry`."""
 
 
 class Run:
@@ -120,12 +84,10 @@ class Run:
         """What the run is known by, in every file."""
         return self._key.hash
 
-    def log(
-        self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]], amended: Mapping[int, Amended]
-    ) -> None:
+    def log(self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]], amended: Sequence[Row]) -> None:
         """Note what was evaluated, and other traces that lead to known programs, whose text is given.
 
-        Then, what is known by now of evaluations that are logged, by number. Where a number was logged with another
+        Then, what is known by now of evaluations that are logged. Where a number was logged with another
         program before, the evaluations after it are forgotten. Raises DatabaseError where others pruned the run.
         """
         with self._connection.transaction() as connection:
@@ -141,12 +103,11 @@ class Run:
                 self._trace(connection, text, trace)
             for entry in entries:
                 self._entry(connection, entry)
-            for number, now_known in amended.items():
-                values = {**cost_of(now_known.evaluation), "best": int(now_known.best)}
+            for row in amended:
                 connection.execute(
                     "UPDATE evaluations SET cost = :cost, failure = :failure, best = :best"
                     " WHERE run = :run AND number = :number",
-                    {**values, "run": self._key.id, "number": number},
+                    {**_logged(row), "run": self._key.id},
                 )
 
     def mark(self, state: str) -> None:
@@ -165,20 +126,18 @@ class Run:
             found = connection.execute("SELECT id FROM programs WHERE hash = ?", (entry.parent,)).fetchone()
             parent = found and found[0]
         known = connection.execute(
-            "SELECT program FROM evaluations WHERE run = ? AND number = ?", (self._key.id, entry.number)
+            "SELECT program FROM evaluations WHERE run = ? AND number = ?", (self._key.id, entry.row.number)
         ).fetchone()
         if known is not None and known[0] != program.id:
-            connection.execute("DELETE FROM evaluations WHERE run = ? AND number > ?", (self._key.id, entry.number))
-        connection.execute("DELETE FROM evaluations WHERE run = ? AND number = ?", (self._key.id, entry.number))
+            connection.execute("DELETE FROM evaluations WHERE run = ? AND number > ?", (self._key.id, entry.row.number))
+        connection.execute("DELETE FROM evaluations WHERE run = ? AND number = ?", (self._key.id, entry.row.number))
         values: Values = {
             "run": self._key,
-            "number": entry.number,
             "program": program,
             "trace": self._trace(connection, entry.text, entry.trace),
             "parent": parent,
-            **cost_of(entry.evaluation),
-            "best": int(entry.best),
-            "seconds": entry.seconds,
+            **_logged(entry.row),
+            "seconds": entry.row.seconds,
         }
         insert(connection, "evaluations", values)
 
@@ -198,97 +157,92 @@ class Memory:
     def find(self, fingerprint: str, *, alone: bool = False) -> Evaluation | None:
         """What is known of a program: its failure where it ever failed, else its first measurement.
 
-        Where it is to be `alone`, its measurement whatever duels said.
+        Where it is to be `alone`, its measurement whatever races said.
         """
         query = (
             "SELECT x.*, e.text AS facts FROM {} x JOIN programs p ON p.id = x.program"
-            " LEFT JOIN environments e ON e.id = x.environment WHERE p.hash = ? AND x.settings = ? {}"
+            " LEFT JOIN environments e ON e.id = x.environment WHERE p.hash = ? AND x.settings = ?"
         )
-        known = self._connection.row(query.format("measurements", ""), fingerprint, self.settings.id)
-        if known is None or alone:
-            return None if known is None else self._evaluation(known)
-        failed = self._connection.row(
-            query.format("duels", f"AND x.failure NOT IN ('', '{NOT_TIMED}')"), fingerprint, self.settings.id
-        )
-        if failed is not None:
-            return self._evaluation(failed)
-        as_best = self._connection.row(
-            "SELECT d.against_failure AS failure FROM duels d JOIN programs p ON p.id = d.against"
-            f" WHERE p.hash = ? AND d.settings = ? AND d.against_failure NOT IN ('', '{NOT_TIMED}')",
-            fingerprint,
-            self.settings.id,
-        )
-        if as_best is not None:
-            kind = str(as_best["failure"])
-            return Evaluation.failed(kind, {"kind": kind, "message": f"{kind}, in a duel that it stood as the best"})
-        return self._evaluation(known)
+        known = self._connection.row(query.format("measurements"), fingerprint, self.settings.id)
+        if known is None:
+            return None
+        failed = None if alone else self._connection.row(query.format(_FAILED), fingerprint, self.settings.id)
+        return self._evaluation(failed or known)
 
     def keep(self, text: str, trace: Trace, evaluation: Evaluation) -> Evaluation:
         """Store a measurement; returns the one that counts, which is the first where another process was faster."""
         with self._connection.transaction() as connection:
             program = put(connection, "programs", {"text": text})
             put(connection, "traces", {"problem": self.problem, "program": program, "text": trace.dump()})
-            known = connection.execute(
-                "SELECT 1 FROM measurements WHERE program = ? AND settings = ?", (program.id, self.settings.id)
-            ).fetchone()
-            if known is None:
-                values = {"program": program, "settings": self.settings, **self._measured(connection, evaluation)}
-                insert(connection, "measurements", values)
+            values = {"program": program, "settings": self.settings, **self._measured(connection, evaluation)}
+            if insert(connection, "measurements", values, unless_there=True):
                 return evaluation
-        found = self.find(program.hash)
-        return evaluation if found is None else found
+        return self.find(program.hash) or evaluation
 
-    def improve(self, fingerprint: str, evaluation: Evaluation) -> None:
-        """Store a better measurement of a program in place of the one that is there."""
-        with self._connection.transaction() as connection:
-            values = self._measured(connection, evaluation)
-            given = [value.id if isinstance(value, Key) else value for value in values.values()]
-            connection.execute(
-                f"UPDATE measurements SET {', '.join(f'{name} = ?' for name in values)}"
-                " WHERE settings = ? AND program = (SELECT id FROM programs WHERE hash = ?)",
-                [*given, self.settings.id, fingerprint],
-            )
+    def find_race(self, fingerprint: str, against: str | None, kind: str) -> Race | None:
+        """How a program did beside another one, or alone, where that is known.
 
-    def find_duel(self, fingerprint: str, against: str | None, *, again: bool = False) -> Duel | None:
-        """The duel of two programs, or their return match (`again`), where there was one."""
+        The kind is `race` (with the best so far), `match` (on fresh inputs, with the root of the search) or `final`
+        (the same at the end of the search); `race 2` is another one, where `race` decided nothing.
+        """
         row = self._connection.row(
-            "SELECT d.*, e.text AS facts FROM duels d JOIN programs p ON p.id = d.program"
-            " LEFT JOIN programs a ON a.id = d.against LEFT JOIN environments e ON e.id = d.environment"
-            " WHERE p.hash = ? AND d.settings = ? AND a.hash IS ? AND d.again = ?",
+            "SELECT x.*, NULL AS cost, e.text AS facts FROM races x JOIN programs p ON p.id = x.program"
+            " LEFT JOIN programs a ON a.id = x.against LEFT JOIN environments e ON e.id = x.environment"
+            " WHERE p.hash = ? AND x.settings = ? AND a.hash IS ? AND x.kind = ?",
             fingerprint,
             self.settings.id,
             against,
-            int(again),
+            kind,
         )
-        if row is None:
-            return None
-        cost = inf if row["against_cost"] is None else row["against_cost"]
-        other = None if against is None else Evaluation(cost, row["against_failure"])
-        return Duel(self._evaluation(row), other, bool(row["won"]))
+        return None if row is None else race_of(row, self._connection.path)
 
-    def keep_duel(self, text: str, against: str | None, duel: Duel, *, again: bool = False) -> Duel:
-        """Store a duel of two programs, given as text, or a return match; returns the one that counts, the first."""
+    def keep_race(self, text: str, against: str | None, kind: str, race: Race, standing: float | None = None) -> Race:
+        """Store how a program did beside another one, given as text; returns what counts, which is the first.
+
+        `standing` is what a new best costs, by the measure of the root.
+        """
         with self._connection.transaction() as connection:
             program = put(connection, "programs", {"text": text})
             other = None if against is None else put(connection, "programs", {"text": against})
-            known = connection.execute(
-                "SELECT 1 FROM duels WHERE program = ? AND against IS ? AND settings = ? AND again = ?",
-                (program.id, other and other.id, self.settings.id, int(again)),
-            ).fetchone()
-            if known is None:
-                costs = {"cost": None, "failure": ""} if duel.against is None else cost_of(duel.against)
-                values: Values = {
-                    "program": program,
-                    "against": other,
-                    "settings": self.settings,
-                    **self._measured(connection, duel.evaluation),
-                    **{f"against_{name}": value for name, value in costs.items()},
-                    "won": int(duel.won),
-                    "again": int(again),
-                }
-                insert(connection, "duels", values)
-                return duel
-        return self.find_duel(program.hash, other and other.hash, again=again) or duel
+            measured = self._measured(connection, race.evaluation)
+            del measured["cost"]
+            beside = {} if race.other is None else {"other": {"samples": race.other.detail.get("samples", ())}}
+            values: Values = {
+                "program": program,
+                "against": other,
+                "settings": self.settings,
+                "kind": kind,
+                "against_failure": "" if race.other is None else race.other.failure,
+                "standing": standing if race.evaluation.is_ok and standing != inf else None,
+                **measured,
+                "detail": canonical({**read_json(measured["detail"], ""), **beside}),
+            }
+            if insert(connection, "races", values, unless_there=True):
+                return race
+        return self.find_race(program.hash, other and other.hash, kind) or race
+
+    def stand(self, fingerprints: Sequence[str], cost: float, *, at_least: bool) -> None:
+        """What bests cost, by the measure of the root; `at_least`: more, because they lost their place to that."""
+        kept = "max(standing, ?)" if at_least else "?"
+        with self._connection.transaction() as connection:
+            for fingerprint in fingerprints:
+                connection.execute(
+                    f"UPDATE races SET standing = {kept} WHERE standing IS NOT NULL AND settings = ?"
+                    " AND program = (SELECT id FROM programs WHERE hash = ?)",
+                    (nextafter(cost, inf) if at_least else cost, self.settings.id, fingerprint),
+                )
+
+    def best(self) -> tuple[str, Trace, float] | None:
+        """Fingerprint, trace and cost of the best program that any search of the problem has found, if there is one."""
+        row = self._connection.row(
+            "SELECT p.hash, t.text, b.cost FROM best b JOIN programs p ON p.id = b.program"
+            " JOIN traces t ON t.id = b.trace WHERE b.problem = ? AND b.settings = ?",
+            self.problem.id,
+            self.settings.id,
+        )
+        if row is None:
+            return None
+        return row["hash"], Trace.parse(row["text"], "a trace in the database"), row["cost"]
 
     def run(self, root: tuple[str, Trace], strategy: str, neighbourhood: str, seed: int, settings: JSON) -> Run:
         """The run of a search from the program `root` and its trace; the log goes on where it was begun before."""
@@ -314,7 +268,7 @@ class Memory:
         return Run(self._connection, key, self.problem)
 
     def _measured(self, connection: sqlite3.Connection, evaluation: Evaluation) -> Values:
-        """What the tables of measurements and duels have in common. Environments are stored once."""
+        """What the tables of measurements and races have in common. Environments are stored once."""
         detail = dict(evaluation.detail)
         environment = None
         facts = detail.pop("environment", None)
@@ -324,28 +278,55 @@ class Memory:
             environment = put(connection, "environments", {"text": canonical(stable)})
             detail["environment"] = {key: value for key, value in facts.items() if key in _VOLATILE}
         return {
-            **cost_of(evaluation),
+            "cost": evaluation.cost if evaluation.is_ok else None,
+            "failure": evaluation.failure,
             "detail": canonical(detail),
             "environment": environment,
             "seconds": canonical(dict(evaluation.seconds)),
             "measured": now(),
         }
 
-    def _evaluation(self, row: Row) -> Evaluation:
+    def _evaluation(self, row: Cells) -> Evaluation:
         return evaluation_of(row, self._connection.path)
 
 
-def cost_of(evaluation: Evaluation) -> Values:
-    """The cost and the failure of an evaluation, as they are stored."""
-    return {"cost": evaluation.cost if evaluation.is_ok else None, "failure": evaluation.failure}
+def _logged(row: Row) -> Values:
+    cost = None if row.failure else row.cost
+    return {"number": row.number, "cost": cost, "failure": row.failure, "best": int(row.is_best)}
 
 
-def evaluation_of(row: Row, path: object) -> Evaluation:
-    """The evaluation in a row of `measurements` or `duels` with the environment's text as `facts`."""
+def evaluation_of(row: Cells, path: object) -> Evaluation:
+    """The evaluation in a row of `measurements` or `races` with the environment's text as `facts`."""
     detail = read_json(row["detail"], path)
     if row["facts"] is not None:
         detail["environment"] = {**read_json(row["facts"], path), **detail.get("environment", {})}
-    cost = row["cost"]
-    if not isinstance(cost, float | None):
-        raise DatabaseError(f"the database '{path}' holds '{str(cost)[:40]}' where a cost should be")
-    return Evaluation(inf if cost is None else cost, row["failure"], detail, read_json(row["seconds"], path))
+    cost = inf if row["cost"] is None else row["cost"]
+    return Evaluation(cost, row["failure"], detail, read_json(row["seconds"], path))
+
+
+def race_of(row: Cells, path: object) -> Race:
+    """The race in a row of `races` with the environment's text as `facts`, and None as `cost`."""
+    evaluation = evaluation_of(row, path)
+    samples = _samples(evaluation.detail, path)
+    if evaluation.is_ok:
+        evaluation = replace(evaluation, cost=median(samples) if samples else inf)
+    beside = evaluation.detail.pop("other", None)
+    if row["against"] is None or beside is None:
+        return Race(evaluation)
+    others = _samples(beside, path)
+    if len(others) != len(samples) and not row["against_failure"] and evaluation.is_ok:
+        raise DatabaseError(f"the database '{path}' holds a race in which one took more turns than the other")
+    cost = median(others) if others and not row["against_failure"] else inf
+    return Race(evaluation, Evaluation(cost, row["against_failure"], {"samples": others}))
+
+
+def samples_of(evaluation: Evaluation | None) -> Sequence[float]:
+    """The samples of one side of a race; none where it failed, or cost what was computed."""
+    return [] if evaluation is None else evaluation.detail.get("samples", ())
+
+
+def _samples(detail: object, path: object) -> list[float]:
+    found: object = cast(JSON, detail).get("samples", []) if isinstance(detail, dict) else None
+    if not isinstance(found, list) or not all(isinstance(each, float | int) for each in cast(list[object], found)):
+        raise DatabaseError(f"the database '{path}' holds something else where samples should be")
+    return cast(list[float], found)

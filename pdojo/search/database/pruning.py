@@ -19,7 +19,7 @@ _LONGEST = timedelta(days=36_500)
 
 @dataclass(frozen=True)
 class Pruning:
-    """What is to be forgotten. Bests, their traces and their duels always stay."""
+    """What is to be forgotten. Bests, their traces and their races always stay."""
 
     older_than: timedelta | None = None
     """Logs of runs that did nothing for this long; their measurements stay."""
@@ -43,7 +43,7 @@ def prune(connection: Connection, what: Pruning, *, dry_run: bool = False) -> Co
             _remove(opened, removed, "measurements", _SLOWER, what.slower_than)
         if what.failures:
             _remove(opened, removed, "measurements", _FAILED)
-        _remove(opened, removed, "duels", _UNMEASURED)
+        _remove(opened, removed, "races", _UNMEASURED)
         for table, condition in _UNUSED.items():
             _remove(opened, removed, table, condition)
     if not dry_run:
@@ -56,12 +56,12 @@ _SLOWER = """failure = '' AND program NOT IN (SELECT program FROM best) AND id I
         JOIN best b ON b.problem = t.problem AND b.settings = m.settings
     GROUP BY m.id HAVING min(b.cost) > 0 AND min(m.cost / b.cost) > ?
 )"""
-# A program that failed in a duel is forgotten with all its duels: it may not be the best until it was tried again.
+# A program that failed in a race is forgotten with all its races: it may not be the best until it was tried again.
 _FAILED = """failure <> '' OR (program, settings) IN (SELECT program, settings FROM failed)"""
 _UNMEASURED = """NOT EXISTS (
-    SELECT 1 FROM measurements m WHERE m.program = duels.program AND m.settings = duels.settings
-) OR (against_failure NOT IN ('', 'NotTimed') AND NOT EXISTS (
-    SELECT 1 FROM measurements m WHERE m.program = duels.against AND m.settings = duels.settings
+    SELECT 1 FROM measurements m WHERE m.program = races.program AND m.settings = races.settings
+) OR (against_failure <> '' AND NOT EXISTS (
+    SELECT 1 FROM measurements m WHERE m.program = races.against AND m.settings = races.settings
 ))"""
 # Problems, settings and machines stay: they are few, and a search under way has their numbers.
 _UNUSED = {
@@ -70,13 +70,13 @@ _UNUSED = {
         AND NOT EXISTS (SELECT 1 FROM runs x WHERE x.root = traces.id)""",
     "programs": """NOT EXISTS (SELECT 1 FROM measurements x WHERE x.program = programs.id)
         AND NOT EXISTS (SELECT 1 FROM traces x WHERE x.program = programs.id)
-        AND NOT EXISTS (SELECT 1 FROM duels x WHERE x.program = programs.id)
-        AND NOT EXISTS (SELECT 1 FROM duels x WHERE x.against = programs.id)
+        AND NOT EXISTS (SELECT 1 FROM races x WHERE x.program = programs.id)
+        AND NOT EXISTS (SELECT 1 FROM races x WHERE x.against = programs.id)
         AND NOT EXISTS (SELECT 1 FROM evaluations x WHERE x.program = programs.id)
         AND id NOT IN (SELECT parent FROM evaluations WHERE parent IS NOT NULL)
         AND id NOT IN (SELECT plain FROM problems)""",
     "environments": """id NOT IN (SELECT environment FROM measurements WHERE environment IS NOT NULL)
-        AND id NOT IN (SELECT environment FROM duels WHERE environment IS NOT NULL)""",
+        AND id NOT IN (SELECT environment FROM races WHERE environment IS NOT NULL)""",
 }
 
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
-from pdojo.errors import UsageError
-from pdojo.search.database.connection import Connection, Row
+from pdojo.errors import DatabaseError, UsageError
+from pdojo.search.database.connection import Cells, Connection
 from pdojo.search.database.rows import read_json
 from pdojo.search.database.schema import JSON
 from pdojo.transforms.trace import Trace
@@ -34,7 +34,7 @@ class Standing:
     plain: float | None
     """Cost of the plain kernel; None where it was not evaluated, or failed."""
     cost: float | None
-    """Of the best; None where nothing stood a duel yet."""
+    """Of the best; None where there is none yet."""
     program: str | None
     trace: str | None
     moves: int | None
@@ -80,7 +80,7 @@ def standings(connection: Connection) -> list[Standing]:
     return [_standing(row, connection) for row in connection.rows(_STANDINGS)]
 
 
-def _standing(row: Row, connection: Connection) -> Standing:
+def _standing(row: Cells, connection: Connection) -> Standing:
     values = dict(row)
     values["threads"] = read_json(values.pop("facts"), connection.path).get("threads", 1)
     values["moves"] = None if row["moves"] is None else len(moves_in(row["moves"]))
@@ -158,7 +158,10 @@ def runs(connection: Connection) -> list[RunSummary]:
 
 def find_run(connection: Connection, hashed: str) -> RunSummary:
     """The run of that hash, which must exist."""
-    return next(run for run in runs(connection) if run.run == hashed)
+    found = next((run for run in runs(connection) if run.run == hashed), None)
+    if found is None:
+        raise DatabaseError(f"{connection.name} is damaged: it says nothing of run {hashed:.12}")
+    return found
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,19 +32,42 @@ def put(connection: sqlite3.Connection, table: str, values: Mapping[str, Any]) -
     return Key(insert(connection, table, {"hash": found, **values}), found)
 
 
-def insert(connection: sqlite3.Connection, table: str, values: Mapping[str, Any]) -> int:
-    """Add a row; returns its number."""
+def insert(connection: sqlite3.Connection, table: str, values: Mapping[str, Any], *, unless_there: bool = False) -> int:
+    """Add a row; returns its number, 0 for one that is there already."""
     given = [value.id if isinstance(value, Key) else value for value in values.values()]
-    marks = ", ".join("?" * len(given))
-    done = connection.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", given)
-    return cast(int, done.lastrowid)
+    target = f"{table} ({', '.join(values)}) VALUES ({', '.join('?' * len(given))})"
+    done = connection.execute(f"INSERT INTO {target}{' ON CONFLICT DO NOTHING' * unless_there}", given)
+    return cast(int, done.lastrowid) if done.rowcount else 0
+
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a terminal obeys instead of showing it, and what no file can hold."""
+
+
+def visible(text: str) -> str:
+    """The text with control characters as escapes: it comes from a file, and goes to a terminal."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def _visible(value: object) -> object:
+    match value:
+        case str():
+            return visible(value)
+        case list():
+            return [_visible(item) for item in cast("list[object]", value)]
+        case _:
+            return value
+
+
+def _visible_pairs(pairs: list[tuple[str, object]]) -> JSON:
+    return {visible(key): _visible(value) for key, value in pairs}
 
 
 def read_json(text: object, path: object) -> JSON:
     """The object in a cell. Raises DatabaseError where there is something else."""
     try:
-        found = json.loads(cast(str, text))
-    except (ValueError, TypeError):
+        found = json.loads(cast(str, text), object_pairs_hook=_visible_pairs)
+    except (ValueError, TypeError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise DatabaseError(f"the database '{path}' holds '{str(text)[:40]}' where a JSON object should be")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -142,6 +143,47 @@ DROP INDEX duels_once;
 CREATE UNIQUE INDEX duels_once ON duels (program, settings, ifnull(against, 0), again)
 """
 
+# Races take the place of duels. What had won one keeps its place if it was the best of its problem.
+_VERSION_5 = """
+CREATE TABLE races (
+    id INTEGER PRIMARY KEY,
+    program INTEGER NOT NULL REFERENCES programs, against INTEGER REFERENCES programs,
+    settings INTEGER NOT NULL REFERENCES settings, kind TEXT NOT NULL,
+    failure TEXT NOT NULL, against_failure TEXT NOT NULL, standing REAL,
+    detail TEXT NOT NULL, environment INTEGER REFERENCES environments, seconds TEXT NOT NULL, measured TEXT NOT NULL,
+    CHECK (standing IS NULL OR failure = '')
+);
+INSERT INTO races SELECT id, program, NULL, settings, 'match', failure, '',
+    CASE WHEN EXISTS (
+        SELECT 1 FROM best b WHERE b.program = duels.program AND b.settings = duels.settings AND b.cost = duels.cost
+    ) THEN cost END, detail, environment, seconds, measured
+FROM duels WHERE id IN (
+    SELECT max(id) FROM duels WHERE failure <> 'NotTimed' GROUP BY program, settings
+);
+INSERT INTO races SELECT NULL, against, NULL, settings, 'final', against_failure, '', NULL, '{}', NULL, '{}', measured
+FROM duels WHERE id IN (
+    SELECT max(id) FROM duels WHERE against_failure NOT IN ('', 'NotTimed') GROUP BY against, settings
+);
+CREATE UNIQUE INDEX races_once ON races (program, settings, ifnull(against, 0), kind);
+CREATE INDEX races_against ON races (against, settings);
+DROP VIEW best;
+DROP VIEW failed;
+DROP TABLE duels;
+CREATE VIEW failed AS
+SELECT program, settings FROM races WHERE failure <> ''
+UNION SELECT against, settings FROM races WHERE against_failure <> '';
+CREATE VIEW best AS
+SELECT problem, settings, program, trace, cost, measured FROM (
+    SELECT t.problem, x.settings, x.program, min(t.id) AS trace, x.standing AS cost, x.measured,
+        row_number() OVER (PARTITION BY t.problem, x.settings ORDER BY x.standing, x.id DESC) AS place
+    FROM races x JOIN traces t ON t.program = x.program JOIN problems p ON p.id = t.problem
+        JOIN settings s ON s.id = x.settings AND s.machine = p.machine
+    WHERE x.id IN (SELECT max(id) FROM races WHERE standing IS NOT NULL GROUP BY program, settings)
+        AND (x.program, x.settings) NOT IN (SELECT program, settings FROM failed)
+    GROUP BY t.problem, x.id
+) WHERE place = 1
+"""
+
 
 def _script(text: str) -> Callable[[sqlite3.Connection], None]:
     def migrate(connection: sqlite3.Connection) -> None:
@@ -152,7 +194,7 @@ def _script(text: str) -> Callable[[sqlite3.Connection], None]:
 
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = tuple(
-    _script(text) for text in (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
+    _script(text) for text in (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
 )
 """Number N makes version N + 1 of version N; version 0 is an empty file. They run in one transaction."""
 VERSION = len(MIGRATIONS)
@@ -167,6 +209,8 @@ class Column:
     """What a column holds: a value of a kind, or the row of another table."""
 
     kind: Kind = "text"
+    least: float | None = None
+    """The least number."""
     refers: str = ""
     """The other table."""
     optional: bool = False
@@ -189,98 +233,67 @@ class Table:
         return digest(canonical([values[column] for column in self.key]))
 
 
-def _to(table: str, *, optional: bool = False) -> Column:
-    return Column(refers=table, optional=optional)
+def _table(columns: str, key: str, *, hashed: bool = True) -> Table:
+    """A table by its columns: `name`, `name:kind` or `name>table`; `?` marks what may be missing."""
+    found: dict[str, Column] = {}
+    for word in columns.split():
+        name, refers = (*word.rstrip("?").split(">"), "")[:2]
+        name, kind = (*name.split(":"), "text")[:2]
+        least = {"cost": sys.float_info.min, "seconds": 0.0}.get(kind)
+        found[name] = Column(_KINDS[kind], least, refers, word.endswith("?"))
+    return Table(found, tuple(key.split()), hashed)
 
 
-_TEXT, _JSON, _REAL, _INTEGER = Column(), Column("json"), Column("real"), Column("integer")
-_COST = Column("real", optional=True)
-
+_KINDS: Mapping[str, Kind] = {"text": "text", "json": "json", "integer": "integer", "cost": "real", "seconds": "real"}
 TABLES: dict[str, Table] = {
-    "machines": Table({"name": _TEXT, "text": _JSON}, ("text",)),
-    "environments": Table({"text": _JSON}, ("text",)),
-    "programs": Table({"text": _TEXT}, ("text",)),
-    "problems": Table(
-        {
-            "plain": _to("programs"),
-            "machine": _to("machines"),
-            "kernel": _TEXT,
-            "shape": _TEXT,
-            "dtype": _TEXT,
-            "label": _TEXT,
-        },
-        ("plain", "machine"),
-    ),
-    "traces": Table({"problem": _to("problems"), "program": _to("programs"), "text": _TEXT}, ("problem", "text")),
-    "settings": Table(
-        {"machine": _to("machines"), "evaluator": _TEXT, "unit": _TEXT, "text": _JSON},
-        ("machine", "evaluator", "unit", "text"),
-    ),
-    "measurements": Table(
-        {
-            "program": _to("programs"),
-            "settings": _to("settings"),
-            "cost": _COST,
-            "failure": _TEXT,
-            "detail": _JSON,
-            "environment": _to("environments", optional=True),
-            "seconds": _JSON,
-            "measured": _TEXT,
-        },
-        ("program", "settings"),
+    "machines": _table("name text:json", "text"),
+    "environments": _table("text:json", "text"),
+    "programs": _table("text", "text"),
+    "problems": _table("plain>programs machine>machines kernel shape dtype label", "plain machine"),
+    "traces": _table("problem>problems program>programs text", "problem text"),
+    "settings": _table("machine>machines evaluator unit text:json", "machine evaluator unit text"),
+    "measurements": _table(
+        "program>programs settings>settings cost:cost? failure detail:json environment>environments? seconds:json"
+        " measured",
+        "program settings",
         hashed=False,
     ),
-    "duels": Table(
-        {
-            "program": _to("programs"),
-            "against": _to("programs", optional=True),
-            "settings": _to("settings"),
-            "cost": _COST,
-            "failure": _TEXT,
-            "detail": _JSON,
-            "environment": _to("environments", optional=True),
-            "against_cost": _COST,
-            "against_failure": _TEXT,
-            "won": _INTEGER,
-            "seconds": _JSON,
-            "measured": _TEXT,
-            "again": _INTEGER,
-        },
-        ("program", "against", "settings", "again"),
+    "races": _table(
+        "program>programs against>programs? settings>settings kind failure against_failure standing:cost? detail:json"
+        " environment>environments? seconds:json measured",
+        "program against settings kind",
         hashed=False,
     ),
-    "runs": Table(
-        {
-            "problem": _to("problems"),
-            "settings": _to("settings"),
-            "root": _to("traces"),
-            "strategy": _TEXT,
-            "neighbourhood": _TEXT,
-            "seed": _INTEGER,
-            "text": _JSON,
-            "started": _TEXT,
-            "changed": _TEXT,
-            "state": _TEXT,
-        },
-        ("problem", "settings", "root", "strategy", "neighbourhood", "seed", "text"),
+    "runs": _table(
+        "problem>problems settings>settings root>traces strategy neighbourhood seed:integer text:json started changed"
+        " state",
+        "problem settings root strategy neighbourhood seed text",
     ),
-    "evaluations": Table(
-        {
-            "run": _to("runs"),
-            "number": _INTEGER,
-            "program": _to("programs"),
-            "trace": _to("traces"),
-            "parent": _to("programs", optional=True),
-            "cost": _COST,
-            "failure": _TEXT,
-            "best": _INTEGER,
-            "seconds": _REAL,
-        },
-        ("run", "number"),
+    "evaluations": _table(
+        "run>runs number:integer program>programs trace>traces parent>programs? cost:cost? failure best:integer"
+        " seconds:seconds",
+        "run number",
         hashed=False,
     ),
 }
 """All tables, those that others refer to before them."""
+
+
+_PYTHON: Mapping[Kind, tuple[type, ...]] = {"text": (str,), "json": (str,), "integer": (int,), "real": (int, float)}
+
+
+def _kinds() -> dict[str, tuple[type, ...]]:
+    found: dict[str, tuple[type, ...]] = {"hash": (str,), "id": (int,)}
+    for table in TABLES.values():
+        for name, column in table.columns.items():
+            # Queries give what other rows are referred to for their names, and nothing where nothing is found.
+            if not column.refers:
+                found[name] = tuple({*found.get(name, ()), *_PYTHON[column.kind], type(None)})
+    return found
+
+
+KINDS = _kinds()
+"""What cells may hold in Python, by the name of the column."""
 
 
 def digest(text: str) -> str:

@@ -22,8 +22,6 @@ class Analytical:
 
     name = "analytical"
     unit = "cycles"
-    batch = 1
-    deterministic = True
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -51,11 +49,9 @@ class Analytical:
             return Evaluation.failed("NoModel", {"message": "the model knows no mappings of this program"}, seconds)
         return Evaluation(cost.cycles, detail={"kind": "model", **asdict(cost)}, seconds=seconds)
 
-    def confirm(
-        self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-    ) -> list[Evaluation]:
-        """The estimates again: they cannot have changed, and nothing ran that could be wrong."""
-        return self.evaluate([candidate] if best is None else [candidate, best], listener)
+    def check(self, candidate: Candidate) -> Evaluation:
+        """The estimate again: nothing ran that could be wrong."""
+        return self._evaluate(candidate)
 
     def close(self) -> None:
         """Nothing was started."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from typing import Any
 
 from pdojo.backends.measure import KernelReference, Outcome, Program, Simulated, Simulation
@@ -13,7 +14,7 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.search.dojo import fingerprint_of
-from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener, seed_of_duel
+from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.evaluators.workers import Ahead, Job, Workers
 
 PATIENCE = 4
@@ -38,7 +39,6 @@ class Cycles:
 
     name = "cycles"
     unit = "cycles"
-    deterministic = True
 
     def __init__(
         self, machine: Machine, plain: KernelOp, *, seed: int = 0, workers: int | None = None, limit: int = 0
@@ -51,7 +51,6 @@ class Cycles:
         """Of the inputs on which new bests are confirmed; those of each are its own."""
         self._given = self._limit = limit
         self.simulators = Workers(workers)
-        self.batch = 4 * self.simulators.count
         self._jobs = Ahead(self._begin)
 
     @property
@@ -85,29 +84,16 @@ class Cycles:
             for job in jobs:
                 job.cancel()
 
-    def confirm(
-        self, candidate: Candidate, best: Candidate | None, listener: Listener | None = None
-    ) -> list[Evaluation]:
-        """Costs as they were, where the program is right on fresh inputs too.
+    def check(self, candidate: Candidate) -> Evaluation:
+        """Its cycles on inputs of its own.
 
         Beside the plain kernel's results it must have the interpreter's bits on this very program, if that determines
         them.
         """
-        if listener is not None:
-            listener("checking a new best")
-        limit = self.limit
-        rivals = [candidate] if best is None else [candidate, best]
         # A seed that no cost has.
-        seed = (1 << 32) + seed_of_duel(self.seed, rivals)
-        fresh = Simulation(candidate.program, KernelReference(self._plain), seed, 2 * limit, exact=True)
-        checked, spent = self.simulators.simulate(fresh).result()
-        costs = list(self.evaluate(rivals))
-        if costs[0].is_ok and not isinstance(checked, Simulated):
-            costs[0] = _evaluation(checked, spent)
-        elif costs[0].is_ok:
-            detail = {**costs[0].detail, "same_bits": checked.to_json()["same_bits"]}
-            costs[0] = Evaluation(costs[0].cost, detail=detail, seconds=costs[0].seconds)
-        return costs
+        seed = (1 << 32) + int.from_bytes(sha256(f"{self.seed} {candidate.fingerprint}".encode()).digest()[:4], "big")
+        fresh = Simulation(candidate.program, KernelReference(self._plain), seed, 2 * self.limit, exact=True)
+        return _evaluation(*self.simulators.simulate(fresh).result())
 
     def simulate(self, programs: Sequence[Program], *, seed: int, exact: bool = False) -> list[Outcome]:
         """Run programs on other inputs than those of costs, without a limit that the plain kernel sets."""

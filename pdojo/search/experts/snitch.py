@@ -6,8 +6,10 @@ time first, so that the latency of the FPU is hidden.
 
 from __future__ import annotations
 
+from math import prod
+
 from pdojo.dialect.analysis.lanes import Stride, known_alignment, lane_stride
-from pdojo.dialect.analysis.streams import WORD, streams_of
+from pdojo.dialect.analysis.streams import FPU_FUNCTIONS, WORD, streams_of
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.nest import Leaf, Node, Scope
 from pdojo.search.experts.fusion import CHEAP, recompute
@@ -16,6 +18,8 @@ from pdojo.search.experts.naive import fuse_and_reuse
 from pdojo.search.experts.player import Note, Player
 from pdojo.transforms.game import Game
 
+UNROLLED = 96
+"""Most statements of a loop body that is unrolled for want of hardware that repeats it."""
 COPIES = 4
 """Results at a time: as many as cycles from an operation to one that needs it."""
 
@@ -43,7 +47,40 @@ def heuristic(game: Game) -> list[Note]:
             _interleave(player, node.id)
     player.exhaust(player.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
     use_hardware(player)
+    _unroll_rest(player)
     return player.notes
+
+
+def _unroll_rest(player: Player) -> None:
+    """Unroll short loops of single instructions that the hardware does not repeat, and parts of longer ones."""
+    for identifier in [s.id for s in reversed(player.nest.scopes)]:
+        scope = player.scope(identifier)
+        if scope is None or scope.mapping is not Mapping.SEQUENTIAL or scope.depth == 0:
+            continue
+        mappings = {s.mapping for leaf in scope.leaves for s in leaf.chain}
+        simple = all(f is None or f in FPU_FUNCTIONS for leaf in scope.leaves for f in (leaf.function, leaf.accumulate))
+        if not simple or mappings & {Mapping.STREAM, Mapping.FREP}:
+            continue
+        each = _instances(scope) // scope.extent
+        most = max(n for n in range(1, scope.extent + 1) if scope.extent % n == 0 and (n == 1 or n * each <= UNROLLED))
+        if most > 1:
+            player.transact(lambda scope=scope, most=most: _unroll(player, scope, most))
+
+
+def _unroll(player: Player, scope: Scope, count: int) -> bool:
+    why = "fewer loops to count, equal loads become one"
+    if count < scope.extent:
+        tiles = tile(player, scope, count, why)
+        if tiles is None:
+            return False
+        scope = _scope(player, tiles.inner)
+    return player.attempt("unroll", scope, why)
+
+
+def _instances(scope: Scope) -> int:
+    """How often statements run in a scope; packed numbers are one."""
+    chains = (leaf.chain[scope.depth :] for leaf in scope.leaves)
+    return sum(prod(s.extent for s in chain if s.mapping is not Mapping.VECTOR) for chain in chains)
 
 
 def _recompute(player: Player) -> None:

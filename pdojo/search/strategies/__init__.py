@@ -56,8 +56,8 @@ class Strategy(Protocol):
     def tell(self, node: Node) -> None:
         """What became of a proposal. Called for each in the order of `ask`; a failed one has infinite cost.
 
-        `node.parent` is the proposal's parent. What was told to have a cost may fail later, in a duel that it stands as
-        the best: then `node.cost` is infinite from there on, without another word.
+        `node.parent` is the proposal's parent. What was told to have a cost may fail later, as the best:
+        then `node.cost` is infinite from there on, without another word.
         At the end of a search the last batch may be asked for in part.
         """
         ...

@@ -11,9 +11,9 @@ from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.hints import NONTEMPORAL, streaming_misfit
 from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Mapping, Memory, Numerics
+from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, byte_width
-from pdojo.dialect.nest import Access, Buffer, Leaf, Scope
+from pdojo.dialect.nest import Access, Leaf, Scope
 from pdojo.dialect.verify import describe_access, describe_scope
 from pdojo.transforms.asynchronous import async_size_problem
 from pdojo.transforms.base import Reason
@@ -104,20 +104,7 @@ class Parallelize(MapScope):
             summed = race.first is race.second and race.first.accumulate is not None and race.first_writes
             hint = "; split_reduction gives each iteration a partial result" if summed and race.second_writes else ""
             return Reason(f"different iterations race on '{race.first_access.array.name}'{hint}", str(race))
-        return self._registers(program, site)
-
-    @staticmethod
-    def _registers(program: Program, site: Scope) -> Reason | None:
-        """Registers belong to one thread."""
-        for leaf in program.nest.leaves:
-            for access in leaf.accesses if site not in leaf.chain else ():
-                if access.array.buffer.memory is Memory.REGISTER and _uses(site, access.array.buffer):
-                    return Reason(f"'{access.array.name}' is in registers, which threads do not share")
         return None
-
-
-def _uses(site: Scope, buffer: Buffer) -> bool:
-    return any(access.array.buffer is buffer for leaf in site.leaves for access in leaf.accesses)
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,6 @@ class MapThreads(MapScope):
         if program.machine.block_threads:
             yield from super().candidates(program)
 
-    @property
-    def introduces_rules(self) -> bool:
-        """Who sees which memory, how many threads there are."""
-        return True
-
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
         """A machine with threads in blocks, and no race."""
         if not program.machine.block_threads:

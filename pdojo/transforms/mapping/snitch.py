@@ -39,11 +39,6 @@ class Stream(MapScope):
         if program.machine.stream_registers:
             yield from super().candidates(program)
 
-    @property
-    def introduces_rules(self) -> bool:
-        """What is inside a region."""
-        return True
-
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
         """The machine has streams; the rest is asked of the program after the move."""
         if not program.machine.stream_registers:
@@ -74,11 +69,6 @@ class Frep(MapScope):
         """Sequential scopes, on machines with hardware loops."""
         if program.machine.frep_instructions:
             yield from super().candidates(program)
-
-    @property
-    def introduces_rules(self) -> bool:
-        """What is inside a hardware loop."""
-        return True
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
         """The machine has hardware loops; the rest is asked of the program after the move."""

@@ -35,6 +35,7 @@ class Unmap(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "unmap"
+    argued: ClassVar = True
     site: ClassVar = Scope
 
     @classmethod

@@ -21,6 +21,7 @@ from pdojo.backends.snitch.executable import SimulatedKernel
 from pdojo.backends.snitch.session import judged
 from pdojo.backends.snitch.simulator import Configuration
 from pdojo.backends.snitch.targets import SnitchSource
+from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import print_notation
@@ -45,6 +46,8 @@ _COMMON = (
     "-std=gnu11",
     "-w",
 )
+_EXTREMUM = re.compile(r"^static inline \w+ pd_(?:max|min)imum_f(?:32|64)\(.*?^}\n", re.MULTILINE | re.DOTALL)
+"""The definition of a maximum that keeps NaN."""
 _HEADERS = {
     "math.h": """\
 #define INFINITY __builtin_inf()
@@ -56,6 +59,10 @@ _HEADERS = {
 #define fabsf(x) __builtin_fabsf(x)
 #define sqrt(x) __builtin_sqrt(x)
 #define sqrtf(x) __builtin_sqrtf(x)
+#define fmax(x, y) __builtin_fmax(x, y)
+#define fmaxf(x, y) __builtin_fmaxf(x, y)
+#define fmin(x, y) __builtin_fmin(x, y)
+#define fminf(x, y) __builtin_fminf(x, y)
 #define fma(x, y, z) __builtin_fma(x, y, z)
 #define fmaf(x, y, z) __builtin_fmaf(x, y, z)
 """,
@@ -110,8 +117,11 @@ def _version(command: Sequence[str]) -> str:
 
 
 def c_source(plain: KernelOp) -> str:
-    """A plain kernel as C, as one would write it for a processor of 32 bits."""
+    """A plain kernel as C, as one would write it for a processor of 32 bits: `fmax` where that is permitted."""
     text = c_text(plain)
+    if Numerics.NUMBERS in plain.permitted:
+        text = _EXTREMUM.sub("", text)
+        text = re.sub(r"\bpd_(max|min)imum_f(32|64)\b", lambda m: f"f{m[1]}{'f' if m[2] == '32' else ''}", text)
     # Compilers fuse products and sums unless they are told not to.
     text = re.sub(r"^#pragma (STDC FP_CONTRACT|GCC optimize).*\n", "", text, flags=re.MULTILINE)
     # Loop counters of `-t c` have 64 bits; nothing that fits the TCDM needs them.

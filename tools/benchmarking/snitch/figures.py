@@ -63,6 +63,11 @@ def summary(records: Sequence[Record]) -> JSON:
         if row.library == OURS and not isinstance(row.outcome, Simulated)
     ]
     means = {f"{fast} over {slow}": mean(records, slow, fast) for slow, fast in COMPARED}
+    dtypes = sorted({record.data["dtype"] for record in records}, reverse=True)
+    for slow, fast in BY_TYPE if len(dtypes) > 1 else ():
+        for dtype in dtypes:
+            mine = [record for record in records if record.data["dtype"] == dtype]
+            means[f"{fast} over {slow}, {dtype}"] = mean(mine, slow, fast)
     return {"kernels": len(records), "means": means, "without_result": failed, "search": _reached(records)}
 
 
@@ -85,6 +90,9 @@ COMPARED = (
     ("xDSL", "best"),
     ("gcc -O2", "best"),
     (COMPILER, "naive"),
+    (COMPILER, "heuristic"),
     (COMPILER, "best"),
 )
 """Who is compared with whom, the one to be slower first."""
+BY_TYPE = ((COMPILER, "naive"), (COMPILER, "heuristic"))
+"""Those whose means are told for each type too."""

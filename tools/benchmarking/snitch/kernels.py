@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pdojo.kernels
+from pdojo.dialect.assumptions import ALIGNMENT, with_alignment, with_permission
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machine import Machine
@@ -15,11 +16,8 @@ from pdojo.dialect.notation.source import did_you_mean
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload, workload
-from pdojo.search.tuning import with_alignment, with_permission
 
 DTYPES = ("f64", "f32")
-ALIGNMENT = 64
-"""Bytes that callers guarantee."""
 TRACES = Path(pdojo.kernels.__file__).parent / "traces" / "snitch"
 """Where traces that were made by hand are."""
 DIVIDER = "xdiv_sqrt"

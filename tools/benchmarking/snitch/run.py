@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from pdojo.backends.garbage import collect_now
 from pdojo.backends.measure import Simulated
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machine import known_machine
 from pdojo.dialect.machine_file import machine_to_json
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.search.evaluators.cycles import version
@@ -49,7 +49,7 @@ def settings_of(console: Console, given: argparse.Namespace, defaults: argparse.
     return {
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "simulated": given.machine,
-        "machine": machine_to_json(machine(given.machine)),
+        "machine": machine_to_json(known_machine(given.machine)),
         "kernels": [kernel.text for kernel in kernels],
         "dtypes": list(DTYPES) if given.dtype is None else [given.dtype],
         "strategies": list(given.strategies or USUAL),
@@ -68,7 +68,7 @@ def measure_all(console: Console, partial: Partial) -> None:
     for name, value in now.items():
         if settings[name] != value:
             raise UsageError(f"cannot resume: {name} was {settings[name]} and is {value}; begin a new run")
-    described = machine(settings["simulated"])
+    described = known_machine(settings["simulated"])
     jobs: list[tuple[MicroKernel, str]] = [(k, t) for k in chosen(settings["kernels"]) for t in settings["dtypes"]]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     simulators = Workers()
@@ -112,7 +112,7 @@ def store_assembly(console: Console, records: Sequence[Record], settings: JSON, 
         raise UsageError(
             "lowering or simulator are not those of the run: their assembly has other cycles; run it again"
         )
-    written = write_assembly(records, machine(settings["simulated"]), Path(folder))
+    written = write_assembly(records, known_machine(settings["simulated"]), Path(folder))
     console.print(f"assembly of {len(written)} programs in {folder}", highlight=False, soft_wrap=True)
 
 

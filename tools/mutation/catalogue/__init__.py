@@ -7,6 +7,7 @@ from pathlib import Path
 from pdojo_tools.mutation.catalogue import (
     analysis,
     arithmetic,
+    conditions,
     layout,
     mapping,
     movement,
@@ -31,6 +32,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *analysis.MUTANTS,
     *values.MUTANTS,
     *rewriting.MUTANTS,
+    *conditions.MUTANTS,
 )
 
 

@@ -272,22 +272,10 @@ MUTANTS = (
         "[],",
     ),
     family(_EXCERPTS, "content_of_buffer", *_STORAGE)(
-        "excerpts: scopes around uses",
-        "What was decided about a buffer in other scopes is taken for decided.",
-        "[[scope_text(s) for s in leaf.chain] for leaf in users],",
-        "[],",
-    ),
-    family(_EXCERPTS, "content_of_buffer", *_STORAGE)(
         "excerpts: places of uses",
         "What was decided about a buffer in another order is taken for decided.",
         "relative_paths(users),",
         "[],",
-    ),
-    family(_EXCERPTS, "content_of_buffer", *_STORAGE)(
-        "excerpts: room in memory",
-        "Buffers fit that did before others were there.",
-        "        program.memory_use,",
-        "        (),",
     ),
     family(_RACES, "find_race", *_STORAGE)(
         "race: threads",

@@ -144,12 +144,6 @@ MUTANTS = (
         "if not site.reads:",
     ),
     _contract(
-        "contract: an op that depends on itself",
-        "A state that cannot be read again.",
-        "if any(access.array is site.output.array for access in product.reads):",
-        "if False:",
-    ),
-    _contract(
         "contract: hints are lost",
         "Undoing does not give the hints back.",
         "if term.hints.data or product.output.hints.data:",

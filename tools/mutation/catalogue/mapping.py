@@ -91,12 +91,6 @@ MUTANTS = (
         "if inner.mapping.is_threaded:",
         "if False:",
     ),
-    _parallel(
-        "parallelize: registers are shared",
-        "A thread reads a register of another.",
-        "return self._registers(program, site)",
-        "return None",
-    ),
     family(_CPU, "Vectorize.check_mapping", "vectorize")(
         "vectorize: any extent",
         "A vector of a length that the machine does not have.",
@@ -349,28 +343,10 @@ MUTANTS = (
         "if function is not None and function not in FPU_FUNCTIONS:",
         "if function is not None and not function:",
     ),
-    family(_RULES, "placement_problems", "map_grid", "stream", "frep")(
-        "rules: the machine is not asked",
-        "What the machine does not have is used.",
-        "yield from machine_problems(program)",
-        "yield from ()",
-    ),
     family(_RULES, "meaning_problems", "map_block", "set_location")(
         "rules: who sees what is not asked",
         "Threads read memory of others.",
         "yield from visibility_problems(program)",
         "yield from ()",
-    ),
-    family(_RULES, "_unsafe", "reuse_dims", "swap_scopes", "join_scopes")(
-        "rules: races of threads are not asked",
-        "A move races with a mapping that it does not know.",
-        "if race is not None:",
-        "if False:",
-    ),
-    family("transforms/base.py", "Transformation._asked", "set_location", "tile_scope", "map_grid")(
-        "rules: only those who bring them are asked",
-        "Any other move may break the rules of the mappings around it.",
-        "if reason is None and (self.introduces_rules or program.is_special):",
-        "if reason is None and self.introduces_rules:",
     ),
 )

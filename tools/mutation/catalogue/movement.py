@@ -98,41 +98,11 @@ MUTANTS = (
         "if scope.mapping in _PATTERNS:",
         "if False:",
     ),
-    _stage(
-        "stage: races of copy nests",
-        "Threads copy over what others copied.",
-        "            or _race_reason(after, copy, source)\n",
-        "",
-    ),
-    _stage(
-        "stage: elements that nothing wrote",
-        "A copy reads elements of a temporary before they are written.",
-        "            or _source_reason(after, source)\n",
-        "",
-    ),
     family(_STAGING, "_threads_inside", "stage_in", "stage_out")(
         "stage: registers for threads",
         "Threads share a copy in a register.",
         "if s.mapping.is_threaded",
         "if False",
-    ),
-    family(_STAGING, "_register_reason", "stage_in", "stage_out")(
-        "stage: loops over registers",
-        "The copy nest is a loop that indexes registers.",
-        "return None if problem is None else Reason(problem)",
-        "return None",
-    ),
-    family(_UNSTAGING, "Unstage.check", "unstage")(
-        "unstage: registers for threads",
-        "Threads read the register that the copy was made of.",
-        "if problem is None and found.source.buffer.memory is Memory.REGISTER:",
-        "if False:",
-    ),
-    family(_STAGING, "_lanes_reason", *_BOTH)(
-        "stage: strided vectors",
-        "Vectors stride over the copy where the machine cannot.",
-        "if stride_over(access.index, lanes.depth) is Stride.STRIDED:",
-        "if False:",
     ),
     family(_UNSTAGING, "Unstage._staging", "unstage")(
         "unstage: whatever staging would give",
@@ -229,12 +199,6 @@ MUTANTS = (
         "Undoing declares the array elsewhere.",
         "-1 if position == len(declared) - 1 else position",
         "-1",
-    ),
-    _unshare(
-        "unshare: any room",
-        "Stack or registers overflow.",
-        "return capacity(after, physical_bytes(after.nest, own), own, own.memory)",
-        "return None",
     ),
     _unshare(
         "unshare: undone to the end",
@@ -361,18 +325,6 @@ MUTANTS = (
         "A scope without anything that runs.",
         "if site.id in dead:",
         "if False:",
-    ),
-    _unpeel(
-        "unpeel: storage is not asked",
-        "In one scope, buffers lose values.",
-        "return lost or storage_after(program, self, site, displaced)",
-        "return lost",
-    ),
-    _unpeel(
-        "unpeel: ops that depend on other iterations of themselves",
-        "A state that cannot be read again.",
-        "lost = dependent_after(self.rehearse(program, site)) if own else None",
-        "lost = None",
     ),
     _unpeel(
         "unpeel: other mappings",

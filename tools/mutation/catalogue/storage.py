@@ -106,12 +106,6 @@ MUTANTS = (
         "total = needed + sum(physical_bytes(program.nest, b) for b in used)",
         "total = needed",
     ),
-    family("transforms/base.py", "Transformation._asked", "swap_nodes")(
-        "location: in use at once by order",
-        "Two arrays that were in registers one after the other are there at once.",
-        "if reason is None and program.is_crowded:",
-        "if False:",
-    ),
     _room(
         "location: registers with changing indices",
         "A loop indexes registers.",
@@ -169,7 +163,7 @@ MUTANTS = (
     _streaming(
         "hint: non-temporal lanes that are apart",
         "A store that no backend can make.",
-        "if lane_stride(output.index, output.array.shape, lanes.depth) is not Stride.CONTIGUOUS:",
+        "if stride is not Stride.CONTIGUOUS:",
         "if False:",
     ),
     family(_CPU, "Vectorize.check_mapping", "vectorize")(
@@ -201,11 +195,5 @@ MUTANTS = (
         "Two streams are told to take one register.",
         "taken is not None and value_of(taken) == value",
         "taken is not None and False",
-    ),
-    family("transforms/base.py", "Transformation._rehearsed", "hint_buffer", "peel_scope", "swap_dims")(
-        "hint: lost by other moves",
-        "A move clears hints of scopes or buffers; undoing does not give them back.",
-        "if self.keeps_hints and (changed",
-        "if False and (changed",
     ),
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+from pdojo_tools.tables import busy_note, load_note
 from pdojo_tools.tuning.checking import Timed
 from pdojo_tools.tuning.evaluators import is_simulated
 from pdojo_tools.tuning.finding import Found
@@ -22,6 +23,7 @@ from pdojo.backends.measure import Ok, Simulated
 from pdojo.backends.snitch.targets import snitch_text
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import LoweringError
+from pdojo.search.deciding import Decision
 from pdojo.search.tuning import Tuning
 
 MOST_LINES = 4000
@@ -45,8 +47,8 @@ class Chapter:
     subject: Subject
     tuning: Tuning
     """The best program."""
-    verdict: str
-    """Of the exact oracle."""
+    verdict: Decision
+    """What shows that it keeps its meaning."""
     timed: Sequence[Timed] = ()
     """The last measurement, plain program first; empty where nothing was measured."""
     found: Found | None = None
@@ -57,6 +59,12 @@ class Chapter:
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Provenance: what was asked for, machine, tool chain."""
 
+    @property
+    def is_verified(self) -> bool:
+        """Whether all its results were compared: exactly, or with those of the plain program where it was run."""
+        ran = self.found is not None and self.found.plan.evaluator != "analytical"
+        return self.verdict.is_exact or ran or (bool(self.timed) and self.timed[-1].cost < inf)
+
     def html(self, number: int) -> Html:
         """The part of the page. Names in it begin with `kN-`."""
         return tag("article", tag("h2", self.subject.title), *self._sections(f"k{number}-"), id=f"k{number}")
@@ -64,10 +72,10 @@ class Chapter:
     def _sections(self, prefix: str) -> Iterator[Html]:
         yield section("Summary", f"{prefix}summary", self._summary())
         if self.found is not None:
-            yield section("Convergence", f"{prefix}convergence", *self._convergence(self.found, prefix))
+            yield section("Convergence", f"{prefix}convergence", *self._convergence(self.found))
         texts = (print_notation(self.subject.plain), print_notation(self.tuning.after))
         yield section("Program", f"{prefix}program", sides(*texts))
-        yield section("Trace", f"{prefix}trace", *self._trace(prefix))
+        yield section("Trace", f"{prefix}trace", *self._trace())
         yield section("Generated code", f"{prefix}code", *_code(self.tuning))
         if self.found is not None:
             yield section("Failures", f"{prefix}failures", _failures(self.found))
@@ -76,12 +84,12 @@ class Chapter:
 
     def _summary(self) -> Html:
         if self.timed:
-            measured = _simulated(self.timed) if is_simulated(self.subject.machine) else _measured(self.timed)
+            measured = _simulated(self.timed) if is_simulated(self.subject.machine) else measured_table(self.timed)
         else:
             measured = note("Nothing was measured in the end.")
-        return joined([measured, note(self.verdict)])
+        return joined([measured, note(self.verdict.said)])
 
-    def _convergence(self, found: Found, prefix: str) -> Iterator[Html]:
+    def _convergence(self, found: Found) -> Iterator[Html]:
         result, plan = found.result, found.plan
         yield note(
             f"{plan.strategy}, {plan.neighbourhood}, from {plan.start}, seed {found.seed}, budget "
@@ -89,14 +97,14 @@ class Chapter:
             f"{duration(result.progress.seconds)}; {result.ending.value}."
         )
         if found.plan.evaluator == "runtime":
-            yield note("Dots: the least time of a program alone. Line: the best, by what duels said of it.")
+            yield note("Dots: what the search was told, by races. Line: the best, in turns with where it began.")
         lines = [("plain", found.baselines.plain), ("pass", found.baselines.passed)]
-        yield convergence(result.history, found.unit, lines, f"{prefix}convergence")
+        yield convergence(result.history, found.unit, lines)
         better = [row for row in result.history if row.is_best]
         rows = [(row.number, duration(row.seconds), cost_text(row.best, found.unit)) for row in better]
         yield folded(f"Every new best: {len(better)}", table(("evaluation", "after", "cost"), rows, left=()))
 
-    def _trace(self, prefix: str) -> Iterator[Html]:
+    def _trace(self) -> Iterator[Html]:
         moves = self.tuning.game.trace.moves
         if not self.prefixes:
             yield table(
@@ -107,7 +115,8 @@ class Chapter:
         if is_simulated(self.subject.machine):
             how = "The simulated cycles of a call"
         yield note(f"{how} after each move. Moves after which it stays the same within 3 % share a row.")
-        yield steps(self.prefixes, self.unit, f"{prefix}trace")
+        yield steps(self.prefixes, self.unit)
+        yield _warning(busy_note(prefix.foreign_load for prefix in self.prefixes))
         plain = self.prefixes[0].cost
         before = inf
         rows: list[tuple[object, ...]] = []
@@ -120,7 +129,8 @@ class Chapter:
 _FASTER = "the tuned program is so many times as fast"
 
 
-def _measured(timed: Sequence[Timed]) -> Html:
+def measured_table(timed: Sequence[Timed]) -> Html:
+    """The last measurement, with a warning where the machine was not idle."""
     rows = [
         (
             each.title,
@@ -133,7 +143,13 @@ def _measured(timed: Sequence[Timed]) -> Html:
         for each in timed
     ]
     shown = table(("", "moves", "median", "least", _FASTER, "result"), rows, left=(0, 5))
-    return joined([shown, note("All in turns on the same, fresh inputs.")])
+    return joined(
+        [shown, note("All in turns on the same, fresh inputs."), _warning(load_note([t.outcome for t in timed]))]
+    )
+
+
+def _warning(text: str | None) -> Html:
+    return Html("") if text is None else tag("p", f"Warning: {text}.", kind="warning")
 
 
 def _simulated(timed: Sequence[Timed]) -> Html:

@@ -41,6 +41,7 @@ code, .move { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monosp
 .gone { background: var(--gone); }
 .come { background: var(--come); }
 details > summary { cursor: pointer; color: var(--accent); margin: .4rem 0; }
+.warning { color: var(--second); }
 figure { margin: .6rem 0; }
 figure svg { display: block; width: 100%; height: auto; max-width: 56rem; color: var(--text); }
 @media (max-width: 720px) {

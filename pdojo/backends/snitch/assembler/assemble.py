@@ -7,10 +7,11 @@ from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from pdojo.backends.snitch.assembler.operands import Symbols, instruction
+from pdojo.backends.snitch.assembler.expression import Symbols, evaluate
+from pdojo.backends.snitch.assembler.operands import instruction
 from pdojo.backends.snitch.assembler.program import TCDM_BASE, TEXT_BASE, Program
 from pdojo.backends.snitch.assembler.pseudo import expand
-from pdojo.backends.snitch.assembler.source import Statement, evaluate, number, statements
+from pdojo.backends.snitch.assembler.source import Statement, statements
 
 _WORDS = {
     ".byte": 1,
@@ -23,6 +24,8 @@ _IGNORED = frozenset(
     ".globl .global .file .option .attribute .type .size .ident .local .weak .hidden .addrsig .addrsig_sym .p2alignw "
     ".cfi_startproc .cfi_endproc .cfi_offset .cfi_def_cfa_offset .cfi_def_cfa .cfi_restore .cfi_sections".split()
 )
+_LARGEST = 1 << 24
+"""Bytes of the largest piece of data: many times the memory."""
 _DATA_SECTIONS = (".data", ".rodata", ".bss", ".sdata", ".sbss", ".srodata", ".tcdm")
 
 
@@ -138,9 +141,9 @@ def _section(assembly: _Assembly, statement: Statement) -> None:
 
 
 def _align(assembly: _Assembly, statement: Statement) -> None:
-    given = number(statement.operands[0]) if statement.operands else None
-    if given is None or not 0 <= given <= (4096 if statement.name == ".balign" else 12):
-        raise statement.error(f"'{statement.name}' takes a number")
+    given, most = _size(assembly, statement), 4096 if statement.name == ".balign" else 12
+    if not 0 <= given <= most:
+        raise statement.error(f"'{statement.name}' takes a number from 0 to {most}, not {given}")
     size = given if statement.name == ".balign" else 1 << given
     if assembly.in_text:
         return  # no instruction depends on where it lies
@@ -164,7 +167,14 @@ def _data(assembly: _Assembly, statement: Statement) -> None:
             except (ValueError, OverflowError):
                 raise statement.error(f"'{operand}' is no number of this format") from None
     else:
-        size = number(operands[0]) if operands else None
-        if size is None or size < 0:
-            raise statement.error(f"'{name}' takes a number of bytes")
+        size = _size(assembly, statement)
+        if not 0 <= size <= _LARGEST:
+            raise statement.error(f"'{name}' takes a number of bytes from 0 to {_LARGEST}, not {size}")
         assembly.data.extend(bytes(size))
+
+
+def _size(assembly: _Assembly, statement: Statement) -> int:
+    """The first operand, which has a value already."""
+    if not statement.operands:
+        raise statement.error(f"'{statement.name}' takes a number")
+    return evaluate(statement.operands[0], assembly.symbols(assembly.address), statement.error)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
+from pdojo.backends.snitch.assembler.expression import Symbols, evaluate, number
 from pdojo.backends.snitch.assembler.instruction import Instruction
 from pdojo.backends.snitch.assembler.registers import CSR, FLOAT, INTEGER, ROUNDING
-from pdojo.backends.snitch.assembler.source import Statement, evaluate, number
+from pdojo.backends.snitch.assembler.source import Statement
 from pdojo.backends.snitch.assembler.table import ENCODINGS
-
-Symbols = Callable[[str], int | None]
 
 _OFFSET = re.compile(r"(.*)\(\s*([\w.]+)\s*\)", re.DOTALL)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from pdojo.backends.snitch.assembler.source import Statement, number
+from pdojo.backends.snitch.assembler.expression import Symbols, evaluate
+from pdojo.backends.snitch.assembler.source import Statement
 from pdojo.backends.snitch.assembler.table import FORMATS
 
 Plain = tuple[str, tuple[str, ...]]
@@ -61,15 +60,13 @@ _TEMPLATES: dict[str, tuple[int, str]] = {
 }
 
 
-def expand(statement: Statement, constant: Callable[[str], int | None]) -> list[Plain]:
+def expand(statement: Statement, constant: Symbols) -> list[Plain]:
     """The instructions that a statement stands for. `constant` gives the value of a symbol that is known already."""
     name, operands = statement.name, statement.operands
     if name == "li":
         _count(statement, 2)
-        value = number(operands[1])
-        if value is None:
-            value = constant(operands[1])
-        if value is None or not -(1 << 31) <= value < 1 << 32:
+        value = evaluate(operands[1], constant, statement.error)
+        if not -(1 << 31) <= value < 1 << 32:
             raise statement.error(f"'{operands[1]}' is no number of 32 bits")
         return _load(operands[0], value)
     if name in ("la", "lla"):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
+from pdojo.backends.snitch.assembler.expression import Symbols, evaluate
 from pdojo.backends.snitch.assembler.instruction import Instruction
 from pdojo.backends.snitch.assembler.operands import instruction
 from pdojo.backends.snitch.assembler.registers import CSR
-from pdojo.backends.snitch.assembler.source import Statement, number, statements
+from pdojo.backends.snitch.assembler.source import Statement, statements
 from pdojo.backends.snitch.assembler.table import ENCODINGS, SNITCH
+from pdojo.errors import AssemblyError
 
 _ALIASES = {f"{name}.h" for name in ("fmv", "fneg", "fabs", "fgt", "fge")}
 
@@ -23,11 +26,22 @@ def rewrite(text: str, source: str = "<assembly>") -> str:
     found: dict[int, list[Statement]] = {}
     for statement in statements(text, source):
         found.setdefault(statement.line, []).append(statement)
+    constants: dict[str, int] = {}
     for line, parts in found.items():
+        for part in parts:
+            if part.name in (".equ", ".set") and len(part.operands) == 2:
+                _define(constants, part)
         if any(_foreign(part) for part in parts):
             comment = "; ".join(_tidy(part) for part in parts if _foreign(part))
-            lines[line - 1] = f"{'; '.join(_spelled(part) for part in parts)} # {comment}"
+            lines[line - 1] = f"{'; '.join(_spelled(part, constants.get) for part in parts)} # {comment}"
     return "\n".join(lines) + "\n"
+
+
+def _define(constants: dict[str, int], statement: Statement) -> None:
+    """Note a constant; one that depends on labels is for the other assembler alone."""
+    name, text = statement.operands
+    with suppress(AssemblyError):
+        constants[name] = evaluate(text, constants.get, statement.error)
 
 
 def _foreign(statement: Statement) -> bool:
@@ -38,26 +52,26 @@ def _named_csr(statement: Statement) -> bool:
     return statement.name.startswith("csr") and any(o in ("ssr", "barrier") for o in statement.operands)
 
 
-def _spelled(statement: Statement) -> str:
+def _spelled(statement: Statement, symbols: Symbols) -> str:
     labels = "".join(f"{label}: " for label in statement.labels)
     if not _foreign(statement):
         return statement.text
     if _named_csr(statement):
         operands = ", ".join(str(CSR[o]) if o in CSR else o for o in statement.operands)
         return f"{labels}{statement.name} {operands}"
-    return f"{labels}{insn(plain(statement))}"
+    return f"{labels}{insn(plain(statement, symbols))}"
 
 
 def _tidy(statement: Statement) -> str:
     return re.sub(r"\s+", " ", f"{statement.name} {', '.join(statement.operands)}").strip()
 
 
-def plain(statement: Statement) -> Instruction:
-    """The instruction of a statement that needs no label. Raises AssemblyError."""
+def plain(statement: Statement, symbols: Symbols = lambda _: None) -> Instruction:
+    """The instruction of a statement that needs no label, but constants. Raises AssemblyError."""
     from pdojo.backends.snitch.assembler.pseudo import expand
 
-    ((name, operands),) = expand(statement, number)
-    return instruction(statement, name, operands, 0, lambda _: None)
+    ((name, operands),) = expand(statement, symbols)
+    return instruction(statement, name, operands, 0, symbols)
 
 
 def insn(i: Instruction) -> str:

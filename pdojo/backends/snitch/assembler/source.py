@@ -1,9 +1,9 @@
-"""Assembly text as statements: labels, a mnemonic or directive, operands. And expressions over labels."""
+"""Assembly text as statements: labels, a mnemonic or directive, operands."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,10 +12,7 @@ from pdojo.errors import AssemblyError
 _LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*|\d+)\s*:")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BLOCK = re.compile(r"/\*.*?\*/", re.DOTALL)
-_TERM = re.compile(
-    r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|0[bB][01]+(?![\w.$])|\d+(?![\w.$]))"
-    r"|(?P<part>%hi|%lo)\s*\(|(?P<symbol>[A-Za-z_.$][\w.$]*|\d+[bf]))"
-)
+_LONG_NUMBER = re.compile(r"[0-9a-fA-F]{401}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +34,14 @@ class Statement:
 
 
 def statements(text: str, source: str) -> Iterator[Statement]:
-    """The statements of a text, in order. Comments begin with `#` or `//`, or stand between `/*` and `*/`."""
+    """The statements of a text, in order. Comments begin with `#` or `//`, or stand between `/*` and `*/`.
+
+    Raises AssemblyError for a number that is too long.
+    """
     text = _BLOCK.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
     for number, line in enumerate(text.splitlines(), 1):
+        if _LONG_NUMBER.search(line):
+            raise AssemblyError(f"{source}:{number}:1: error: a number has more than 400 digits")
         for part in _parts(line):
             labels: list[str] = []
             rest = part
@@ -75,53 +77,3 @@ def _split(operands: str) -> tuple[str, ...]:
     masked = _QUOTED.sub(lambda m: '"' * len(m.group()), operands)
     cuts = [-1, *(m.start() for m in re.finditer(",", masked)), len(operands)]
     return tuple(operands[a + 1 : b].strip() for a, b in pairwise(cuts))
-
-
-def number(text: str) -> int | None:
-    """The value of a number as written; None where it is none."""
-    match = re.fullmatch(r"([+-]?)\s*(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)", text.strip())
-    if match is None:
-        return None
-    value = int(match.group(2), 0) if not match.group(2).isdigit() else int(match.group(2))
-    return -value if match.group(1) == "-" else value
-
-
-def evaluate(text: str, symbols: Callable[[str], int | None], error: Callable[[str], AssemblyError]) -> int:
-    """The value of an expression: numbers, symbols, `%hi(...)`, `%lo(...)`, added and subtracted."""
-    value, at, sign = 0, 0, 1
-    stripped = text.strip()
-    if stripped[:1] in "+-" and stripped:
-        sign, at = (-1 if stripped[0] == "-" else 1), 1
-    while True:
-        match = _TERM.match(stripped, at)
-        if match is None:
-            raise error(f"'{text}' is no number, symbol or sum of these")
-        at = match.end()
-        if match["number"] is not None:
-            term = int(match["number"], 0) if not match["number"].isdigit() else int(match["number"])
-        elif match["part"] is not None:
-            close = stripped.find(")", at)
-            if close < 0:
-                raise error(f"'{text}' lacks a ')'")
-            whole = evaluate(stripped[at:close], symbols, error)
-            low = (whole + 0x800 & 0xFFF) - 0x800
-            term = low if match["part"] == "%lo" else (whole - low) >> 12 & 0xFFFFF
-            at = close + 1
-        else:
-            found = symbols(match["symbol"])
-            if found is None:
-                raise error(f"there is no label '{match['symbol']}'")
-            term = found
-        value += sign * term
-        rest = stripped[at:].lstrip()
-        if not rest:
-            return value
-        if rest[0] not in "+-":
-            raise error(f"'{text}' is no number, symbol or sum of these")
-        sign = -1 if rest[0] == "-" else 1
-        at = len(stripped) - len(rest) + 1
-
-
-def lookup(tables: Mapping[str, int]) -> Callable[[str], int | None]:
-    """Symbols from a table."""
-    return tables.get

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from pdojo.dialect.machine import Machine
 from pdojo.errors import UsageError
 
+_LATER = frozenset(("flt.d", "fmv.x.w", "fcvt.w.d", "fcvt.wu.d"))
+"""Results for the core that come a cycle later than those of their kind (m)."""
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -31,11 +34,9 @@ class Timing:
     """Cycles from one fdiv.d or fsqrt.d to the next (about 18; m)."""
     division_single_interval: int = 10
     """Cycles from one fdiv.s or fsqrt.s to the next (about 10.4; m)."""
-    to_integer: int = 4
-    """From the issue of flt.s in the FP subsystem to an instruction that uses the result: 5 from the core's issue (m),
-    of which one is the offloading register. Conversions take `conversion - simple` more: fcvt.w.s 6 (m)."""
-    to_integer_other: int = 1
-    """What fmv.x.w and instructions on doubles take more: flt.d 6, fcvt.w.d 7, fmv.x.w 6 (m)."""
+    to_integer: int = 3
+    """From the issue of a comparison or classification in the FP subsystem to an instruction of the core that uses the
+    result; 4 from the core's issue (m). `for_core` has the others."""
     load: int = 4
     """lw to use (m): request register, TCDM, response register, register file."""
     float_load: int = 3
@@ -50,6 +51,10 @@ class Timing:
     stream_restart: tuple[int, int, int] = (3, 3, 2)
     """Cycles from the last request of a job to the first of the one that was waiting (snitch_ssr_addr_gen.sv)."""
 
+    def for_core(self, name: str) -> int:
+        """Cycles from the issue of an instruction in the FP subsystem to one of the core that uses its result."""
+        return self.to_integer + (self.conversion - self.simple if name.startswith("fcvt") else 0) + (name in _LATER)
+
 
 @dataclass(frozen=True)
 class Configuration:
@@ -63,6 +68,9 @@ class Configuration:
     waiting_loops: int = 0
     """Loops that may be configured behind the one that runs. Before June 2025 they queued (fifo_v3, depth 8); since
     then the core waits until the nest ends (m)."""
+    integers_queue: bool = True
+    """Whether moves and conversions from integer registers go through the ring, as other instructions do (m). Before
+    June 2025 they waited until it was empty, as moves to integer registers do to this day."""
     inner_repetition: bool = False
     """Whether there is `frep.i`, which repeats each instruction by itself."""
     trips: int = 1 << 16
@@ -98,6 +106,7 @@ class Configuration:
             ring=machine.frep_instructions,
             nesting=machine.frep_nesting,
             waiting_loops=8 if old else 0,
+            integers_queue=not old,
             inner_repetition=old,
             trips=machine.frep_trips,
             lanes=machine.stream_registers,

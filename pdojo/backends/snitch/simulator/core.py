@@ -16,7 +16,7 @@ from pdojo.backends.snitch.simulator.integer import DIVIDE, MULTIPLY, quotient_b
 from pdojo.backends.snitch.simulator.lane import BadStream, Lane
 from pdojo.backends.snitch.simulator.memory import Memory
 from pdojo.backends.snitch.simulator.operation import FloatOperation, trap
-from pdojo.backends.snitch.simulator.sequencer import Sequencer
+from pdojo.backends.snitch.simulator.sequencer import Loop, Sequencer
 
 BUFFERED, DIRECT, LOOP, STREAM, MULTIPLIER, DIVIDER = range(6)
 
@@ -213,6 +213,8 @@ class Core:
         if self.sequencer.full(now):
             self.blocked = causes.QUEUE
             return False
+        if item.operation.takes_integer:
+            self._refuse_repetition(item.instruction, self.sequencer.filled)
         self.sequencer.write(item.operation, item.first)
         return True
 
@@ -222,16 +224,18 @@ class Core:
         if not empty:
             self.blocked = causes.ORDER
             return False
-        if self.sequencer.active:
-            loop = self.sequencer.loops[0].instruction
-            raise self.trap(
-                item.instruction, f"inside of the hardware loop of line {loop.line}, where it cannot be repeated"
-            )
+        self._refuse_repetition(item.instruction, self.sequencer.loops[0] if self.sequencer.active else None)
         cause = self.floats.issue(operation, item.first, True, now)
         if cause:
             self.blocked, self.refused = cause, True
             return False
         return True
+
+    def _refuse_repetition(self, instruction: Instruction, loop: Loop | None) -> None:
+        """Raise where an instruction is in a hardware loop that has no place for its integer registers."""
+        if loop is not None:
+            line = loop.instruction.line
+            raise self.trap(instruction, f"inside of the hardware loop of line {line}, where it cannot be repeated")
 
     def _configure(self, item: Offloaded, now: int) -> bool:
         code = item.instruction.imm if item.instruction.name == "scfgwi" else item.second

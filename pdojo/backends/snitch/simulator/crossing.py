@@ -25,7 +25,10 @@ def rounded(value: float, mode: int) -> float:
         case "rup":
             return float(math.ceil(value))
         case "rmm":
-            return math.copysign(float(math.floor(abs(value) + 0.5)) if abs(value) < 1 << 52 else abs(value), value)
+            size = abs(value)
+            whole = math.floor(size)
+            # Adding a half would round: 0.49999999999999994 + 0.5 is 1.
+            return math.copysign(whole + (size - whole >= 0.5), value)
         case _:  # rne, and dyn: the control register is never changed
             return float(round(value))
 

@@ -31,8 +31,6 @@ def _results(machine: Complex, now: int) -> list[str]:
 
 
 def _unwritable(lane: Lane) -> str:
-    if lane.addresses and lane.turning:
-        return f"its write stream of line {lane.line} waits until {len(lane.fifo)} elements of the read stream are read"
     if not lane.writes:
         return "it has no write stream"
     if not lane.addresses:
@@ -59,10 +57,8 @@ def _head(machine: Complex, now: int) -> list[str]:
 
 
 def _unreadable(lane: Lane) -> str:
-    if lane.writes:
-        return f"its stream of line {lane.line} writes"
     if lane.addresses:
-        return "its elements never come" if lane.turning else "the memory has not answered"
+        return "the memory has not answered"
     if not lane.line:
         return "it has no stream"
     return f"all {lane.length} elements of its stream of line {lane.line} have been read"

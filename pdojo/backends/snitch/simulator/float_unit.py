@@ -74,6 +74,8 @@ class FloatUnit:
         for lane in view.lanes:
             fifo = lane.fifo
             if not fifo or fifo[0][0] > now:
+                if lane.writes:
+                    raise self.core.trap(operation.instruction, reads_a_writer(lane))
                 return causes.STREAM
         if operation.kind != COMPUTE:
             return self._other(operation, view, argument, first, now)
@@ -90,6 +92,10 @@ class FloatUnit:
         if operation.takes_integer:
             values[SPARE + 1] = argument
         destination = view.destination
+        if 32 <= destination < SPARE:
+            lane = self.lanes[destination - 32]
+            if not lane.writes and lane.unread:
+                raise self.core.trap(operation.instruction, writes_a_reader(lane))
         result = operation.function(values[view.a], values[view.b], values[view.c])
         leaves = now + operation.latency
         pipe = self.pipe
@@ -184,3 +190,17 @@ class FloatUnit:
     def busy(self) -> bool:
         """Whether anything is under way."""
         return bool(self.pipe or self._in_flight)
+
+
+def reads_a_writer(lane: Lane) -> str:
+    """What is wrong with an instruction that reads a stream whose data path is set to writing: it does not wait."""
+    return f"reads SSR{lane.number}, whose stream of line {lane.line} writes: hardware does not wait, but gives garbage"
+
+
+def writes_a_reader(lane: Lane) -> str:
+    """What is wrong with an instruction that writes a stream whose data path is set to reading."""
+    elements = "1 element is" if lane.unread == 1 else f"{lane.unread} elements are"
+    return (
+        f"writes to SSR{lane.number}, of whose read stream {elements} still to be read: hardware takes the result "
+        "for a read, and loses both"
+    )

@@ -49,6 +49,7 @@ class Lane:
         "start",
         "strides",
         "turning",
+        "unconfirmed",
         "words",
         "writes",
     )
@@ -80,6 +81,8 @@ class Lane:
         self.line = 0
         """Line of the instruction that started the job."""
         self.moved = 0
+        self.unconfirmed = 0
+        """Line of the latest write stream of whose end the status has not told; 0 where there is none."""
 
     # Configuration
 
@@ -106,8 +109,12 @@ class Lane:
 
     def status(self, now: int) -> int:
         """The status register: bit 31 is set when all requests of the job have been served, bit 30 for a write stream.
-        The other bits are not modelled."""
-        done = not self.addresses and self.finished < now
+        The other bits are not modelled.
+
+        Bit 31 is that of the job in front: between two jobs it is set for one cycle."""
+        done = self.finished < now and (not self.addresses or self.finished == now - 1)
+        if done and not self.addresses:
+            self.unconfirmed = 0
         return done << 31 | self.writes << 30
 
     def _set_repeat(self, value: int) -> None:
@@ -130,6 +137,14 @@ class Lane:
 
     def _start(self, pointer: int, dims: int, now: int, line: int, *, writes: bool) -> None:
         addresses = self._words(pointer, dims)
+        if writes:
+            self.unconfirmed = line
+        elif self.unconfirmed:
+            raise BadStream(
+                f"set up to read, and nothing has waited for what its stream of line {self.unconfirmed} writes: until "
+                "that is in memory, instructions that read the stream get garbage. Ask for its status (scfgr) until "
+                "bit 31 is set"
+            )
         # `now` is one cycle after the instruction's issue.
         if self.addresses:
             self.pending = (addresses, writes, line)
@@ -211,6 +226,12 @@ class Lane:
             self._run(addresses, line, now + self.configuration.timing.stream_restart[self.number], writes=writes)
 
     # FP subsystem's side
+
+    @property
+    def unread(self) -> int:
+        """Elements of a read stream that no instruction has taken; for a lane that does not write."""
+        ahead = self.length - self.position if self.addresses and not self.turning else 0
+        return ahead + len(self.fifo)
 
     def take(self) -> float:
         """The element at the front, which has been checked to be there; it stays for all its reads."""

@@ -118,7 +118,7 @@ class FloatOperation:
         self.instruction = instruction
         self.kind = COMPUTE
         self.direct = False
-        """Whether it goes past the sequencer: whatever moves between integer and FP registers."""
+        """Whether it goes past the sequencer, once that is empty: what writes integer registers or switches streams."""
         self.takes_integer = False
         self.function: Function = _nothing
         self.group = Group(1, 1)
@@ -181,10 +181,10 @@ class Decoder:
         timing = self._configuration.timing
         if crossing is not None:
             operation.function, operation.direct = crossing, True
-            other = name.endswith((".d", "fmv.x.w"))
-            operation.order = timing.to_integer - timing.simple + (timing.to_integer_other if other else 0)
+            operation.order = timing.for_core(name) - operation.latency - 1
         elif incoming is not None:
-            operation.direct = operation.takes_integer = True
+            operation.takes_integer = True
+            operation.direct = not self._configuration.integers_queue
             operation.function = lambda a, b, c: incoming(int(a))
         elif name in self._functions:
             operation.function = self._functions[name]

@@ -77,6 +77,12 @@ class Sequencer:
         freed = self._freed_before if self._freed_at == now else self._freed
         return self.written - freed >= self._size
 
+    @property
+    def filled(self) -> Loop | None:
+        """The loop of which the next instruction that arrives is one; None where there is none."""
+        last = self._waiting[-1] if self._waiting else self.loops[0] if self.loops else None
+        return last if last is not None and self.written <= last.end else None
+
     def write(self, operation: FloatOperation, argument: int) -> None:
         """An instruction arrives; it can issue in the next cycle."""
         self._ring[self.written % self._size] = (operation, argument)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
@@ -38,13 +39,12 @@ def claim(count: int, allowed: Sequence[int], folder: Path | None = None, patien
     """
     folder = folder or Path(tempfile.gettempdir()) / f"pdojo-processors-{os.getuid()}"
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.stat().st_uid != os.getuid():
-            raise MeasurementError(f"the folder '{folder}' with the locks of processors is another user's")
+        opened = _own_folder(folder)
         end = time.monotonic() + patience
         while True:
-            claimed = _locked(core_order(allowed), count, folder)
+            claimed = _locked(core_order(allowed), count, opened)
             if len(claimed) == count:
+                os.close(opened)
                 # The locks last as long as the handles, and those as long as the process.
                 return sorted(claimed)
             for handle in claimed.values():
@@ -59,13 +59,30 @@ def claim(count: int, allowed: Sequence[int], folder: Path | None = None, patien
         raise MeasurementError(f"cannot lock processors in '{folder}': {error.strerror}") from None
 
 
-def _locked(processors: Iterable[int], count: int, folder: Path) -> dict[int, int]:
+def _own_folder(folder: Path) -> int:
+    """A handle of the folder, which is made where there is none.
+
+    Raises MeasurementError where it is a link, or others may write to it: they could make us lock, and make, any file.
+    """
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    facts = folder.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
+        raise MeasurementError(
+            f"'{folder}', which is for the locks of processors, is not a folder that only this user may write to:"
+            " remove it"
+        )
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def _locked(processors: Iterable[int], count: int, folder: int) -> dict[int, int]:
     """Handles of the locks of the first processors that are free, at most `count`."""
     claimed: dict[int, int] = {}
     for processor in processors:
         if len(claimed) == count:
             break
-        handle = os.open(folder / str(processor), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        handle = os.open(str(processor), flags, 0o600, dir_fd=folder)
         with suppress(BlockingIOError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             claimed[processor] = handle

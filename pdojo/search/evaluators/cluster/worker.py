@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
-from math import inf
 from pathlib import Path
 
 import pdojo
@@ -22,9 +21,10 @@ from pdojo.dialect.machine_file import machine_from_json, machine_to_json
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import UsageError
 from pdojo.search.dojo import fingerprint_of
-from pdojo.search.evaluation import JSON, Anchor, Candidate, Evaluation
+from pdojo.search.evaluation import JSON, Candidate
 from pdojo.search.evaluators.cluster.processors import claim
 from pdojo.search.evaluators.runtime import Runtime
+from pdojo.search.racing import Heat, Race
 
 KEPT = 4
 """Kernels whose evaluators, with their processes and arrays, a worker keeps."""
@@ -88,25 +88,17 @@ class Measurer:
         self._evaluators: OrderedDict[str, Runtime] = OrderedDict()
         return Facts(facts, platform.node(), os.getpid(), tuple(own))
 
-    def evaluate(self, plain: str, texts: Sequence[str], anchor: tuple[str, float] | None) -> list[Evaluation]:
-        """The costs of programs; `anchor` is the best of all and its cost."""
-        evaluator = self._evaluator(plain)
-        evaluator.anchor = None if anchor is None else Anchor(self._candidate(anchor[0]), anchor[1])
-        candidates = [self._candidate(text) for text in texts]
-        costs = evaluator.evaluate(candidates)
-        found = {candidate.fingerprint: cost for candidate, cost in zip(candidates, costs, strict=True)}
-        found |= evaluator.refine(found, inf if anchor is None else anchor[1])
-        return [found[candidate.fingerprint] for candidate in candidates]
-
     def ping(self) -> None:
         """The worker is alive."""
 
-    def confirm(self, plain: str, seed: int, texts: Sequence[str]) -> list[Evaluation]:
-        """The duel of a program, or of two; its inputs depend on the seed."""
+    def heat(
+        self, plain: str, seed: int, texts: Sequence[str], beside: str | None, rounds: int, inputs: int | None
+    ) -> list[Race]:
+        """Programs in turns with the one beside them; see `Runtime.heat`. The seed is that of inputs to check on."""
         evaluator = self._evaluator(plain)
         evaluator.seed = seed
-        candidate, *best = (self._candidate(text) for text in texts)
-        return evaluator.confirm(candidate, best[0] if best else None)
+        other = None if beside is None else self._candidate(beside)
+        return evaluator.heat(Heat([self._candidate(text) for text in texts], other, rounds, inputs))
 
     def _candidate(self, text: str) -> Candidate:
         return Candidate(Program(text, self._machine), fingerprint_of(text))

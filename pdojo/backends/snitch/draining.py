@@ -1,0 +1,104 @@
+"""Which stream registers may still be writing, at each place of a top-level nest.
+
+Turning streams off does not wait for their last writes. A register that is set up to read before they are in memory
+does not wait either: until then instructions that read it get garbage (snitch_ssr.sv). So the code has to know,
+wherever a region begins to read, which registers may have been left writing on any way to there, around loops too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from pdojo.dialect.attributes import Mapping as Loop
+from pdojo.dialect.nest import Leaf, Node, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+Lanes: TypeAlias = dict[int, int]
+"""Stream registers that may still be writing, and their jobs: 1, or 2 where one may wait behind another."""
+_UNDER_WAY = 16
+"""More elements than can be between the issue of the instructions that write them and memory: 4 in the lane's buffer,
+not more than 10 in the stages of the FPU. When all of so many have been issued, the job before theirs has ended."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a region does to the stream registers."""
+
+    reads: frozenset[int]
+    """Those that it reads, which have to have drained before."""
+    writes: Mapping[int, int]
+    """Those that it writes, and how many elements."""
+    drained: frozenset[int]
+    """Those whose writes it waits for at its end; the others it leaves writing."""
+
+
+@dataclass
+class Draining:
+    """Follows the registers through a nest while its code is emitted."""
+
+    use: Callable[[Scope], Use]
+    writing: Lanes = field(default_factory=dict[int, int])
+    """Those that may be writing where the next instruction goes."""
+
+    def drain(self, lane: int) -> int:
+        """The code waits for a register: how many jobs it may have; 0 where it is sure to have none."""
+        return self.writing.pop(lane, 0)
+
+    def leave(self, use: Use) -> None:
+        """The code of a region has come to its end, and nothing has waited yet."""
+        self.writing = _written(use, self.writing)
+
+    def before(self, scope: Scope) -> list[int]:
+        """The registers that are best waited for before a loop: what is in it reads them, and leaves none writing."""
+        again = self._after_iteration(scope, {})
+        regions = dict.fromkeys(s for leaf in scope.leaves for s in leaf.chain if s.mapping is Loop.STREAM)
+        read = {lane for region in regions for lane in self.use(region).reads}
+        return sorted(lane for lane in self.writing if lane in read and lane not in again)
+
+    def loop(self, scope: Scope) -> None:
+        """The code of a loop follows: what one iteration leaves writing, the next one finds."""
+        self.writing = self._at_entry(scope, self.writing)
+
+    @contextmanager
+    def branch(self) -> Generator[None]:
+        """Code that may be skipped."""
+        before = dict(self.writing)
+        yield
+        self.writing = _joined(before, self.writing)
+
+    def _at_entry(self, scope: Scope, before: Lanes) -> Lanes:
+        """What may be writing where an iteration begins."""
+        found = before
+        while scope.extent > 1 and (wider := _joined(found, self._after_iteration(scope, found))) != found:
+            found = wider
+        return found
+
+    def _after_iteration(self, scope: Scope, before: Lanes) -> Lanes:
+        found = before
+        for child in scope.children:
+            found = self._after(child, found)
+        return _joined(before, found) if scope.guard else found
+
+    def _after(self, node: Node, before: Lanes) -> Lanes:
+        if isinstance(node, Leaf):
+            return before
+        if node.mapping is not Loop.STREAM:
+            return self._after_iteration(node, self._at_entry(node, before))
+        use = self.use(node)
+        found = _written(use, {lane: jobs for lane, jobs in before.items() if lane not in use.reads})
+        return {lane: jobs for lane, jobs in found.items() if lane not in use.drained}
+
+
+def _written(use: Use, before: Lanes) -> Lanes:
+    """What may be writing where all instructions of a region have been issued."""
+    jobs = {lane: 2 if lane in before and count < _UNDER_WAY else 1 for lane, count in use.writes.items()}
+    return {**before, **jobs}
+
+
+def _joined(one: Lanes, other: Lanes) -> Lanes:
+    return {lane: max(one.get(lane, 0), other.get(lane, 0)) for lane in {**one, **other}}

@@ -1,0 +1,139 @@
+"""What must hold of every state of the game, on every machine: asked of the program after a move (docs/legality.md).
+
+A move argues from the program before it that its statements keep their meaning. Whether memory keeps their values,
+threads do not meet, and the machine can run them is a property of the program after it, and is asked of that program:
+storage, races, registers, lanes, capacity, unrolled code, hints, and the rules of special mappings. What concerns one
+buffer is asked once for each content of the questions, so that a move costs what it touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from xdsl.ir import Attribute
+
+from pdojo.dialect.analysis.capacity import LIMITED, overflow, unrolled
+from pdojo.dialect.analysis.frames import frame_problem
+from pdojo.dialect.analysis.hints import hint_problems, owned_hints, unusable_hints
+from pdojo.dialect.analysis.lanes import lane_problem, register_problem
+from pdojo.dialect.analysis.placement import machine_problems, meaning_problems
+from pdojo.dialect.analysis.program import Problem, Program
+from pdojo.dialect.analysis.races import find_race
+from pdojo.dialect.analysis.threads import is_in_grid
+from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import Access, Buffer, Leaf
+from pdojo.dialect.storage import accesses_of
+from pdojo.dialect.verify import describe_scope
+from pdojo.errors import Undecided
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Which rules a state breaks (a kernel may be written for another machine), and the hints that it has.
+
+    A move must not break others, nor lose hints.
+    """
+
+    problems: Mapping[str, Problem]
+    """By what they are about."""
+    useless: tuple[str, ...]
+    """Hints that nothing can use where they are."""
+    hints: Mapping[str, Attribute]
+    """Of scopes and buffers, by their owners."""
+
+    def broken(self, after: Conditions, *, proved: bool = False) -> Problem | None:
+        """A rule that the state after a move breaks and this one does not.
+
+        What integer sets do not settle counts as broken, but where the check of the move has `proved` it.
+        """
+        new = (p for about, p in after.problems.items() if about not in self.problems)
+        return next((p for p in new if not (proved and p.is_open)), None)
+
+
+def conditions(program: Program) -> Conditions:
+    """The conditions of a program that is well-formed (`verify_nest`)."""
+    useless = tuple(problem.text for problem in hint_problems(program)) if program.is_special else ()
+    return Conditions({p.about or p.text: p for p in _problems(program)}, useless, owned_hints(program))
+
+
+def _problems(program: Program) -> Iterator[Problem]:
+    for buffer in program.live_ranges:
+        question = "conditions", program.uses_content(buffer)
+        yield from program.known.excerpts.verdict(question, lambda b=buffer: tuple(buffer_problems(program, b)))
+    yield from _lane_counts(program)
+    yield from unusable_hints(program)
+    for memory in LIMITED:
+        if (full := overflow(program, memory)) is not None:
+            yield Problem(full, about=f"room in {memory.value} memory")
+    if (large := unrolled(program.nest)) is not None:
+        yield Problem(large, about="unrolled code")
+    if program.is_special:
+        yield from meaning_problems(program)
+        yield from machine_problems(program)
+
+
+def buffer_problems(program: Program, buffer: Buffer) -> Iterator[Problem]:
+    """Why a buffer does not keep its values, is raced for, or cannot be accessed as it is, at most once of a kind."""
+    kinds = ((_storage, "values"), (_race, "race"), (_registers, "registers"), (_frame, "frame"), (_lanes, "lanes"))
+    for ask, kind in kinds:
+        about = f"{kind} of '{buffer.names[0]}'"
+        try:
+            found = ask(program, buffer)
+        except Undecided as undecided:
+            yield Problem(str(undecided), about=f"{about}, undecided", is_open=True)
+        else:
+            if found is not None:
+                yield replace(found, about=about)
+
+
+def _storage(program: Program, buffer: Buffer) -> Problem | None:
+    if not any(buffer.reuse) and len(buffer.names) == 1:
+        return None
+    violation = program.storage_violation(buffer.names[0], buffer.reuse)
+    return None if violation is None else Problem(violation.reason, violation.detail)
+
+
+def _race(program: Program, buffer: Buffer) -> Problem | None:
+    mine = {leaf: tuple(t for t in ts if t.access.array.buffer is buffer) for leaf, ts in program.touches.items()}
+    race = find_race(program, mine)
+    if race is None:
+        return None
+    return Problem(f"iterations of {describe_scope(race.scope)} would race", str(race.conflict))
+
+
+def _registers(program: Program, buffer: Buffer) -> Problem | None:
+    problem = register_problem(program.nest, buffer) if buffer.memory is Memory.REGISTER else None
+    return None if problem is None else Problem(problem)
+
+
+def _frame(program: Program, buffer: Buffer) -> Problem | None:
+    problem = None if is_in_grid(program.nest, buffer) else frame_problem(program.nest, buffer)
+    return None if problem is None else Problem(problem)
+
+
+def _lanes(program: Program, buffer: Buffer) -> Problem | None:
+    problems = (_lane_problem(program, leaf, access) for leaf, access in accesses_of(program.nest, buffer))
+    return next((Problem(problem) for problem in problems if problem is not None), None)
+
+
+def _lane_problem(program: Program, leaf: Leaf, access: Access) -> str | None:
+    lanes = leaf.parent
+    if lanes is None or lanes.mapping is not ScopeMapping.VECTOR:
+        return None
+    return lane_problem(access, leaf, lanes, program.machine)
+
+
+def _lane_counts(program: Program) -> Iterator[Problem]:
+    """Vectors of a length that the machine does not have for the widest operand."""
+    for leaf in program.nest.leaves:
+        lanes = leaf.parent
+        if lanes is None or lanes.mapping is not ScopeMapping.VECTOR:
+            continue
+        values = (leaf.output, *leaf.inputs)
+        widest = max((v.array.dtype if isinstance(v, Access) else v.dtype for v in values), key=byte_width)
+        if lanes.extent not in program.machine.vector_lanes(widest):
+            text = f"{describe_scope(lanes)} is no vector of {program.machine.name} for {widest}"
+            yield Problem(text, about=f"{lanes.extent} lanes of {widest}")

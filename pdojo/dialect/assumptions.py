@@ -1,0 +1,45 @@
+"""What a kernel may assume: how callers align arrays, and what moves may do to rounding."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
+
+from pdojo.dialect.attributes import Numerics, NumericsAttr
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import UsageError
+
+ALIGNMENT = 64
+"""Bytes to which callers align interface arrays where nobody says otherwise: a line of the cache, or a vector."""
+
+
+def with_alignment(kernel: KernelOp, *alignments: int) -> KernelOp:
+    """A copy whose callers guarantee that the interface arrays lie at multiples of so many bytes, at least.
+
+    One number is for all arrays, several are in the order of the kernel's arguments. Raises UsageError for what is no
+    alignment, or for as many as the kernel has not.
+    """
+    wrong = next((number for number in alignments if number < 1 or number & (number - 1)), None)
+    if wrong is not None:
+        raise UsageError(f"an alignment is a power of two, not {wrong}")
+    aligned = kernel.clone()
+    interface = [buffer for buffer in nest_of(kernel).buffers if buffer.op is None]
+    each = alignments * len(interface) if len(alignments) == 1 else alignments
+    if len(each) != len(interface):
+        name = kernel.sym_name.data
+        raise UsageError(f"kernel '{name}' has {len(interface)} arguments, and there are {len(each)} alignments")
+    rows = zip(interface, each, strict=True)
+    facts = [max(number, buffer.alignment, byte_width(buffer.dtype)) for buffer, number in rows]
+    if facts == [buffer.alignment for buffer in interface]:
+        # Nothing that the kernel does not say already.
+        return aligned
+    aligned.properties["arg_alignments"] = ArrayAttr(IntegerAttr(fact, i64) for fact in facts)
+    return aligned
+
+
+def with_permission(kernel: KernelOp, *classes: Numerics) -> KernelOp:
+    """A copy that permits these numerics classes too (docs/numerics.md)."""
+    found = kernel.clone()
+    found.properties["numerics"] = ArrayAttr(NumericsAttr(n) for n in dict.fromkeys((*kernel.permitted, *classes)))
+    return found

@@ -1,0 +1,61 @@
+"""Reading what people hand us: ordinary files of bounded size, as text."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+LARGEST = 1 << 20
+"""Most bytes of a kernel, a trace, a machine description or a program in assembly."""
+
+
+def read_text(path: Path, largest: int = LARGEST) -> str:
+    """The text of a file, without a byte order mark.
+
+    Raises OSError for what is no ordinary file, has more than `largest` bytes or cannot be read, UnicodeDecodeError for
+    what is not UTF-8.
+    """
+    return decode(read_bytes(path, largest))
+
+
+def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
+    """The contents of a file. Raises OSError for what is no ordinary file, larger than that or not readable."""
+    try:
+        # Not blocking: to open a pipe that nobody writes to would take for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except ValueError:
+        raise OSError(errno.EINVAL, "its name has a zero byte") from None
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return read_bounded(file, largest)
+    finally:
+        os.close(descriptor)
+
+
+def read_bounded(stream: BinaryIO, largest: int = LARGEST) -> bytes:
+    """The rest of a stream. Raises OSError where that is more than `largest` bytes."""
+    data = stream.read(largest + 1)
+    if len(data) > largest:
+        raise OSError(errno.EFBIG, f"it is larger than {largest >> 20} MiB")
+    return data
+
+
+def decode(data: bytes) -> str:
+    """UTF-8 as text, without a byte order mark. Raises UnicodeDecodeError."""
+    return data.decode("utf-8-sig")
+
+
+def exists(path: str) -> bool:
+    """Whether something has that path; nothing has a path that the system cannot take."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,82 @@
+"""Do the moves of a game keep the meaning of its kernel? What was checked, and what that says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pdojo.dialect.nest import Nest, nest_of
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.oracle import IntegerSetOracle, Oracle
+from pdojo.dialect.oracle.compare import DEFAULT_SEEDS
+from pdojo.dialect.oracle.instances import INSTANCE_LIMIT, count_instances
+from pdojo.kernels import Workload
+from pdojo.search.shrinking import MOST, QUICK, family_of, shrunk
+from pdojo.search.tuning import Tuning
+
+FEW_SEEDS = 3
+"""Independent seeds per prime for large programs: ordinary, great and small values, each modulo two primes."""
+OTHER_STATEMENTS = frozenset(
+    "swap_dims tile_dim collapse_dims pad_dim unpad_dim stage_in stage_out unstage split_reduction merge_reduction "
+    "contract expand reciprocal divide inline_op outline_op delete_op insert_op".split()
+)
+"""Moves after which statements or their indices are others, so that instances before and after cannot be compared."""
+_ALL = ("races", "storage", "instances", "flow")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was found out about a tuned kernel."""
+
+    said: str
+    """What was checked, and the answer, in a sentence."""
+    fault: str | None = None
+    """What is wrong, where something is."""
+    is_exact: bool = False
+    """Whether the values of all outputs were compared, or the flow of all values at the kernel's own sizes."""
+    is_reduced: bool = False
+    """Whether that was done at small sizes, and not at the kernel's own."""
+
+
+def decide(tuning: Tuning, source: Workload | str | None = None, limit: int = QUICK) -> Decision:
+    """Compare a kernel with what the moves of a game make of it.
+
+    Exactly, under adversarial schedules, at its own sizes where it has at most `limit` statement instances; else at
+    small sizes, with the same moves (`pdojo.search.shrinking`); else, if those cannot be found, by integer sets at its
+    own sizes. `source` is the workload of the kernel, or its text in the notation with named sizes.
+    """
+    before, after = (nest_of(kernel) for kernel in (tuning.before, tuning.after))
+    if _instances(before, after) <= limit:
+        return _exact(tuning.before, tuning.after, "exact oracle")
+    family = family_of(tuning.before, source)
+    small = None if family is None else shrunk(tuning.game, family)
+    if small is not None:
+        return replace(_exact(small.before, small.after, f"exact oracle at reduced sizes ({small})"), is_reduced=True)
+    why = "its sizes cannot be changed" if family is None else "the moves fit no small sizes"
+    return _by_sets(tuning, why)
+
+
+def _instances(*nests: Nest) -> int:
+    return max(count_instances(nest) for nest in nests)
+
+
+def _exact(before: KernelOp, after: KernelOp, how: str) -> Decision:
+    large = _instances(nest_of(before), nest_of(after)) > INSTANCE_LIMIT
+    oracle = Oracle(before, seeds=FEW_SEEDS if large else DEFAULT_SEEDS, limit=MOST)
+    difference = oracle.difference(after)
+    if difference is None:
+        return Decision(f"{how}: the same meaning", is_exact=True)
+    return Decision(f"{how}: another meaning", str(difference), is_exact=True)
+
+
+def _by_sets(tuning: Tuning, why: str) -> Decision:
+    """Races and storage of the program after, and where statements stayed the same the flow of values."""
+    compare = not any(step.move.name in OTHER_STATEMENTS for step in tuning.game.trace.steps)
+    found = IntegerSetOracle(tuning.before).judge(tuning.after, compare=compare)
+    checked = ", ".join(found.checked) or "nothing"
+    if found.fault is not None:
+        return Decision(f"integer sets: a fault in {checked}", found.fault)
+    left = [name for name in _ALL if name not in found.checked and not any(o.startswith(name) for o in found.open)]
+    unchecked = [*found.open, *left]
+    rest = f"; not checked: {', '.join(unchecked)}" if unchecked else ""
+    said = f"exact oracle: not applicable, {why}; integer sets find no fault in {checked}{rest}"
+    return Decision(said, is_exact=not unchecked)

@@ -1,0 +1,101 @@
+"""What the moves of a trace ask of the extents of the plain program's scopes, so that the same cases occur."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from pdojo.dialect.nest import Nest
+from pdojo.transforms.game import Game
+
+_WHOLE = ("vectorize", "tensorize")
+"""Moves that ask for the very extent of their scope."""
+_PARTS = frozenset("rgs")
+"""What moves put behind the identifier of a scope that they cut in two, or separate from another one."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """The iterations of merged scopes, less `rest`, make tiles of `tile`, with the same remainder.
+
+    Several whole tiles stay several. A `tile` of 0 asks for the very extent.
+    """
+
+    scopes: tuple[int, ...]
+    """Positions in the nest of the plain program."""
+    tile: int
+    rest: int = 0
+
+    def is_met(self, whole: Sequence[int], smaller: Sequence[int], least: int) -> bool:
+        """Whether the smaller extents of all scopes of the nest do for the whole ones; at least `least` tiles stay."""
+        old, new = (prod(extents[k] for k in self.scopes) - self.rest for extents in (whole, smaller))
+        if self.tile == 0:
+            return old == new
+        enough = min(old // self.tile, max(least, 2 if self.tile == 1 else 1))
+        return new > 0 and new % self.tile == old % self.tile and new // self.tile >= enough
+
+
+@dataclass(frozen=True)
+class _Follows:
+    """The extent of a scope: (the product of scopes of the plain program, less `rest`) over `tile`, rounded up."""
+
+    scopes: tuple[int, ...]
+    tile: int = 1
+    rest: int = 0
+
+
+def demands_of(game: Game) -> list[Demand]:
+    """The demands of every scope of the plain program, and of every move."""
+    nest = game.initial.nest
+    sizes: dict[str, _Follows | None] = {scope.id: _Follows((k,)) for k, scope in enumerate(nest.scopes)}
+    demands = [Demand((k,), 1) for k in range(len(nest.scopes))]
+    for step, place in zip(game.trace.steps, game.places, strict=True):
+        move, params = step.resolved, dict(step.resolved.params)
+        known = _size(sizes, place.loop, nest)
+        if known is None:
+            # What is inside a tile does not follow the sizes.
+            continue
+        if move.name in _WHOLE:
+            demands.append(Demand(known.scopes, 0))
+        elif move.name == "tile_dim":
+            demands.append(Demand(known.scopes, int(str(params["size"]))))
+        elif move.name in ("tile_scope", "split_reduction"):
+            tile = known.tile * int(str(params["size"]))
+            # Rows of merged scopes keep their place in the tiles.
+            demands += [Demand(known.scopes, tile, known.rest), *(Demand((k,), tile) for k in known.scopes[1:])]
+            outer, inner = str(params.get("outer") or ""), str(params.get("inner") or "")
+            sizes[outer or f"{place.loop}.o"] = replace(known, tile=tile)
+            sizes[inner or f"{place.loop}.i"] = None
+            if move.name == "split_reduction":
+                sizes |= {f"{place.loop}.z": None, f"{place.loop}.f": None, place.loop: replace(known, tile=tile)}
+        elif move.name == "peel_scope":
+            after = int(str(params["after"]))
+            if 2 * after <= place.extent:
+                sizes[place.loop], sizes[f"{place.loop}.r"] = None, replace(known, rest=known.rest + after * known.tile)
+                demands.append(Demand(known.scopes, known.tile, known.rest + after * known.tile))
+            else:
+                rest = known.rest + (place.extent - after) * known.tile
+                sizes[f"{place.loop}.r"] = None
+                sizes[place.loop] = replace(known, rest=rest)
+                demands.append(Demand(known.scopes, known.tile, rest))
+    return list(dict.fromkeys(demands))
+
+
+def _size(sizes: dict[str, _Follows | None], identifier: str, nest: Nest) -> _Follows | None:
+    """What an identifier stands for; None for scopes inside tiles, of copies, and others that do not follow the sizes.
+
+    Moves derive identifiers from others: the longest known beginning tells, where the rest says that it is a part.
+    """
+    if not identifier:
+        return None
+    parts = identifier.split(".")
+    for count in range(len(parts), 0, -1):
+        name = ".".join(parts[:count])
+        if name in sizes:
+            return sizes[name] if _PARTS.issuperset(parts[count:]) else None
+    positions = {scope.id: k for k, scope in enumerate(nest.scopes)}
+    merged = parts[0].split("*")
+    if all(name in positions for name in merged) and _PARTS.issuperset(parts[1:]):
+        return _Follows(tuple(positions[name] for name in merged))
+    return None

@@ -1,0 +1,266 @@
+"""A tuned kernel at smaller sizes: the same moves on the same program, small enough to be executed exactly.
+
+A `Family` gives a kernel at any sizes. What the moves ask of its scopes follows from their trace: a scope that a tile
+of 32 divides with a remainder of 20 still has that remainder, and several whole tiles if it had several (`Demand`).
+Sizes are as small as these demands allow. Numbers that say an extent, such as where a scope is peeled, are rewritten
+in the moves; tiles, vectors and everything else stay. The small program counts only if it is, before the first move
+and after the last, the same text as the large one but for its numbers.
+
+What an exact comparison of the small programs shows is that these moves keep the meaning at these sizes, with every
+tile, peeled part and guard in it. It is no proof for the large sizes: a defect that needs more iterations than are left
+goes unseen. The legality of every move is asked again at the small sizes, and was asked at the large ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from math import lcm
+
+from pdojo.dialect.nest import Nest, nest_of
+from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.notation.sizes import sizes_of
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.oracle.instances import count_instances
+from pdojo.dialect.oracle.reduce import is_resizable, resized
+from pdojo.errors import PdojoError
+from pdojo.kernels import Workload
+from pdojo.search.demands import Demand, demands_of
+from pdojo.transforms.game import Game
+from pdojo.transforms.trace import Step
+
+QUICK = 30_000
+"""Statement instances that are tried first: the comparison then takes a fraction of a second."""
+MOST = 1_500_000
+"""Statement instances that are allowed at most: the comparison then takes a quarter of a minute and a gigabyte."""
+ATTEMPTS = ((3, QUICK, False), (2, QUICK, False), (2, MOST, False), (2, MOST, True))
+"""How many whole tiles stay of several, the statement instances allowed, and whether equal sizes stay equal."""
+SMALL = 4
+"""Sizes up to this are left as they are: windows, strides, paddings."""
+COMBINATIONS = 8
+"""Ways to rewrite the numbers of one move that are tried at most."""
+_NUMBER = re.compile(r"\d+")
+_SCOPES = re.compile(r"^(?:\d+ )+")
+_SHAPE = re.compile(r"\[[\d, ]*\]")
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kernel at all its sizes."""
+
+    sizes: Mapping[str, int]
+    """Those of the kernel in question."""
+    at: Callable[[Mapping[str, int]], KernelOp]
+    """The plain kernel at other sizes. Raises PdojoError for sizes at which there is none."""
+
+
+@dataclass(frozen=True)
+class Small:
+    """A tuned kernel at small sizes."""
+
+    sizes: Mapping[str, int]
+    before: KernelOp
+    after: KernelOp
+
+    def __str__(self) -> str:
+        words = (f"{name}{' as' * name.isdecimal()} {size}" for name, size in self.sizes.items())
+        return ", ".join(words)
+
+
+def family_of(kernel: KernelOp, source: Workload | str | None = None) -> Family | None:
+    """The family of a kernel: that of its workload, of its text in the notation where that names sizes, or its own.
+
+    Its own sizes are its extents: equal ones stay equal. None where those do not suffice, because an index is not 0 or
+    the variable of a scope that runs through its whole dimension.
+    """
+
+    def at(sizes: Mapping[str, int]) -> KernelOp:
+        if isinstance(source, Workload):
+            plain = replace(source, given=tuple(sizes.items()), label="").instantiate()
+        else:
+            assert source is not None
+            (plain,) = (k for k in parse_notation(source, given=sizes) if k.sym_name.data == kernel.sym_name.data)
+        for fact in ("arg_alignments", "numerics", "machine"):
+            if fact in kernel.properties:
+                plain.properties[fact] = kernel.properties[fact]
+        return plain
+
+    if isinstance(source, Workload):
+        return Family(source.sizes, at)
+    named = {} if source is None else sizes_of(source)
+    if named:
+        return Family(named, at)
+    nest = nest_of(kernel)
+    if not is_resizable(nest):
+        return None
+    extents = sorted({scope.extent for scope in nest.scopes} | {n for a in nest.arrays.values() for n in a.shape})
+    own = {str(extent): extent for extent in extents}
+    return Family(own, lambda sizes: resized(kernel, {int(name): size for name, size in sizes.items()}))
+
+
+def shrunk(game: Game, family: Family) -> Small | None:
+    """The kernel and what the moves of a game make of it, at small sizes; None where none were found.
+
+    The programs have at most `MOST` statement instances each.
+    """
+    slopes = _slopes(game.initial.nest, family)
+    demands = demands_of(game)
+    tried: list[tuple[dict[str, int], int]] = []
+    for least, limit, tied in ATTEMPTS:
+        sizes = _least_sizes(game.initial.nest, family.sizes, slopes, demands, least, tied=tied)
+        if (sizes, limit) not in tried:
+            tried.append((sizes, limit))
+            small = _played(game, family, sizes, limit)
+            if small is not None:
+                return small
+    return None
+
+
+# Sizes
+
+
+@dataclass(frozen=True)
+class _Slope:
+    """How extents follow a size: one step less of the size takes `less` from each scope, in the order of the nest."""
+
+    step: int
+    less: tuple[int, ...]
+
+
+def _slopes(nest: Nest, family: Family) -> dict[str, _Slope]:
+    """The sizes that may shrink: steps, found by trying, at which the extents of all scopes follow evenly."""
+    found: dict[str, _Slope] = {}
+    for name, size in family.sizes.items():
+        if size <= SMALL:
+            continue
+        for step in (1, 2, 3, 4, 6, 8):
+            once, twice = (_extents(family, {**family.sizes, name: size - k * step}) for k in (1, 2))
+            if once is None or twice is None or not len(once) == len(twice) == len(nest.scopes):
+                continue
+            first = tuple(scope.extent - n for scope, n in zip(nest.scopes, once, strict=True))
+            if first == tuple(a - b for a, b in zip(once, twice, strict=True)):
+                found[name] = _Slope(step, first)
+                break
+    return found
+
+
+def _extents(family: Family, sizes: Mapping[str, int]) -> list[int] | None:
+    if min(sizes.values()) < 0:
+        return None
+    try:
+        return [scope.extent for scope in nest_of(family.at(sizes)).scopes]
+    except PdojoError:
+        return None
+
+
+def _least_sizes(
+    nest: Nest,
+    sizes: Mapping[str, int],
+    slopes: Mapping[str, _Slope],
+    demands: Sequence[Demand],
+    least: int,
+    *,
+    tied: bool,
+) -> dict[str, int]:
+    """The least sizes with at least `least` tiles or iterations of each kind; `tied`: equal sizes stay equal."""
+    found, extents = dict(sizes), [scope.extent for scope in nest.scopes]
+    whole = tuple(extents)
+    groups: dict[int | str, list[str]] = {}
+    for name in sorted(slopes, key=lambda name: -sizes[name]):
+        groups.setdefault(sizes[name] if tied else name, []).append(name)
+    for names in groups.values():
+        step = lcm(*(slopes[name].step for name in names))
+        less = [sum(slopes[n].less[k] * (step // slopes[n].step) for n in names) for k in range(len(extents))]
+        for count in range((found[names[0]] - 1) // step, 0, -1):
+            smaller = [extent - count * part for extent, part in zip(extents, less, strict=True)]
+            if all(demand.is_met(whole, smaller, least) for demand in demands):
+                extents = smaller
+                found |= {name: found[name] - count * step for name in names}
+                break
+    return found
+
+
+# Moves
+
+
+def _played(game: Game, family: Family, sizes: Mapping[str, int], limit: int) -> Small | None:
+    """The moves at these sizes; None where one does not apply, or the program is another one or too large."""
+    try:
+        small = Game(family.at(sizes), game.machine)
+    except PdojoError:
+        return None
+    if count_instances(small.program.nest) > limit or not _alike(small.kernel, game.initial.kernel):
+        return None
+    meanings = _numbers(game.initial.nest, small.program.nest)
+    steps = game.trace.steps
+    start = 0
+    for number, step in enumerate(steps):
+        if step.move.name not in ("peel_scope", "insert_op"):
+            continue
+        if small.replay(steps[start:number]) or not _rewritten(game, small, number, step, meanings):
+            return None
+        start = number + 1
+    if small.replay(steps[start:]) or count_instances(small.program.nest) > limit:
+        return None
+    if not _alike(small.kernel, game.kernel):
+        return None
+    return Small(sizes, small.initial.kernel, small.kernel)
+
+
+def _alike(one: KernelOp, other: KernelOp) -> bool:
+    """Whether two programs are the same text but for numbers."""
+    first, second = (_NUMBER.sub("#", print_notation(kernel)) for kernel in (one, other))
+    return first == second
+
+
+def _numbers(large: Nest, small: Nest) -> dict[int, list[int]]:
+    """What stands for each extent of a scope or a dimension."""
+    pairs = [(one.extent, other.extent) for one, other in zip(large.scopes, small.scopes, strict=True)]
+    for name, array in large.arrays.items():
+        pairs += zip(array.shape, small.arrays[name].shape, strict=True)
+    found: dict[int, list[int]] = {}
+    for old, new in dict.fromkeys(pairs):
+        found.setdefault(old, []).append(new)
+    return found
+
+
+def _rewritten(game: Game, small: Game, number: int, step: Step, numbers: Mapping[int, Sequence[int]]) -> bool:
+    """Make a move that names an extent, with the extent of the small program; whether one of the ways applies."""
+    params = dict(step.resolved.params)
+    if step.move.name == "peel_scope":
+        choices = _peeled(game.places[number].extent, int(str(params["after"])), small, step)
+    else:
+        choices = _inserted(params, numbers)
+    for changed in islice(choices, COMBINATIONS):
+        move = replace(step.resolved, params=tuple((key, changed.get(key, value)) for key, value in params.items()))
+        if not small.replay([Step(step.move, move)]):
+            return True
+    return False
+
+
+def _peeled(extent: int, after: int, small: Game, step: Step) -> Iterator[dict[str, str | int]]:
+    """The part that was the shorter one keeps its iterations."""
+    here = small.program.nest.by_id.get(step.resolved.at.removeprefix("%"))
+    now = getattr(here, "extent", 0)
+    yield {"after": after if 2 * after <= extent else now - (extent - after)}
+
+
+def _inserted(params: Mapping[str, str | int], numbers: Mapping[int, Sequence[int]]) -> Iterator[dict[str, str | int]]:
+    """The extents of the scopes and of the array of a statement that is inserted."""
+    pieces: list[tuple[str, bool]] = []
+    for key, pattern in (("text", _SCOPES), ("declare", _SHAPE)):
+        text = str(params.get(key, ""))
+        match = pattern.search(text)
+        low, high = match.span() if match else (0, 0)
+        pieces += [(key, False), (text[:low], False), (text[low:high], True), (text[high:], False)]
+    extents = [int(n) for text, names_extents in pieces if names_extents for n in _NUMBER.findall(text)]
+    distinct = list(dict.fromkeys(extents))
+    for chosen in product(*(numbers.get(n, [n]) for n in distinct)):
+        meaning = dict(zip(distinct, chosen, strict=True))
+        texts = [
+            _NUMBER.sub(lambda m, given=meaning: str(given[int(m[0])]), text) if names_extents else text
+            for text, names_extents in pieces
+        ]
+        yield {"text": "".join(texts[1:4]), "declare": "".join(texts[5:8])}

@@ -1,0 +1,134 @@
+"""Whether tuned kernels are right is decided exactly, at small sizes with the same moves."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pdojo.dialect.assumptions import with_alignment
+from pdojo.dialect.machine import machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.kernels import kernel_names, workload
+from pdojo.search.deciding import decide
+from pdojo.search.shrinking import family_of, shrunk
+from pdojo.search.tuning import Tuning, tune
+from pdojo.transforms.game import Game
+from pdojo.transforms.slots import ReuseDims
+from pdojo.transforms.trace import Trace
+
+PAGE = Path(__file__).parents[2] / "docs" / "oracle.md"
+LONG = ("attention", "batchnorm", "conv", "depthwise_conv", "matmul_bf16", "matmul_i8", "swiglu")
+"""Kernels whose decision takes more than two seconds."""
+
+
+def tuned(name: str, expert: str | None, moves: str = "") -> Tuning:
+    kernel = with_alignment(workload(name).instantiate(), 64)
+    return tune(kernel, machine("x86-64-avx512"), expert, Trace.parse(moves))
+
+
+@pytest.mark.parametrize("expert", ["heuristic", "greedy"])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in kernel_names()]
+)
+def test_every_library_kernel_at_its_default_size(name: str, expert: str) -> None:
+    decision = decide(tuned(name, expert), workload(name))
+    assert decision.fault is None
+    assert decision.is_exact
+    sizes = re.fullmatch(r"exact oracle at reduced sizes \((.*)\): the same meaning", decision.said)
+    assert sizes is not None, decision.said
+    (row,) = [line for line in PAGE.read_text().splitlines() if line.startswith(f"| {name} |")]
+    assert sizes[1] == row.split(" | ")[1 if expert == "heuristic" else 2].rstrip(" |")
+
+
+ROWS = """
+kernel rows(x) -> (y)
+x f32 [{n}, {m}] heap
+y f32 [{n}, {m}] heap
+e f32 [{n}, {m}] heap
+
+{n} {m} e[{{0}},{{1}}] = exp(x[{{0}},{{1}}])
+{n} {m} y[{{0}},{{1}}] = e[{{0}},{{1}}] * 2
+"""
+
+
+def rows(n: int, m: int, *moves: str) -> Tuning:
+    (kernel,) = parse_notation(ROWS.format(n=n, m=m))
+    game = Game(kernel, machine("toy"))
+    game.apply_all(moves)
+    return Tuning(game)
+
+
+def test_a_program_of_another_meaning_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule with a hole: the small program has it as well."""
+
+    def nothing(*_: object, **__: object) -> None:
+        return None
+
+    monkeypatch.setattr(ReuseDims, "refusal", nothing)
+    monkeypatch.setattr(ReuseDims, "breach", nothing)
+    wrong = rows(4096, 1000, "tile_scope@e:1{size=30}", "reuse_dims@e:0")
+    decision = decide(wrong)
+    assert decision.said == "exact oracle at reduced sizes (1000 as 100, 4096 as 3): another meaning"
+    assert decision.fault is not None
+    assert "y[0, 0]" in decision.fault
+    assert decide(rows(8, 8, "reuse_dims@e:0")).said == "exact oracle: another meaning"
+
+
+def test_tiles_keep_their_remainder_and_peeled_parts_their_length() -> None:
+    moves = ("peel_scope@e:1{after=960}", "tile_scope@e#0:1{size=24}", "peel_scope@y:0{after=2}")
+    tuning = rows(4096, 1000, *moves)
+    family = family_of(tuning.before)
+    assert family is not None
+    small = shrunk(tuning.game, family)
+    assert small is not None
+    assert small.sizes == {"1000": 112, "4096": 5}
+    text = print_notation(small.after)
+    # 72 of 112 in tiles: 40 are peeled, as of 1000.
+    assert "| 3 24 e[" in text
+    assert "| 40 e[" in text
+    assert "2 112 y[" in text
+    assert "3 112 y[" in text
+
+
+def test_names_of_sizes_tell_what_indices_do_not() -> None:
+    text = (
+        "size N = 4096\nsize M = N + 2\n\nkernel windows(x) -> (y)\nx f32 [M] heap\ny f32 [N] heap\n\n"
+        "N\n| y[{0}] = 0\n| 3 y[{0}] += x[{0}+{1}]\n"
+    )
+    (kernel,) = parse_notation(text)
+    game = Game(kernel, machine("toy"))
+    game.apply_all(["tile_scope@y:0{size=50}", "parallelize@y:0"])
+    assert decide(Tuning(game), text, limit=1000).said == "exact oracle at reduced sizes (N 196): the same meaning"
+    without = decide(Tuning(game), limit=1000)
+    assert without.said == (
+        "exact oracle: not applicable, its sizes cannot be changed; "
+        "integer sets find no fault in races, storage, instances, flow"
+    )
+    assert without.is_exact
+
+
+def test_statements_that_are_inserted_follow_the_sizes() -> None:
+    tuning = tuned("softmax", "heuristic")
+    inserted = [step for step in tuning.game.trace.steps if step.move.name == "insert_op"]
+    assert "24576" in str(inserted[0].move)
+    family = family_of(tuning.before, workload("softmax"))
+    assert family is not None
+    small = shrunk(tuning.game, family)
+    assert small is not None
+    assert small.sizes == {"R": 3, "C": 96}
+    assert {scope.extent for scope in nest_of(small.before).scopes} == {3, 96}
+    assert "s_inverse f32 [3:N]" in print_notation(small.after)
+
+
+def test_a_trace_of_another_program_is_not_taken_for_the_same() -> None:
+    """The moves apply at small sizes, but what they make there is another text: nothing is said about the large one."""
+    tuning = tuned("relu_ffn", "heuristic")
+    family = family_of(tuning.before, workload("relu_ffn"))
+    assert family is not None
+    small = shrunk(tuning.game, family)
+    assert small is not None
+    digits = re.compile(r"\d+")
+    assert digits.sub("#", print_notation(small.after)) == digits.sub("#", print_notation(tuning.after))

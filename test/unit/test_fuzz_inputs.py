@@ -1,0 +1,82 @@
+"""Texts that are nearly right are taken, or refused with one clear error; and the fuzzer would notice if not."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from pdojo_tools import fuzz_inputs
+from pdojo_tools.fuzz_inputs import Found, drawn, fuzz, judge, main
+from pdojo_tools.input_fuzz.corpus import corpus
+from pdojo_tools.input_fuzz.readers import READERS
+
+from pdojo.errors import PdojoError, UsageError
+
+
+def test_every_form_has_valid_texts() -> None:
+    """Moves are legal in some state: inverses are not where the corpus stands."""
+    assert corpus().keys() == READERS.keys()
+    for form in corpus().keys() - {"moves"}:
+        texts = corpus()[form]
+        assert [judge(form, text.encode()) for text in texts[:4]] == [None] * len(texts[:4])
+
+
+def test_nearly_right_texts() -> None:
+    """A short run; `make fuzz-inputs` is the long one."""
+    found = Found()
+    assert list(fuzz(1, range(150), found)) == []
+    assert sum(found.taken.values()) > 10
+    assert sum(found.refused.values()) > 50
+
+
+def test_inputs_repeat() -> None:
+    assert [drawn(3, k) for k in range(20)] == [drawn(3, k) for k in range(20)]
+    assert len({drawn(3, k)[1] for k in range(20)}) > 15
+
+
+def _too_deep(data: bytes) -> None:
+    _too_deep(data)
+
+
+def _slow(data: bytes) -> None:
+    while True:
+        pass
+
+
+def _waiting(data: bytes) -> None:
+    time.sleep(10)
+
+
+def _wrong(data: bytes) -> None:
+    raise KeyError(data)
+
+
+def _silent(data: bytes) -> None:
+    raise UsageError("")
+
+
+@pytest.mark.parametrize(
+    ("reader", "expected"),
+    [
+        (_too_deep, "RecursionError"),
+        (_slow, "more than 0.05 s"),
+        (_waiting, "more than 0.05 s"),
+        (_wrong, "KeyError"),
+        (_silent, "without a message"),
+    ],
+)
+def test_what_is_a_failure(
+    reader: object, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fuzz_inputs, "SECONDS", 0.05)
+    monkeypatch.setattr(fuzz_inputs, "READERS", dict.fromkeys(READERS, reader))
+    assert main(["--number", "5"]) == 1
+    shown = capsys.readouterr()
+    assert expected in shown.out
+    assert "input 5 (" in shown.out
+    assert "1 failures of 1 inputs" in shown.out
+
+
+def test_refusals_are_no_failures() -> None:
+    with pytest.raises(PdojoError):
+        judge("notation", b"kernel")

@@ -1,0 +1,156 @@
+"""Mistakes: texts with tokens or bytes left out, doubled, exchanged, or put in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TypeAlias
+
+MOST = 20_000
+"""A text that grows beyond so many characters is cut."""
+_TOKEN = re.compile(r"\s+|[A-Za-z_][\w.]*|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\"[^\"\n]*\"|.", re.DOTALL)
+_NUMBERS = (
+    *"0 1 -1 2 3 7 63 64 65 255 4096 2147483647 4294967296 4611686018427387904 9223372036854775807".split(),
+    *"9223372036854775808 18446744073709551616 0x10 1e400 1e-400 1.5 .5 1. 007 nan inf -inf 1e39 65520".split(),
+    *("1" * 30, "9" * 4400),
+)
+_SIGNS = ("- ", "\0", "\ufeff", "\r", "\x0c", "\u2028", "é", "¼", "٣", "\U0001f600", "\x1b[31m", " " * 50, "\n")
+_PIECES = (
+    *_SIGNS,
+    *"( ) [ ] { } < > \" ' $x ~ .. \\ - | : ; @ % ^ ! # // {0} {9} {-1} -> ^bb1: module unit none :N :N0 :N4".split(),
+    *"where machine numerics arguments kernel size type number fma async max index cast f32 i1 bf16 heap".split(),
+    *":u :v :p :g :m(f) :f !prefetch(1) attributes memref<?xf32> memref<0xf32> f128 tensor<4xf32> dense<1>".split(),
+    *"%lo( %hi( .word .space .align .incbin lw frep.o inherits true [[intrinsics]] name register loc(unknown)".split(),
+    *("align 3", "affine_map<(d0) -> (d0)>", "memref<4xf32, strided<[2]>>", "#pdojo<mapping v>"),
+    '"pdojo.op"() : () -> ()',
+)
+
+Mutation: TypeAlias = Callable[[str, Random, Sequence[str]], str]
+
+
+def mutated(text: str, random: Random, others: Sequence[str]) -> bytes:
+    """A text with one mistake or several; `others` are texts of the same form."""
+    for _ in range(random.choice((1, 1, 1, 1, 1, 2, 3))):
+        text = random.choice(_MUTATIONS)(text, random, others)[:MOST]
+    data = text.encode("utf-8", "surrogatepass")
+    return _bytes(data, random) if random.random() < 0.15 else data
+
+
+def _bytes(data: bytes, random: Random) -> bytes:
+    """Some bits, or some bytes, are others."""
+    changed = bytearray(data)
+    for _ in range(random.randint(1, 3)):
+        at = random.randrange(len(changed) + 1)
+        match random.randrange(4):
+            case 0 if at < len(changed):
+                changed[at] ^= 1 << random.randrange(8)
+            case 1:
+                del changed[at : at + random.randint(1, 8)]
+            case 2:
+                changed[at:at] = random.randbytes(random.randint(1, 4))
+            case _:
+                del changed[at:]
+    return bytes(changed)
+
+
+def _tokens(text: str) -> list[str]:
+    return _TOKEN.findall(text)
+
+
+def _on_tokens(change: Callable[[list[str], int, Random], None]) -> Mutation:
+    """A mutation of the tokens at a place."""
+
+    def mutate(text: str, random: Random, others: Sequence[str]) -> str:
+        del others
+        tokens = _tokens(text)
+        solid = [k for k, token in enumerate(tokens) if not token.isspace()]
+        if solid:
+            change(tokens, random.choice(solid), random)
+        return "".join(tokens)
+
+    return mutate
+
+
+def _leave_out(tokens: list[str], at: int, random: Random) -> None:
+    del tokens[at : at + random.choice((1, 1, 1, 2, 5))]
+
+
+def _double(tokens: list[str], at: int, random: Random) -> None:
+    piece = tokens[at : at + random.choice((1, 1, 2, 3, 8))]
+    tokens[at:at] = piece * random.choice((1, 1, 1, 2, 10, 300))
+
+
+def _exchange(tokens: list[str], at: int, random: Random) -> None:
+    other = random.randrange(len(tokens))
+    tokens[at], tokens[other] = tokens[other], tokens[at]
+
+
+def _replace(tokens: list[str], at: int, random: Random) -> None:
+    tokens[at] = random.choice((*_NUMBERS, *_PIECES, random.choice(tokens)))
+
+
+def _insert(tokens: list[str], at: int, random: Random) -> None:
+    tokens.insert(at, random.choice((*_NUMBERS, *_PIECES, random.choice(tokens))))
+
+
+def _renumber(tokens: list[str], at: int, random: Random) -> None:
+    numbers = [k for k, token in enumerate(tokens) if token[0].isdigit()]
+    tokens[random.choice(numbers or [at])] = random.choice(_NUMBERS)
+
+
+def _nest(tokens: list[str], at: int, random: Random) -> None:
+    """Something is nested, or a sign repeated, very often."""
+    opening, closing = random.choice(
+        (("(", ")"), ("[", "]"), ("{", "}"), ("-", ""), ("- ", ""), ("4 ", ""), ("1 ", ""), ("| ", ""))
+    )
+    times = random.choice((2, 40, 400, 3000))
+    tokens[at] = opening * times + tokens[at] + closing * times
+
+
+def _chain(tokens: list[str], at: int, random: Random) -> None:
+    """An operator with its operand, very often."""
+    piece = random.choice(
+        ("+{0}", "%7+{0}", "//3*2", " % 5", "+1", "*2", ",1", " floordiv 3", " mod 5 + %i0", "-x[{0}]")
+    )
+    tokens[at] += piece * random.choice((1, 2, 30, 300, 2000))
+
+
+def _lines(text: str, random: Random, others: Sequence[str]) -> str:
+    """Lines are left out, doubled or exchanged."""
+    del others
+    lines = text.splitlines(keepends=True)
+    if not lines:
+        return text
+    one, other = random.randrange(len(lines)), random.randrange(len(lines))
+    match random.randrange(4):
+        case 0:
+            del lines[one]
+        case 1:
+            lines[one:one] = [lines[other]] * random.choice((1, 2, 50))
+        case 2:
+            lines[one], lines[other] = lines[other], lines[one]
+        case _:
+            lines[one] = lines[one].rstrip("\n")
+    return "".join(lines)
+
+
+def _splice(text: str, random: Random, others: Sequence[str]) -> str:
+    """The beginning of a text and the end of another one."""
+    other = random.choice(others)
+    return text[: random.randrange(len(text) + 1)] + other[random.randrange(len(other) + 1) :]
+
+
+def _cut(text: str, random: Random, others: Sequence[str]) -> str:
+    """Only the beginning."""
+    del others
+    return text[: random.randrange(len(text) + 1)]
+
+
+_MUTATIONS: tuple[Mutation, ...] = (
+    *map(_on_tokens, (_leave_out, _double, _exchange, _replace, _insert, _renumber) * 2),
+    *map(_on_tokens, (_nest, _chain)),
+    _lines,
+    _splice,
+    _cut,
+)
