@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from typing import Any
 
+from pdojo_tools.tables import many
 from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule
@@ -26,22 +27,30 @@ def cost(value: float | None, unit: str) -> str:
     return f"{value * 1e3:.4g} ms" if unit == "s" else f"{value:.6g} {unit}".rstrip()
 
 
+def times(gain: float | None, beside: str) -> str:
+    """How many times as fast as something else a program is."""
+    return "-" if gain is None else f"{gain:.2f}x {beside}"
+
+
 def short(hashed: str | None) -> str:
     """The first digits of a hash."""
     return "-" if hashed is None else hashed[:DIGITS]
 
 
 def standing_table(standings: Sequence[Standing]) -> Table:
-    """The best of every problem: two lines each, so that 80 columns are enough."""
+    """The best of every problem: two lines each, three with a gain, so that 80 columns are enough."""
     table = _table(("id", "kernel", "machine"), ("best", "tried"))
     for one in standings:
-        gain = "" if one.gain is None or one.gain <= 0 else f"{one.gain:.2f}x, "
         table.add_row(
             _lines(short(one.problem), one.evaluator),
             _lines(one.kernel, f"{one.shape} {one.dtype}"),
-            _lines(one.machine, _many(one.threads, "thread")),
-            _lines(cost(one.cost, one.unit), "" if one.moves is None else f"{gain}{_many(one.moves, 'move')}"),
-            _lines(f"{one.programs} in {_many(one.runs, 'run')}", f"{one.failures} failed"),
+            _lines(one.machine, many(one.threads, "thread")),
+            _lines(
+                cost(one.cost, one.unit),
+                *([] if one.gain is None else [times(one.gain, one.beside)]),
+                *([] if one.moves is None else [many(one.moves, "move")]),
+            ),
+            _lines(f"{one.programs} in {many(one.runs, 'run')}", f"{one.failures} failed"),
         )
     return table
 
@@ -56,7 +65,10 @@ def run_table(runs: Sequence[RunSummary]) -> Table:
             _lines(one.kernel, f"{one.shape} {one.dtype}"),
             _lines(f"{one.strategy}, {one.seed}", one.neighbourhood),
             _lines(one.started[:16].replace("T", " "), f"{one.state}{spent}"),
-            _lines(cost(one.cost, one.unit), f"of {cost(one.root, one.unit)}"),
+            _lines(
+                times(one.gain, "start") if one.is_timed else cost(one.cost, one.unit),
+                f"{'start' if one.is_timed else 'of'} {cost(one.root, one.unit)}",
+            ),
             _lines(str(one.evaluations), f"{one.failures} failed"),
         )
     return table
@@ -73,10 +85,6 @@ def _table(left: Sequence[str], right: Sequence[str]) -> Table:
 
 def _lines(*texts: str) -> str:
     return "\n".join(map(escape, texts))
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def print_details(console: Console, found: Mapping[str, Any]) -> None:
@@ -106,7 +114,8 @@ def _print_problem(console: Console, found: Mapping[str, Any]) -> None:
         _title(console, f"{standing['evaluator']}, settings {standing['settings'][:DIGITS]}")
         _line(
             console,
-            f"plain {cost(standing['plain'], standing['unit'])}, best {cost(standing['cost'], standing['unit'])}",
+            f"plain {cost(standing['plain'], standing['unit'])}, best {cost(standing['cost'], standing['unit'])}"
+            f" ({times(standing['gain'], standing['beside'])})",
         )
         counts = f"{standing['programs']} programs, {standing['failures']} failed, {standing['runs']} runs"
         _line(console, counts)
@@ -131,14 +140,14 @@ def _print_run(console: Console, found: Mapping[str, Any]) -> None:
     failed = ", ".join(f"{count} {kind}" for kind, count in found["failed"].items()) or "none"
     seconds = "" if run["seconds"] is None else f" in {run['seconds']:.1f} s"
     _line(console, f"{run['evaluations']} evaluations{seconds}; failures: {failed}")
-    table = _table(("evaluation", "trace", "program"), ("seconds", "cost"))
+    table = _table(("evaluation", "trace", "program"), ("seconds", "times the start" if run["is_timed"] else "cost"))
     for row in found["improvements"]:
         table.add_row(
             str(row["number"]),
             short(row["trace"]),
             short(row["program"]),
             f"{row['seconds']:.1f}",
-            cost(row["cost"], unit),
+            times(row["gain"], "") if run["is_timed"] else cost(row["cost"], unit),
         )
     console.print(table)
     if found["best_trace"] is not None:
@@ -165,7 +174,7 @@ def _print_origin(console: Console, found: Mapping[str, Any]) -> None:
             escape(row["evaluator"]),
             short(row["settings"]),
             f"[red]{escape(row['failure'])}[/red]" if row["failure"] else "ok",
-            cost(row["cost"], row["unit"]),
+            cost(row["cost"], row["unit"]) if row["ratio"] is None else f"{row['ratio']:.3f} of the other",
         )
     console.print(table)
     for hashed, settings in found["settings"].items():

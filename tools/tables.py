@@ -27,6 +27,11 @@ class Row:
     """Length of the trace; None for what is no program of ours."""
 
 
+def many(count: int, what: str) -> str:
+    """`1 move`, `2 moves`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def print_program(console: Console, title: str, kernel: KernelOp) -> None:
     """A program in the notation, under a heading."""
     console.print(Rule(escape(title), align="left"))

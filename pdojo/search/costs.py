@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from time import perf_counter
+from typing import Literal, TypeAlias
 
 from pdojo.search.database import Memory, Run
 from pdojo.search.evaluation import Candidate, Computing, Evaluation, Evaluator
@@ -17,7 +18,14 @@ from pdojo.transforms.trace import Trace
 PROMISING = 1.1
 """Times the best cost up to which a program that is known, from another search, races with the best."""
 CHECKS = 3
-"""Sets of inputs that new bests are checked on. Another one is the last match's."""
+"""Sets of inputs that new bests are checked on. The last matches have others."""
+MatchKind: TypeAlias = Literal["match", "final", "known"]
+_MATCHES: Mapping[MatchKind, tuple[int, int | None]] = {
+    "match": (STAGES[1], None),
+    "final": (STAGES[-1], CHECKS),
+    "known": (STAGES[-1], CHECKS + 1),
+}
+"""Rounds and inputs: of new bests, of the result, and of programs from elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -117,32 +125,55 @@ class Costs:
         """Whether nothing followed from the last `evaluate` for a program, because the machine was not quiet."""
         return fingerprint in self._races and self._races[fingerprint].is_undecided
 
-    def match(self, rival: Rival, root: Rival, *, last: bool = False) -> tuple[Evaluation, float | None]:
-        """How a program does on fresh inputs, in the last match of the search on those that only that one has.
+    def match(self, candidate: Candidate, beside: Candidate | None, kind: MatchKind = "match") -> Race:
+        """How a program does on fresh inputs, in turns with another one where programs are timed.
 
-        Then what it costs in turns with the root, by the root's measure: every measured gain is one ratio, and no
-        product of ratios of different minutes. None where that could not be told.
+        The last matches are not remembered where others kept the processors busy: they are played again.
         """
-        candidate, timing = rival.candidate, isinstance(self._evaluator, Timing)
-        against = root.candidate if timing and candidate.fingerprint != root.candidate.fingerprint else None
-        kind = "final" if last and timing else "match"
+        kind = kind if self.is_timed else "match"
+        against = (
+            beside if self.is_timed and beside is not None and candidate.fingerprint != beside.fingerprint else None
+        )
         found = self._memory.find_race(candidate.fingerprint, against and against.fingerprint, kind)
         if found is None:
-            self._doing("the last match" if last else "checking a new best")
+            self._doing("the last match" if kind != "match" else "checking a new best")
             with self._times.of("match"):
                 if isinstance(self._evaluator, Timing):
-                    inputs = CHECKS if last else int(candidate.fingerprint[:8], 16) % CHECKS
-                    rounds = STAGES[-1] if last else STAGES[1]
+                    rounds, inputs = _MATCHES[kind]
+                    inputs = int(candidate.fingerprint[:8], 16) % CHECKS if inputs is None else inputs
                     (found,) = self._evaluator.heat(Heat([candidate], against, rounds, inputs), self._doing)
                 else:
                     assert isinstance(self._evaluator, Computing)
                     found = Race(self._evaluator.check(candidate))
-            cost = _cost(found, rival, root)
-            with self._times.of("store"):
-                text = against and against.program.text
-                standing = rival.told if cost is None else cost
-                found = self._memory.keep_race(candidate.program.text, text, kind, found, standing)
-        return found.evaluation, _cost(found, rival, root)
+            if kind == "match" or not found.is_undecided:
+                with self._times.of("store"):
+                    text = against and against.program.text
+                    found = self._memory.keep_race(candidate.program.text, text, kind, found)
+        return found
+
+    def beats(self, one: Rival, other: Rival, *, play: bool) -> bool | None:
+        """Whether a program is better than another one, which may come from elsewhere; None where that is not decided.
+
+        Where programs are timed only samples of the same turns tell. They are taken if they are not there, and the two
+        may `play`.
+        """
+        if not isinstance(self._evaluator, Timing):
+            return one.told < other.told
+        pair = (one.candidate, other.candidate)
+        for mine, its in (pair, pair[::-1]):
+            for kind in ("last", "known", "final"):
+                found = self._memory.find_race(mine.fingerprint, its.fingerprint, kind)
+                if found is not None:
+                    return _beats(found) if mine is one.candidate else found.lost or not found.evaluation.is_ok
+        if not play:
+            return None
+        found = self.match(*pair, "known")
+        return None if found.is_undecided else _beats(found)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether programs race; else their costs are computed."""
+        return isinstance(self._evaluator, Timing)
 
     def _find(self, candidate: Candidate) -> Evaluation | None:
         """What is known of a program; of one that the run has met before what it was told then.
@@ -210,11 +241,8 @@ class Costs:
         self._races[candidate.fingerprint] = found
 
 
-def _cost(found: Race, rival: Rival, root: Rival) -> float | None:
-    """What a program costs by a match with the root; what it costs anyway where nothing was beside it."""
-    if found.other is None:
-        return rival.told
-    return None if found.ratio is None or found.is_undecided else found.ratio * root.told
+def _beats(found: Race) -> bool:
+    return found.won or (found.other is not None and not found.other.is_ok and found.evaluation.is_ok)
 
 
 def _told(found: Race, best: Rival | None) -> Evaluation:

@@ -17,7 +17,8 @@ FEW_SEEDS = 3
 """Independent seeds per prime for large programs: ordinary, great and small values, each modulo two primes."""
 OTHER_STATEMENTS = frozenset(
     "swap_dims tile_dim collapse_dims pad_dim unpad_dim stage_in stage_out unstage split_reduction merge_reduction "
-    "contract expand reciprocal divide inline_op outline_op delete_op insert_op".split()
+    "contract expand reciprocal divide inline_op outline_op delete_op insert_op absorb_init expose_init forward_sum"
+    " copy_sum".split()
 )
 """Moves after which statements or their indices are others, so that instances before and after cannot be compared."""
 _ALL = ("races", "storage", "instances", "flow")

@@ -19,6 +19,7 @@ from pdojo.search.evaluation import JSON, Candidate, Evaluation, Evaluator
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal, States, Verdict
 from pdojo.search.progress import Budget, Ending, Known, Listener, Progress, Result, Row, Times
+from pdojo.search.racing import Race
 from pdojo.search.strategies import Strategy
 from pdojo.transforms.trace import Trace
 
@@ -72,6 +73,8 @@ class _Best:
     rival: Rival
     cost: float
     """By the measure of the root; `rival.told` is what the strategy was told."""
+    took: float
+    """What it took itself, when that was measured; the same where costs are computed."""
     is_measured: bool
     """Whether that comes from samples in turns with the root, or was computed."""
 
@@ -116,21 +119,23 @@ class _Search:
         try:
             asked = [Proposal(self.start, None)]
             self._tell(asked, self._evaluate(asked))
-            self._rate(rivals)
+            others = [known for dojo in rivals if (known := self._rated(dojo)) is not None]
             try:
                 self.strategy.start(self.root, neighbourhood, random)
                 ending = self._rounds()
                 self._finish()
+                known = self._known(others, play=True)
                 state = "finished"
             except KeyboardInterrupt:
                 ending, state = Ending.INTERRUPTED, "interrupted"
+                known = self._known(others, play=False)
         except KeyboardInterrupt:
             state = "interrupted"
             raise
         finally:
             self.log.mark(state)
         best = None if self.best is None else self.best.node
-        return Result(best, self.root, self._known(), tuple(self.history), self.examples, ending, self._progress())
+        return Result(best, self.root, known, tuple(self.history), self.examples, ending, self._progress())
 
     @property
     def root(self) -> Node:
@@ -237,31 +242,60 @@ class _Search:
                     self.strategy.tell(node)
 
     def _contest(self, nodes: Sequence[Node]) -> None:
-        """Crown the first of those that are better than the best and right on fresh inputs."""
+        """Crown the first of those that are better than the best, and right on fresh inputs.
+
+        What loses to the root, where the search started, has won its races by luck.
+        """
         by_fingerprint = {node.fingerprint: node for node in nodes if node.evaluation.is_ok}
         rivals = [_rival(node) for node in by_fingerprint.values()]
         for fingerprint in self.costs.better(rivals, self._incumbent()):
             node = by_fingerprint[fingerprint]
-            rival = _rival(node)
-            evaluation, cost = self.costs.match(rival, _rival(self.root, self.start))
-            if evaluation.is_ok:
-                self._crown(_Best(node, rival, node.cost if cost is None else cost, cost is not None))
+            found = self.costs.match(_rival(node).candidate, Candidate.of(self.start))
+            if not found.evaluation.is_ok:
+                self._fail(node, found.evaluation)
+            elif not found.lost:
+                self._crown(self._matched(node, found))
                 return
-            self._fail(node, evaluation)
+
+    def _matched(self, node: Node, found: Race) -> _Best:
+        """A best by its match with the root; where that says nothing it costs no more than the best before it."""
+        took = found.evaluation.cost if self.costs.is_timed else node.cost
+        if not self.costs.is_timed or node is self.root:
+            return _Best(node, _rival(node), node.cost, took, is_measured=True)
+        is_measured = found.ratio is not None and not found.is_undecided
+        cost = found.ratio * self.root.cost if found.ratio is not None and is_measured else self._best_cost()
+        return _Best(node, _rival(node), cost, took, is_measured)
 
     def _crown(self, best: _Best) -> None:
+        before = None if self.best is None else self.best.node.fingerprint
         self.beaten += [] if self.best is None else [self.best]
         self.best = best
-        self.memory.stand([each.node.fingerprint for each in self.beaten], best.cost, at_least=True)
-        number = best.node.number
-        self.history[number:] = [replace(row, best=best.cost) for row in self.history[number:]]
+        # Of what an earlier process crowned others may know more by now.
+        if not self.log.has(best.node.fingerprint):
+            self._remember(best, over=before or "")
+        self._redraw(best.node.number)
         self._amend(best.node, best.node.evaluation, is_best=True)
+
+    def _redraw(self, number: int) -> None:
+        """From an evaluation on the best costs what the best costs now."""
+        cost = self._best_cost()
+        self.history[number:] = [replace(row, best=cost) for row in self.history[number:]]
+
+    def _remember(self, best: _Best, *, over: str | None) -> None:
+        """The best is the incumbent of the problem, if it has beaten that one."""
+        dojo, beside = best.node.dojo, None
+        if self.costs.is_timed and best.is_measured:
+            beside = self.start.text, self.root.cost / best.cost
+        with self.times.of("store"):
+            self.memory.crown(dojo.trace, dojo.text, best.took, timed=self.costs.is_timed, beside=beside, over=over)
 
     def _overturn(self, failure: Evaluation) -> None:
         """The best so far has failed: the one before it is the best again."""
         assert self.best is not None
+        number = self.best.node.number
         self._fail(self.best.node, failure)
         self.best = self.beaten.pop() if self.beaten else None
+        self._redraw(number)
         self.is_overturned = True
 
     def _fail(self, node: Node, failure: Evaluation) -> None:
@@ -308,54 +342,77 @@ class _Search:
             self._reconsider()
             while self.best is not None:
                 failure = self.costs.failure(self.best.rival.candidate)
-                cost = None
                 if failure is None:
-                    evaluation, cost = self.costs.match(self.best.rival, _rival(self.root, self.start), last=True)
-                    failure = None if evaluation.is_ok else evaluation
-                if failure is None:
-                    self._settle(cost)
-                    return
+                    found = self.costs.match(self.best.rival.candidate, Candidate.of(self.start), "final")
+                    failure = None if found.evaluation.is_ok else found.evaluation
+                    if failure is None:
+                        self._settle(found)
+                        return
                 self._overturn(failure)
                 self._reconsider()
         finally:
             self._store([], [])
 
-    def _settle(self, cost: float | None) -> None:
-        """The best costs so much in its last match: where that is not less than the root does, the root is the best."""
+    def _settle(self, found: Race) -> None:
+        """The best did so in its last match: where it is not faster than the root, that is the best."""
         assert self.best is not None
-        if cost is None or self.best.node is self.root:
+        if found.ratio is None or found.is_undecided or self.best.node is self.root:
             return
-        self.best = replace(self.best, cost=cost, is_measured=True)
+        fingerprint = self.best.node.fingerprint
+        self.best = self._matched(self.best.node, found)
         first = self.beaten[0] if self.beaten else None
-        is_beaten = first is not None and first.node is self.root and cost >= first.cost
-        losers = [*self.beaten, self.best][1:] if is_beaten else self.beaten
-        self.memory.stand([each.node.fingerprint for each in losers], cost, at_least=True)
-        if first is not None and is_beaten:
-            for each in losers:
+        if first is not None and first.node is self.root and found.ratio >= 1:
+            for each in (*self.beaten[1:], self.best):
                 self._amend(each.node, each.node.evaluation, is_best=False)
-            self.memory.stand([first.node.fingerprint], first.cost, at_least=False)
             self.best, self.beaten = first, []
+            self._redraw(0)
+        self._remember(self.best, over=fingerprint)
 
-    def _rate(self, rivals: Sequence[Dojo]) -> None:
-        """Find out what programs cost that are known from elsewhere."""
-        for dojo in rivals:
-            rival = Candidate.of(dojo)
-            if self.best is not None and rival.fingerprint != self.root.fingerprint:
-                (evaluation,) = self.costs.evaluate([(rival, dojo.trace)], None)
-                if evaluation.is_ok:
-                    self.costs.match(Rival(rival, evaluation.cost), _rival(self.root, self.start))
+    def _rated(self, dojo: Dojo) -> Known | None:
+        """What a program costs that is known from elsewhere; None where it fails."""
+        candidate = Candidate.of(dojo)
+        (evaluation,) = self.costs.evaluate([(candidate, dojo.trace)], None)
+        if not evaluation.is_ok or not self.costs.match(candidate, None).evaluation.is_ok:
+            return None
+        return Known(dojo, evaluation.cost, is_own=False)
 
-    def _known(self) -> Known | None:
-        """The best program that any search of the problem knows."""
-        own = None if self.best is None else Known(self.best.node.dojo, self.best.cost, is_own=True)
+    def _known(self, others: Sequence[Known], *, play: bool) -> Known | None:
+        """The best of other programs, of what the database has and of this search: each has to beat those before it.
+
+        Where they may not `play`, what was decided before counts.
+        """
+        incumbent = self._incumbent_of_all()
+        found = [*others, incumbent]
+        if self.best is not None:
+            found.append(Known(self.best.node.dojo, self.best.took, is_own=True))
+        best: Known | None = None
+        is_decided = True
+        for one in found:
+            if one is None:
+                continue
+            if best is None or one.dojo.fingerprint == best.dojo.fingerprint:
+                best = one
+                continue
+            beats = self.costs.beats(_contender(one), _contender(best), play=play)
+            is_decided &= beats is not None
+            best = one if beats else best
+        if best is None or not is_decided or best.dojo.fingerprint == (incumbent and incumbent.dojo.fingerprint):
+            return best
+        if best.is_own and self.best is not None:
+            self._remember(self.best, over=None)
+        else:
+            self.memory.crown(best.dojo.trace, best.dojo.text, best.cost, timed=self.costs.is_timed)
+        return best
+
+    def _incumbent_of_all(self) -> Known | None:
+        """The best that the database has; None where its moves are those of another pdojo."""
         found = self.memory.best()
-        if found is None or (self.best is not None and found[0] == self.best.node.fingerprint):
-            return own
-        fingerprint, trace, cost = found
+        if found is None:
+            return None
         dojo = self.start.fork()
-        if dojo.become(step.resolved for step in trace.steps) or dojo.fingerprint != fingerprint:
-            return own  # The moves of another pdojo.
-        return Known(dojo, cost, is_own=False)
+        if dojo.become(step.resolved for step in found.trace.steps) or dojo.fingerprint != found.fingerprint:
+            return None
+        return Known(dojo, found.cost, is_own=False)
 
     # What is stored
 
@@ -420,3 +477,7 @@ class _Search:
 
 def _rival(node: Node, dojo: Dojo | None = None) -> Rival:
     return Rival(Candidate.of(dojo or node.dojo), node.cost)
+
+
+def _contender(known: Known) -> Rival:
+    return Rival(Candidate.of(known.dojo), known.cost)

@@ -107,9 +107,10 @@ class Known:
 
     dojo: Dojo
     cost: float
-    """By the measure of the root of the search that found it."""
+    """As it was measured last. Where programs are timed, costs of different minutes say nothing of each other."""
     is_own: bool
-    """Whether it is the best of this search; else it comes from another one, or from the rivals."""
+    """Whether it is the best of this search; else it comes from another one, or from the rivals, and the best of this
+    search was not shown to be better."""
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,12 @@ class Race:
         return bool(self.ratios) and not self.is_undecided and self.wins >= wins_needed(len(self.ratios))
 
     @property
+    def lost(self) -> bool:
+        """Whether the other one is faster by more than luck."""
+        faster = sum(ratio > 1 for ratio in self.ratios)
+        return bool(self.ratios) and not self.is_undecided and faster >= wins_needed(len(self.ratios))
+
+    @property
     def goes_on(self) -> bool:
         """Whether it may still win: it won a round of the first stage, and most rounds after the second."""
         if not self.ratios or self.is_undecided:

@@ -13,8 +13,11 @@ from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.oracle import IntegerSetOracle, valid_by_sets
 from pdojo.kernels import kernel_names, workload
+from pdojo.transforms.apply import apply
+from pdojo.transforms.document import example_of
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
+from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 from property.walks import random_texts
 from unit.test_planted import ILLEGAL, NESTED, RAGGED, forced, program_of, without_guards, without_remainder
 
@@ -174,3 +177,57 @@ def test_work_is_limited_and_what_is_left_open_is_said() -> None:
     found = IntegerSetOracle(nest_of(before), operations=50).judge(nest_of(before))
     assert found.fault is None
     assert [note.partition(": ")[2] for note in found.open] == ["more than 50 isl operations"]
+
+
+def test_work_that_ends_anywhere_leaves_something_open() -> None:
+    """Also while isl reads a text: it calls that a mistake in the text then."""
+    before = program_of(GUARDED)
+    after = forced(before, "peel_scope@y#1:0{after=2}")
+    limits = [*range(1_000, 80_000, 500)]
+    found = [IntegerSetOracle(before.nest, limit).judge(after.nest) for limit in limits]
+    assert not any(each.fault for each in found)
+    assert {bool(each.open) for each in found} == {True, False}
+
+
+GUARDED = """kernel k(x) -> (y)
+x f32 [8, 9] heap
+y f32 [8, 9] heap
+
+8 9 y[{0},{1}] = 0
+8 9 where ({0} - {1} >= 1) y[{0},{1}] = x[{0},{1}] + 1
+"""
+
+
+def test_statements_in_other_forms_are_no_other_instances() -> None:
+    """A copy of a sum keeps its first value exposed, so that both programs have statements of all forms."""
+    game = Game(parse_notation(PEELED)[0], machine("toy"))
+    before = game.program
+    game.apply(Move.parse("absorb_init@z#4"))
+    found = IntegerSetOracle(before.nest).judge(game.program.nest, compare="absorb_init" not in OTHER_STATEMENTS)
+    assert found.fault is None
+
+
+@pytest.mark.parametrize("name", [name for name in TRANSFORMATION_NAMES if name not in OTHER_STATEMENTS])
+def test_moves_whose_instances_are_compared_make_no_other_statements(name: str) -> None:
+    example = example_of(transformation(name))
+    before = Program(example.kernel(), machine(example.machine))
+    after = apply(before, example.move).program
+
+    def forms(program: Program) -> set[tuple[object, ...]]:
+        return {(each.output.array.name, each.function, each.accumulate) for each in program.nest.leaves}
+
+    assert forms(before) == forms(after)
+
+
+PEELED = """kernel mul(x, y) -> (z)
+x f32 [4] heap
+y f32 [4] heap
+z f32 [4] heap
+
+z[0] = x[0] * y[0]
+2
+| z[{0}+1] = x[{0}+1]
+| z[{0}+1] *= y[{0}+1]
+z[3] = x[3]
+z[3] *= y[3]
+"""

@@ -21,6 +21,7 @@ from pdojo.search.database.details import details
 from pdojo.search.database.exchange import export_lines, import_lines
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.queries import KINDS, Found, runs, standings, subject
+from pdojo.search.database.schema import digest
 from pdojo.transforms.trace import Trace
 from search_games import TextCosts, Weather, find, start
 
@@ -175,9 +176,10 @@ IMPORTS: list[tuple[str, dict[str, Any], str]] = [
     ("measurements", {"cost": 0.0}, "'cost' is no number that it can be"),
     ("evaluations", {"cost": -1e-9}, "'cost' is no number that it can be"),
     ("evaluations", {"seconds": -1.0}, "'seconds' is no number that it can be"),
-    ("races", {"standing": -5.0}, "'standing' is no number that it can be"),
-    ("races", {"standing": 1e-9}, "the program of this race costs more than that"),
-    ("races", {"standing": 1.0, "kind": "race"}, "makes a best of a program that was never measured"),
+    ("incumbents", {"cost": -5.0}, "'cost' is no number that it can be"),
+    ("incumbents", {"gain": 0.0}, "'gain' is no number that it can be"),
+    ("incumbents", {"cost": 1e-9}, "this program never was what this row says"),
+    ("incumbents", {"program": digest("another")}, "no row of 'programs' before"),
     ("races", {"detail": {"samples": [-1.0]}}, "no times of the same"),
     ("races", {"detail": {"samples": ["nan"]}}, "no times of the same"),
     ("races", {"detail": {"samples": {"0": 1}}}, "no times of the same"),
@@ -208,12 +210,22 @@ def test_numbers_that_json_does_not_have(filled: Path, tmp_path: Path) -> None:
             import_lines(database.connection, [*wrong], "lines")
 
 
-def test_a_forged_race_makes_no_best(filled: Path, tmp_path: Path) -> None:
-    """A program that was measured, and a match in which nobody knows what the root took."""
+def test_an_import_takes_no_timed_best_from_its_place(filled: Path, tmp_path: Path) -> None:
+    """Whatever it says: the two did not race."""
     with Database(filled) as database:
         lines = list(export_lines(database.connection))
         memory = database.memory(Problem.of(start()), Weather(1, 0.1, 0.01))
-        assert memory.best() is not None
-    wrong = changed(lines, "races", standing=1e-3, detail={"samples": [1e-3] * 9})
-    with Database(tmp_path / "b.sqlite") as database, pytest.raises(DatabaseError, match="costs more than that"):
-        import_lines(database.connection, wrong, "lines")
+        held = memory.best()
+    assert held is not None
+    path = tmp_path / "b.sqlite"
+    with Database(path) as database:
+        find(Weather(1, 0.1, 0.01), 5, seed=9, database=database)
+        memory = database.memory(Problem.of(start()), Weather(1, 0.1, 0.01))
+        before = memory.best()
+        assert before is not None
+        assert before.fingerprint != held.fingerprint
+        import_lines(database.connection, changed(lines, "incumbents", cost=1e-9, gain=9.0, measured="9999"), "lines")
+        assert memory.best() == before
+        assert not import_lines(database.connection, lines, "lines")["incumbents"]
+        # It races with the best of the next search that finds it.
+        assert memory.find(held.fingerprint) is not None

@@ -116,16 +116,16 @@ def test_races_come_back_and_failures_in_them_count() -> None:
         assert memory.keep_race(one.text, other.text, "race", raced(3.0)) == found
         assert memory.find(one.fingerprint) == Evaluation(2.0)
         assert not database.connection.rows(BEST)
-        memory.keep_race(one.text, other.text, "match", first, 1.8)
+        memory.crown(one.trace, one.text, 1.8, timed=True)
         assert [tuple(row.values()) for row in database.connection.rows(BEST)] == [(one.fingerprint, 1.8)]
         wrong = Race(Evaluation.failed("WrongResult", {"kind": "WrongResult"}), Evaluation(2.1))
-        memory.keep_race(one.text, other.text, "final", wrong, 1.0)
+        memory.keep_race(one.text, other.text, "final", wrong)
         assert memory.find(one.fingerprint) == wrong.evaluation
         assert memory.find(one.fingerprint, alone=True) == Evaluation(2.0)
         assert not database.connection.rows(BEST)
 
 
-def test_the_best_is_what_stands_and_did_not_lose_its_place() -> None:
+def test_a_timed_best_keeps_its_place_until_it_is_beaten() -> None:
     one, other = two_programs()
     with Database.in_memory() as database:
         memory = measured(database, one, other)
@@ -134,27 +134,40 @@ def test_the_best_is_what_stands_and_did_not_lose_its_place() -> None:
             (row,) = database.connection.rows(BEST)
             found = memory.best()
             assert found is not None
-            assert (found[0], found[2]) == tuple(row.values())
-            return found[0], found[2]
+            assert (found.fingerprint, found.cost) == tuple(row.values())
+            return found.fingerprint, found.cost
 
-        memory.keep_race(one.text, None, "match", Race(Evaluation(1.0)), 1.0)
+        memory.crown(one.trace, one.text, 1.0, timed=True)
+        # Faster, in another minute, than somebody else.
+        memory.crown(other.trace, other.text, 0.5, timed=True, over="somebody else")
         assert best() == (one.fingerprint, 1.0)
         # It beat that in a race, in a slower minute.
-        memory.keep_race(other.text, one.text, "match", raced(1.1), 1.1)
-        memory.stand([one.fingerprint], 1.1, at_least=True)
+        memory.crown(other.trace, other.text, 1.1, timed=True, beside=(one.text, 1.2), over=one.fingerprint)
         assert best() == (other.fingerprint, 1.1)
-        memory.keep_race(other.text, one.text, "final", raced(1.2), 1.2)
-        assert best()[0] == one.fingerprint
-        memory.stand([other.fingerprint], 1.3, at_least=True)
-        memory.stand([one.fingerprint], 0.9, at_least=False)
-        assert best() == (one.fingerprint, 0.9)
+        memory.crown(one.trace, one.text, 1.3, timed=True)
+        assert best() == (one.fingerprint, 1.3)
+        # Where the best fails the one before it is the best again.
+        memory.keep_race(one.text, None, "match", Race(Evaluation.failed("WrongResult", {})))
+        assert best() == (other.fingerprint, 1.1)
+
+
+def test_the_best_of_what_is_computed_costs_least() -> None:
+    one, other = two_programs()
+    with Database.in_memory() as database:
+        memory = measured(database, one, other)
+        for dojo, cost in ((one, 2.0), (other, 3.0)):
+            memory.crown(dojo.trace, dojo.text, cost, timed=False)
+        found = memory.best()
+        assert found is not None
+        assert (found.fingerprint, found.cost) == (one.fingerprint, 2.0)
 
 
 def test_what_fails_as_the_best_has_failed() -> None:
     one, other = two_programs()
     with Database.in_memory() as database:
         memory = measured(database, one, other)
-        memory.keep_race(one.text, None, "match", Race(Evaluation(1.0)), 1.0)
+        memory.keep_race(one.text, None, "match", Race(Evaluation(1.0)))
+        memory.crown(one.trace, one.text, 1.0, timed=True)
         memory.keep_race(other.text, one.text, "race", Race(Evaluation(1.0), Evaluation.failed("WrongResult", {})))
         found = memory.find(one.fingerprint)
         assert found is not None
@@ -334,13 +347,17 @@ def test_one_text_for_equal_values() -> None:
 # Older versions
 
 
+NEW = ("races", "incumbents")
+"""Tables of version 5."""
+
+
 def test_a_file_of_version_1_is_migrated(tmp_path: Path) -> None:
     path = tmp_path / "old.sqlite"
     connection = sqlite3.connect(path)
     connection.executescript(VERSION_1.read_text())
     assert connection.execute("PRAGMA user_version").fetchone() == (1,)
     assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
-    before = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES if table != "races"}
+    before = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES if table not in NEW}
     connection.close()
     assert before["evaluations"]
     with Database(path) as database:
@@ -372,7 +389,7 @@ def test_a_file_of_version_4_is_migrated(tmp_path: Path) -> None:
     connection.execute("PRAGMA user_version = 4")
     connection.execute("ATTACH ? AS new", (str(new),))
     for table in TABLES:
-        if table != "races":
+        if table not in NEW:
             columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
             connection.execute(f"INSERT INTO {table} SELECT {columns} FROM new.{table}")
     (settings,) = connection.execute("SELECT id FROM settings").fetchone()
@@ -397,7 +414,8 @@ def test_a_file_of_version_4_is_migrated(tmp_path: Path) -> None:
     failed = connection.execute("SELECT * FROM main.failed ORDER BY program").fetchall()
     connection.close()
     assert [row[2] for row in before] == [programs[1]]
-    assert [tuple(row.values()) for row in contents(old, "best")] == before
+    names = ("problem", "settings", "program", "trace", "cost", "measured")
+    assert [tuple(row[name] for name in names) for row in contents(old, "best")] == before
     assert [tuple(row.values()) for row in contents(old, "failed ORDER BY program")] == failed
     assert [row[0] for row in failed] == sorted([programs[2], programs[3]])
     made, migrated = (

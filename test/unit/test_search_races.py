@@ -400,3 +400,139 @@ def test_a_rival_is_among_what_is_known(tmp_path: Path) -> None:
     assert result.known is not None
     assert result.best is not None
     assert result.known.dojo.fingerprint == result.best.fingerprint
+
+
+class Minutes(Weather):
+    """Each search meets another minute, in which everything takes so many times as long."""
+
+    def __init__(self, factor: float, load: float = 0.0) -> None:
+        super().__init__(load=load)
+        self.factor = factor
+
+    def sample(self, seconds: float) -> float:
+        return super().sample(seconds) * self.factor
+
+
+class Impatient(Minutes):
+    """Ctrl-C comes as soon as the root is known."""
+
+    def expect(self, candidate: Candidate) -> None:
+        raise KeyboardInterrupt
+
+
+def test_nothing_is_concluded_from_times_of_different_minutes(tmp_path: Path) -> None:
+    """A search from a worse program, in a minute in which all are faster, takes nobody's place."""
+    worse = start()
+    while worse.fingerprint == start().fingerprint or Weather().true_time(worse.text) < 1.0:
+        worse.step(worse.moves()[0])
+    with Database(tmp_path / "a.sqlite") as database:
+        good = find(Minutes(4.0), 40, database=database)
+        assert good.best is not None
+        costs = Minutes(0.25)
+        small = search(worse, costs, Downhill(), Edges(), Budget(2), 5, database=database)
+        assert small.best is not None
+        assert small.best.fingerprint != good.best.fingerprint
+        assert small.known is not None
+        assert small.known.dojo.fingerprint == good.best.fingerprint
+        # They were timed in turns, on inputs of their own.
+        raced, against, rounds, inputs = costs.heats[-1]
+        assert (raced, against, rounds) == ([small.best.fingerprint], good.best.fingerprint, STAGES[-1])
+        assert inputs not in {each for *_, each in costs.heats[:-1]}
+        assert best_in(database) == [good.best.fingerprint]
+        # Who is in a hurry replaces nothing either: neither from elsewhere nor from the same start.
+        for each in (search(worse, Impatient(0.1), Downhill(), Edges(), Budget(9), 6, database=database),
+                     find(Impatient(0.1), 60, database=database)):  # fmt: skip
+            assert each.known is not None
+            assert each.known.dojo.fingerprint == good.best.fingerprint
+        assert best_in(database) == [good.best.fingerprint]
+
+
+def test_what_is_better_in_turns_takes_the_place(tmp_path: Path) -> None:
+    """Though its minute is slower by far."""
+    with Database(tmp_path / "a.sqlite") as database:
+        small = find(Minutes(0.25), 3, seed=3, database=database)
+        good = find(Minutes(4.0), 60, database=database)
+        assert small.best is not None
+        assert good.best is not None
+        assert small.best.fingerprint != good.best.fingerprint
+        assert good.known is not None
+        assert good.known.is_own
+        assert best_in(database) == [good.best.fingerprint]
+
+
+def test_a_file_stays_until_something_was_shown_to_be_faster() -> None:
+    rival = start()
+    rival.step(rival.moves()[0])
+
+    class Busy(Minutes):
+        """Busy in the last races only."""
+
+        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+            is_last = wanted.beside is not None and wanted.beside.fingerprint == rival.fingerprint
+            self.load = 0.5 if is_last and wanted.inputs is not None else 0.0
+            return super().heat(wanted, listener)
+
+    for costs, stays in ((Busy(1.0), True), (Impatient(1.0), True), (Minutes(1.0), False)):
+        with Database.in_memory() as database:
+            result = search(start(), costs, Downhill(), Edges(), Budget(40), 1, database=database, rivals=[rival])
+            assert result.best is not None
+            assert result.known is not None
+            assert (result.known.dojo.fingerprint == rival.fingerprint) == stays
+            assert best_in(database) == [result.best.fingerprint]
+            if isinstance(costs, Busy):
+                # What was not decided is not kept: the same search on a quiet machine decides it.
+                again = search(
+                    start(), Minutes(1.0), Downhill(), Edges(), Budget(40), 1, database=database, rivals=[rival]
+                )
+                assert again.known is not None
+                assert again.known.dojo.fingerprint == result.best.fingerprint
+
+
+def test_who_loses_to_the_root_is_not_crowned() -> None:
+    class Lucky(Weather):
+        """Whatever races with the root wins; on fresh inputs it is slower."""
+
+        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+            self.is_fresh = wanted.inputs is not None
+            return super().heat(wanted, listener)
+
+        def true_time(self, text: str) -> float:
+            return 1.0 if text == start().text else 1.2 if self.is_fresh else 0.8
+
+    result = find(Lucky(), 10)
+    assert result.best is result.root
+    assert [row.number for row in result.history if row.is_best] == [0]
+
+
+def test_a_last_match_on_a_busy_machine_is_played_again() -> None:
+    class Busy(Weather):
+        is_busy = True
+
+        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+            self.load = 0.5 if self.is_busy and wanted.rounds == STAGES[-1] else 0.0
+            return super().heat(wanted, listener)
+
+    with Database.in_memory() as database:
+        first = find(Busy(), 20, database=database)
+        quiet = Busy()
+        quiet.is_busy = False
+        again = find(quiet, 20, database=database)
+        assert facts(again) == facts(first)
+        assert [rounds for *_, rounds, _ in quiet.heats] == [STAGES[-1]]
+
+
+def test_gains_are_measured_and_no_products() -> None:
+    """Each best's is one ratio, in turns with the root; also where the machine's speed swings between batches."""
+
+    class Swinging(Weather):
+        def sample(self, seconds: float) -> float:
+            return seconds * (1.0, 3.0, 0.5, 2.0)[len(self.heats) % 4]
+
+    costs = Swinging()
+    result = find(costs, 60)
+    root = costs.times[start().fingerprint]
+    bests = [row for row in result.history if row.is_best]
+    assert len(bests) > 2
+    for row in bests:
+        own = costs.times[_node(row.number).fingerprint]
+        assert result.root.cost / row.best == pytest.approx(root / own)

@@ -114,13 +114,22 @@ def test_tables_fit_80_columns(filled: tuple[Path, Result]) -> None:
         "evaluator": "analytical",
     }
     best = replace(
-        standing, **names, threads=16, cost=0.0123456, plain=0.15432, moves=107, programs=1234, failures=123, runs=12
+        standing,
+        **names,
+        threads=16,
+        cost=0.0123456,
+        gain=12.5,
+        moves=107,
+        programs=1234,
+        failures=123,
+        runs=12,
+        beside="start",
     )
     last = replace(run, **names, strategy="evolve", neighbourhood="heuristic", evaluations=1000, seconds=1234.0)
     for table, texts in (
         (
             standing_table([best]),
-            ("12.35 ms", "12.50x, 107 moves", "16 threads", "1234 in 12 runs", "123 failed"),
+            ("12.35 ms", "12.50x start", "107 moves", "16 threads", "1234 in 12 runs", "123 failed"),
         ),
         (
             run_table([last]),
@@ -268,44 +277,18 @@ def test_import_is_idempotent_and_keeps_everything(filled: tuple[Path, Result], 
 
 
 def test_exports_of_the_layouts_before(filled: tuple[Path, Result], tmp_path: Path) -> None:
-    """Who won a duel stands, as far as it is not beaten by less; what failed in one has failed."""
-    path, result = filled
-    assert result.best is not None
-    now = [json.loads(line) for line in export(path)]
-    before = [line for line in now if line.get("table") != "races"]
-    measured = [line for line in before if line.get("table") == "measurements" and not line["failure"]]
-    best = next(line for line in measured if line["program"] == result.best.fingerprint)
-    first, second = measured[0], measured[1]
-
-    def duel(program: dict[str, Any], against: dict[str, Any] | None, **values: Any) -> dict[str, Any]:
-        taken = {
-            name: program[name] for name in ("program", "settings", "detail", "environment", "seconds", "measured")
-        }
-        both = {"against": against and against["program"], "failure": "", "against_failure": "", "won": 1}
-        return {"table": "duels", **taken, **both, "cost": program["cost"], "against_cost": None, **values}
-
-    rows = [
-        duel(first, None),
-        duel(best, first),
-        duel(second, best, won=0),
-        duel(second, first, cost=None, failure="WrongResult", won=0),
-        duel(first, best, cost=None, failure="NotTimed", won=0),
-    ]
+    """Costs and runs are taken; of duels nobody knows the samples."""
+    now = [json.loads(line) for line in export(filled[0])]
+    before = [line for line in now if line.get("table") not in ("races", "incumbents")]
     for version in (2, 4):
-        extra = {} if version == 2 else {"again": 0}
-        lines = [{**before[0], "version": version}, *before[1:], *({**row, **extra} for row in rows)]
         target = tmp_path / f"{version}.sqlite"
-        take(target, [json.dumps(line) for line in lines])
-        standing, _ = only(target)
-        assert (standing.program, standing.cost) == (best["program"], best["cost"])
-        with Database(target) as database:
-            failed = database.connection.rows("SELECT p.hash FROM failed f JOIN programs p ON p.id = f.program")
-        assert [row["hash"] for row in failed] == [second["program"]]
-    # Rows of today are races.
-    with pytest.raises(DatabaseError, match="'duels' is no table"):
         take(
-            tmp_path / "c.sqlite", [json.dumps(line) for line in [{**before[0], "version": LAYOUT}, *before[1:], *rows]]
+            target, [json.dumps(line) for line in [{**before[0], "version": version}, *before[1:], {"table": "duels"}]]
         )
+        standing, run = only(target)
+        assert (standing.program, standing.programs, run.evaluations) == (None, 31, 30)
+    with pytest.raises(DatabaseError, match="'duels' is no table"):
+        take(tmp_path / "c.sqlite", [json.dumps(line) for line in [*before, {"table": "duels"}]])
 
 
 def test_integers_of_any_size_are_numbers(tmp_path: Path, filled: tuple[Path, Result]) -> None:
@@ -455,8 +438,8 @@ def test_what_failed_in_a_race_is_not_the_best_after_pruning() -> None:
         memory = database.memory(Problem.of(one), TextCosts())
         for dojo in (one, other):
             memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
-        memory.keep_race(one.text, None, "match", Race(Evaluation(2.0)), 2.0)
-        memory.keep_race(other.text, one.text, "match", Race(Evaluation(1.0), Evaluation(2.0)), 1.0)
+        memory.crown(one.trace, one.text, 2.0, timed=False)
+        memory.crown(other.trace, other.text, 1.0, timed=False)
         memory.keep_race(other.text, None, "final", Race(Evaluation.failed("WrongResult", {})))
         (before,) = standings(database.connection)
         assert before.program == one.fingerprint

@@ -77,7 +77,7 @@ def test_plain_lines_where_there_is_no_terminal() -> None:
         board([standing("a", Stage.RUNNING, 0.125), standing("b", Stage.FAILED)])
     assert text.getvalue().splitlines() == [
         "a: running",
-        "a: running, best 250 ms, 7 evaluations, 2.5 a second, 1:01 min, 1 failed, timing",
+        "a: running, 4.00 times its start, 7 evaluations, 2.5 a second, 1:01 min, 1 failed, timing",
         "b: failed",
     ]
 
@@ -88,5 +88,5 @@ def test_a_table_on_terminals() -> None:
     with Board(console, lambda: 0.0) as board:
         board([standing("a[b]", Stage.RUNNING, 0.25), standing("c", Stage.WAITING)])
     shown = text.getvalue()
-    for word in ("a[b]", "250 ms", "7 evaluations", "waiting", "timing"):
+    for word in ("a[b]", "4.00", "times its", "7 evaluations", "waiting", "timing"):
         assert word in shown

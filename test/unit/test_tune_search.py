@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,6 +17,7 @@ import pytest
 from pdojo_tools import tune
 from pdojo_tools.tuning import session
 from pdojo_tools.tuning.checking import Timed
+from pdojo_tools.tuning.finding import Found, Plan
 from pdojo_tools.tuning.limits import budget_text, cost_text, duration, parse_budget, times_text
 from pdojo_tools.tuning.live import Baselines, Display, seconds_left
 from pdojo_tools.tuning.targets import Targets
@@ -27,9 +29,12 @@ from pdojo.dialect.machine import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
+from pdojo.search.database import Database, Problem
 from pdojo.search.progress import Budget, Progress
+from pdojo.search.tuning import Tuning
 from pdojo.search.tuning import tune as make_moves
 from pdojo.transforms.trace import Trace
+from search_games import Weather, best_in, find, start
 from tuned_kernels import ADD, MACHINE, SOFTMAX, model
 
 
@@ -255,6 +260,30 @@ def test_the_last_measurement_decides(
     assert (print_notation(again.after) == print_notation(passed.after)) != stays
 
 
+def test_the_last_measurement_is_remembered(tmp_path: Path) -> None:
+    """By later searches too, which would find the same again."""
+    path = tmp_path / "a.sqlite"
+    costs = Weather()
+    with Database(path) as database:
+        result = find(costs, 30, database=database)
+        memory = database.memory(Problem.of(start()), costs)
+        keys = memory.problem, memory.settings
+    assert result.best is not None
+    assert result.best is not result.root
+    plan = Plan("sample", "edges", Budget(30), "runtime", "pass")
+    found = Found(plan, 1, "s", Baselines(1.0, 1.0, "pass"), result, {}, str(path), keys)
+    best, passed = (Ok((seconds,) * 5, 1, 1, 0.0, 1, 0.0, None) for seconds in (1.1, 1.0))
+    found.store_last(Tuning(result.best.dojo.game), start(), (best, passed))
+    with Database(path) as database:
+        assert best_in(database) == [start().fingerprint]
+        again = find(Weather(), 30, database=database)
+        assert again.best is not None
+        assert again.best.fingerprint == result.best.fingerprint
+        assert again.known is not None
+        assert again.known.dojo.fingerprint == start().fingerprint
+        assert best_in(database) == [start().fingerprint]
+
+
 def test_ctrl_c_behind_the_last_measurement_stores_what_it_decided(
     softmax: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -317,7 +346,7 @@ def test_a_real_run(softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     args = [str(softmax), "--search", "sample", "--neighbourhood", "mutate", "--budget", "4", "--pass", "naive"]
     assert tune.main([*args, "--threads", "1", "--database", str(tmp_path / "db"), "--report", str(report)]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"search: 4 evaluations .* best [\d.e-]+ ms", out)
+    assert re.search(r"search: 4 evaluations .*; best (faster than|[\d.]+ times as fast as) the pass", out)
     for title in ("plain", "pass", "best"):
         assert re.search(rf"{title}\s+│\s+\d+ │", out)
     assert out.count("right") >= 3
@@ -405,11 +434,14 @@ def progress(evaluations: int, best: float, doing: str = "", rate: float = 2.0) 
 def test_what_is_timed_is_compared_with_what_it_was_timed_beside() -> None:
     """No product of ratios of different minutes, and none where the processors were busy."""
     now = progress(3, 1.0)
-    assert Baselines(4.0, 2.0).gains(now) == ["4.00 times as fast as plain", "2.00 times as fast as the pass"]
+    both = "best 1000 ms, 4.00 times as fast as plain, 2.00 times as fast as the pass"
+    assert Baselines(4.0, 2.0).said(now, "s") == both
     # By the root's cost, which is 2.
-    assert Baselines(4.0, 3.0, "pass").gains(now) == ["2.00 times as fast as the pass"]
-    assert Baselines(5.0, 3.0, "plain").gains(now) == ["2.00 times as fast as plain"]
-    assert not Baselines(4.0, 2.0, "pass").gains(replace(now, is_measured=False))
+    assert Baselines(4.0, 3.0, "pass").said(now, "s") == "best 2.00 times as fast as the pass"
+    assert Baselines(5.0, 3.0, "plain").said(now, "s") == "best 2.00 times as fast as plain"
+    busy = Baselines(4.0, 2.0, "pass").said(replace(now, is_measured=False), "s")
+    assert busy == "best faster than the pass, by how much could not be measured: the processors were busy"
+    assert Baselines(4.0, 2.0, "pass").said(replace(now, best=inf), "s") == "best -"
 
 
 def test_plain_lines_come_with_every_new_best_and_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
@@ -420,7 +452,7 @@ def test_plain_lines_come_with_every_new_best_and_now_and_then(capsys: pytest.Ca
             display(progress(evaluations, best))
     assert capsys.readouterr().out.splitlines() == [
         "softmax: 100 evaluations",
-        "1 evaluations, 10 s, 2 failed: best 2000 ms, 2.00 times as fast as plain, 1.00 times as fast as the pass",
+        "1 evaluation, 10 s, 2 failed: best 2000 ms, 2.00 times as fast as plain, 1.00 times as fast as the pass",
         "3 evaluations, 30 s, 2 failed: best 1000 ms, 4.00 times as fast as plain, 2.00 times as fast as the pass",
         "4 evaluations, 40 s, 2 failed: best 1000 ms, 4.00 times as fast as plain, 2.00 times as fast as the pass",
     ]

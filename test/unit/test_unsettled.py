@@ -108,6 +108,21 @@ def _sample_often(count: int) -> None:
         sample(NAMES, CONSTRAINTS)
 
 
+def test_work_may_end_at_any_operation() -> None:
+    """Also while the coordinates of a point are asked for, where isl gives nothing instead of an error."""
+    ask = ["0<=i<9", "0<=j<9", "floor((i+j)/3) - i >= 1", "i-j>=-7"]
+    answers = set[tuple[int, ...] | None]()
+    undecided = 0
+    for operations in range(1, 3000):
+        try:
+            with bounded(operations):
+                answers.add(sample(("i", "j"), ask))
+        except Undecided:
+            undecided += 1
+    assert undecided > 1000
+    assert len(answers) == 1
+
+
 def test_other_errors_are_errors() -> None:
     with pytest.raises(islpy.Error), bounded():
         islpy.Set.read_from_str(context(), "{ [i : }")

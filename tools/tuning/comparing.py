@@ -131,7 +131,7 @@ class _Work:
         evaluator = make_evaluator(name, subject.machine, subject.plain, seed)
         try:
             memory = self.database.memory(Problem.of(subject.start("plain"), subject.workload), evaluator)
-            baselines = baselines_of(subject, self.given.start, evaluator, memory)
+            baselines = baselines_of(subject, self.given.start, evaluator, memory, in_turns=True)
             self.comparison.references[subject.title] = Reference(evaluator.unit, baselines.plain, baselines.passed)
             for number, key in enumerate(keys):
                 if key not in self.comparison.curves:

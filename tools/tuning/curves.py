@@ -40,11 +40,11 @@ class Curve:
     def of(key: Key, result: Result, budget: int) -> Curve:
         """The curve of a search that has ended.
 
-        What a search is told of a program is the same in all searches of one database.
+        Costs are by the measure of the root, which is the same in all searches of one kernel.
         """
         best: list[float] = []
         for row in result.history:
-            best.append(row.cost if row.is_best else best[-1] if best else inf)
+            best.append(row.best if row.is_best else best[-1] if best else inf)
         level = [best[-1]] * (budget + 1 - len(best))
         progress = result.progress
         return Curve(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from pdojo_tools.tuning.arguments import neighbourhoods_for
 from pdojo_tools.tuning.evaluators import evaluator_for, make_evaluator
@@ -12,18 +13,21 @@ from pdojo_tools.tuning.live import Baselines, Display
 from pdojo_tools.tuning.subject import Subject
 from rich.console import Console
 
+from pdojo.backends.measure import Ok
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.dialect.machine import Machine
+from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError
 from pdojo.search.costs import Costs
 from pdojo.search.database import Database, Memory, Problem
 from pdojo.search.database.earlier import earlier_runs
+from pdojo.search.database.rows import Key
 from pdojo.search.dojo import Dojo
 from pdojo.search.driver import run_settings, search
 from pdojo.search.evaluation import Candidate, Evaluation, Evaluator
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.progress import Budget, Ending, Listener, Result, Times
-from pdojo.search.racing import Timing
+from pdojo.search.racing import Race
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning import Tuning
 
@@ -76,6 +80,19 @@ class Found:
     examples: dict[str, str]
     """For each kind of failure what one of the programs failed of."""
     database: str
+    keys: tuple[Key, Key]
+    """Of the problem and the settings of the evaluator, in the database."""
+
+    def store_last(self, best: Tuning, passed: Dojo, outcomes: tuple[Ok, Ok]) -> None:
+        """The pass's program is the incumbent: the best was not faster in the last measurement, by medians."""
+        one, other = (
+            Evaluation(each.median, detail={**each.to_json(), "samples": [each.median], "all_samples": each.samples})
+            for each in outcomes
+        )
+        with Database(self.database) as database:
+            memory = Memory(database.connection, *self.keys)
+            memory.keep_race(print_notation(best.after), passed.text, "last", Race(one, other))
+            memory.crown(passed.trace, passed.text, other.cost, timed=True)
 
     @property
     def best(self) -> Tuning:
@@ -141,7 +158,8 @@ class Hunt:
         )
         examples = {kind: reason(evaluation) for kind, evaluation in result.examples.items()}
         path = str(self.database.connection.path)
-        return Found(plan, self.seed, self.evaluator.unit, baselines, result, examples, path)
+        keys = self.memory.problem, self.memory.settings
+        return Found(plan, self.seed, self.evaluator.unit, baselines, result, examples, path, keys)
 
 
 def find(console: Console, subject: Subject, plan: Plan, database: Database, rivals: Sequence[Dojo] = ()) -> Found:
@@ -168,15 +186,28 @@ def goes_on(hunt: Hunt) -> str:
     )
 
 
-def baselines_of(subject: Subject, start: str, evaluator: Evaluator, memory: Memory) -> Baselines:
-    """What the plain program and the pass's cost, remembered like all others; where they are timed, in turns."""
+def baselines_of(
+    subject: Subject, start: str, evaluator: Evaluator, memory: Memory, *, in_turns: bool = False
+) -> Baselines:
+    """What the plain program and the pass's cost, remembered like all others.
+
+    Where they are timed, and `in_turns`, the one that is not the start costs as many times as much as that one as in a
+    match of the two; infinite where the processors were busy.
+    """
     costs = Costs(evaluator, memory, Times(), _ignore)
     plain, passed = subject.start("plain"), subject.start("pass")
     # Where the pass made nothing of it there is one program.
     distinct = {dojo.fingerprint: (Candidate.of(dojo), dojo.trace) for dojo in (plain, passed)}
-    found = dict(zip(distinct, costs.evaluate(list(distinct.values()), None), strict=True))
-    timed_from = start if isinstance(evaluator, Timing) else ""
-    return Baselines(found[plain.fingerprint].cost, found[passed.fingerprint].cost, timed_from)
+    evaluations = costs.evaluate(list(distinct.values()), None)
+    found = {each: evaluation.cost for each, evaluation in zip(distinct, evaluations, strict=True)}
+    if not costs.is_timed:
+        return Baselines(found[plain.fingerprint], found[passed.fingerprint])
+    root, other = (plain, passed) if start == "plain" else (passed, plain)
+    if in_turns and inf not in found.values() and len(found) > 1:
+        race = costs.match(Candidate.of(other), Candidate.of(root))
+        is_told = race.ratio is not None and not race.is_undecided
+        found[other.fingerprint] = race.ratio * found[root.fingerprint] if race.ratio is not None and is_told else inf
+    return Baselines(found[plain.fingerprint], found[passed.fingerprint], start)
 
 
 def reason(evaluation: Evaluation) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pdojo_tools.tables import many
+
 from pdojo.errors import UsageError
 from pdojo.search.progress import Budget
 
@@ -33,7 +35,7 @@ def budget_text(budget: Budget) -> str:
     """A budget in words."""
     parts: list[str] = []
     if budget.evaluations is not None:
-        parts.append(f"{budget.evaluations} evaluations")
+        parts.append(many(budget.evaluations, "evaluation"))
     if budget.seconds is not None:
         parts.append(duration(budget.seconds))
     return " or ".join(parts)

@@ -13,6 +13,7 @@ from math import inf
 from types import TracebackType
 from typing import Self
 
+from pdojo_tools.tables import many
 from pdojo_tools.tuning.limits import budget_text, cost_text, duration, times_text
 from rich.console import Console
 from rich.live import Live
@@ -36,17 +37,21 @@ class Baselines:
     """Which of them the search starts from (`plain`, `pass`) where programs are timed: the best is timed beside that
     one only. '' where all costs compare with one another."""
 
-    def gains(self, progress: Progress) -> list[str]:
-        """How many times as fast as these the best is; no ratio of what was timed in different minutes."""
-        pairs = [("plain", self.plain), ("the pass", self.passed)]
+    def said(self, progress: Progress, unit: str) -> str:
+        """What the best costs, and how many times as fast as these it is.
+
+        Where programs are timed there is one number, which was measured in turns.
+        """
+        if progress.best == inf:
+            return "best -"
         if self.start:
             name = "plain" if self.start == "plain" else "the pass"
-            pairs = [(name, progress.root)] if progress.is_measured else []
-        return [
-            f"{times_text(cost, progress.best)} times as fast as {name}"
-            for name, cost in pairs
-            if inf not in (cost, progress.best)
-        ]
+            if not progress.is_measured:
+                return f"best faster than {name}, by how much could not be measured: the processors were busy"
+            return f"best {times_text(progress.root, progress.best)} times as fast as {name}"
+        pairs = [("plain", self.plain), ("the pass", self.passed)]
+        gains = [f"{times_text(cost, progress.best)} times as fast as {name}" for name, cost in pairs if cost < inf]
+        return ", ".join([f"best {cost_text(progress.best, unit)}", *gains])
 
 
 class Display:
@@ -111,11 +116,11 @@ class Display:
     def line(self, progress: Progress) -> str:
         """The most important on one line."""
         failed = sum(progress.failures.values())
-        stand = f"{progress.evaluations} evaluations, {duration(progress.seconds)}, {failed} failed"
+        stand = f"{many(progress.evaluations, 'evaluation')}, {duration(progress.seconds)}, {failed} failed"
         return f"{stand}: {self._best_text(progress)}"
 
     def _best_text(self, progress: Progress) -> str:
-        return ", ".join([f"best {cost_text(progress.best, self._unit)}", *self._baselines.gains(progress)])
+        return self._baselines.said(progress, self._unit)
 
     def _pace(self, progress: Progress) -> str:
         count = f"{progress.evaluations}"

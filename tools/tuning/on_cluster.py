@@ -13,7 +13,7 @@ from typing import Any, Self
 from pdojo_tools.tuning.checking import Timed, print_times
 from pdojo_tools.tuning.evaluators import is_simulated
 from pdojo_tools.tuning.finding import Found, Hunt, goes_on, plan_of, reason
-from pdojo_tools.tuning.limits import cost_text, duration
+from pdojo_tools.tuning.limits import duration, times_text
 from pdojo_tools.tuning.live import QUIET, REDRAW
 from pdojo_tools.tuning.session import Session
 from pdojo_tools.tuning.subject import Subject
@@ -128,7 +128,7 @@ def _conclude(session: Session, number: int, subject: Subject, standing: Standin
     if timed:
         print_times(session.console, timed, subject.plain)
         timed = list(timed)
-        tuning, verdict = session.decided(subject, tuning, verdict, timed)
+        tuning, verdict = session.decided(subject, tuning, verdict, found, timed)
     session.finish(number, session.chapter(subject, tuning, verdict, found, timed))
 
 
@@ -185,7 +185,7 @@ def _cells(standing: Standing[Any]) -> list[str]:
     failed = sum(progress.failures.values())
     return [
         standing.stage.value,
-        f"best {cost_text(progress.best, 's')}" if progress.best < inf else "",
+        f"{times_text(progress.root, progress.best)} times its start" if progress.is_measured else "",
         f"{progress.evaluations} evaluations",
         f"{progress.rate:.1f} a second",
         duration(progress.seconds),

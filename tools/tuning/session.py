@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from pdojo_tools.outputs import write_output
-from pdojo_tools.tables import print_program, print_trace
+from pdojo_tools.tables import many, print_program, print_trace
 from pdojo_tools.tuning.checking import FRESH, Timed, measure, print_times, unit_of, verify
 from pdojo_tools.tuning.finding import Found, find, plan_of
 from pdojo_tools.tuning.limits import cost_text, duration, times_text
@@ -88,7 +88,7 @@ class Session:
             if not self.given.no_measure:
                 timed += self._measured(subject, tuning, found)
                 if found is not None:
-                    tuning, verdict = self.decided(subject, tuning, verdict, timed)
+                    tuning, verdict = self.decided(subject, tuning, verdict, found, timed)
             chapter = self._with_prefixes(self.chapter(subject, tuning, verdict, found, timed), found)
         except KeyboardInterrupt:
             # What was found is worth more than the time after each move.
@@ -129,15 +129,16 @@ class Session:
     def print_search(self, found: Found) -> None:
         """How a search went, on some lines."""
         result = found.result
-        best = result.cost
-        gains = found.baselines.gains(result.progress)
         self._say(
-            f"search: {result.progress.evaluations} evaluations in {duration(result.progress.seconds)}, "
-            f"{result.ending.value}; {', '.join([f'best {cost_text(best, found.unit)}', *gains])}"
+            f"search: {many(result.progress.evaluations, 'evaluation')} in {duration(result.progress.seconds)}, "
+            f"{result.ending.value}; {found.baselines.said(result.progress, found.unit)}"
         )
         if result.known is not None and not result.known.is_own:
-            known = cost_text(result.known.cost, found.unit)
-            self._say(f"a better program is known, from another search or the file that is there: {known}")
+            where = "from another search or the file that is there"
+            if found.baselines.start:
+                self._say(f"what is known {where} stays: the best of this search was not shown to be faster in turns")
+            else:
+                self._say(f"a better program is known, {where}: {cost_text(result.known.cost, found.unit)}")
         if result.progress.undecided:
             self._say(
                 f"{result.progress.undecided} programs may be better: other programs kept the processors busy while"
@@ -176,7 +177,7 @@ class Session:
         return self.given.seed or 0 if found is None else FRESH + found.seed
 
     def decided(
-        self, subject: Subject, tuning: Tuning, verdict: Decision, timed: list[Timed]
+        self, subject: Subject, tuning: Tuning, verdict: Decision, found: Found, timed: list[Timed]
     ) -> tuple[Tuning, Decision]:
         """What is reported and stored: the pass's program where the best is not faster in turns.
 
@@ -185,10 +186,13 @@ class Session:
         *_, passed, best = timed
         if tuning is subject.passed or best.cost < passed.cost or passed.cost == inf:
             return tuning, verdict
-        loads = [each.outcome.foreign_load or 0.0 for each in (passed, best) if isinstance(each.outcome, Ok)]
-        if max(loads, default=0.0) > LOAD:
-            self._say("others kept the processors busy during this measurement: it does not decide what is stored")
-            return tuning, verdict
+        outcomes = best.outcome, passed.outcome
+        if isinstance(outcomes[0], Ok) and isinstance(outcomes[1], Ok):
+            if max(each.foreign_load or 0.0 for each in (outcomes[0], outcomes[1])) > LOAD:
+                self._say("others kept the processors busy during this measurement: it does not decide what is stored")
+                return tuning, verdict
+            if found.baselines.start:
+                found.store_last(tuning, subject.start("pass"), (outcomes[0], outcomes[1]))
         self._say("the best of the search is not faster than what the pass makes: that is reported and stored")
         timed[-1] = replace(passed, title=best.title)
         return subject.passed, verify(self.console, subject.passed, subject.source)

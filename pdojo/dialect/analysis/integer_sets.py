@@ -81,16 +81,17 @@ def bounded(operations: int | None = None) -> Generator[None]:
         shared.set_max_operations(operations or OPERATIONS)
         try:
             yield
-        except isl.Error:
-            if not _is_spent(shared):
+        except (isl.Error, TypeError):
+            # A number of isl that is nothing, for the operations did not suffice, has no error of isl in Python.
+            if not is_spent(shared):
                 raise
             raise Undecided(f"integer sets do not settle it within {operations or OPERATIONS} operations") from None
         finally:
             shared.set_max_operations(0)
 
 
-def _is_spent(shared: isl.Context) -> bool:
-    """Whether not even the least may be done any more. What isl says of its errors is not always their cause."""
+def is_spent(shared: isl.Context) -> bool:
+    """Whether a context may not even do the least any more. What isl says of its errors is not always their cause."""
     import islpy as isl
 
     try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.nest import Access, Constant, Index, Leaf, Nest
-from pdojo.dialect.oracle.relations import conjunction, domain, spell, union_map
+from pdojo.dialect.oracle.relations import conjunction, domain, spell, union_map, unlimited
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -158,10 +158,10 @@ def _count(leaf: Leaf) -> int | None:
     names = [f"i{d}" for d in range(leaf.depth)]
     import islpy as isl
 
-    from pdojo.dialect.oracle.relations import context
-
     text = f"{{ [{', '.join(names)}] : {conjunction(domain(leaf, names))} }}"
-    return isl.Set.read_from_str(context(), text).count_val().to_python()
+    # isl says nothing where its operations do not suffice for counting.
+    with unlimited() as context:
+        return isl.Set.read_from_str(context, text).count_val().to_python()
 
 
 def keys_of(before: Nest, after: Nest) -> tuple[Keys, Keys] | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pdojo.dialect.affine import const
+from pdojo.dialect.analysis.integer_sets import is_spent
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Nest
 from pdojo.dialect.oracle.compare import Program, as_nest
@@ -100,8 +101,9 @@ def _limited(operations: int, judge: Callable[[list[str]], str | None]) -> Judge
     checked: list[str] = []
     try:
         return Judgement(judge(checked), tuple(checked))
-    except isl.Error as error:
-        if "maximal number of operations" not in str(error):
+    except (isl.Error, TypeError):
+        # As in `bounded` of the analysis: numbers that are nothing.
+        if not is_spent(isl_context):
             raise
         return Judgement(None, tuple(checked[:-1]), (f"{checked[-1]}: more than {operations} isl operations",))
     finally:

@@ -7,7 +7,8 @@ dependence analysis, whose answers are to be judged; islpy is imported on first 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -109,17 +110,24 @@ def context() -> isl.Context:
     return islpy.Context()
 
 
-def union_map(pieces: Iterable[str]) -> isl.UnionMap:
-    """The union of relations given as text; reading it is no work that the limit of operations is about."""
-    import islpy as isl
-
+@contextmanager
+def unlimited() -> Generator[isl.Context]:
+    """The context, for little work that the limit of operations is not about: reading, counting."""
     isl_context = context()
     limit = isl_context.get_max_operations()
     isl_context.set_max_operations(0)
     try:
-        return isl.UnionMap.read_from_str(isl_context, f"{{ {'; '.join(pieces)} }}")
+        yield isl_context
     finally:
         isl_context.set_max_operations(limit)
+
+
+def union_map(pieces: Iterable[str]) -> isl.UnionMap:
+    """The union of relations given as text."""
+    import islpy as isl
+
+    with unlimited() as isl_context:
+        return isl.UnionMap.read_from_str(isl_context, f"{{ {'; '.join(pieces)} }}")
 
 
 def spell(expression: Expr, names: Sequence[str]) -> str:

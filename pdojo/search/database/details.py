@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pdojo.search.database.connection import Connection
-from pdojo.search.database.queries import Found, find_run, standings
+from pdojo.search.database.memory import race_of
+from pdojo.search.database.queries import Found, find_run, gain_in_turns, standings
 from pdojo.search.database.rows import read_json
 from pdojo.search.database.schema import JSON
 
@@ -68,9 +69,10 @@ def _measurements(connection: Connection, fingerprint: str) -> list[JSON]:
     """All that was measured of a program: what searches are told, and the races behind that."""
     rows = connection.rows(
         "SELECT x.how, s.evaluator, s.unit, s.hash AS settings, x.cost, x.failure, x.measured, x.detail,"
-        " e.text AS environment FROM ("
-        " SELECT 'told' AS how, program, settings, cost, failure, detail, environment, measured FROM measurements"
-        " UNION ALL SELECT kind, program, settings, standing, failure, detail, environment, measured FROM races"
+        " x.seconds, x.against, x.against_failure, e.text AS environment FROM ("
+        " SELECT 'told' AS how, NULL AS against, '' AS against_failure, program, settings, cost, failure, detail,"
+        " environment, seconds, measured FROM measurements UNION ALL SELECT kind, against, against_failure, program,"
+        " settings, NULL, failure, detail, environment, seconds, measured FROM races"
         ") x JOIN programs p ON p.id = x.program JOIN settings s ON s.id = x.settings"
         " LEFT JOIN environments e ON e.id = x.environment WHERE p.hash = ? ORDER BY x.measured",
         fingerprint,
@@ -78,7 +80,8 @@ def _measurements(connection: Connection, fingerprint: str) -> list[JSON]:
     found: list[JSON] = []
     for row in rows:
         facts = {name: row[name] and read_json(row[name], connection.path) for name in ("detail", "environment")}
-        found.append({**dict(row), **facts})
+        race = race_of({**dict(row), "facts": None}, connection.path)
+        found.append({**dict(row), **facts, "ratio": race.ratio})
     return found
 
 
@@ -98,17 +101,24 @@ def _run(connection: Connection, hashed: str) -> JSON:
         hashed,
     )
     improved = connection.rows(
-        "SELECT e.number, e.seconds, e.cost, t.hash AS trace, p.hash AS program FROM evaluations e"
+        "SELECT e.number, e.seconds, e.cost, t.hash AS trace, p.hash AS program, s.hash AS start FROM evaluations e"
         " JOIN runs r ON r.id = e.run JOIN traces t ON t.id = e.trace JOIN programs p ON p.id = e.program"
+        " JOIN traces root ON root.id = r.root JOIN programs s ON s.id = root.program"
         " WHERE r.hash = ? AND e.best ORDER BY e.number",
         hashed,
     )
+    for row in improved:
+        start = row.pop("start")
+        if run.is_timed:
+            row["gain"] = gain_in_turns(connection, row["program"], start, run.settings)
+        else:
+            row["gain"] = run.root / row["cost"] if run.root and row["cost"] else None
     return {
         "kind": "run",
         "hash": hashed,
         "summary": run.to_json(),
         "failed": {row["failure"]: row["count"] for row in failures},
-        "improvements": [dict(row) for row in improved],
+        "improvements": improved,
         "best_trace": None if run.trace is None else _text(connection, "traces", run.trace),
         "settings": _settings(connection, run.settings),
     }

@@ -21,7 +21,7 @@ FORMAT = "pdojo searches"
 LAYOUT = 5
 """Of the rows of an export: the version of the tables that last changed what is in them."""
 OLDER = (2, 4)
-"""The layouts before that can be imported: what they call duels are races."""
+"""The layouts before that can be imported, without their duels."""
 
 
 def export_lines(connection: Connection) -> Iterator[str]:
@@ -47,8 +47,8 @@ def _columns(table: Table) -> str:
 def import_lines(connection: Connection, lines: Iterable[str], source: str) -> Counter[str]:
     """Add the rows that are not there yet, all or none; returns how many, by table. Doing it again adds nothing.
 
-    What is there already stays: the first measurement of a program counts. The log of a run that is known goes on
-    where both agree. Raises DatabaseError, with the line, for what is no export.
+    What is there already stays: the first measurement of a program counts, and a timed best keeps its place. The log of
+    a run that is known goes on where both agree. Raises DatabaseError, with the line, for what is no export.
     """
     records = list(_parse(lines, source))
     importing = _Import(source)
@@ -77,7 +77,7 @@ def _parse(lines: Iterable[str], source: str) -> Iterator[_Record]:
         values = _object(line, source, number)
         name = values.pop("table", None)
         if name == "duels" and layout in OLDER:
-            name, values = "races", _from_duel(values)
+            continue
         if not isinstance(name, str) or name not in TABLES:
             _fail(source, number, f"'{str(name)[:40]}' is no table; known: {', '.join(TABLES)}")
         table = TABLES[name]
@@ -93,20 +93,6 @@ def _parse(lines: Iterable[str], source: str) -> Iterator[_Record]:
                 sort = "hash" if spec.refers else "number that it can be" if spec.least is not None else spec.kind
                 _fail(source, number, f"'{column}' is no {sort}")
         yield _Record(number, name, hashed, values)
-
-
-def _from_duel(values: JSON) -> JSON:
-    """The race that a duel is now. Who won is the best by what that cost; nobody knows the other one's samples."""
-    failures = {name: values.get(name) for name in ("failure", "against_failure")}
-    taken = {name: values.get(name) for name in ("program", "against", "settings", "detail", "environment")}
-    return {
-        **taken,
-        **{name: "" if failure == "NotTimed" else failure for name, failure in failures.items()},
-        "kind": "final" if values.get("again") else "match",
-        "standing": values.get("cost") if values.get("won") and not values.get("again") else None,
-        "seconds": values.get("seconds"),
-        "measured": values.get("measured"),
-    }
 
 
 def _layout(header: JSON, source: str, number: int) -> int:
@@ -163,6 +149,7 @@ class _Import:
         self.source = source
         self.added: Counter[str] = Counter()
         self.keys: dict[tuple[str, str], Key] = {}
+        self.held: set[tuple[int, int]] | None = None
         self.logs: dict[int, list[tuple[_Record, JSON]]] = {}
         """Evaluations by run, which are added when all of a run are known."""
 
@@ -184,13 +171,16 @@ class _Import:
             self.logs.setdefault(stored["run"].id, []).append((record, stored))
         elif not self._is_there(connection, record.table, stored):
             if record.table == "races":
-                self._check_race(connection, record, stored)
+                self._check_race(record, stored)
+            elif record.table == "incumbents":
+                self._check_incumbent(connection, record, stored)
+                if stored["timed"] and (stored["problem"].id, stored["settings"].id) in self._held(connection):
+                    return
             self._insert(connection, record, stored)
 
-    def _check_race(self, connection: sqlite3.Connection, record: _Record, stored: JSON) -> None:
-        """Raise DatabaseError where a race contradicts itself, or says more than what was measured."""
-        program, against, settings = (stored[name] and stored[name].id for name in ("program", "against", "settings"))
-        query = "SELECT cost FROM measurements WHERE program = ? AND settings = ? AND failure = ''"
+    def _check_race(self, record: _Record, stored: JSON) -> None:
+        """Raise DatabaseError where a race contradicts itself."""
+        against = stored["against"] and stored["against"].id
         wrong = "the samples of this race are no times of the same turns"
         try:
             found = race_of({**stored, "against": against, "facts": None, "cost": None}, self.source)
@@ -199,15 +189,20 @@ class _Import:
         samples = [each for side in (found.evaluation, found.other) for each in samples_of(side)]
         if not all(0 < each < math.inf for each in samples):
             _fail(self.source, record.number, wrong)
-        if stored["standing"] is None:
-            return
-        own, other = (connection.execute(query, (each, settings)).fetchone() for each in (program, against))
-        if own is None or stored["kind"] not in ("match", "final"):
-            _fail(self.source, record.number, "this race makes a best of a program that was never measured")
-        least = own[0] if found.ratio is None or other is None else min(own[0], found.ratio * other[0])
-        # Of what was a duel the other one's samples are unknown, and the machine was another minute's.
-        if stored["standing"] < least * (0.5 if found.ratio is None and samples else 1 - 1e-6):
-            _fail(self.source, record.number, "the program of this race costs more than that, by what was measured")
+
+    def _check_incumbent(self, connection: sqlite3.Connection, record: _Record, stored: JSON) -> None:
+        """Raise DatabaseError where an incumbent was never measured, or is better than it was computed to be."""
+        query = "SELECT cost FROM measurements WHERE program = ? AND settings = ? AND failure = ''"
+        found = connection.execute(query, (stored["program"].id, stored["settings"].id)).fetchone()
+        if found is None or (not stored["timed"] and stored["cost"] != found[0]):
+            _fail(self.source, record.number, "this program never was what this row says, by what was measured")
+
+    def _held(self, connection: sqlite3.Connection) -> set[tuple[int, int]]:
+        """Problems and settings that had an incumbent before: timed programs of other files have not raced with it."""
+        if self.held is None:
+            rows = connection.execute("SELECT problem, settings FROM incumbents").fetchall()
+            self.held = {(row[0], row[1]) for row in rows}
+        return self.held
 
     def add_logs(self, connection: sqlite3.Connection) -> None:
         """Add the evaluations of runs, except where the log here says something else."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, nextafter
+from math import inf
 from statistics import median
 from typing import Any, TypeAlias, cast
 
@@ -42,6 +42,16 @@ class Entry:
     trace: Trace
     parent: str | None
     """Fingerprint of the program that it was proposed from."""
+
+
+@dataclass(frozen=True)
+class Incumbent:
+    """The best program that is known of a problem."""
+
+    fingerprint: str
+    trace: Trace
+    cost: float
+    """As it was measured, at that time."""
 
 
 class Run:
@@ -182,8 +192,9 @@ class Memory:
     def find_race(self, fingerprint: str, against: str | None, kind: str) -> Race | None:
         """How a program did beside another one, or alone, where that is known.
 
-        The kind is `race` (with the best so far), `match` (on fresh inputs, with the root of the search) or `final`
-        (the same at the end of the search); `race 2` is another one, where `race` decided nothing.
+        The kind is `race` (with the best so far), `match` (on fresh inputs, with the root of the search), `final`
+        (the same at the end of the search), `known` (with what is known from elsewhere) or `last` (with what the pass
+        makes, by `pdojo-tune`); `race 2` is another one, where `race` decided nothing.
         """
         row = self._connection.row(
             "SELECT x.*, NULL AS cost, e.text AS facts FROM races x JOIN programs p ON p.id = x.program"
@@ -196,11 +207,8 @@ class Memory:
         )
         return None if row is None else race_of(row, self._connection.path)
 
-    def keep_race(self, text: str, against: str | None, kind: str, race: Race, standing: float | None = None) -> Race:
-        """Store how a program did beside another one, given as text; returns what counts, which is the first.
-
-        `standing` is what a new best costs, by the measure of the root.
-        """
+    def keep_race(self, text: str, against: str | None, kind: str, race: Race) -> Race:
+        """Store how a program did beside another one, given as text; returns what counts, which is the first."""
         with self._connection.transaction() as connection:
             program = put(connection, "programs", {"text": text})
             other = None if against is None else put(connection, "programs", {"text": against})
@@ -213,7 +221,6 @@ class Memory:
                 "settings": self.settings,
                 "kind": kind,
                 "against_failure": "" if race.other is None else race.other.failure,
-                "standing": standing if race.evaluation.is_ok and standing != inf else None,
                 **measured,
                 "detail": canonical({**read_json(measured["detail"], ""), **beside}),
             }
@@ -221,19 +228,44 @@ class Memory:
                 return race
         return self.find_race(program.hash, other and other.hash, kind) or race
 
-    def stand(self, fingerprints: Sequence[str], cost: float, *, at_least: bool) -> None:
-        """What bests cost, by the measure of the root; `at_least`: more, because they lost their place to that."""
-        kept = "max(standing, ?)" if at_least else "?"
-        with self._connection.transaction() as connection:
-            for fingerprint in fingerprints:
-                connection.execute(
-                    f"UPDATE races SET standing = {kept} WHERE standing IS NOT NULL AND settings = ?"
-                    " AND program = (SELECT id FROM programs WHERE hash = ?)",
-                    (nextafter(cost, inf) if at_least else cost, self.settings.id, fingerprint),
-                )
+    def crown(
+        self,
+        trace: Trace,
+        text: str,
+        cost: float,
+        *,
+        timed: bool,
+        beside: tuple[str, float] | None = None,
+        over: str | None = None,
+    ) -> None:
+        """Make a program, which a trace leads to, the incumbent: the best that is known of the problem.
 
-    def best(self) -> tuple[str, Trace, float] | None:
-        """Fingerprint, trace and cost of the best program that any search of the problem has found, if there is one."""
+        Where costs are computed the one with the least is the incumbent. Where programs are `timed` it is the last one
+        that was crowned and has not failed; `over` is the fingerprint of the one that it has beaten: where another one
+        is the incumbent by now, nothing happens. `beside`: the text of a program, and how many times as fast it is.
+        """
+        with self._connection.transaction() as connection:
+            held = self.best()
+            if timed and over is not None and held is not None and held.fingerprint != over:
+                return
+            program = put(connection, "programs", {"text": text})
+            put(connection, "traces", {"problem": self.problem, "program": program, "text": trace.dump()})
+            key = (self.problem.id, self.settings.id, program.id)
+            connection.execute("DELETE FROM incumbents WHERE problem = ? AND settings = ? AND program = ?", key)
+            against, gain = (
+                (None, None) if beside is None else (put(connection, "programs", {"text": beside[0]}), beside[1])
+            )
+            values: Values = {
+                "problem": self.problem,
+                "settings": self.settings,
+                "program": program,
+                "timed": int(timed),
+            }
+            values |= {"cost": cost, "against": against, "gain": gain, "measured": now()}
+            insert(connection, "incumbents", values)
+
+    def best(self) -> Incumbent | None:
+        """The best program that any search of the problem has found, if there is one."""
         row = self._connection.row(
             "SELECT p.hash, t.text, b.cost FROM best b JOIN programs p ON p.id = b.program"
             " JOIN traces t ON t.id = b.trace WHERE b.problem = ? AND b.settings = ?",
@@ -242,7 +274,7 @@ class Memory:
         )
         if row is None:
             return None
-        return row["hash"], Trace.parse(row["text"], "a trace in the database"), row["cost"]
+        return Incumbent(row["hash"], Trace.parse(row["text"], "a trace in the database"), row["cost"])
 
     def run(self, root: tuple[str, Trace], strategy: str, neighbourhood: str, seed: int, settings: JSON) -> Run:
         """The run of a search from the program `root` and its trace; the log goes on where it was begun before."""

@@ -44,6 +44,7 @@ def prune(connection: Connection, what: Pruning, *, dry_run: bool = False) -> Co
         if what.failures:
             _remove(opened, removed, "measurements", _FAILED)
         _remove(opened, removed, "races", _UNMEASURED)
+        _remove(opened, removed, "incumbents", _FORGOTTEN)
         for table, condition in _UNUSED.items():
             _remove(opened, removed, table, condition)
     if not dry_run:
@@ -54,7 +55,8 @@ def prune(connection: Connection, what: Pruning, *, dry_run: bool = False) -> Co
 _SLOWER = """failure = '' AND program NOT IN (SELECT program FROM best) AND id IN (
     SELECT m.id FROM measurements m JOIN traces t ON t.program = m.program
         JOIN best b ON b.problem = t.problem AND b.settings = m.settings
-    GROUP BY m.id HAVING min(b.cost) > 0 AND min(m.cost / b.cost) > ?
+        JOIN measurements told ON told.program = b.program AND told.settings = b.settings
+    GROUP BY m.id HAVING min(told.cost) > 0 AND min(m.cost / told.cost) > ?
 )"""
 # A program that failed in a race is forgotten with all its races: it may not be the best until it was tried again.
 _FAILED = """failure <> '' OR (program, settings) IN (SELECT program, settings FROM failed)"""
@@ -63,15 +65,20 @@ _UNMEASURED = """NOT EXISTS (
 ) OR (against_failure <> '' AND NOT EXISTS (
     SELECT 1 FROM measurements m WHERE m.program = races.against AND m.settings = races.settings
 ))"""
+_FORGOTTEN = """NOT EXISTS (
+    SELECT 1 FROM measurements m WHERE m.program = incumbents.program AND m.settings = incumbents.settings
+)"""
 # Problems, settings and machines stay: they are few, and a search under way has their numbers.
 _UNUSED = {
-    "traces": """NOT EXISTS (SELECT 1 FROM measurements x WHERE x.program = traces.program)
+    "traces": """program NOT IN (SELECT program FROM incumbents)
+        AND NOT EXISTS (SELECT 1 FROM measurements x WHERE x.program = traces.program)
         AND NOT EXISTS (SELECT 1 FROM evaluations x WHERE x.trace = traces.id)
         AND NOT EXISTS (SELECT 1 FROM runs x WHERE x.root = traces.id)""",
     "programs": """NOT EXISTS (SELECT 1 FROM measurements x WHERE x.program = programs.id)
         AND NOT EXISTS (SELECT 1 FROM traces x WHERE x.program = programs.id)
         AND NOT EXISTS (SELECT 1 FROM races x WHERE x.program = programs.id)
         AND NOT EXISTS (SELECT 1 FROM races x WHERE x.against = programs.id)
+        AND NOT EXISTS (SELECT 1 FROM incumbents x WHERE programs.id IN (x.program, x.against))
         AND NOT EXISTS (SELECT 1 FROM evaluations x WHERE x.program = programs.id)
         AND id NOT IN (SELECT parent FROM evaluations WHERE parent IS NOT NULL)
         AND id NOT IN (SELECT plain FROM problems)""",

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from pdojo.errors import DatabaseError, UsageError
 from pdojo.search.database.connection import Cells, Connection
+from pdojo.search.database.memory import race_of
 from pdojo.search.database.rows import read_json
 from pdojo.search.database.schema import JSON
 from pdojo.transforms.trace import Trace
@@ -44,15 +45,15 @@ class Standing:
     """That were evaluated."""
     failures: int
     runs: int
-
-    @property
-    def gain(self) -> float | None:
-        """How many times as fast as the plain kernel the best is."""
-        return self.plain / self.cost if self.plain is not None and self.cost else None
+    gain: float | None
+    """How many times as fast as the plain kernel, or the start of its search, the best is. Where programs are timed
+    that was measured in turns; None where it was not."""
+    beside: str
+    """`plain` or `start`: what `gain` is about."""
 
     def to_json(self) -> JSON:
         """As plain data."""
-        return {**asdict(self), "gain": self.gain}
+        return asdict(self)
 
 
 _STANDINGS = """
@@ -60,7 +61,9 @@ SELECT p.hash AS problem, p.kernel, p.shape, p.dtype, p.label, m.name AS machine
     s.evaluator, s.unit, s.hash AS settings, plain.cost AS plain,
     b.cost, program.hash AS program, trace.hash AS trace, trace.text AS moves, b.measured,
     tried.programs, tried.failures,
-    (SELECT count(*) FROM runs r WHERE r.problem = p.id AND r.settings = s.id) AS runs
+    (SELECT count(*) FROM runs r WHERE r.problem = p.id AND r.settings = s.id) AS runs,
+    CASE WHEN b.timed THEN b.gain ELSE plain.cost / b.cost END AS gain,
+    CASE WHEN b.timed AND b.against <> p.plain THEN 'start' ELSE 'plain' END AS beside
 FROM (
     SELECT t.problem, x.settings, count(*) AS programs, sum(x.failure <> '') AS failures
     FROM (SELECT DISTINCT problem, program FROM traces) t JOIN measurements x ON x.program = t.program
@@ -123,6 +126,10 @@ class RunSummary:
     """Cost of the best, as told."""
     trace: str | None
     """Of the best."""
+    gain: float | None
+    """How many times as fast as the root the best is. Where programs are timed that was measured in turns; None where
+    it was not."""
+    is_timed: bool
 
     def to_json(self) -> JSON:
         """As plain data."""
@@ -136,12 +143,14 @@ SELECT r.hash AS run, p.hash AS problem, p.kernel, p.shape, p.dtype, m.name AS m
     (SELECT count(*) FROM evaluations e WHERE e.run = r.id AND e.failure <> '') AS failures,
     (SELECT max(seconds) FROM evaluations e WHERE e.run = r.id) AS seconds,
     (SELECT cost FROM evaluations e WHERE e.run = r.id AND e.number = 0) AS root,
-    best.cost, trace.hash AS trace
+    best.cost, trace.hash AS trace, start.hash AS start, program.hash AS program,
+    EXISTS (SELECT 1 FROM incumbents i WHERE i.problem = p.id AND i.settings = s.id AND i.timed) AS is_timed
 FROM runs r JOIN problems p ON p.id = r.problem JOIN machines m ON m.id = p.machine JOIN settings s ON s.id = r.settings
 LEFT JOIN evaluations best ON best.run = r.id AND best.number = (
     SELECT max(number) FROM evaluations e WHERE e.run = r.id AND e.best
 )
-LEFT JOIN traces trace ON trace.id = best.trace
+LEFT JOIN traces trace ON trace.id = best.trace LEFT JOIN programs program ON program.id = best.program
+JOIN traces root ON root.id = r.root JOIN programs start ON start.id = root.program
 ORDER BY r.started, r.id
 """
 
@@ -152,8 +161,32 @@ def runs(connection: Connection) -> list[RunSummary]:
     for row in connection.rows(_RUNS):
         values: JSON = dict(row)
         values["options"] = read_json(row["options"], connection.path)
+        program, start = values.pop("program"), values.pop("start")
+        values["is_timed"] = bool(row["is_timed"])
+        values["gain"] = gain_in_turns(connection, program, start, row["settings"]) if row["is_timed"] else None
+        if not row["is_timed"] and row["root"] and row["cost"]:
+            values["gain"] = row["root"] / row["cost"]
         found.append(RunSummary(**values))
     return found
+
+
+def gain_in_turns(connection: Connection, program: str | None, root: str, settings: str) -> float | None:
+    """How many times as fast as the root of a search a program was in their last match; all given as hashes.
+
+    None where they had none, or others kept the processors busy.
+    """
+    if program == root:
+        return 1.0
+    rows = connection.rows(
+        "SELECT x.*, NULL AS cost, NULL AS facts FROM races x JOIN programs p ON p.id = x.program"
+        " JOIN programs a ON a.id = x.against JOIN settings s ON s.id = x.settings"
+        " WHERE p.hash = ? AND a.hash = ? AND s.hash = ? AND x.kind IN ('match', 'final') ORDER BY x.kind",
+        program,
+        root,
+        settings,
+    )
+    races = [race_of(row, connection.path) for row in rows]
+    return next((1 / race.ratio for race in races if race.ratio is not None and not race.is_undecided), None)
 
 
 def find_run(connection: Connection, hashed: str) -> RunSummary:

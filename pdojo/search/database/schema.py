@@ -143,29 +143,35 @@ DROP INDEX duels_once;
 CREATE UNIQUE INDEX duels_once ON duels (program, settings, ifnull(against, 0), again)
 """
 
-# Races take the place of duels. What had won one keeps its place if it was the best of its problem.
+# Races take the place of duels. Of those, failures stay; what was the best of its problem is its incumbent.
 _VERSION_5 = """
 CREATE TABLE races (
     id INTEGER PRIMARY KEY,
     program INTEGER NOT NULL REFERENCES programs, against INTEGER REFERENCES programs,
     settings INTEGER NOT NULL REFERENCES settings, kind TEXT NOT NULL,
-    failure TEXT NOT NULL, against_failure TEXT NOT NULL, standing REAL,
-    detail TEXT NOT NULL, environment INTEGER REFERENCES environments, seconds TEXT NOT NULL, measured TEXT NOT NULL,
-    CHECK (standing IS NULL OR failure = '')
+    failure TEXT NOT NULL, against_failure TEXT NOT NULL,
+    detail TEXT NOT NULL, environment INTEGER REFERENCES environments, seconds TEXT NOT NULL, measured TEXT NOT NULL
 );
-INSERT INTO races SELECT id, program, NULL, settings, 'match', failure, '',
-    CASE WHEN EXISTS (
-        SELECT 1 FROM best b WHERE b.program = duels.program AND b.settings = duels.settings AND b.cost = duels.cost
-    ) THEN cost END, detail, environment, seconds, measured
+CREATE TABLE incumbents (
+    id INTEGER PRIMARY KEY,
+    problem INTEGER NOT NULL REFERENCES problems, settings INTEGER NOT NULL REFERENCES settings,
+    program INTEGER NOT NULL REFERENCES programs, timed INTEGER NOT NULL, cost REAL NOT NULL,
+    against INTEGER REFERENCES programs, gain REAL, measured TEXT NOT NULL,
+    UNIQUE (problem, settings, program), CHECK ((against IS NULL) = (gain IS NULL))
+);
+INSERT INTO races SELECT NULL, program, NULL, settings, 'match', failure, '', detail, environment, seconds, measured
 FROM duels WHERE id IN (
-    SELECT max(id) FROM duels WHERE failure <> 'NotTimed' GROUP BY program, settings
+    SELECT max(id) FROM duels WHERE failure NOT IN ('', 'NotTimed') GROUP BY program, settings
 );
-INSERT INTO races SELECT NULL, against, NULL, settings, 'final', against_failure, '', NULL, '{}', NULL, '{}', measured
+INSERT INTO races SELECT NULL, against, NULL, settings, 'final', against_failure, '', '{}', NULL, '{}', measured
 FROM duels WHERE id IN (
     SELECT max(id) FROM duels WHERE against_failure NOT IN ('', 'NotTimed') GROUP BY against, settings
 );
+INSERT INTO incumbents SELECT NULL, problem, settings, program, s.evaluator = 'runtime', cost, NULL, NULL, measured
+FROM best JOIN settings s ON s.id = settings;
 CREATE UNIQUE INDEX races_once ON races (program, settings, ifnull(against, 0), kind);
 CREATE INDEX races_against ON races (against, settings);
+CREATE INDEX incumbents_of_program ON incumbents (program);
 DROP VIEW best;
 DROP VIEW failed;
 DROP TABLE duels;
@@ -173,14 +179,14 @@ CREATE VIEW failed AS
 SELECT program, settings FROM races WHERE failure <> ''
 UNION SELECT against, settings FROM races WHERE against_failure <> '';
 CREATE VIEW best AS
-SELECT problem, settings, program, trace, cost, measured FROM (
-    SELECT t.problem, x.settings, x.program, min(t.id) AS trace, x.standing AS cost, x.measured,
-        row_number() OVER (PARTITION BY t.problem, x.settings ORDER BY x.standing, x.id DESC) AS place
-    FROM races x JOIN traces t ON t.program = x.program JOIN problems p ON p.id = t.problem
-        JOIN settings s ON s.id = x.settings AND s.machine = p.machine
-    WHERE x.id IN (SELECT max(id) FROM races WHERE standing IS NOT NULL GROUP BY program, settings)
-        AND (x.program, x.settings) NOT IN (SELECT program, settings FROM failed)
-    GROUP BY t.problem, x.id
+SELECT problem, settings, program, trace, timed, cost, against, gain, measured FROM (
+    SELECT i.*, min(t.id) AS trace, row_number() OVER (
+        PARTITION BY i.problem, i.settings ORDER BY CASE WHEN i.timed THEN 0 ELSE i.cost END, i.id DESC
+    ) AS place
+    FROM incumbents i JOIN traces t ON t.program = i.program AND t.problem = i.problem
+        JOIN problems p ON p.id = i.problem JOIN settings s ON s.id = i.settings AND s.machine = p.machine
+    WHERE (i.program, i.settings) NOT IN (SELECT program, settings FROM failed)
+    GROUP BY i.id
 ) WHERE place = 1
 """
 
@@ -259,9 +265,15 @@ TABLES: dict[str, Table] = {
         hashed=False,
     ),
     "races": _table(
-        "program>programs against>programs? settings>settings kind failure against_failure standing:cost? detail:json"
+        "program>programs against>programs? settings>settings kind failure against_failure detail:json"
         " environment>environments? seconds:json measured",
         "program against settings kind",
+        hashed=False,
+    ),
+    "incumbents": _table(
+        "problem>problems settings>settings program>programs timed:integer cost:cost against>programs? gain:cost?"
+        " measured",
+        "problem settings program",
         hashed=False,
     ),
     "runs": _table(

@@ -96,13 +96,21 @@ class Chapter:
             f"{budget_text(plan.budget)}: {result.progress.evaluations} evaluations in "
             f"{duration(result.progress.seconds)}; {result.ending.value}."
         )
-        if found.plan.evaluator == "runtime":
-            yield note("Dots: what the search was told, by races. Line: the best, in turns with where it began.")
-        lines = [("plain", found.baselines.plain), ("pass", found.baselines.passed)]
-        yield convergence(result.history, found.unit, lines)
+        start = found.baselines.start
+        if start:
+            yield note(
+                "Line: the best so far, as measured in turns with the program that the search started from. Dots: all"
+                " programs, as the search was told by races with the best of that time, a product of ratios."
+            )
+            yield convergence(result.history, found.unit, [(start, result.root.cost)], relative=True)
+        else:
+            lines = [("plain", found.baselines.plain), ("pass", found.baselines.passed)]
+            yield convergence(result.history, found.unit, lines)
         better = [row for row in result.history if row.is_best]
-        rows = [(row.number, duration(row.seconds), cost_text(row.best, found.unit)) for row in better]
-        yield folded(f"Every new best: {len(better)}", table(("evaluation", "after", "cost"), rows, left=()))
+        shown = [times_text(result.root.cost, row.best) if start else cost_text(row.best, found.unit) for row in better]
+        rows = [(row.number, duration(row.seconds), cost) for row, cost in zip(better, shown, strict=True)]
+        heading = "times as fast as the start" if start else "cost"
+        yield folded(f"Every new best: {len(better)}", table(("evaluation", "after", heading), rows, left=()))
 
     def _trace(self) -> Iterator[Html]:
         moves = self.tuning.game.trace.moves

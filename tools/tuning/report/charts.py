@@ -16,15 +16,19 @@ WIDTH, HEIGHT = 900.0, 330.0
 _TOP, _BOTTOM, _LEFT = 12.0, 285.0, 70.0
 
 
-def convergence(history: Sequence[Row], unit: str, lines: Sequence[tuple[str, float]]) -> Html:
+def convergence(
+    history: Sequence[Row], unit: str, lines: Sequence[tuple[str, float]], *, relative: bool = False
+) -> Html:
     """The cost of every program as dots and of the best as a line, over evaluations and over time.
 
-    `lines` are costs to compare with, and what they are of.
+    `lines` are costs to compare with, and what they are of. If `relative`, costs are shown as multiples of the first
+    program's.
     """
-    factor = _factor(unit)
+    factor = 1 / history[0].cost if relative else _factor(unit)
     levels = [(title, cost * factor) for title, cost in lines if isfinite(cost)]
     costs = [row.cost * factor for row in history if isfinite(row.cost)]
     up = value_axis([*costs, *(cost for _, cost in levels)], _BOTTOM, _TOP)
+    label_up = "times what the start takes" if relative else _label(unit)
     panes: list[Pane] = []
     for label, places, left in (
         ("evaluations", [float(row.number) for row in history], _LEFT),
@@ -36,7 +40,7 @@ def convergence(history: Sequence[Row], unit: str, lines: Sequence[tuple[str, fl
         for title, cost in levels:
             pane.level(cost, title)
         panes.append(pane)
-    return figure(panes, "Costs of all programs, and of the best so far", _label(unit), WIDTH, HEIGHT)
+    return figure(panes, "Costs of all programs, and of the best so far", label_up, WIDTH, HEIGHT)
 
 
 def steps(prefixes: Sequence[Prefix], unit: str) -> Html:
