@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from time import perf_counter
 from typing import Literal, TypeAlias
 
 from pdojo.search.database import Memory, Run
@@ -89,29 +88,19 @@ class Costs:
             known = {candidate.fingerprint: self._find(candidate) for candidate, _ in programs}
         self.remembered += sum(found is not None for found in known.values())
         if isinstance(self._evaluator, Timing):
-            made = self._raced(self._evaluator, [candidate for candidate, _ in programs], known, best, again)
-            new = {candidate.fingerprint: (candidate, trace) for candidate, trace in programs}
-            for fingerprint, evaluation in made:
-                known[fingerprint] = self._keep(new[fingerprint], evaluation)
-            yield from (found for found in known.values() if found is not None)
+            yield from self._raced(self._evaluator, programs, known, best, again)
             return
         assert isinstance(self._evaluator, Computing)
         missing = [candidate for candidate, _ in programs if known[candidate.fingerprint] is None]
-        start = perf_counter()
-        computed = iter(self._evaluator.evaluate(missing, self._doing) if missing else ())
-        rest = perf_counter() - start
-        try:
-            for program in programs:
-                found = known[program[0].fingerprint]
-                if found is None:
-                    start = perf_counter()
+        with self._times.of("evaluate"):
+            computed = iter(self._evaluator.evaluate(missing, self._doing) if missing else ())
+        for program in programs:
+            found = known[program[0].fingerprint]
+            if found is None:
+                with self._times.of("evaluate"):
                     evaluation = next(computed)
-                    rest += perf_counter() - start - sum(evaluation.seconds.values())
-                    found = self._keep(program, evaluation)
-                yield found
-        finally:
-            # Evaluators that give all at once account for more than has passed, until the last one is given.
-            self._times.add("evaluate", max(0.0, rest))
+                found = self._keep(program, evaluation)
+            yield found
 
     def better(self, rivals: Sequence[Rival], best: Rival | None) -> list[str]:
         """Fingerprints of those of the last `evaluate` that are better than the best, the best one first."""
@@ -130,10 +119,11 @@ class Costs:
 
         The last matches are not remembered where others kept the processors busy: they are played again.
         """
-        kind = kind if self.is_timed else "match"
-        against = (
-            beside if self.is_timed and beside is not None and candidate.fingerprint != beside.fingerprint else None
-        )
+        against = None
+        if not self.is_timed:
+            kind = "match"
+        elif beside is not None and candidate.fingerprint != beside.fingerprint:
+            against = beside
         found = self._memory.find_race(candidate.fingerprint, against and against.fingerprint, kind)
         if found is None:
             self._doing("the last match" if kind != "match" else "checking a new best")
@@ -188,26 +178,27 @@ class Costs:
         self.made += 1
         for phase, seconds in evaluation.seconds.items():
             self._times.add(phase, seconds)
+            self._times.add("evaluate", -seconds)
         with self._times.of("store"):
             return self._memory.keep(program[0].program.text, program[1], evaluation)
 
     def _raced(
         self,
         evaluator: Timing,
-        candidates: Sequence[Candidate],
-        known: Mapping[str, Evaluation | None],
+        programs: Sequence[tuple[Candidate, Trace]],
+        known: dict[str, Evaluation | None],
         best: Rival | None,
         again: Sequence[Candidate],
-    ) -> Iterator[tuple[str, Evaluation]]:
-        """Let all race that may win; what is told of those that were not known, as they leave the race."""
+    ) -> Iterator[Evaluation]:
+        """Let all race that may win; those that were not known are stored as they leave the race."""
         against = best and best.candidate
         other, text = (None, None) if against is None else (against.fingerprint, against.program.text)
+        new = {each.fingerprint: (each, trace) for each, trace in programs if known[each.fingerprint] is None}
         self._races = {}
         entrants: list[Candidate] = []
-        for candidate in (*candidates, *again):
-            told = known.get(candidate.fingerprint)
-            is_new = candidate.fingerprint in known and told is None
-            kind = self._kind(candidate, other)
+        for candidate in (*(each for each, _ in programs), *again):
+            told, kind = known.get(candidate.fingerprint), self._kind(candidate, other)
+            is_new = candidate.fingerprint in new
             found = None if is_new else self._memory.find_race(candidate.fingerprint, other, kind)
             if found is not None:
                 self._note(candidate, found)
@@ -215,20 +206,18 @@ class Costs:
                 entrants.append(candidate)
 
         def heat(left: Sequence[Candidate], rounds: int) -> Sequence[Race]:
-            start = perf_counter()
-            found = evaluator.heat(Heat(left, against, rounds), self._doing)
-            spent = perf_counter() - start - sum(sum(each.evaluation.seconds.values()) for each in found)
-            self._times.add("evaluate", max(0.0, spent))
-            return found
+            with self._times.of("evaluate"):
+                return evaluator.heat(Heat(left, against, rounds), self._doing)
 
         for candidate, result in race(entrants, heat):
             with self._times.of("store"):
                 found = self._memory.keep_race(candidate.program.text, text, self._kind(candidate, other), result)
             self._note(candidate, found)
-            if candidate.fingerprint in known and known[candidate.fingerprint] is None:
-                yield candidate.fingerprint, _told(found, best)
+            if candidate.fingerprint in new:
+                known[candidate.fingerprint] = self._keep(new[candidate.fingerprint], _told(found, best))
         for fingerprint, found in self._races.items():
             self._attempts[fingerprint, other] += found.is_undecided
+        yield from (found for found in known.values() if found is not None)
 
     def _kind(self, candidate: Candidate, against: str | None) -> str:
         """`race`, and `race 2` where that decided nothing."""

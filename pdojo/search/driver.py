@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import inf
@@ -16,9 +16,10 @@ from pdojo.search.costs import Costs, Overturned, Rival
 from pdojo.search.database import Database, Entry, Memory, Problem, Run
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Evaluator
+from pdojo.search.incumbents import Contender, Incumbents
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal, States, Verdict
-from pdojo.search.progress import Budget, Ending, Known, Listener, Progress, Result, Row, Times
+from pdojo.search.progress import Budget, Ending, Listener, Progress, Result, Row, Times
 from pdojo.search.racing import Race
 from pdojo.search.strategies import Strategy
 from pdojo.transforms.trace import Trace
@@ -70,9 +71,8 @@ class _Best:
     """The best program so far."""
 
     node: Node
-    rival: Rival
     cost: float
-    """By the measure of the root; `rival.told` is what the strategy was told."""
+    """By the measure of the root; `node.cost` is what the strategy was told."""
     took: float
     """What it took itself, when that was measured; the same where costs are computed."""
     is_measured: bool
@@ -87,19 +87,18 @@ class _Search:
     ) -> None:
         self.start = dojo.fork()
         self.states = States(dojo)
-        self.strategy, self.budget, self.log, self.memory = strategy, budget, log, memory
+        self.strategy, self.budget, self.log = strategy, budget, log
         self.times = Times()
         self.costs = Costs(evaluator, memory, self.times, self._doing, log)
+        self.incumbents = Incumbents(self.start, self.costs, memory)
         self.listener: Listener | None = None
         self.known: dict[str, Node] = {}
         """The first node of each program."""
         self.best: _Best | None = None
         self.beaten: list[_Best] = []
         """The bests before, the latest last."""
-        self.is_overturned = False
-        """Whether a best turned out to be wrong, and those that it kept from winning have not raced again yet."""
-        self.undecided: list[Node] = []
-        """Those about which a race said nothing: they are in the next one."""
+        self.waiting: list[Node] = []
+        """Those that race once more, in the next race."""
         self.amended: set[int] = set()
         """Numbers of rows of the history that the log may have otherwise."""
         self.history: list[Row] = []
@@ -119,16 +118,16 @@ class _Search:
         try:
             asked = [Proposal(self.start, None)]
             self._tell(asked, self._evaluate(asked))
-            others = [known for dojo in rivals if (known := self._rated(dojo)) is not None]
+            others = self.incumbents.rated(rivals)
             try:
                 self.strategy.start(self.root, neighbourhood, random)
                 ending = self._rounds()
                 self._finish()
-                known = self._known(others, play=True)
+                known = self.incumbents.best(others, self._own(), play=True)
                 state = "finished"
             except KeyboardInterrupt:
                 ending, state = Ending.INTERRUPTED, "interrupted"
-                known = self._known(others, play=False)
+                known = self.incumbents.best(others, self._own(), play=False)
         except KeyboardInterrupt:
             state = "interrupted"
             raise
@@ -187,15 +186,13 @@ class _Search:
         ordered = [new[key] for key in dict.fromkeys(one.candidate.fingerprint for one in asked) if key in new]
         found: dict[str, tuple[Evaluation, float]] = {}
         programs = [(one.candidate, one.dojo.trace) for one in ordered]
-        again = [Candidate.of(node.dojo) for node in self.undecided]
         while True:
             try:
+                again = [Candidate.of(node.dojo) for node in self.waiting]
                 evaluations = self.costs.evaluate(programs, self._incumbent(), again)
                 for one, evaluation in zip(ordered, evaluations, strict=True):
-                    found[one.candidate.fingerprint] = (
-                        evaluation,
-                        self._time_of(self.evaluated, one.candidate.fingerprint),
-                    )
+                    seconds = self._time_of(self.evaluated, one.candidate.fingerprint)
+                    found[one.candidate.fingerprint] = evaluation, seconds
                     self.evaluated += 1
                     self.last = evaluation.cost
                     self._doing("")
@@ -229,11 +226,9 @@ class _Search:
             else:
                 break
         try:
-            rivals = [*(node for node, _ in new), *self.undecided]
+            rivals = [*(node for node, _ in new), *self.waiting]
             self._contest(rivals)
-            waiting = [node for node in rivals if node.evaluation.is_ok and self.costs.is_undecided(node.fingerprint)]
-            self.undecided = sorted(waiting, key=lambda node: (node.cost, node.number))[:AGAIN]
-            self._reconsider()
+            self._wait(node for node in rivals if self.costs.is_undecided(node.fingerprint))
         finally:
             self._store([self._entry(node, one) for node, one in new], others)
         with self.times.of("propose"):
@@ -261,18 +256,18 @@ class _Search:
         """A best by its match with the root; where that says nothing it costs no more than the best before it."""
         took = found.evaluation.cost if self.costs.is_timed else node.cost
         if not self.costs.is_timed or node is self.root:
-            return _Best(node, _rival(node), node.cost, took, is_measured=True)
+            return _Best(node, node.cost, took, is_measured=True)
         is_measured = found.ratio is not None and not found.is_undecided
         cost = found.ratio * self.root.cost if found.ratio is not None and is_measured else self._best_cost()
-        return _Best(node, _rival(node), cost, took, is_measured)
+        return _Best(node, cost, took, is_measured)
 
     def _crown(self, best: _Best) -> None:
-        before = None if self.best is None else self.best.node.fingerprint
+        before = self._own()
         self.beaten += [] if self.best is None else [self.best]
         self.best = best
         # Of what an earlier process crowned others may know more by now.
         if not self.log.has(best.node.fingerprint):
-            self._remember(best, over=before or "")
+            self.incumbents.replace(self._own(), before)
         self._redraw(best.node.number)
         self._amend(best.node, best.node.evaluation, is_best=True)
 
@@ -281,22 +276,20 @@ class _Search:
         cost = self._best_cost()
         self.history[number:] = [replace(row, best=cost) for row in self.history[number:]]
 
-    def _remember(self, best: _Best, *, over: str | None) -> None:
-        """The best is the incumbent of the problem, if it has beaten that one."""
-        dojo, beside = best.node.dojo, None
-        if self.costs.is_timed and best.is_measured:
-            beside = self.start.text, self.root.cost / best.cost
-        with self.times.of("store"):
-            self.memory.crown(dojo.trace, dojo.text, best.took, timed=self.costs.is_timed, beside=beside, over=over)
-
     def _overturn(self, failure: Evaluation) -> None:
-        """The best so far has failed: the one before it is the best again."""
+        """The best so far has failed: the one before it is the best again, and races with what costs less."""
         assert self.best is not None
         number = self.best.node.number
         self._fail(self.best.node, failure)
         self.best = self.beaten.pop() if self.beaten else None
         self._redraw(number)
-        self.is_overturned = True
+        told = inf if self.best is None else self.best.node.cost
+        self._wait([*self.waiting, *(node for node in self.known.values() if node.cost < told)])
+
+    def _wait(self, nodes: Iterable[Node]) -> None:
+        """Let programs race once more, the fastest."""
+        found = {node.number: node for node in nodes if node.evaluation.is_ok}
+        self.waiting = sorted(found.values(), key=lambda node: (node.cost, node.number))[:AGAIN]
 
     def _fail(self, node: Node, failure: Evaluation) -> None:
         self._count(failure)
@@ -314,51 +307,30 @@ class _Search:
         self.history[node.number] = replace(row, cost=node.cost, failure=evaluation.failure, is_best=is_best)
         self.amended.add(node.number)
 
-    def _reconsider(self) -> None:
-        """Where a best was wrong: those that cost less than the one before it race with that, the fastest first."""
-        while self.is_overturned:
-            self.is_overturned = False
-            best = self._incumbent()
-            waiting = [node for node in self.known.values() if best is None or node.cost < best.told]
-            self._again(sorted(waiting, key=lambda node: (node.cost, node.number))[:AGAIN])
-
-    def _again(self, nodes: Sequence[Node]) -> None:
-        """Let programs race with the best once more."""
-        rivals = [node for node in nodes if node.evaluation.is_ok]
-        try:
-            for _ in self.costs.evaluate([], self._incumbent(), [_rival(node).candidate for node in rivals]):
-                pass
-            self._contest(rivals)
-        except Overturned as event:
-            self._overturn(event.failure)
-
     # The end
 
     def _finish(self) -> None:
         """Let the best stand its last match. Where others have found out that it is wrong, it is the best no longer."""
-        try:
-            self._again(self.undecided)
-            self.undecided = [node for node in self.undecided if self.costs.is_undecided(node.fingerprint)]
-            self._reconsider()
-            while self.best is not None:
-                failure = self.costs.failure(self.best.rival.candidate)
-                if failure is None:
-                    found = self.costs.match(self.best.rival.candidate, Candidate.of(self.start), "final")
-                    failure = None if found.evaluation.is_ok else found.evaluation
-                    if failure is None:
-                        self._settle(found)
-                        return
-                self._overturn(failure)
-                self._reconsider()
-        finally:
-            self._store([], [])
+        while True:
+            self._tell([], self._evaluate([]))
+            if self.best is None:
+                return
+            candidate = _rival(self.best.node).candidate
+            failure = self.costs.failure(candidate)
+            if failure is None:
+                found = self.costs.match(candidate, Candidate.of(self.start), "final")
+                if found.evaluation.is_ok:
+                    self._settle(found)
+                    return
+                failure = found.evaluation
+            self._overturn(failure)
 
     def _settle(self, found: Race) -> None:
         """The best did so in its last match: where it is not faster than the root, that is the best."""
         assert self.best is not None
         if found.ratio is None or found.is_undecided or self.best.node is self.root:
             return
-        fingerprint = self.best.node.fingerprint
+        before = self._own()
         self.best = self._matched(self.best.node, found)
         first = self.beaten[0] if self.beaten else None
         if first is not None and first.node is self.root and found.ratio >= 1:
@@ -366,58 +338,19 @@ class _Search:
                 self._amend(each.node, each.node.evaluation, is_best=False)
             self.best, self.beaten = first, []
             self._redraw(0)
-        self._remember(self.best, over=fingerprint)
+        self.incumbents.replace(self._own(), before)
+        self._store([], [])
 
-    def _rated(self, dojo: Dojo) -> Known | None:
-        """What a program costs that is known from elsewhere; None where it fails."""
-        candidate = Candidate.of(dojo)
-        (evaluation,) = self.costs.evaluate([(candidate, dojo.trace)], None)
-        if not evaluation.is_ok or not self.costs.match(candidate, None).evaluation.is_ok:
+    def _own(self) -> Contender | None:
+        if self.best is None:
             return None
-        return Known(dojo, evaluation.cost, is_own=False)
-
-    def _known(self, others: Sequence[Known], *, play: bool) -> Known | None:
-        """The best of other programs, of what the database has and of this search: each has to beat those before it.
-
-        Where they may not `play`, what was decided before counts.
-        """
-        incumbent = self._incumbent_of_all()
-        found = [*others, incumbent]
-        if self.best is not None:
-            found.append(Known(self.best.node.dojo, self.best.took, is_own=True))
-        best: Known | None = None
-        is_decided = True
-        for one in found:
-            if one is None:
-                continue
-            if best is None or one.dojo.fingerprint == best.dojo.fingerprint:
-                best = one
-                continue
-            beats = self.costs.beats(_contender(one), _contender(best), play=play)
-            is_decided &= beats is not None
-            best = one if beats else best
-        if best is None or not is_decided or best.dojo.fingerprint == (incumbent and incumbent.dojo.fingerprint):
-            return best
-        if best.is_own and self.best is not None:
-            self._remember(self.best, over=None)
-        else:
-            self.memory.crown(best.dojo.trace, best.dojo.text, best.cost, timed=self.costs.is_timed)
-        return best
-
-    def _incumbent_of_all(self) -> Known | None:
-        """The best that the database has; None where its moves are those of another pdojo."""
-        found = self.memory.best()
-        if found is None:
-            return None
-        dojo = self.start.fork()
-        if dojo.become(step.resolved for step in found.trace.steps) or dojo.fingerprint != found.fingerprint:
-            return None
-        return Known(dojo, found.cost, is_own=False)
+        beside = (self.start.text, self.root.cost / self.best.cost) if self.best.is_measured else None
+        return Contender(self.best.node.dojo, self.best.took, beside)
 
     # What is stored
 
     def _incumbent(self) -> Rival | None:
-        return None if self.best is None else self.best.rival
+        return None if self.best is None else _rival(self.best.node)
 
     def _best_cost(self) -> float:
         return inf if self.best is None else self.best.cost
@@ -468,16 +401,12 @@ class _Search:
             self.root.cost if self.known else self.last,
             self._best_cost(),
             self.best is None or self.best.is_measured,
-            len(self.undecided),
+            len(self.waiting),
             dict(self.failures),
-            dict(self.times.spent),
+            {phase: max(0.0, seconds) for phase, seconds in self.times.spent.items()},
             doing,
         )
 
 
 def _rival(node: Node, dojo: Dojo | None = None) -> Rival:
     return Rival(Candidate.of(dojo or node.dojo), node.cost)
-
-
-def _contender(known: Known) -> Rival:
-    return Rival(Candidate.of(known.dojo), known.cost)

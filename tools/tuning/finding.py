@@ -92,7 +92,7 @@ class Found:
         with Database(self.database) as database:
             memory = Memory(database.connection, *self.keys)
             memory.keep_race(print_notation(best.after), passed.text, "last", Race(one, other))
-            memory.crown(passed.trace, passed.text, other.cost, timed=True)
+            memory.keep_incumbent(passed.trace, passed.text, other.cost, timed=True)
 
     @property
     def best(self) -> Tuning:

@@ -177,7 +177,7 @@ class Memory:
         if known is None:
             return None
         failed = None if alone else self._connection.row(query.format(_FAILED), fingerprint, self.settings.id)
-        return self._evaluation(failed or known)
+        return evaluation_of(failed or known, self._connection.path)
 
     def keep(self, text: str, trace: Trace, evaluation: Evaluation) -> Evaluation:
         """Store a measurement; returns the one that counts, which is the first where another process was faster."""
@@ -228,7 +228,7 @@ class Memory:
                 return race
         return self.find_race(program.hash, other and other.hash, kind) or race
 
-    def crown(
+    def keep_incumbent(
         self,
         trace: Trace,
         text: str,
@@ -317,9 +317,6 @@ class Memory:
             "seconds": canonical(dict(evaluation.seconds)),
             "measured": now(),
         }
-
-    def _evaluation(self, row: Cells) -> Evaluation:
-        return evaluation_of(row, self._connection.path)
 
 
 def _logged(row: Row) -> Values:
