@@ -86,9 +86,9 @@ def _lost_output(error: OSError) -> bool:
 
 def positive(text: str) -> int:
     """A whole number of at least 1 that fits 32 bits, from the command line."""
-    value = int(text)
+    value = int(text) if text.isdecimal() and len(text) <= 10 else 0
     if not 1 <= value < 2**31:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"'{text[:60]}' is no number from 1 to 2^31 - 1")
     return value
 
 

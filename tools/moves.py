@@ -89,7 +89,7 @@ class Session:
                     differs = trace.missing(self.game.kernel)
                     raise type(error)(f"{path}: move {number}, {step.move}: {error}{differs}") from None
                 _report(Skipped(step.move, str(error)))
-        report_trace(path, made, len(trace.steps))
+        report_trace(path, made, trace, self.game.kernel)
 
     def _undo(self, text: str) -> None:
         try:
@@ -125,10 +125,14 @@ class Session:
         return next(iter(kernels.values()))
 
 
-def report_trace(path: str, made: int, given: int) -> None:
-    """Say how many moves of a trace were made."""
+def report_trace(path: str, made: int, trace: Trace, kernel: KernelOp) -> None:
+    """Say how many moves of a trace were made, and if it was found for another kernel."""
+    given, name = len(trace.steps), kernel.sym_name.data
     of = "" if made == given else f" of {given}"
-    sys.stderr.write(f"{path}: made {made}{of} move{'s' * (given != 1)}\n")
+    other = (
+        f"; it was found for kernel '{trace.kernel}', and this is '{name}'" if trace.kernel not in ("", name) else ""
+    )
+    sys.stderr.write(f"{path}: made {made}{of} move{'s' * (given != 1)}{other}\n")
 
 
 def _report(skipped: Skipped) -> None:

@@ -75,7 +75,7 @@ def _run(args: Sequence[str] | None) -> None:
     reference = KernelReference(print_notation(kernel))
     if trace is not None:
         kernel = tune(kernel, machine, None, trace).after
-        report_trace(str(given.trace), len(trace.steps), len(trace.steps))
+        report_trace(str(given.trace), len(trace.steps), trace, kernel)
     if is_simulated(machine):
         _simulate(given, kernel, machine, reference)
     elif given.check or given.time:

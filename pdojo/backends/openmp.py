@@ -55,7 +55,7 @@ def start_threads() -> None:
     """To be called before code that runs on several threads. Raises UsageError where these would wait for ever."""
     if _TEAM.lost:
         raise UsageError(
-            "a parallel kernel cannot run: this process was forked after one had run, and the threads of the "
+            "a parallel kernel cannot run: this process was forked after one had run, and the threads of the"
             " OpenMP runtime stayed behind; start processes by spawn (multiprocessing.set_start_method), fork "
             "before the first parallel kernel, or compile with threads=1"
         )

@@ -99,7 +99,8 @@ def _parse(path: Path) -> dict[str, Any]:
         raise UsageError(f"cannot read the machine file '{path}': it is no UTF-8 text") from None
     except ValueError as error:
         # Numbers of thousands of digits are refused by Python, not by the reader of TOML.
-        raise UsageError(f"machine file '{path}' is no TOML: {error}") from None
+        problem = "a number has thousands of digits" if "int_max_str_digits" in str(error) else error
+        raise UsageError(f"machine file '{path}' is no TOML: {problem}") from None
     except RecursionError:
         raise UsageError(f"machine file '{path}': brackets are nested too deeply") from None
 

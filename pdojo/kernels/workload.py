@@ -150,7 +150,7 @@ def _sizes(shape: str, own: Workload) -> dict[str, int]:
             found[named[1]] = int(named[2])
             continue
         if not re.fullmatch(r"\s*\d{1,18}(x\d{1,18})*\s*", part, re.ASCII):
-            raise UsageError(f"'{part}' is no shape; write numbers separated by x: {_order(own)}")
+            raise UsageError(f"'{part[:60]}' is no shape; write numbers separated by x: {_order(own)}")
         numbers = [int(number) for number in part.split("x")]
         if len(numbers) > len(declared):
             raise UsageError(f"'{part}' has {len(numbers)} sizes; {own.kernel} has {_order(own)}")

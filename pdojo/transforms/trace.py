@@ -89,7 +89,7 @@ class Trace:
 
     @staticmethod
     def parse(text: str, source: str = "<trace>") -> Trace:
-        """Read the text form. Raises IllegalMove with the line, UsageError for a machine that cannot be one.
+        """Read the text form. Raises IllegalMove with the line, UsageError for what is wrong beside the moves.
 
         Lines may also be bare moves; lines that start with `#` are comments.
         """
@@ -101,16 +101,8 @@ class Trace:
             match body.split(maxsplit=1):
                 case []:
                     continue
-                case ["kernel", name]:
-                    trace.kernel = name
-                case ["machine", name]:
-                    if not is_machine_name(name):
-                        raise UsageError(f"{source}:{number}: {name[:60]!r} is no name of a machine")
-                    trace.machine = name
-                case ["align", numbers]:
-                    trace.alignments = _alignments(numbers, f"{source}:{number}")
-                case ["numerics", names]:
-                    trace.numerics = _numerics(names, f"{source}:{number}")
+                case ["kernel" | "machine" | "align" | "numerics" as word, *rest]:
+                    trace._assume(word, " ".join(rest), f"{source}:{number}")
                 case _:
                     try:
                         move = Move.parse(body)
@@ -118,6 +110,22 @@ class Trace:
                         raise IllegalMove(f"{source}:{number}: {error}") from None
                     trace.steps.append(Step(move, move.moved_to(target) if target else move))
         return trace
+
+    def _assume(self, word: str, value: str, place: str) -> None:
+        """Take a line that is no move."""
+        match word:
+            case _ if not value:
+                raise UsageError(f"{place}: '{word}' stands alone; write what it is behind it")
+            case "kernel":
+                self.kernel = value
+            case "machine":
+                if not is_machine_name(value):
+                    raise UsageError(f"{place}: {value[:60]!r} is no name of a machine")
+                self.machine = value
+            case "align":
+                self.alignments = _alignments(value, place)
+            case _:
+                self.numerics = _numerics(value, place)
 
     @staticmethod
     def load(path: str | Path) -> Trace:
@@ -161,7 +169,7 @@ def _side_by_side(first: tuple[int, ...], second: tuple[int, ...]) -> Iterable[t
 
 def _alignments(text: str, place: str) -> tuple[int, ...]:
     if not all(word in _ALIGNMENTS for word in text.split()):
-        raise IllegalMove(f"{place}: 'align {text}': alignments are powers of two, in bytes")
+        raise UsageError(f"{place}: 'align {text}': alignments are powers of two, in bytes")
     return tuple(map(int, text.split()))
 
 
@@ -169,7 +177,7 @@ def _numerics(text: str, place: str) -> tuple[Numerics, ...]:
     words = [] if text == _NONE else text.split()
     unknown = [word for word in words if word not in list(Numerics)]
     if unknown:
-        raise IllegalMove(f"{place}: unknown numerics class '{unknown[0]}'; known: {_NONE}, {', '.join(Numerics)}")
+        raise UsageError(f"{place}: unknown numerics class '{unknown[0]}'; known: {_NONE}, {', '.join(Numerics)}")
     return tuple(map(Numerics, words))
 
 

@@ -372,7 +372,8 @@ def test_a_search_without_result_is_reported(
 
     monkeypatch.setattr(job, "searched_here", searched)
     target = tmp_path / "r.json"
-    assert bench.main(["add:8x16", *QUICK, "--search", "sample", "-o", str(target)]) == 1
+    database = ["--database", str(tmp_path / "db")]
+    assert bench.main(["add:8x16", *QUICK, "--search", "sample", *database, "-o", str(target)]) == 1
     assert "our program has no result: add:8x16 on 1 threads: " in capsys.readouterr().err
     _, (found,) = read_results(target)
     assert isinstance(found.rows[0].outcome, Ok)

@@ -127,6 +127,7 @@ MISTAKES = {
     "absent parent": (WHOLE + "inherits = 'n.toml'\n", "n.toml': No such file"),
     "syntax": ("name = \n", "m.toml' is no TOML: Invalid value (at line 1, column 8)"),
     "bytes": ("\0", "m.toml' is no TOML: "),
+    "digits": ("threads = " + "9" * 4400, "m.toml' is no TOML: a number has thousands of digits"),
 }
 
 

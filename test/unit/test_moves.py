@@ -213,11 +213,16 @@ class TestTrace:
 
     @pytest.mark.parametrize("line", ["align 24", "align 0", "align -4", "align 64 x", "align " + 9 * "9"])
     def test_a_wrong_alignment(self, line: str) -> None:
-        with pytest.raises(IllegalMove, match=r"^mine:1: '.*': alignments are powers of two, in bytes$"):
+        with pytest.raises(UsageError, match=r"^mine:1: '.*': alignments are powers of two, in bytes$"):
             Trace.parse(line, "mine")
 
+    @pytest.mark.parametrize("word", ["kernel", "machine", "align", "numerics"])
+    def test_a_word_alone(self, word: str) -> None:
+        with pytest.raises(UsageError, match=f"^mine:1: '{word}' stands alone"):
+            Trace.parse(word, "mine")
+
     def test_an_unknown_class(self) -> None:
-        with pytest.raises(IllegalMove, match=r"^mine:2: unknown numerics class 'fast'; known: none, exact, "):
+        with pytest.raises(UsageError, match=r"^mine:2: unknown numerics class 'fast'; known: none, exact, "):
             Trace.parse("align 4\nnumerics contract fast\n", "mine")
 
     def test_what_a_kernel_does_not_give(self) -> None:

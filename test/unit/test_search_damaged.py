@@ -112,6 +112,22 @@ def test_a_file_that_may_only_be_read(
     assert [each.name for each in tmp_path.iterdir()] == ["a.sqlite"]
 
 
+def test_a_file_that_may_only_be_read_while_others_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they wrote is in the log beside it."""
+    path = tmp_path / "a.sqlite"
+    with Database(path) as writer:
+        find(TextCosts(), 6, database=writer)
+        assert Path(f"{path}-wal").stat().st_size > 0
+        allowed = os.access
+
+        def access(file: Path, mode: int) -> bool:
+            return mode != os.W_OK and allowed(file, mode)
+
+        monkeypatch.setattr(os, "access", access)
+        with Database(path) as database:
+            assert [standing.programs for standing in standings(database.connection)] == [7]
+
+
 def test_names_do_not_reach_the_terminal_as_orders(
     filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,7 +109,7 @@ def test_run_replays_a_trace(softmax: Path, tmp_path: Path, capsys: pytest.Captu
         ),
         (["no/such.pdojo"], 2, "error: there is no file 'no/such.pdojo'"),
         (["softmax", "--machine", "cray"], 2, "error: unknown machine 'cray'; known: host"),
-        (["softmax", "--threads", "0"], 2, "argument --threads: invalid positive value: '0'; see pdojo-"),
+        (["softmax", "--threads", "0"], 2, "argument --threads: '0' is no number from 1 to 2^31 - 1; see pdojo-"),
         (["softmax", "--trace", "none.trace"], 2, "error: cannot read the trace 'none.trace'"),
         (["softmax", "--kernel", "other"], 2, "has no kernel 'other'; it has softmax"),
         (["softmax", "--frobnicate"], 2, "error: unrecognized arguments: --frobnicate; see pdojo-"),

@@ -42,6 +42,12 @@ def test_change_is_seen_small_and_large(n: int, capsys: pytest.CaptureFixture[st
         assert said.startswith("not verified exactly: kernel 'f' gives the same results (random inputs; exact ")
 
 
+def test_what_would_take_hours_is_refused() -> None:
+    n = 1 << 34
+    with pytest.raises(UsageError, match=r"its 17,179,869,184 statement instances would take hours"):
+        verify_meaning(module(n, "*"), module(n, "*"), {}, CHUNK)
+
+
 def test_missing_kernel() -> None:
     with pytest.raises(UsageError, match=r"left no pdojo\.kernel"):
         verify_meaning(module(8, "*"), ModuleOp([]), {}, CHUNK)

@@ -77,7 +77,12 @@ class Session:
 
     def _tune(self, number: int, subject: Subject) -> None:
         found = self._search(number, subject)
-        tuning, verdict = self.verified(subject, found)
+        try:
+            tuning, verdict = self.verified(subject, found)
+        except KeyboardInterrupt:
+            if found is not None:
+                self.say_how_to_go_on()
+            raise
         if found is not None and found.is_interrupted:
             # Whoever pressed Ctrl-C does not wait for measurements; the best was checked when it was found.
             self.finish(number, self.chapter(subject, tuning, verdict, found))

@@ -209,8 +209,9 @@ def _is_read_only(path: Path) -> bool:
 def _connect(path: Path | None, *, create: bool, read_only: bool) -> sqlite3.Connection:
     target = ":memory:"
     if path is not None:
-        # Where no file can be made beside it SQLite would not open one with a write-ahead log.
-        mode = "ro&immutable=1" if read_only else "rwc" if create else "rw"
+        # Where no file can be made beside it SQLite would not open one with a write-ahead log, unless the log is there.
+        has_log = path.with_name(path.name + "-wal").exists()
+        mode = ("ro" if has_log else "ro&immutable=1") if read_only else "rwc" if create else "rw"
         target = f"{path.absolute().as_uri()}?mode={mode}"
     return sqlite3.connect(target, timeout=PATIENCE, isolation_level=None, uri=path is not None)
 
