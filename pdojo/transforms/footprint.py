@@ -127,7 +127,7 @@ def _decided(leaf: Leaf, known: set[Expr], depth: int) -> bool:
     return sum(len(s.guard) for s in leaf.chain[depth:]) == len(known)
 
 
-def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy:
+def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
     """A copy of the bounding box of all accesses: a dimension for each of the array's that has more than one index.
 
     The box moves with the scopes around `site` where all accesses move with them alike, in the dimension.
@@ -146,6 +146,10 @@ def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy:
     for e, whole in zip(index, array.shape, strict=True):
         guards += [g for g in (e, const(whole - 1) - e) if g.bounds(around)[0] < 0]
     wide = [d for d, (e, base) in enumerate(zip(index, bases, strict=True)) if e != base]
+    for _, access in accesses:
+        if any(access.index[d] != base for d, base in enumerate(bases) if d not in wide):
+            # Guards leave one element of the dimension: from the copy nobody could tell how its index was written.
+            return Reason(f"{describe_access(access)} always has one index of a dimension, which is written otherwise")
     uses = {a: (*leading(outside), *(a.index[d] - bases[d] for d in wide)) for _, a in accesses}
     kept = tuple(sorted(guards, key=lambda g: g.key)) if extents else ()
     filling = () if kept else (a for leaf, a in accesses if _fills(leaf, uses[a], extents, depth))
