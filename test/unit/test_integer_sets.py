@@ -172,6 +172,27 @@ t f32 [8] heap
     assert "race: in a stream, write of t" in str(valid_by_sets(nest_of(parse_notation(twice)[0])).fault)
 
 
+def test_loads_and_stores_in_a_stream_keep_their_order() -> None:
+    text = """kernel k(x) -> (y)
+machine toy-snitch
+x f64 [8] heap
+y f64 [8] heap
+
+8 y[{0}] = 0
+3:s 8 y[{1}]ORDINARY += x[{1}]
+8:s
+| y[{0}]ORDINARY = x[{0}]
+| y[{0}]OTHER = x[{0}] + 1
+"""
+    both = text.replace("ORDINARY", "!ordinary").replace("OTHER", "!ordinary")
+    assert valid_by_sets(nest_of(parse_notation(both)[0])).fault is None
+    for other in (
+        text.replace("ORDINARY", "").replace("OTHER", "!ordinary"),
+        both.replace("!ordinary = x[{0}] +", " = x[{0}] +"),
+    ):
+        assert "race: in a stream" in str(valid_by_sets(nest_of(parse_notation(other)[0])).fault)
+
+
 def test_work_is_limited_and_what_is_left_open_is_said() -> None:
     before = workload("softmax").instantiate()
     found = IntegerSetOracle(nest_of(before), operations=50).judge(nest_of(before))

@@ -117,7 +117,8 @@ class Values:
     def _access_of(self, array: Array, axes: Sequence[Axis]) -> str:
         array.last_nest = self.nest
         last = len(array.shape) - 1
-        return self._access(array, ",".join(self._index(n, axes, last=d == last) for d, n in enumerate(array.shape)))
+        index = ",".join(self._index(n, axes, last=d == last) for d, n in enumerate(array.shape))
+        return self._access(array, index, lanes=any(axis.vector for axis in axes))
 
     def _index(self, extent: int, axes: Sequence[Axis], *, last: bool) -> str:
         """An index expression within `range(extent)`; a vector axis is alone in the last dimension or unused."""

@@ -77,20 +77,27 @@ def _names(prefix: str, event: Event) -> list[str]:
 def _stream_conflict(memory: MemoryEvents) -> str | None:
     """A stream reads from the heap as early as its region begins, and writes as late as it ends.
 
-    not exists w before r in one run of the region: cell(w) = cell(r); nor two streams that write one cell.
+    not exists w before r in one run of the region: cell(w) = cell(r); nor two that write one cell; one of the two by a
+    stream.
     """
     stale: list[str] = []
     unordered: list[str] = []
     for scope in memory.nest.scopes:
         if scope.mapping is Mapping.STREAM and memory.arrays[0].buffer.memory is Memory.HEAP:
             inside = [e for e in memory.events if scope in e.leaf.chain]
-            stale += _within(scope, ((x, y) for x, y in product(inside, inside) if _waits(x, y)))
-            writes = [e for e in inside if e.kind is not Kind.READ]
-            unordered += _within(scope, ((x, y) for x, y in product(writes, writes) if x.leaf.order < y.leaf.order))
+            pairs = [(x, y) for x, y in product(inside, inside) if _is_streamed(x) or _is_streamed(y)]
+            stale += _within(scope, ((x, y) for x, y in pairs if _waits(x, y)))
+            unordered += _within(
+                scope, ((x, y) for x, y in pairs if Kind.READ not in (x.kind, y.kind) and x.leaf.order < y.leaf.order)
+            )
     length = depth_of(memory)
     time = union_map(e.relation(sequential_time(e, length)) for e in memory.events)
     meeting = union_map(stale).intersect(time.lex_gt_union_map(time)).union(union_map(unordered))
     return None if meeting.is_empty() else f"race: in a stream, {describe_pair(meeting, memory)}"
+
+
+def _is_streamed(event: Event) -> bool:
+    return "ordinary" not in event.access.hints.data
 
 
 def _waits(late: Event, early: Event) -> bool:
