@@ -187,7 +187,8 @@ def _report(plan: Plan, number: int, failed: FailedWalk) -> Report:
 
 def _unusable(plan: Plan, number: int, name: str, kernel: KernelOp, error: PdojoError) -> Report:
     """The generator promised a valid kernel; that promise is judged too."""
-    return Report(plan.seed, number, name, "valid kernel", "the generator", str(error), f"# {error}\n{print_notation(kernel)}")
+    text = f"# {error}\n{print_notation(kernel)}"
+    return Report(plan.seed, number, name, "valid kernel", "the generator", str(error), text)
 
 
 def _trace(

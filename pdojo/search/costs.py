@@ -19,6 +19,8 @@ PROMISING = 1.1
 CHECKS = 3
 """Sets of inputs that new bests are checked on. The last matches have others."""
 MatchKind: TypeAlias = Literal["match", "final", "known"]
+_LAST = ("last", "known", "final")
+"""Kinds of races that tell of two programs which is better."""
 _MATCHES: Mapping[MatchKind, tuple[int, int | None]] = {
     "match": (STAGES[1], None),
     "final": (STAGES[-1], CHECKS),
@@ -114,8 +116,8 @@ class Costs:
         """Whether nothing followed from the last `evaluate` for a program, because the machine was not quiet."""
         return fingerprint in self._races and self._races[fingerprint].is_undecided
 
-    def match(self, candidate: Candidate, beside: Candidate | None, kind: MatchKind = "match") -> Race:
-        """How a program does on fresh inputs, in turns with another one where programs are timed.
+    def match(self, candidate: Candidate, beside: Candidate | None, kind: MatchKind = "match", since: str = "") -> Race:
+        """How a program does on fresh inputs, in turns with another one where programs are timed, `since` a moment.
 
         The last matches are not remembered where others kept the processors busy: they are played again.
         """
@@ -124,7 +126,7 @@ class Costs:
             kind = "match"
         elif beside is not None and candidate.fingerprint != beside.fingerprint:
             against = beside
-        found = self._memory.find_race(candidate.fingerprint, against and against.fingerprint, kind)
+        found = self._memory.find_race(candidate.fingerprint, against and against.fingerprint, kind, since)
         if found is None:
             self._doing("the last match" if kind != "match" else "checking a new best")
             with self._times.of("match"):
@@ -138,27 +140,28 @@ class Costs:
             if kind == "match" or not found.is_undecided:
                 with self._times.of("store"):
                     text = against and against.program.text
-                    found = self._memory.keep_race(candidate.program.text, text, kind, found)
+                    found = self._memory.keep_race(candidate.program.text, text, kind, found, since)
         return found
 
-    def beats(self, one: Rival, other: Rival, *, play: bool) -> bool | None:
+    def beats(self, one: Rival, other: Rival, *, play: bool, since: str = "") -> bool | None:
         """Whether a program is better than another one, which may come from elsewhere; None where that is not decided.
 
-        Where programs are timed only samples of the same turns tell. They are taken if they are not there, and the two
-        may `play`.
+        Where programs are timed only samples of the same turns tell. They are taken if they are not there, or were
+        taken before the moment `since`, and the two may `play`.
         """
         if not isinstance(self._evaluator, Timing):
             return one.told < other.told
         pair = (one.candidate, other.candidate)
         for mine, its in (pair, pair[::-1]):
-            for kind in ("last", "known", "final"):
-                found = self._memory.find_race(mine.fingerprint, its.fingerprint, kind)
+            for kind in _LAST:
+                found = self._memory.find_race(mine.fingerprint, its.fingerprint, kind, since)
                 if found is not None:
-                    return _beats(found) if mine is one.candidate else found.lost or not found.evaluation.is_ok
+                    is_better = _beats(found, kind)
+                    return is_better if mine is one.candidate else not is_better and _beats(found.reverse, kind)
         if not play:
             return None
-        found = self.match(*pair, "known")
-        return None if found.is_undecided else _beats(found)
+        found = self.match(*pair, "known", since)
+        return None if found.is_undecided else _beats(found, "known")
 
     @property
     def is_timed(self) -> bool:
@@ -210,8 +213,11 @@ class Costs:
                 return evaluator.heat(Heat(left, against, rounds), self._doing)
 
         for candidate, result in race(entrants, heat):
-            with self._times.of("store"):
-                found = self._memory.keep_race(candidate.program.text, text, self._kind(candidate, other), result)
+            found = result
+            # Nobody waits for the last races of a run: undecided ones take place again when it is repeated.
+            if programs or not result.is_undecided:
+                with self._times.of("store"):
+                    found = self._memory.keep_race(candidate.program.text, text, self._kind(candidate, other), result)
             self._note(candidate, found)
             if candidate.fingerprint in new:
                 known[candidate.fingerprint] = self._keep(new[candidate.fingerprint], _told(found, best))
@@ -230,8 +236,11 @@ class Costs:
         self._races[candidate.fingerprint] = found
 
 
-def _beats(found: Race) -> bool:
-    return found.won or (found.other is not None and not found.other.is_ok and found.evaluation.is_ok)
+def _beats(found: Race, kind: str) -> bool:
+    """Whether a program is better: by the sign test or, in the last match with the root of its search, the median."""
+    if found.other is None or not (found.evaluation.is_ok and found.other.is_ok):
+        return found.evaluation.is_ok and found.other is not None
+    return found.won if kind == "known" else found.ratio is not None and found.ratio < 1
 
 
 def _told(found: Race, best: Rival | None) -> Evaluation:

@@ -253,21 +253,19 @@ class _Search:
                 return
 
     def _matched(self, node: Node, found: Race) -> _Best:
-        """A best by its match with the root; where that says nothing it costs no more than the best before it."""
+        """A best by its match with the root; where that says nothing it costs what the best before it does."""
         took = found.evaluation.cost if self.costs.is_timed else node.cost
         if not self.costs.is_timed or node is self.root:
             return _Best(node, node.cost, took, is_measured=True)
-        is_measured = found.ratio is not None and not found.is_undecided
-        cost = found.ratio * self.root.cost if found.ratio is not None and is_measured else self._best_cost()
-        return _Best(node, cost, took, is_measured)
+        if found.ratio is not None and not found.is_undecided and self.root.evaluation.is_ok:
+            return _Best(node, found.ratio * self.root.cost, took, is_measured=True)
+        return _Best(node, node.cost if self.best is None else self.best.cost, took, is_measured=False)
 
     def _crown(self, best: _Best) -> None:
         before = self._own()
         self.beaten += [] if self.best is None else [self.best]
         self.best = best
-        # Of what an earlier process crowned others may know more by now.
-        if not self.log.has(best.node.fingerprint):
-            self.incumbents.replace(self._own(), before)
+        self.incumbents.replace(self._own(), before)
         self._redraw(best.node.number)
         self._amend(best.node, best.node.evaluation, is_best=True)
 
@@ -330,15 +328,14 @@ class _Search:
         assert self.best is not None
         if found.ratio is None or found.is_undecided or self.best.node is self.root:
             return
-        before = self._own()
         self.best = self._matched(self.best.node, found)
+        self._redraw(self.best.node.number)
         first = self.beaten[0] if self.beaten else None
         if first is not None and first.node is self.root and found.ratio >= 1:
             for each in (*self.beaten[1:], self.best):
                 self._amend(each.node, each.node.evaluation, is_best=False)
             self.best, self.beaten = first, []
             self._redraw(0)
-        self.incumbents.replace(self._own(), before)
         self._store([], [])
 
     def _own(self) -> Contender | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pdojo.search.costs import Costs, Rival
 from pdojo.search.database import Memory
+from pdojo.search.database.rows import now
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Candidate
 from pdojo.search.progress import Known
@@ -21,6 +22,8 @@ class Contender:
     """As it was measured last."""
     beside: tuple[str, float] | None = None
     """The text of the program where its search started, and how many times as fast as that it is."""
+    since: str = ""
+    """When it became the incumbent, where it is that."""
 
     @property
     def rival(self) -> Rival:
@@ -47,43 +50,56 @@ class Incumbents:
         return found
 
     def replace(self, one: Contender | None, before: Contender | None) -> None:
-        """Make a program the incumbent, if there is none, or if that is the one `before`, which it has beaten."""
+        """Make a program the incumbent, if there is none, or if that is the one `before`, which it has just beaten.
+
+        What was the incumbent before is not made it again: a run that goes on repeats what others know better by now.
+        """
         if one is not None:
-            self._keep(one, "" if before is None else before.dojo.fingerprint)
+            self._keep(one, "" if before is None else before.dojo.fingerprint, once=True)
 
     def best(self, others: Sequence[Contender], own: Contender | None, *, play: bool) -> Known | None:
-        """The best of programs from elsewhere, of the incumbent and of a search's own best, and make it the incumbent.
+        """The best of programs from elsewhere, of the incumbent and of a search's own best, without those that failed.
 
-        Each has to beat those before it. If they may not `play`, what was decided before counts; where something is
-        not decided the incumbent stays.
+        Each has to beat those before it; what was decided before the incumbent became that does not count, and if
+        they may not `play`, only what was decided. What has beaten the incumbent takes its place.
         """
-        held = self._held()
+        # The races that make a program the incumbent count for what comes later.
+        since = now()
+        held, name = self._held()
         best: Contender | None = None
-        is_decided = True
         for one in (each for each in (*others, held, own) if each is not None):
-            if best is None or one.dojo.fingerprint == best.dojo.fingerprint:
-                best = one
+            if self._costs.failure(one.rival.candidate) is not None:
                 continue
-            beats = self._costs.beats(one.rival, best.rival, play=play)
-            is_decided &= beats is not None
-            best = one if beats else best
+            if best is None or one.dojo.fingerprint == best.dojo.fingerprint or self._beats(one, best, play):
+                best = one
         if best is None:
             return None
-        if is_decided and best is not held:
-            self._keep(best, None)
+        if held is None:
+            is_incumbent = play
+        else:
+            is_same = best.dojo.fingerprint == held.dojo.fingerprint
+            is_incumbent = best is not held if is_same else self._beats(best, held, play)
+        if is_incumbent:
+            self._keep(best, name, since=since)
         return Known(best.dojo, best.cost, is_own=best is own)
 
-    def _held(self) -> Contender | None:
-        """The incumbent; None where its moves are those of another pdojo."""
+    def _beats(self, one: Contender, other: Contender, play: bool) -> bool:
+        return bool(self._costs.beats(one.rival, other.rival, play=play, since=max(one.since, other.since)))
+
+    def _held(self) -> tuple[Contender | None, str]:
+        """The incumbent, None where its moves are those of another pdojo; and its fingerprint, '' if there is none."""
         found = self._memory.best()
         if found is None:
-            return None
+            return None, ""
         dojo = self._start.fork()
         if dojo.become(step.resolved for step in found.trace.steps) or dojo.fingerprint != found.fingerprint:
-            return None
-        return Contender(dojo, found.cost)
+            return None, found.fingerprint
+        return Contender(dojo, found.cost, since=found.since), found.fingerprint
 
-    def _keep(self, one: Contender, over: str | None) -> None:
-        is_timed = self._costs.is_timed
-        beside = one.beside if is_timed else None
-        self._memory.keep_incumbent(one.dojo.trace, one.dojo.text, one.cost, timed=is_timed, beside=beside, over=over)
+    def _keep(self, one: Contender, over: str, *, once: bool = False, since: str = "") -> None:
+        timed = self._costs.is_timed
+        beside = one.beside if timed else None
+        trace, text = one.dojo.trace, one.dojo.text
+        self._memory.keep_incumbent(
+            trace, text, one.cost, timed=timed, over=over, once=once, beside=beside, since=since
+        )

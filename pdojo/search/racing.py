@@ -62,10 +62,16 @@ class Race:
         return bool(self.ratios) and not self.is_undecided and self.wins >= wins_needed(len(self.ratios))
 
     @property
+    def reverse(self) -> Race:
+        """The same for the other one, which there must be; the load is that of the two."""
+        assert self.other is not None
+        load = {"foreign_load": self.evaluation.detail.get("foreign_load")}
+        return Race(replace(self.other, detail={**self.other.detail, **load}), self.evaluation)
+
+    @property
     def lost(self) -> bool:
         """Whether the other one is faster by more than luck."""
-        faster = sum(ratio > 1 for ratio in self.ratios)
-        return bool(self.ratios) and not self.is_undecided and faster >= wins_needed(len(self.ratios))
+        return self.other is not None and self.reverse.won
 
     @property
     def goes_on(self) -> bool:

@@ -116,7 +116,7 @@ def test_races_come_back_and_failures_in_them_count() -> None:
         assert memory.keep_race(one.text, other.text, "race", raced(3.0)) == found
         assert memory.find(one.fingerprint) == Evaluation(2.0)
         assert not database.connection.rows(BEST)
-        memory.keep_incumbent(one.trace, one.text, 1.8, timed=True)
+        memory.keep_incumbent(one.trace, one.text, 1.8, timed=True, over="")
         assert [tuple(row.values()) for row in database.connection.rows(BEST)] == [(one.fingerprint, 1.8)]
         wrong = Race(Evaluation.failed("WrongResult", {"kind": "WrongResult"}), Evaluation(2.1))
         memory.keep_race(one.text, other.text, "final", wrong)
@@ -137,14 +137,16 @@ def test_a_timed_best_keeps_its_place_until_it_is_beaten() -> None:
             assert (found.fingerprint, found.cost) == tuple(row.values())
             return found.fingerprint, found.cost
 
-        memory.keep_incumbent(one.trace, one.text, 1.0, timed=True)
+        memory.keep_incumbent(one.trace, one.text, 1.0, timed=True, over="")
         # Faster, in another minute, than somebody else.
         memory.keep_incumbent(other.trace, other.text, 0.5, timed=True, over="somebody else")
         assert best() == (one.fingerprint, 1.0)
         # It beat that in a race, in a slower minute.
         memory.keep_incumbent(other.trace, other.text, 1.1, timed=True, beside=(one.text, 1.2), over=one.fingerprint)
         assert best() == (other.fingerprint, 1.1)
-        memory.keep_incumbent(one.trace, one.text, 1.3, timed=True)
+        memory.keep_incumbent(one.trace, one.text, 1.3, timed=True, over=other.fingerprint, once=True)
+        assert best() == (other.fingerprint, 1.1)
+        memory.keep_incumbent(one.trace, one.text, 1.3, timed=True, over=other.fingerprint)
         assert best() == (one.fingerprint, 1.3)
         # Where the best fails the one before it is the best again.
         memory.keep_race(one.text, None, "match", Race(Evaluation.failed("WrongResult", {})))
@@ -156,7 +158,7 @@ def test_the_best_of_what_is_computed_costs_least() -> None:
     with Database.in_memory() as database:
         memory = measured(database, one, other)
         for dojo, cost in ((one, 2.0), (other, 3.0)):
-            memory.keep_incumbent(dojo.trace, dojo.text, cost, timed=False)
+            memory.keep_incumbent(dojo.trace, dojo.text, cost, timed=False, over="")
         found = memory.best()
         assert found is not None
         assert (found.fingerprint, found.cost) == (one.fingerprint, 2.0)
@@ -167,7 +169,7 @@ def test_what_fails_as_the_best_has_failed() -> None:
     with Database.in_memory() as database:
         memory = measured(database, one, other)
         memory.keep_race(one.text, None, "match", Race(Evaluation(1.0)))
-        memory.keep_incumbent(one.trace, one.text, 1.0, timed=True)
+        memory.keep_incumbent(one.trace, one.text, 1.0, timed=True, over="")
         memory.keep_race(other.text, one.text, "race", Race(Evaluation(1.0), Evaluation.failed("WrongResult", {})))
         found = memory.find(one.fingerprint)
         assert found is not None

@@ -536,3 +536,118 @@ def test_gains_are_measured_and_no_products() -> None:
     for row in bests:
         own = costs.times[_node(row.number).fingerprint]
         assert result.root.cost / row.best == pytest.approx(root / own)
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_a_root_that_fails_is_no_measure(always: bool) -> None:
+    """Also one that runs beside others: what fails in a race may have more time in a match."""
+
+    class Slow(Weather):
+        def outcome(self, candidate: Candidate, inputs: int | None) -> Evaluation | None:
+            return WRONG if candidate.fingerprint == start().fingerprint and (always or inputs is None) else None
+
+    with Database.in_memory() as database:
+        result = find(Slow(), 20, database=database)
+        assert result.best is not None
+        assert not result.progress.is_measured
+        assert result.cost < inf
+        assert best_in(database) == [result.best.fingerprint]
+
+
+def test_a_new_best_that_was_interrupted_in_its_match_is_remembered(tmp_path: Path) -> None:
+    class Interrupted(Weather):
+        """Ctrl-C in the first match of a new best."""
+
+        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+            if wanted.inputs is not None and wanted.beside is not None:
+                raise KeyboardInterrupt
+            return super().heat(wanted, listener)
+
+    class Late(Weather):
+        """Ctrl-C after many evaluations."""
+
+        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+            if len(self.heats) > 40:
+                raise KeyboardInterrupt
+            return super().heat(wanted, listener)
+
+    with Database(tmp_path / "a.sqlite") as database:
+        find(Interrupted(), 90, database=database)
+        result = find(Late(), 90, database=database)
+        assert result.best is not None
+        assert result.best is not result.root
+        assert best_in(database) == [result.best.fingerprint]
+        assert result.known is not None
+        assert result.known.is_own
+
+
+def test_a_program_from_elsewhere_takes_no_place_by_a_tie() -> None:
+    """It stays in its file all the same."""
+    with Database.in_memory() as database:
+        costs = Weather()
+        best = find(costs, 40, database=database).best
+        assert best is not None
+        rival = next(dojo for dojo in _others(best.fingerprint))
+
+        class Even(Weather):
+            def sample(self, seconds: float) -> float:
+                return 1.0 + self.random.random() / 100
+
+        even = Even()
+        result = search(start(), even, Downhill(), Edges(), Budget(1), 3, database=database, rivals=[rival])
+        assert result.known is not None
+        assert result.known.dojo.fingerprint == rival.fingerprint
+        assert best_in(database) == [best.fingerprint]
+
+
+def _others(fingerprint: str) -> list[Dojo]:
+    found = [start() for _ in start().moves()]
+    for dojo, move in zip(found, start().moves(), strict=True):
+        dojo.step(move)
+    return [dojo for dojo in found if dojo.fingerprint != fingerprint]
+
+
+def test_undecided_programs_race_when_the_same_search_comes_on_a_quiet_machine() -> None:
+    with Database.in_memory() as database:
+        busy = find(Weather(load=0.5), 20, database=database)
+        assert busy.progress.undecided > 0
+        quiet = find(Weather(), 20, database=database)
+        assert quiet.progress.undecided == 0
+        assert quiet.best is not quiet.root
+
+
+def test_what_others_found_to_be_wrong_is_not_known_as_the_best(tmp_path: Path) -> None:
+    with Database(tmp_path / "a.sqlite") as database:
+        first = find(Weather(), 40, database=database)
+        assert first.best is not None
+        bad = first.best.dojo
+        memory = database.memory(Problem.of(start()), Weather())
+        memory.keep_race(start().text, bad.text, "race", Race(timed(1.0), WRONG))
+        for costs in (Impatient(1.0), Weather()):
+            result = search(start(), costs, Downhill(), Edges(), Budget(60), 1, database=database, rivals=[bad])
+            assert result.known is not None
+            assert result.known.dojo.fingerprint != bad.fingerprint
+        assert bad.fingerprint not in best_in(database)
+
+
+def test_nobody_takes_the_place_of_a_program_that_it_has_not_met() -> None:
+    """Another process finds something better while the last race takes place."""
+    other, better = _others("")[:2]
+    with Database.in_memory() as database:
+        find(Weather(), 2, seed=5, database=database)
+        memory = database.memory(Problem.of(start()), Weather())
+
+        class Meanwhile(Weather):
+            def true_time(self, text: str) -> float:
+                return 0.1 if text == better.text else super().true_time(text)
+
+            def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+                found = super().heat(wanted, listener)
+                held = memory.best()
+                if wanted.inputs is not None and wanted.rounds == STAGES[-1] and held is not None:
+                    memory.keep_incumbent(better.trace, better.text, 0.1, timed=True, over=held.fingerprint)
+                return found
+
+        assert other.fingerprint != better.fingerprint
+        find(Meanwhile(), 60, database=database)
+        assert best_in(database) == [better.fingerprint]

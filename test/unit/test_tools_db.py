@@ -438,8 +438,8 @@ def test_what_failed_in_a_race_is_not_the_best_after_pruning() -> None:
         memory = database.memory(Problem.of(one), TextCosts())
         for dojo in (one, other):
             memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
-        memory.keep_incumbent(one.trace, one.text, 2.0, timed=False)
-        memory.keep_incumbent(other.trace, other.text, 1.0, timed=False)
+        memory.keep_incumbent(one.trace, one.text, 2.0, timed=False, over="")
+        memory.keep_incumbent(other.trace, other.text, 1.0, timed=False, over="")
         memory.keep_race(other.text, None, "final", Race(Evaluation.failed("WrongResult", {})))
         (before,) = standings(database.connection)
         assert before.program == one.fingerprint

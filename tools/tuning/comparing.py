@@ -132,7 +132,9 @@ class _Work:
         try:
             memory = self.database.memory(Problem.of(subject.start("plain"), subject.workload), evaluator)
             baselines = baselines_of(subject, self.given.start, evaluator, memory, in_turns=True)
-            self.comparison.references[subject.title] = Reference(evaluator.unit, baselines.plain, baselines.passed)
+            root = _root(baselines)
+            unit = "times the start" if baselines.start else evaluator.unit
+            self.comparison.references[subject.title] = Reference(unit, baselines.plain / root, baselines.passed / root)
             for number, key in enumerate(keys):
                 if key not in self.comparison.curves:
                     self._search(subject, evaluator, baselines, key, f"{number + 1} of {len(keys)}")
@@ -169,8 +171,14 @@ class _Work:
             )
         if result.ending is Ending.INTERRUPTED:
             raise KeyboardInterrupt
-        self.comparison.curves[key] = Curve.of(key, result, evaluations)
+        self.comparison.curves[key] = Curve.of(key, result, evaluations, _root(baselines))
         self.comparison.save(self.path)
+
+
+def _root(baselines: Baselines) -> float:
+    """What costs are shown as multiples of: what the start takes, where programs are timed and it could be run."""
+    root = {"plain": baselines.plain, "pass": baselines.passed}.get(baselines.start, 1.0)
+    return root if root < inf else 1.0
 
 
 def print_standings(console: Console, comparison: Comparison) -> None:

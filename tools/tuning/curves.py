@@ -15,7 +15,7 @@ from pdojo.errors import UsageError
 from pdojo.search.progress import Result
 
 JSON: TypeAlias = dict[str, Any]
-FORMAT = 1
+FORMAT = 2
 NEAR = 0.95
 """Part of the speed of the best known program that counts as having arrived."""
 
@@ -29,7 +29,8 @@ class Curve:
     neighbourhood: str
     seed: int
     best: tuple[float, ...]
-    """As the search was told, from the root, number 0, to the budget; infinite where nothing could be run yet."""
+    """From the root, number 0, to the budget; infinite where nothing could be run yet. Where programs are timed, as
+    multiples of what the root takes, measured in turns with it."""
     evaluations: int
     """That there were; after them the curve goes on level."""
     failures: Mapping[str, int]
@@ -37,14 +38,11 @@ class Curve:
     seconds: float
 
     @staticmethod
-    def of(key: Key, result: Result, budget: int) -> Curve:
-        """The curve of a search that has ended.
-
-        Costs are by the measure of the root, which is the same in all searches of one kernel.
-        """
+    def of(key: Key, result: Result, budget: int, scale: float = 1.0) -> Curve:
+        """The curve of a search that has ended; costs are multiples of `scale`."""
         best: list[float] = []
         for row in result.history:
-            best.append(row.best if row.is_best else best[-1] if best else inf)
+            best.append(row.best / scale if row.is_best else best[-1] if best else inf)
         level = [best[-1]] * (budget + 1 - len(best))
         progress = result.progress
         return Curve(

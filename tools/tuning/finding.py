@@ -22,7 +22,7 @@ from pdojo.search.costs import Costs
 from pdojo.search.database import Database, Memory, Problem
 from pdojo.search.database.earlier import earlier_runs
 from pdojo.search.database.rows import Key
-from pdojo.search.dojo import Dojo
+from pdojo.search.dojo import Dojo, fingerprint_of
 from pdojo.search.driver import run_settings, search
 from pdojo.search.evaluation import Candidate, Evaluation, Evaluator
 from pdojo.search.neighbourhoods import neighbourhood
@@ -91,8 +91,9 @@ class Found:
         )
         with Database(self.database) as database:
             memory = Memory(database.connection, *self.keys)
-            memory.keep_race(print_notation(best.after), passed.text, "last", Race(one, other))
-            memory.keep_incumbent(passed.trace, passed.text, other.cost, timed=True)
+            text = print_notation(best.after)
+            memory.keep_incumbent(passed.trace, passed.text, other.cost, timed=True, over=fingerprint_of(text))
+            memory.keep_race(text, passed.text, "last", Race(one, other))
 
     @property
     def best(self) -> Tuning:

@@ -200,7 +200,7 @@ class _Import:
     def _held(self, connection: sqlite3.Connection) -> set[tuple[int, int]]:
         """Problems and settings that had an incumbent before: timed programs of other files have not raced with it."""
         if self.held is None:
-            rows = connection.execute("SELECT problem, settings FROM incumbents").fetchall()
+            rows = connection.execute("SELECT problem, settings FROM best").fetchall()
             self.held = {(row[0], row[1]) for row in rows}
         return self.held
 

@@ -52,6 +52,8 @@ class Incumbent:
     trace: Trace
     cost: float
     """As it was measured, at that time."""
+    since: str
+    """When it became that."""
 
 
 class Run:
@@ -189,8 +191,8 @@ class Memory:
                 return evaluation
         return self.find(program.hash) or evaluation
 
-    def find_race(self, fingerprint: str, against: str | None, kind: str) -> Race | None:
-        """How a program did beside another one, or alone, where that is known.
+    def find_race(self, fingerprint: str, against: str | None, kind: str, since: str = "") -> Race | None:
+        """How a program did beside another one, or alone, where that is known, and measured `since` a moment.
 
         The kind is `race` (with the best so far), `match` (on fresh inputs, with the root of the search), `final`
         (the same at the end of the search), `known` (with what is known from elsewhere) or `last` (with what the pass
@@ -199,19 +201,24 @@ class Memory:
         row = self._connection.row(
             "SELECT x.*, NULL AS cost, e.text AS facts FROM races x JOIN programs p ON p.id = x.program"
             " LEFT JOIN programs a ON a.id = x.against LEFT JOIN environments e ON e.id = x.environment"
-            " WHERE p.hash = ? AND x.settings = ? AND a.hash IS ? AND x.kind = ?",
+            " WHERE p.hash = ? AND x.settings = ? AND a.hash IS ? AND x.kind = ? AND x.measured >= ?",
             fingerprint,
             self.settings.id,
             against,
             kind,
+            since,
         )
         return None if row is None else race_of(row, self._connection.path)
 
-    def keep_race(self, text: str, against: str | None, kind: str, race: Race) -> Race:
-        """Store how a program did beside another one, given as text; returns what counts, which is the first."""
+    def keep_race(self, text: str, against: str | None, kind: str, race: Race, since: str = "") -> Race:
+        """Store how a program did beside another one, given as text; returns what counts, the first `since` then."""
         with self._connection.transaction() as connection:
             program = put(connection, "programs", {"text": text})
             other = None if against is None else put(connection, "programs", {"text": against})
+            connection.execute(
+                "DELETE FROM races WHERE program = ? AND against IS ? AND settings = ? AND kind = ? AND measured < ?",
+                (program.id, other and other.id, self.settings.id, kind, since),
+            )
             measured = self._measured(connection, race.evaluation)
             del measured["cost"]
             beside = {} if race.other is None else {"other": {"samples": race.other.detail.get("samples", ())}}
@@ -235,46 +242,51 @@ class Memory:
         cost: float,
         *,
         timed: bool,
+        over: str,
+        once: bool = False,
         beside: tuple[str, float] | None = None,
-        over: str | None = None,
+        since: str = "",
     ) -> None:
         """Make a program, which a trace leads to, the incumbent: the best that is known of the problem.
 
         Where costs are computed the one with the least is the incumbent. Where programs are `timed` it is the last one
-        that was crowned and has not failed; `over` is the fingerprint of the one that it has beaten: where another one
-        is the incumbent by now, nothing happens. `beside`: the text of a program, and how many times as fast it is.
+        that was kept and has not failed: nothing happens where the incumbent is neither this one nor `over`, the
+        fingerprint of the one that it has beaten, or if it may be so only `once` and was before. `beside`: the
+        text of a program, and how many times as fast as that this one is. `since`: the moment, now if ''.
         """
         with self._connection.transaction() as connection:
             held = self.best()
-            if timed and over is not None and held is not None and held.fingerprint != over:
-                return
             program = put(connection, "programs", {"text": text})
             put(connection, "traces", {"problem": self.problem, "program": program, "text": trace.dump()})
+            against, gain = beside or (None, None)
+            other = None if against is None else put(connection, "programs", {"text": against})
             key = (self.problem.id, self.settings.id, program.id)
-            connection.execute("DELETE FROM incumbents WHERE problem = ? AND settings = ? AND program = ?", key)
-            against, gain = (
-                (None, None) if beside is None else (put(connection, "programs", {"text": beside[0]}), beside[1])
-            )
-            values: Values = {
-                "problem": self.problem,
-                "settings": self.settings,
-                "program": program,
-                "timed": int(timed),
-            }
-            values |= {"cost": cost, "against": against, "gain": gain, "measured": now()}
+            where = "problem = ? AND settings = ? AND program = ?"
+            if held is not None and held.fingerprint == program.hash:
+                if other is not None:
+                    changed = (cost, other.id, gain, *key)
+                    connection.execute(f"UPDATE incumbents SET cost = ?, against = ?, gain = ? WHERE {where}", changed)
+                return
+            known = connection.execute(f"SELECT 1 FROM incumbents WHERE {where}", key).fetchone()
+            if timed and held is not None and (held.fingerprint != over or (once and known)):
+                return
+            connection.execute(f"DELETE FROM incumbents WHERE {where}", key)
+            values: Values = {"problem": self.problem, "settings": self.settings, "program": program}
+            values |= {"timed": int(timed), "cost": cost, "against": other, "gain": gain, "measured": since or now()}
             insert(connection, "incumbents", values)
 
     def best(self) -> Incumbent | None:
         """The best program that any search of the problem has found, if there is one."""
         row = self._connection.row(
-            "SELECT p.hash, t.text, b.cost FROM best b JOIN programs p ON p.id = b.program"
+            "SELECT p.hash, t.text, b.cost, b.measured FROM best b JOIN programs p ON p.id = b.program"
             " JOIN traces t ON t.id = b.trace WHERE b.problem = ? AND b.settings = ?",
             self.problem.id,
             self.settings.id,
         )
         if row is None:
             return None
-        return Incumbent(row["hash"], Trace.parse(row["text"], "a trace in the database"), row["cost"])
+        trace = Trace.parse(row["text"], "a trace in the database")
+        return Incumbent(row["hash"], trace, row["cost"], row["measured"])
 
     def run(self, root: tuple[str, Trace], strategy: str, neighbourhood: str, seed: int, settings: JSON) -> Run:
         """The run of a search from the program `root` and its trace; the log goes on where it was begun before."""

@@ -181,7 +181,7 @@ UNION SELECT against, settings FROM races WHERE against_failure <> '';
 CREATE VIEW best AS
 SELECT problem, settings, program, trace, timed, cost, against, gain, measured FROM (
     SELECT i.*, min(t.id) AS trace, row_number() OVER (
-        PARTITION BY i.problem, i.settings ORDER BY CASE WHEN i.timed THEN 0 ELSE i.cost END, i.id DESC
+        PARTITION BY i.problem, i.settings ORDER BY CASE WHEN i.timed THEN -i.id ELSE i.cost END, i.id
     ) AS place
     FROM incumbents i JOIN traces t ON t.program = i.program AND t.problem = i.problem
         JOIN problems p ON p.id = i.problem JOIN settings s ON s.id = i.settings AND s.machine = p.machine
