@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pdojo_tools.mutants import judge, main
 from pdojo_tools.mutation.catalogue import MUTANTS, stale
 from pdojo_tools.mutation.copies import checkout
 from pdojo_tools.mutation.drawn import draw
-from pdojo_tools.mutation.killers import Runner, Stage, asked_before, lit, what_failed
+from pdojo_tools.mutation.killers import Runner, Stage, asked_before, lit, output_of, what_failed
 from pdojo_tools.mutation.mutant import Mutant, family
 from pdojo_tools.mutation.results import Result, Results
 
@@ -107,7 +108,7 @@ def test_the_test_that_noticed_a_defect_before_is_asked_first() -> None:
         "test/unit/nothing.py::test_it",
         "test/unit/test_start.py::test_it",
         "transforms/nothing.pdojo",
-        "no end after 600 s",
+        "a test hangs: nothing for 600 s",
         "",
     ):
         assert asked_before(ROOT, gone) == []
@@ -124,6 +125,17 @@ def test_a_healthy_copy_notices_nothing(tmp_path: Path) -> None:
     failed = Runner().first_failure(tmp_path, [Stage("it", ("sh", "-c", "echo FAILED here::test_it; false"))])
     assert failed is not None
     assert failed[1] == "here::test_it"
+
+
+def test_what_takes_long_is_no_test_that_hangs() -> None:
+    def run(script: str) -> str | None:
+        with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as process:
+            output = output_of(process, 1.0)
+            process.kill()
+        return output
+
+    assert run("for k in 1 2 3 4; do echo $k; sleep 0.4; done") == "1\n2\n3\n4\n"
+    assert run("echo 1; exec sleep 10") is None
 
 
 def test_a_stopped_runner_starts_nothing(tmp_path: Path) -> None:

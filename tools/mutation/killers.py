@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -59,8 +60,8 @@ RUNS_LIT = "test/unit/test_filecheck.py"
 UNRELATED = ("mutants", "docs", "measurement", "executable", "fuzz_ends", "tools_run_tune", "start")
 """Files of unit tests that say nothing about moves: about the checkout, about time, about processes."""
 
-SECONDS = 600
-"""After this long, tests hang: so the defect was noticed."""
+SILENT = 600
+"""Seconds without the end of another test after which one hangs: so the defect was noticed."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class Runner:
     """Runs stages in copies; all that run are ended by `stop`."""
 
     def __init__(self) -> None:
-        self._running: set[subprocess.Popen[str]] = set()
+        self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
         self.stopped = False
 
@@ -153,7 +154,7 @@ class Runner:
 
     def _fails(self, copy: Path, stage: Stage) -> str | None:
         # Compiled files of a healthy copy are those of its copies, but for the file with the defect: half of the time.
-        environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": ""}
+        environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "", "PYTHONUNBUFFERED": "1"}
         with self._lock:
             if self.stopped:
                 raise KeyboardInterrupt
@@ -164,19 +165,17 @@ class Runner:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
                 start_new_session=True,
             )
             self._running.add(process)
         try:
-            output, _ = process.communicate(timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            _end(process)
-            return f"no end after {SECONDS} s"
+            output = output_of(process, SILENT)
         finally:
             with self._lock:
                 self._running.discard(process)
+        if output is None:
+            _end(process)
+            return f"a test hangs: nothing for {SILENT} s"
         if self.stopped or -process.returncode in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             # Ended by `stop`, or from outside: neither is a failed test.
             _end(process)
@@ -192,7 +191,20 @@ class Runner:
                 _end(process)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def output_of(process: subprocess.Popen[bytes], silent: float) -> str | None:
+    """All that a process writes until it ends, however late; None if it writes nothing for so many seconds."""
+    assert process.stdout is not None
+    parts: list[bytes] = []
+    while select.select([process.stdout], [], [], silent)[0]:
+        part = os.read(process.stdout.fileno(), 1 << 16)
+        if not part:
+            process.wait()
+            return b"".join(parts).decode(errors="replace")
+        parts.append(part)
+    return None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
     """End a process and all that it started, and wait until they are gone."""
     try:
         os.killpg(process.pid, signal.SIGTERM)
