@@ -195,12 +195,13 @@ def output_of(process: subprocess.Popen[bytes], silent: float) -> str | None:
     """All that a process writes until it ends, however late; None if it writes nothing for so many seconds."""
     assert process.stdout is not None
     parts: list[bytes] = []
-    while select.select([process.stdout], [], [], silent)[0]:
-        part = os.read(process.stdout.fileno(), 1 << 16)
-        if not part:
-            process.wait()
-            return b"".join(parts).decode(errors="replace")
-        parts.append(part)
+    with process.stdout as pipe:
+        while select.select([pipe], [], [], silent)[0]:
+            part = os.read(pipe.fileno(), 1 << 16)
+            if not part:
+                process.wait()
+                return b"".join(parts).decode(errors="replace")
+            parts.append(part)
     return None
 
 
