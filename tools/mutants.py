@@ -8,6 +8,7 @@ changed. Exit code 0: the suite notices all; 1: it is blind to some.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -75,7 +76,12 @@ def _run(args: Sequence[str] | None) -> None:
         raise UsageError("the catalogue does not fit the source:\n" + "\n".join(problems))
     results = Results(root / given.results, digest(root))
     run = Run(root, results, given.jobs, given.walk_minutes, Console(stderr=True), quick=given.quick)
-    found = run.all(chosen, again=given.again)
+    # Who ends this ends the tests that it runs.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        found = run.all(chosen, again=given.again)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     if given.json:
         print(json.dumps([asdict(result) for result in found], indent=1))
     else:
