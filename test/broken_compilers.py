@@ -166,6 +166,12 @@ def compile_broken(
     return Broken(compile_kernel(kernel, machine, threads=threads, optimize=optimize), fault)
 
 
+def take_an_hour(name: str) -> Callable[[NDArray[Any]], list[NDArray[Any]]]:
+    """A reference that nobody waits for."""
+    time.sleep(3600)
+    raise AssertionError
+
+
 def refuse_to_live(name: str) -> Callable[[NDArray[Any]], list[NDArray[Any]]]:
     """A reference that ends the process."""
     return lambda x: os._exit(9)

@@ -284,7 +284,7 @@ def test_files_that_are_no_results(tmp_path: Path) -> None:
         (["softmax", "softmax"], "workload 'softmax' is given twice"),
         (["conv:1x1x1x2x2x5"], "workload 'conv:1x1x1x2x2x5': the size OH is -2"),
         (["--peers", "eigen"], "unknown library 'eigen'"),
-        (["--threads", "0"], "invalid"),
+        (["--threads", "0"], "is no number from 1"),
         (["--threads", "100000"], "100000 threads do not fit"),
         (["--budget", "-1"], "invalid"),
         (["--dtype", "f33", "softmax"], "f33"),
