@@ -1,10 +1,11 @@
-"""Reading what people hand us: ordinary files of bounded size, as text."""
+"""Files: reading what people hand us, ordinary ones of bounded size, as text; replacing them in one step."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -59,3 +60,28 @@ def exists(path: str) -> bool:
         return Path(path).exists()
     except (OSError, ValueError):
         return False
+
+
+def replace_file(target: Path, data: bytes) -> None:
+    """Write a file in one step; one that is there keeps its mode. Raises OSError, and leaves nothing behind."""
+    temporary = None
+    try:
+        # A name that nobody can guess, and no link: the folder may be one that others write to.
+        with tempfile.NamedTemporaryFile("wb", dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+            temporary = Path(file.name)
+            file.write(data)
+        temporary.chmod(_mode(target))
+        temporary.replace(target)
+    except OSError:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def _mode(target: Path) -> int:
+    """The mode that the file has, or that a new one would get."""
+    if target.exists():
+        return target.stat().st_mode & 0o7777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from pdojo.errors import UsageError
+from pdojo.files import replace_file
 
 
 def write_output(content: str | bytes, path: str | None) -> None:
@@ -26,7 +27,7 @@ def write_output(content: str | bytes, path: str | None) -> None:
             with Path(path).open("wb") as file:
                 file.write(data)
         else:
-            _replace(_meant(path), data)
+            replace_file(_meant(path), data)
     except OSError as error:
         raise _cannot_write(path, error) from None
 
@@ -71,20 +72,6 @@ def _is_special(target: Path) -> bool:
     return target.exists() and not target.is_file() and not target.is_dir()
 
 
-def _replace(target: Path, data: bytes) -> None:
-    temporary = None
-    try:
-        with tempfile.NamedTemporaryFile("wb", dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            temporary = Path(file.name)
-            file.write(data)
-        temporary.chmod(_mode(target))
-        temporary.replace(target)
-    except OSError:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise
-
-
 def _write_standard(content: str | bytes) -> None:
     if isinstance(content, str):
         sys.stdout.write(content)
@@ -95,12 +82,3 @@ def _write_standard(content: str | bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
-
-
-def _mode(target: Path) -> int:
-    """The mode that the file has, or that a new one would get."""
-    if target.exists():
-        return target.stat().st_mode & 0o7777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

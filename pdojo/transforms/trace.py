@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.machine import is_machine_name
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, UsageError
-from pdojo.files import read_text
+from pdojo.files import read_text, replace_file
 from pdojo.transforms.move import Move, split_outside
 
 _HEADER = "# pdojo trace 1"
@@ -141,19 +139,9 @@ class Trace:
 
     def save(self, path: str | Path) -> None:
         """Write a trace file; a file that is there is replaced only by a complete one. Raises UsageError."""
-        target, unfinished = Path(path), None
         try:
-            # A name that nobody can guess, and no link: the folder may be one that others write to.
-            with NamedTemporaryFile("w", encoding="utf-8", dir=target.parent, prefix=".pdojo-", delete=False) as file:
-                unfinished = Path(file.name)
-                file.write(self.dump())
-            mask = os.umask(0)
-            os.umask(mask)
-            unfinished.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~mask)
-            unfinished.replace(target)
+            replace_file(Path(path), self.dump().encode())
         except OSError as error:
-            if unfinished is not None:
-                unfinished.unlink(missing_ok=True)
             raise UsageError(f"cannot write the trace '{path}': {_reason(error)}") from None
 
     def extend(self, moves: Iterable[Move]) -> None:

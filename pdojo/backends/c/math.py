@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, f64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from pdojo.backends.c.expressions import strip
 from pdojo.backends.llvm.math import MATH_FUNCTIONS, emit_math
 from pdojo.backends.llvm.ops import SelectOp
 from pdojo.errors import LoweringError
@@ -79,12 +80,12 @@ class _Printer:
             if named and not isinstance(op, llvm.ConstantOp):
                 text = self._named(text, str(value.type))
             self.texts[value] = text
-        self.lines.append(f"  return {_bare(self.texts[result])};")
+        self.lines.append(f"  return {strip(self.texts[result])};")
 
     def _named(self, text: str, kind: str) -> str:
         """The name of a value that is kept."""
         name = f"t{self.count}"
-        self.lines.append(f"  const {_TYPES[kind]} {name} = {_bare(text)};")
+        self.lines.append(f"  const {_TYPES[kind]} {name} = {strip(text)};")
         self.count += 1
         return name
 
@@ -95,7 +96,7 @@ class _Printer:
             case llvm.ConstantOp():
                 return _constant(op.value, kind)
             case llvm.FMAOp():
-                return f"fma{'f' if kind == 'f32' else ''}({', '.join(map(_bare, operands))})"
+                return f"fma{'f' if kind == 'f32' else ''}({', '.join(map(strip, operands))})"
             case llvm.FNegOp():
                 return f"(-{operands[0]})"
             case llvm.AShrOp():
@@ -117,9 +118,9 @@ class _Printer:
         """A number in another type, or its bits."""
         match op:
             case llvm.BitcastOp() if kind[0] == "i":
-                return f"(({_TYPES[kind]}){self.use(f'pd_to_bits_f{kind[1:]}')}({_bare(operand)}))"
+                return f"(({_TYPES[kind]}){self.use(f'pd_to_bits_f{kind[1:]}')}({strip(operand)}))"
             case llvm.BitcastOp():
-                return f"{self.use(f'pd_from_bits_{kind}')}({_bare(operand)})"
+                return f"{self.use(f'pd_from_bits_{kind}')}({strip(operand)})"
             case llvm.SIToFPOp():
                 return f"(({_TYPES[kind]}){_signed(operand, str(op.operands[0].type))})"
             case llvm.FPExtOp() | llvm.FPTruncOp():
@@ -139,7 +140,7 @@ class _Printer:
             value = operands[0] if operands[0].isidentifier() else self._named(operands[0], kind)
             bound = operands[1]
             return f"({value} {'<' if name == 'maximum' else '>'} {bound} ? {bound} : {value})"
-        return f"{name}{'f' if kind == 'f32' else ''}({', '.join(map(_bare, operands))})"
+        return f"{name}{'f' if kind == 'f32' else ''}({', '.join(map(strip, operands))})"
 
 
 def _needed(block: Block, result: SSAValue) -> set[Operation]:
@@ -158,18 +159,6 @@ def _is_simple(text: str) -> bool:
 
 def _signed(text: str, kind: str) -> str:
     return f"(int{kind[1:]}_t){text}"
-
-
-def _bare(text: str) -> str:
-    """Without parentheses around the whole."""
-    if not text.startswith("("):
-        return text
-    depth = 0
-    for position, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
-        if depth == 0:
-            return text[1:-1] if position == len(text) - 1 else text
-    raise AssertionError(text)
 
 
 def _constant(value: Attribute, kind: str) -> str:

@@ -8,8 +8,9 @@ from math import gcd
 from xdsl.dialects.builtin import IntegerAttr
 
 from pdojo.backends.c.code import FunctionText, variable
+from pdojo.backends.c.expressions import strip
 from pdojo.backends.c.names import C_TYPES
-from pdojo.backends.c.values import BITWISE, NARROW, OPERATORS, apply, from_index, literal, strip
+from pdojo.backends.c.values import BITWISE, NARROW, OPERATORS, apply, from_index, literal
 from pdojo.backends.nest_walk import Address, Lanes, address_of, known_alignment, lanes_of
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.nest import Access, Constant, Index, Input, Leaf, Scope

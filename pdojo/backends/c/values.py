@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pdojo.backends.c.expressions import strip
 from pdojo.backends.c.math import INLINED
 from pdojo.backends.c.names import C_TYPES
 from pdojo.backends.c.prelude import Prelude
@@ -94,18 +95,6 @@ def from_index(prelude: Prelude, expression: str, dtype: str) -> str:
     if is_float(dtype):
         return _from_integer(prelude, f"({expression})", dtype)
     return f"(({expression}) & 1)" if dtype == "i1" else f"(({C_TYPES[dtype]})({expression}))"
-
-
-def strip(expression: str) -> str:
-    """Without parentheses around the whole."""
-    if not expression.startswith("("):
-        return expression
-    depth = 0
-    for position, character in enumerate(expression):
-        depth += (character == "(") - (character == ")")
-        if depth == 0:
-            return expression[1:-1] if position == len(expression) - 1 else expression
-    raise AssertionError(expression)
 
 
 def _float(prelude: Prelude, name: str, operands: Sequence[str], dtype: str) -> str:

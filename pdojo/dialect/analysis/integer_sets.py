@@ -70,32 +70,39 @@ def bounded(operations: int | None = None) -> Generator[None]:
 
     What is bounded within something bounded has its share of the same work.
     """
-    import islpy as isl
-
     with _TURN:
         shared = context()
         if shared.get_max_operations():
             yield
             return
-        shared.reset_operations()
-        shared.set_max_operations(operations or OPERATIONS)
-        try:
+        with limited(shared, operations or OPERATIONS):
             yield
-        except (isl.Error, TypeError):
-            # A number of isl that is nothing, for the operations did not suffice, has no error of isl in Python.
-            if not is_spent(shared):
-                raise
-            raise Undecided(f"integer sets do not settle it within {operations or OPERATIONS} operations") from None
-        finally:
-            shared.set_max_operations(0)
 
 
-def is_spent(shared: isl.Context) -> bool:
+@contextmanager
+def limited(isl_context: isl.Context, operations: int) -> Generator[None]:
+    """Within it a context that has no limit may do that many operations. Raises Undecided where they do not suffice."""
+    import islpy as isl
+
+    isl_context.reset_operations()
+    isl_context.set_max_operations(operations)
+    try:
+        yield
+    except (isl.Error, TypeError):
+        # A number of isl that is nothing, for the operations did not suffice, has no error of isl in Python.
+        if not _is_spent(isl_context):
+            raise
+        raise Undecided(f"integer sets do not settle it within {operations} operations") from None
+    finally:
+        isl_context.set_max_operations(0)
+
+
+def _is_spent(isl_context: isl.Context) -> bool:
     """Whether a context may not even do the least any more. What isl says of its errors is not always their cause."""
     import islpy as isl
 
     try:
-        isl.Set.read_from_str(shared, "{ [i] : 0 <= i < 2 }")
+        isl.Set.read_from_str(isl_context, "{ [i] : 0 <= i < 2 }")
     except isl.Error:
         return True
     return False

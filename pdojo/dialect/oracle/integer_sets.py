@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pdojo.dialect.affine import const
-from pdojo.dialect.analysis.integer_sets import is_spent
+from pdojo.dialect.analysis.integer_sets import Undecided, limited
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Nest
 from pdojo.dialect.oracle.compare import Program, as_nest
@@ -93,21 +93,12 @@ def valid_by_sets(program: Program, operations: int = OPERATIONS) -> Judgement:
 
 
 def _limited(operations: int, judge: Callable[[list[str]], str | None]) -> Judgement:
-    import islpy as isl
-
-    isl_context = context()
-    isl_context.reset_operations()
-    isl_context.set_max_operations(operations)
     checked: list[str] = []
     try:
-        return Judgement(judge(checked), tuple(checked))
-    except (isl.Error, TypeError):
-        # As in `bounded` of the analysis: numbers that are nothing.
-        if not is_spent(isl_context):
-            raise
+        with limited(context(), operations):
+            return Judgement(judge(checked), tuple(checked))
+    except Undecided:
         return Judgement(None, tuple(checked[:-1]), (f"{checked[-1]}: more than {operations} isl operations",))
-    finally:
-        isl_context.set_max_operations(0)
 
 
 # Validity of one program
