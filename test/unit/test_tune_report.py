@@ -13,18 +13,27 @@ import pytest
 from pdojo_tools import tune
 from pdojo_tools.tuning import prefixes
 from pdojo_tools.tuning.checking import Timed
+from pdojo_tools.tuning.finding import Found, Plan
+from pdojo_tools.tuning.limits import cost_text
+from pdojo_tools.tuning.live import Baselines
 from pdojo_tools.tuning.prefixes import Prefix, grouped, time_prefixes
 from pdojo_tools.tuning.report import charts
-from pdojo_tools.tuning.report.chapter import measured_table
+from pdojo_tools.tuning.report.chapter import Chapter, measured_table
 from pdojo_tools.tuning.report.elements import Html, html, table, tag
 from pdojo_tools.tuning.report.plot import Axis
 from pdojo_tools.tuning.report.sides import sides
+from pdojo_tools.tuning.subject import Subject
 
 from pdojo.backends.measure import Ok
 from pdojo.dialect.machine import host
 from pdojo.dialect.notation import parse_notation
-from pdojo.search.progress import Row
+from pdojo.search.database.rows import Key
+from pdojo.search.deciding import Decision
+from pdojo.search.evaluation import Candidate, Evaluation
+from pdojo.search.progress import Budget, Row
+from pdojo.search.tuning import Tuning
 from pdojo.search.tuning import tune as make_moves
+from search_games import Weather, find, start
 from tuned_kernels import ADD, SOFTMAX, model
 
 VOID = {"meta", "br"}
@@ -114,6 +123,33 @@ def test_a_report_of_a_search(tmp_path: Path) -> None:
     for fact in ("12 evaluations", "analytical", "x86-64-avx2", "llvmlite", "seed", "--budget 12"):
         assert fact in text
     assert page.names >= {"svg", "table", "details", "pre"}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_convergence_of_a_timed_search(fails: bool) -> None:
+    """Relative to the start, unless that cannot be run."""
+
+    class Maybe(Weather):
+        def outcome(self, candidate: Candidate, inputs: int | None) -> Evaluation | None:
+            wrong = fails and candidate.fingerprint == start().fingerprint
+            return Evaluation.failed("WrongResult", {"kind": "WrongResult"}) if wrong else None
+
+    result = find(Maybe(), 20)
+    assert result.best is not None
+    tuning = make_moves(start().game.kernel, start().game.machine, None)
+    subject = Subject("it", None, tuning, None, "none")
+    plan = Plan("sample", "edges", Budget(20), "runtime", "pass")
+    found = Found(plan, 1, "s", Baselines(inf, inf, "pass"), result, {}, "a.sqlite", (Key(1, ""), Key(1, "")))
+    text = Chapter(subject, Tuning(result.best.dojo.game), Decision("right"), found=found).html(0)
+    section = text[text.index("Convergence") : text.index("Program")]
+    assert ("times as fast as the start" in section) != fails
+    assert ("times what the start takes" in section) != fails
+    assert ("milliseconds" in section) == fails
+    assert "nan" not in section
+    better = [row.best for row in result.history if row.is_best]
+    assert len(better) > 1
+    last = cost_text(result.cost, "s") if fails else f"{result.root.cost / result.cost:.2f}"
+    assert section.count(f">{last}</td>") == 1
 
 
 def test_a_report_of_several_kernels(tmp_path: Path) -> None:

@@ -442,6 +442,8 @@ def test_what_is_timed_is_compared_with_what_it_was_timed_beside() -> None:
     busy = Baselines(4.0, 2.0, "pass").said(replace(now, is_measured=False), "s")
     assert busy == "best faster than the pass, by how much could not be measured: the processors were busy"
     assert Baselines(4.0, 2.0, "pass").said(replace(now, best=inf), "s") == "best -"
+    fails = Baselines(inf, 2.0, "plain").said(replace(now, root=inf, is_measured=False), "s")
+    assert fails == "best 1000 ms; plain could not be run"
 
 
 def test_plain_lines_come_with_every_new_best_and_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,6 +46,8 @@ class Baselines:
             return "best -"
         if self.start:
             name = "plain" if self.start == "plain" else "the pass"
+            if progress.root == inf:
+                return f"best {cost_text(progress.best, unit)}; {name} could not be run"
             if not progress.is_measured:
                 return f"best faster than {name}, by how much could not be measured: the processors were busy"
             return f"best {times_text(progress.root, progress.best)} times as fast as {name}"

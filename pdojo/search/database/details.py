@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pdojo.search.database.connection import Connection
 from pdojo.search.database.memory import race_of
-from pdojo.search.database.queries import Found, find_run, gain_in_turns, standings
+from pdojo.search.database.queries import Found, find_run, gain_of, standings
 from pdojo.search.database.rows import read_json
 from pdojo.search.database.schema import JSON
 
@@ -108,11 +108,7 @@ def _run(connection: Connection, hashed: str) -> JSON:
         hashed,
     )
     for row in improved:
-        start = row.pop("start")
-        if run.is_timed:
-            row["gain"] = gain_in_turns(connection, row["program"], start, run.settings)
-        else:
-            row["gain"] = run.root / row["cost"] if run.root and row["cost"] else None
+        row["gain"] = gain_of(connection, run, row["program"], row.pop("start"), row["cost"])
     return {
         "kind": "run",
         "hash": hashed,

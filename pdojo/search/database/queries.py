@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeAlias
 
 from pdojo.errors import DatabaseError, UsageError
@@ -163,18 +163,20 @@ def runs(connection: Connection) -> list[RunSummary]:
         values["options"] = read_json(row["options"], connection.path)
         program, start = values.pop("program"), values.pop("start")
         values["is_timed"] = bool(row["is_timed"])
-        values["gain"] = gain_in_turns(connection, program, start, row["settings"]) if row["is_timed"] else None
-        if not row["is_timed"] and row["root"] and row["cost"]:
-            values["gain"] = row["root"] / row["cost"]
-        found.append(RunSummary(**values))
+        run = RunSummary(**values, gain=None)
+        found.append(replace(run, gain=gain_of(connection, run, program, start, run.cost)))
     return found
 
 
-def gain_in_turns(connection: Connection, program: str | None, root: str, settings: str) -> float | None:
-    """How many times as fast as the root of a search a program was in their last match; all given as hashes.
+def gain_of(
+    connection: Connection, run: RunSummary, program: str | None, root: str, cost: float | None
+) -> float | None:
+    """How many times as fast as the root of a run a program is that costs so much; programs are given as hashes.
 
-    None where they had none, or others kept the processors busy.
+    Where programs are timed: in their last match. None if they had none, or others kept the processors busy.
     """
+    if not run.is_timed:
+        return run.root / cost if run.root and cost else None
     if program == root:
         return 1.0
     rows = connection.rows(
@@ -183,7 +185,7 @@ def gain_in_turns(connection: Connection, program: str | None, root: str, settin
         " WHERE p.hash = ? AND a.hash = ? AND s.hash = ? AND x.kind IN ('match', 'final') ORDER BY x.kind",
         program,
         root,
-        settings,
+        run.settings,
     )
     races = [race_of(row, connection.path) for row in rows]
     return next((1 / race.ratio for race in races if race.ratio is not None and not race.is_undecided), None)

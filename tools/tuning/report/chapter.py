@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import inf
 from typing import Any
 
@@ -97,7 +96,7 @@ class Chapter:
             f"{budget_text(plan.budget)}: {result.progress.evaluations} evaluations in "
             f"{duration(result.progress.seconds)}; {result.ending.value}."
         )
-        start = found.baselines.start
+        start = found.baselines.start if result.root.cost < inf else ""
         if start:
             yield note(
                 "Line: the best so far, as measured in turns with the program that the search started from. Dots: all"
@@ -108,15 +107,14 @@ class Chapter:
             lines = [("plain", found.baselines.plain), ("pass", found.baselines.passed)]
             yield convergence(result.history, found.unit, lines)
         better = [row for row in result.history if row.is_best]
-        shown = [cost_text(row.best, found.unit) for row in better]
-        if start:
+        before = inf
+        rows: list[tuple[object, ...]] = []
+        for row in better:
+            gain = times_text(result.root.cost, row.best)
             # Where the processors were busy a new best has the cost of the one before.
-            known = [row.best < before.best for before, row in pairwise([better[0], *better])] if better else []
-            gains = [times_text(result.root.cost, row.best) for row in better]
-            shown = [
-                gain if is_known or k == 0 else "-" for k, (gain, is_known) in enumerate(zip(gains, known, strict=True))
-            ]
-        rows = [(row.number, duration(row.seconds), cost) for row, cost in zip(better, shown, strict=True)]
+            shown = (gain if row.best < before else "-") if start else cost_text(row.best, found.unit)
+            rows.append((row.number, duration(row.seconds), shown))
+            before = row.best
         heading = "times as fast as the start" if start else "cost"
         yield folded(f"Every new best: {len(better)}", table(("evaluation", "after", heading), rows, left=()))
 
