@@ -253,11 +253,16 @@ class _Search:
                 return
 
     def _matched(self, node: Node, found: Race) -> _Best:
-        """A best by its match with the root; where that says nothing it costs what the best before it does."""
+        """A best by its match with the root, or as it was told where that one fails.
+
+        Where the match says nothing it costs what the best before it does.
+        """
         took = found.evaluation.cost if self.costs.is_timed else node.cost
         if not self.costs.is_timed or node is self.root:
             return _Best(node, node.cost, took, is_measured=True)
-        if found.ratio is not None and not found.is_undecided and self.root.evaluation.is_ok:
+        if not self.root.evaluation.is_ok:
+            return _Best(node, node.cost, took, is_measured=False)
+        if found.ratio is not None and not found.is_undecided:
             return _Best(node, found.ratio * self.root.cost, took, is_measured=True)
         return _Best(node, node.cost if self.best is None else self.best.cost, took, is_measured=False)
 
