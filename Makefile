@@ -22,11 +22,11 @@ peers: $(READY)
 
 # Compared with PyTorch and ONNX Runtime where they are installed; DEMO='--threads 1' for other runs.
 demo: $(READY)
-	$(BIN)/python -m pdojo_tools.demo $(DEMO)
+	$(BIN)/python -m benchmarks.demo $(DEMO)
 
 # The paper's Table 3 beside the libraries that are installed; BENCH='softmax:100x1000 conv --threads 1,2' for others.
 bench: $(READY)
-	$(BIN)/python -m pdojo_tools.bench $(BENCH)
+	$(BIN)/python -m benchmarks.bench $(BENCH)
 
 # On all processors, a file of tests to a process that is free.
 test: $(READY)
@@ -43,19 +43,19 @@ lint: $(READY)
 MINUTES ?= 5
 FAILURES ?= fuzz-failures.txt
 fuzz: $(READY)
-	$(BIN)/python -m pdojo_tools.fuzz --minutes $(MINUTES) --failures $(FAILURES) $(FUZZ)
+	$(BIN)/python -m qa.fuzz --minutes $(MINUTES) --failures $(FAILURES) $(FUZZ)
 
 # Texts that are nearly right, for everything that reads texts; FUZZ='--inputs 1000 --seed 7' for other runs.
 fuzz-inputs: $(READY)
-	$(BIN)/python -m pdojo_tools.fuzz_inputs $(FUZZ)
+	$(BIN)/python -m qa.fuzz_inputs $(FUZZ)
 
 # Planted defects, each of which the tests must notice; MUTANTS='--only fusion --jobs 1' for other runs.
 mutants: $(READY)
-	$(BIN)/python -m pdojo_tools.mutants $(MUTANTS)
+	$(BIN)/python -m qa.mutants $(MUTANTS)
 
 # Refused moves made all the same: which refusals are too careful? COMPLETENESS='--states 1000 --seed 7' for other runs.
 completeness: $(READY)
-	$(BIN)/python -m pdojo_tools.completeness $(COMPLETENESS)
+	$(BIN)/python -m qa.completeness $(COMPLETENESS)
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis .import_linter_cache

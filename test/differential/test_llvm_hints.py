@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from pdojo_tools.compiled import machine_code_differs
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machine import machine
@@ -11,6 +10,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.errors import IllegalMove
 from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.move import Move
+from qa.compiled import machine_code_differs
 
 MACHINE = machine("x86-64-avx512")
 TEXT = """kernel k(x) -> (y)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pdojo_tools.benchmarking.job import options_for
-from pdojo_tools.peers import LIBRARIES, build, peers_of, reference_of, tvm_cache, variants
 
+from benchmarks.job import options_for
+from benchmarks.peers import LIBRARIES, build, peers_of, reference_of, tvm_cache, variants
 from pdojo.backends.arrays import aligned_empty, parameters_of
 from pdojo.backends.measure import Limits, Ok, Peer, Program, Worker
 from pdojo.dialect.nest import nest_of
@@ -48,7 +48,7 @@ def small(name: str) -> Workload:
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
     limits = Limits(compile=300)
-    with Worker(limits=limits, peers="pdojo_tools.peers:build", references="pdojo_tools.peers:reference") as worker:
+    with Worker(limits=limits, peers="benchmarks.peers:build", references="benchmarks.peers:reference") as worker:
         yield worker
 
 
@@ -95,7 +95,7 @@ def test_compiled_peers_compute_the_same(worker: Worker, name: str) -> None:
 @pytest.mark.peers
 def test_variants_are_those_of_the_implementations() -> None:
     skip_without("torch")
-    from pdojo_tools.peers import plain_numpy, pytorch
+    from benchmarks.peers import plain_numpy, pytorch
 
     assert pytorch.INTO.keys() == variants.TORCH_OUT
     assert {k: tuple(v) for k, v in pytorch.ALTERNATIVES.items()} == variants.TORCH_ALTERNATIVES
@@ -115,7 +115,7 @@ def test_peers_take_f64(worker: Worker, library: str) -> None:
 def test_tensor_expressions_mean_the_same(name: str) -> None:
     """Without a schedule, on one thread."""
     skip_without("tvm")
-    from pdojo_tools.peers.tvm_tuning import definition_of, target
+    from benchmarks.peers.tvm_tuning import definition_of, target
 
     tvm: Any = import_module("tvm")
     found = small(name)
@@ -141,13 +141,13 @@ def test_a_schedule_is_found_kept_and_measured(tmp_path: Path, monkeypatch: pyte
     before = len(told)
     assert tvm_cache.tune(found, 1, 4, [], told.append) == seconds
     assert len(told) == before
-    with Worker(peers="pdojo_tools.peers:build", references="pdojo_tools.peers:reference") as worker:
+    with Worker(peers="benchmarks.peers:build", references="benchmarks.peers:reference") as worker:
         check(worker, found, peers_of("tvm", found, 4))
 
 
 def test_a_tvm_candidate_that_ends_has_no_time() -> None:
     skip_without("tvm")
-    from pdojo_tools.peers.tvm_tuning import Apart
+    from benchmarks.peers.tvm_tuning import Apart
 
     def broken() -> Callable[[], list[float]]:
         raise ValueError("no such thing")

@@ -6,8 +6,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from pdojo_tools.random_kernels import features_for, random_text
-from pdojo_tools.walks import Counts, draw
 
 from differential.compiled import Arrays, kernel, random_inputs, same
 from differential.library import close
@@ -21,6 +19,8 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, NotationError
 from pdojo.kernels import Workload, kernel_names, workload
 from pdojo.transforms.game import Game
+from qa.random_kernels import features_for, random_text
+from qa.walks import Counts, draw
 
 APPROXIMATE = frozenset(f"math.{f}" for f in "exp exp2 expm1 log log2 log1p rsqrt sin cos tanh erf powf".split())
 """Functions with a stated error bound."""

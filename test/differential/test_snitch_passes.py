@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from pdojo_tools.benchmarking.snitch.kernels import DTYPES, MICRO_KERNELS
 
+from benchmarks.snitch.kernels import DTYPES, MICRO_KERNELS
 from differential.library import close
 from differential.snitch import DIVIDES, run_snitch
 from differential.test_snitch import agree, inputs_for, is_exact

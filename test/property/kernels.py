@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from hypothesis import strategies as st
-from pdojo_tools.random_kernels import Features, drawn_text
 
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
+from qa.random_kernels import Features, drawn_text
 
 __all__ = ["Features", "kernel_texts", "kernels"]
 

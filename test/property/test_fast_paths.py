@@ -12,8 +12,6 @@ from random import Random
 from typing import Any, TypeAlias, cast
 
 import pytest
-from pdojo_tools.sizes import small_kernel
-from pdojo_tools.walks import Counts, draw
 
 from pdojo.dialect.analysis import collision, conditions, origins, storage_check
 from pdojo.dialect.analysis.clobber import Instance
@@ -37,6 +35,8 @@ from pdojo.transforms.reversal import irreversible
 from pdojo.transforms.sharing import ShareBuffer
 from pdojo.transforms.staging import Staging
 from property.walks import random_texts
+from qa.sizes import small_kernel
+from qa.walks import Counts, draw
 
 JUDGED = 200
 """Answers of a fast path that are judged, where that takes some 20 ms each."""

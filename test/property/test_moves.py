@@ -7,9 +7,6 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pdojo_tools.shrink import lit_test, shrunk
-from pdojo_tools.sizes import small_kernel, with_random_sizes
-from pdojo_tools.walks import Counts, FailedWalk, Referee, play, walk
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
@@ -22,6 +19,9 @@ from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from property.kernels import kernels
 from property.walks import CPU, random_texts
+from qa.shrink import lit_test, shrunk
+from qa.sizes import small_kernel, with_random_sizes
+from qa.walks import Counts, FailedWalk, Referee, play, walk
 
 _WALKS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -65,11 +65,11 @@ def test_a_state_without_code_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) 
     def never(_: Program) -> str | None:
         return "no code from the beginning"
 
-    monkeypatch.setattr("pdojo_tools.walks.lowering_error", only_at_the_start)
+    monkeypatch.setattr("qa.walks.lowering_error", only_at_the_start)
     *_, last = walk(kernel, machine("toy"), 3, 12, Counts())
     assert isinstance(last, FailedWalk)
     assert (last.failure.promise, last.failure.detail) == ("code", "no code for it")
-    monkeypatch.setattr("pdojo_tools.walks.lowering_error", never)
+    monkeypatch.setattr("qa.walks.lowering_error", never)
     assert not any(isinstance(step, FailedWalk) for step in walk(kernel, machine("toy"), 3, 4, Counts()))
 
 

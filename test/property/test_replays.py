@@ -6,8 +6,6 @@ from collections import Counter
 from random import Random
 
 import pytest
-from pdojo_tools.sizes import small_kernel
-from pdojo_tools.walks import Counts, draw
 from xdsl.ir import Operation
 
 from pdojo.dialect.analysis.program import Program
@@ -20,6 +18,8 @@ from pdojo.transforms.document import example_of
 from pdojo.transforms.game import Game
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, instantiate, transformation
 from property.walks import random_texts
+from qa.sizes import small_kernel
+from qa.walks import Counts, draw
 
 
 def strangers(kernel: KernelOp) -> list[Operation]:

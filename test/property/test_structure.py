@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from pdojo_tools.shrink import lit_test, shrunk
-from pdojo_tools.walks import Counts, FailedWalk, walk
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machine import machine
@@ -20,6 +18,8 @@ from pdojo.transforms.game import Game
 from pdojo.transforms.ordering import rewritten
 from pdojo.transforms.registry import transformation
 from pdojo.transforms.reversal import Shaped
+from qa.shrink import lit_test, shrunk
+from qa.walks import Counts, FailedWalk, walk
 
 SHAPED = ("join_scopes", "split_scopes", "pipeline", "unpipeline", "peel_scope", "unpeel_scope")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from pdojo_tools.fuzz_jobs import code_against_interpreter
-from pdojo_tools.shrink import lit_test, shrunk
-from pdojo_tools.walks import Counts, FailedWalk, walk
 
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
+from qa.fuzzing.jobs import code_against_interpreter
+from qa.shrink import lit_test, shrunk
+from qa.walks import Counts, FailedWalk, walk
 
 PRODUCT = """
 kernel product(x, z) -> (y)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from pdojo_tools.random_kernels import random_kernels
-from pdojo_tools.shrink import lit_test, shrunk
-from pdojo_tools.sizes import with_random_sizes
-from pdojo_tools.walks import FailedWalk, Referee, play
 
 from pdojo.dialect.machine import machine
 from pdojo.kernels import workload
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation
+from qa.random_kernels import random_kernels
+from qa.shrink import lit_test, shrunk
+from qa.sizes import with_random_sizes
+from qa.walks import FailedWalk, Referee, play
 
 MOVES = ("inline_op", "outline_op", "reciprocal", "divide", "delete_op")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from pdojo_tools.random_kernels import CPU, Features, random_text
+from qa.random_kernels import CPU, Features, random_text
 
 __all__ = ["CPU", "random_texts"]
 

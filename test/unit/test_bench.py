@@ -1,4 +1,4 @@
-"""`pdojo-bench`: arguments, files that survive an interruption, ratios, the roofline; no other library is needed."""
+"""The benchmark: arguments, files that survive an interruption, ratios, the roofline; no other library is needed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pdojo_tools import bench
-from pdojo_tools.benchmarking import job
-from pdojo_tools.benchmarking.results import (
+
+from benchmarks import bench, job
+from benchmarks.peers import LIBRARIES, as_text, build, peers_of, ranges_of, reference
+from benchmarks.records import (
     FORMAT,
     Partial,
     Record,
@@ -24,9 +25,7 @@ from pdojo_tools.benchmarking.results import (
     read_results,
     summary,
 )
-from pdojo_tools.benchmarking.work import Work, peak_type, roofline, work_of
-from pdojo_tools.peers import LIBRARIES, as_text, build, peers_of, ranges_of, reference
-
+from benchmarks.work import Work, peak_type, roofline, work_of
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.bandwidth import copy_bandwidth, read_bandwidth
 from pdojo.backends.measure import Ok, Peer, Worker, WrongResult
@@ -396,7 +395,7 @@ def test_a_program_without_result_is_reported(
 def test_a_killed_run_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "r.json"
     partial = tmp_path / "r.partial.jsonl"
-    command = [sys.executable, "-m", "pdojo_tools.bench", "add:8x16", "mul:8x16", "relu:8x16"]
+    command = [sys.executable, "-m", "benchmarks.bench", "add:8x16", "mul:8x16", "relu:8x16"]
     quick = ["--peers", "none", "--samples", "1", "--budget", "0.01", "--threads", "1", "-o", str(target)]
     with subprocess.Popen([*command, *quick], stdout=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 100
@@ -439,7 +438,7 @@ def test_processors_lie_on_cores_of_their_own(monkeypatch: pytest.MonkeyPatch) -
 
 def test_plots_are_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    from pdojo_tools.benchmarking.plots import write_plots
+    from benchmarks.plots import write_plots
 
     facts: dict[str, Any] = {"operations": 100, "read_bytes": 40, "written_bytes": 40}
     limit = {"seconds": 1.0, "bound": "memory", "peak": {"flops_per_second": 200.0}}
@@ -454,7 +453,7 @@ def test_plots_are_drawn(tmp_path: Path) -> None:
 
 def test_peers_are_known_without_importing_them() -> None:
     heavy = "{'torch', 'onnxruntime', 'jax', 'matplotlib'}"
-    script = f"import sys, pdojo_tools.demo, pdojo_tools.bench; sys.exit(bool({heavy} & sys.modules.keys()))"
+    script = f"import sys, benchmarks.demo, benchmarks.bench; sys.exit(bool({heavy} & sys.modules.keys()))"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

@@ -7,8 +7,6 @@ from io import StringIO
 from itertools import islice
 
 import pytest
-from pdojo_tools.completeness import MACHINES, RULES, Survey, as_data, general, main, states, table
-from pdojo_tools.forcing import CHANGED, HARMLESS, INVALID, MALFORMED, NOT_UNDONE, Judge
 from rich.console import Console
 
 from pdojo.dialect.analysis.program import Program
@@ -17,6 +15,8 @@ from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate
+from qa.completeness import MACHINES, RULES, Survey, as_data, general, main, states, table
+from qa.forcing import CHANGED, HARMLESS, INVALID, MALFORMED, NOT_UNDONE, Judge
 
 PAIR = """kernel k(x) -> (y, z)
 x f32 [8] heap

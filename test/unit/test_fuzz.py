@@ -7,12 +7,6 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from pdojo_tools.fuzz import arguments as parsed
-from pdojo_tools.fuzz import fuzzer_for, main
-from pdojo_tools.fuzz_jobs import Found, Plan, run
-from pdojo_tools.fuzz_summary import Totals
-from pdojo_tools.random_kernels import features_for, random_text
-from pdojo_tools.random_kernels.coverage import TABLE_2, Coverage
 
 from pdojo.backends.measure import Trap
 from pdojo.backends.snitch import session
@@ -24,6 +18,12 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.errors import UsageError
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation
+from qa.fuzz import arguments as parsed
+from qa.fuzz import fuzzer_for, main
+from qa.fuzzing.jobs import Found, Plan, run
+from qa.fuzzing.summary import Totals
+from qa.random_kernels import features_for, random_text
+from qa.random_kernels.coverage import TABLE_2, Coverage
 
 
 def found(plan: Plan, numbers: int) -> list[Found]:

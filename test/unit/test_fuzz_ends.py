@@ -16,7 +16,7 @@ import pytest
 
 CRASHING = """
 import os, signal
-from pdojo_tools import compiled
+from qa import compiled
 
 def machine_code_differs(program, number):
     os.kill(os.getpid(), signal.SIGSEGV)
@@ -25,7 +25,7 @@ compiled.machine_code_differs = machine_code_differs
 """
 BREAKING = """
 import time
-from pdojo_tools import fuzz_jobs
+from qa.fuzzing import jobs as fuzz_jobs
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation_names, transformation
 
@@ -38,7 +38,7 @@ def shrunk(failed, check):
 fuzz_jobs.shrunk = shrunk
 """
 MAIN = """
-from pdojo_tools.fuzz import main
+from qa.fuzz import main
 
 if __name__ == "__main__":
     raise SystemExit(main())
@@ -101,7 +101,7 @@ def is_alive(pid: int) -> bool:
 @pytest.mark.parametrize("seconds", [0.0, 12.0])
 def test_ctrl_c(seconds: float) -> None:
     """While processes start, or later: one summary, no traceback, no process stays."""
-    with fuzzing("-m", "pdojo_tools.fuzz") as process:
+    with fuzzing("-m", "qa.fuzz") as process:
         started = walkers(process)
         time.sleep(seconds)
         os.killpg(process.pid, signal.SIGINT)
@@ -142,7 +142,7 @@ def test_a_crash_of_compiled_code(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_killed() -> None:
-    with fuzzing("-m", "pdojo_tools.fuzz") as process:
+    with fuzzing("-m", "qa.fuzz") as process:
         os.kill(walkers(process)[0], signal.SIGKILL)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 1
@@ -152,7 +152,7 @@ def test_a_process_that_is_killed() -> None:
 
 
 def test_no_process_outlives_a_run_that_is_killed() -> None:
-    with fuzzing("-m", "pdojo_tools.fuzz") as process:
+    with fuzzing("-m", "qa.fuzz") as process:
         started = walkers(process)
         time.sleep(6)
         os.kill(process.pid, signal.SIGKILL)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from pdojo_tools import fuzz_inputs
-from pdojo_tools.fuzz_inputs import Found, drawn, fuzz, judge, main
-from pdojo_tools.input_fuzz.corpus import corpus
-from pdojo_tools.input_fuzz.readers import READERS
 
 from pdojo.errors import PdojoError, UsageError
+from qa import fuzz_inputs
+from qa.fuzz_inputs import Found, drawn, fuzz, judge, main
+from qa.input_fuzz.corpus import corpus
+from qa.input_fuzz.readers import READERS
 
 
 def test_every_form_has_valid_texts() -> None:

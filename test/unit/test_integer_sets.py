@@ -5,7 +5,6 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from pdojo_tools.walks import OTHER_STATEMENTS, Counts, draw
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machine import machine
@@ -19,6 +18,7 @@ from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 from property.walks import random_texts
+from qa.walks import OTHER_STATEMENTS, Counts, draw
 from unit.test_planted import ILLEGAL, NESTED, RAGGED, forced, program_of, without_guards, without_remainder
 
 OTHERS = {name for name, case in ILLEGAL.items() if Move.parse(case.move).name in OTHER_STATEMENTS}

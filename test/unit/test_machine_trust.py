@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pdojo_tools.bench import main as bench
 from pdojo_tools.opt import main as opt
 from pdojo_tools.run import main as run
 from pdojo_tools.snitch import main as snitch
 from pdojo_tools.tune import main as tune
 
 import pdojo
+from benchmarks.bench import main as bench
 from pdojo.backends.c.targets import c_text
 from pdojo.backends.executable import compile as compile_kernel
 from pdojo.dialect.machine import introduce, known_machine, machine, machines

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from pdojo_tools.mutants import judge, main
-from pdojo_tools.mutation.catalogue import MUTANTS, stale
-from pdojo_tools.mutation.copies import checkout
-from pdojo_tools.mutation.drawn import draw
-from pdojo_tools.mutation.killers import Runner, Stage, asked_before, lit, output_of, what_failed
-from pdojo_tools.mutation.mutant import Mutant, family
-from pdojo_tools.mutation.results import Result, Results
 
 from pdojo.errors import UsageError
 from pdojo.transforms.registry import TRANSFORMATION_NAMES
+from qa.mutants import judge, main
+from qa.mutation.catalogue import MUTANTS, stale
+from qa.mutation.copies import checkout
+from qa.mutation.drawn import draw
+from qa.mutation.killers import Runner, Stage, asked_before, lit, output_of, what_failed
+from qa.mutation.mutant import Mutant, family
+from qa.mutation.results import Result, Results
 
 ROOT = checkout()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from pdojo_tools.walks import fingerprint
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machine import machine
@@ -13,6 +12,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.errors import IllegalMove
 from pdojo.transforms.game import Game
 from pdojo.transforms.peeling import PeelScope
+from qa.walks import fingerprint
 
 RESTORED = {
     "a dimension of which the last tile is not whole": (

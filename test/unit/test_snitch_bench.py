@@ -1,4 +1,4 @@
-"""`pdojo-bench --machine snitch`: micro-kernels, figures, files; a few kernels only."""
+"""`python -m benchmarks.bench --machine snitch`: micro-kernels, figures, files; a few kernels only."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pdojo_tools import bench, snitch
-from pdojo_tools.benchmarking.results import Record
-from pdojo_tools.benchmarking.snitch import compiler as compiling
-from pdojo_tools.benchmarking.snitch.baselines import BASELINES, baselines_of
-from pdojo_tools.benchmarking.snitch.compiler import c_source, compiled_outcome, find_compiler
-from pdojo_tools.benchmarking.snitch.figures import best, cycles_of, part_of_peak, summary
-from pdojo_tools.benchmarking.snitch.kernels import DTYPES, MICRO_KERNELS, MicroKernel, chosen, required_operations
+from pdojo_tools import snitch
 
+from benchmarks import bench
+from benchmarks.records import Record
+from benchmarks.snitch import compiler as compiling
+from benchmarks.snitch.baselines import BASELINES, baselines_of
+from benchmarks.snitch.compiler import c_source, compiled_outcome, find_compiler
+from benchmarks.snitch.figures import best, cycles_of, part_of_peak, summary
+from benchmarks.snitch.kernels import DTYPES, MICRO_KERNELS, MicroKernel, chosen, required_operations
 from pdojo.backends.measure import CompileError, Simulated
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.attributes import Numerics
@@ -71,7 +72,7 @@ def test_names() -> None:
 
 
 def test_traces_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pdojo_tools.benchmarking.snitch.kernels.TRACES", tmp_path)
+    monkeypatch.setattr("benchmarks.snitch.kernels.TRACES", tmp_path)
     kernel = next(k for k in MICRO_KERNELS if k.text == "maxpool:1x1x10x10x3,S=1,P=0")
     assert kernel.trace("f64") is None
     for name in ("maxpool", "maxpool-f64", "maxpool-1x1x10x10x3-S1-P0", "maxpool-1x1x10x10x3-S1-P0-f64"):
@@ -124,7 +125,7 @@ def test_figures() -> None:
 
 
 def test_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pdojo_tools.benchmarking.snitch.run.find_compiler", lambda: None)
+    monkeypatch.setattr("benchmarks.snitch.run.find_compiler", lambda: None)
     output, folder = tmp_path / "out.json", tmp_path / "assembly"
     command = ["--machine", "snitch", "dot", "sigmoid", "--strategies", "greedy,naive", "--no-plots"]
     assert bench.main([*command, "-o", str(output), "--assembly", str(folder)]) == 0
@@ -165,9 +166,9 @@ def test_search_from_the_naive_program(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """What is finished is not simulated again; another simulator does not go on."""
-    monkeypatch.setattr("pdojo_tools.benchmarking.snitch.run.find_compiler", lambda: None)
-    original = "pdojo_tools.benchmarking.snitch.run.measure"
-    from pdojo_tools.benchmarking.snitch.run import measure
+    monkeypatch.setattr("benchmarks.snitch.run.find_compiler", lambda: None)
+    original = "benchmarks.snitch.run.measure"
+    from benchmarks.snitch.run import measure
 
     done: list[str] = []
 
@@ -185,7 +186,7 @@ def test_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     partial = tmp_path / "out.partial.jsonl"
     assert f"go on with --resume {partial}" in capsys.readouterr().out.replace("\n", "")
     with monkeypatch.context() as patch:
-        patch.setattr("pdojo_tools.benchmarking.snitch.run.version", lambda: "other")
+        patch.setattr("benchmarks.snitch.run.version", lambda: "other")
         assert bench.main(["--resume", str(partial), "--no-plots"]) == 2
         assert "cannot resume: version was" in capsys.readouterr().err
     assert bench.main(["--resume", str(partial), "--no-plots"]) == 0
@@ -212,8 +213,8 @@ def test_plain_c_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(_: str) -> None:
         return None
 
-    monkeypatch.setattr("pdojo_tools.benchmarking.snitch.compiler.shutil.which", nothing)
-    monkeypatch.setattr("pdojo_tools.benchmarking.snitch.compiler.find_spec", nothing)
+    monkeypatch.setattr("benchmarks.snitch.compiler.shutil.which", nothing)
+    monkeypatch.setattr("benchmarks.snitch.compiler.find_spec", nothing)
     assert find_compiler() is None
 
 

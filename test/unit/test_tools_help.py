@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 COMMANDS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
 MODULES = [name.partition(":")[0] for name in COMMANDS.values()]
-CHECKS = [f"pdojo_tools.{name}" for name in ("completeness", "demo", "fuzz", "fuzz_inputs", "mutants")]
+CHECKS = ["benchmarks.bench", "benchmarks.demo", "qa.completeness", "qa.fuzz", "qa.fuzz_inputs", "qa.mutants"]
 
 
 @pytest.mark.parametrize("module", [*MODULES, *CHECKS])

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pdojo_tools import demo, opt, run, tune
+from pdojo_tools import opt, run, tune
 from pdojo_tools.programs import machine_for
 
+from benchmarks import demo
 from pdojo.backends.bandwidth import copy_bandwidth
 from pdojo.backends.measure import Worker
 from pdojo.dialect.assumptions import with_alignment

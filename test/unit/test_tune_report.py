@@ -170,7 +170,7 @@ def test_a_report_of_a_pass_alone(tmp_path: Path) -> None:
 
 
 def test_charts_need_no_other_package() -> None:
-    """Nor do they load any: matplotlib would be there for `pdojo-bench` only."""
+    """Nor do they load any: matplotlib would be there for benchmarks only."""
     program = "import sys, pdojo_tools.tuning.report.page; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
 

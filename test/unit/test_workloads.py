@@ -7,7 +7,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from pdojo_tools.sizes import small_kernel
 
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.measure.arrays import random_inputs
@@ -21,6 +20,7 @@ from pdojo.dialect.rounding import from_interface
 from pdojo.errors import NotationError, UsageError
 from pdojo.kernels import PRESETS, TABLE_3, Workload, kernel_names, workload
 from pdojo.kernels.meaning import meaning
+from qa.sizes import small_kernel
 
 SHAPES = {
     "attention": ("2x5x7x3", "1x3x4x8"),

@@ -27,11 +27,14 @@ _DETAIL_BYTES = 4000
 _BOOT = """\
 import json, sys
 settings = json.loads(sys.argv[1])
-sys.path.extend(entry for entry in settings["paths"] if entry not in sys.path)
+own, paths = sys.path, settings["paths"]
+standard = own[: next((k for k, entry in enumerate(own) if entry.endswith("-packages")), len(own))]
+sys.path[:] = dict.fromkeys([*standard, *paths, *own])
 from pdojo.backends.measure.child import main
 main(settings)
 """
-"""The parent's search path comes behind the interpreter's own: a script's neighbours shadow no standard module."""
+"""The parent's search path comes behind the standard library: a script's neighbours shadow no module of that, and other
+modules are those that the parent would import."""
 
 
 class Died(Exception):  # noqa: N818  # an event, handled by the worker

@@ -1,0 +1,410 @@
+"""`make bench`: library kernels, tuned by an expert pass, beside other libraries and the limits of the machine.
+
+Workloads are kernels at sizes: `softmax`, `softmax:24576x512`, `conv:8x10x3x512x512x5,P=2`, `batchnorm_1`; without any,
+the rows of the paper's Table 3. docs/benchmarks.md says how it is measured. With --machine snitch, micro-kernels on the
+simulator: the paper's Figures 8 and 9 (docs/snitch-bench.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks.peers import LIBRARIES, TVM_TRIALS
+from benchmarks.records import Partial, Record, read_results
+from benchmarks.searching import EVALUATIONS, Plan
+from benchmarks.snitch import run as snitch
+from benchmarks.snitch.job import STRATEGIES
+from benchmarks.snitch.report import print_figures
+from pdojo.backends.garbage import collect_now
+from pdojo.dialect.machine import host, known_machine
+from pdojo.errors import MeasurementError, NotationError, UsageError
+from pdojo.kernels import TABLE_3, Workload, workload
+from pdojo.search.database import Database
+from pdojo.search.experts import EXPERT_PASSES
+from pdojo.search.strategies import STRATEGIES as SEARCHES
+from pdojo.search.strategies import strategy
+
+JSON: TypeAlias = dict[str, Any]
+
+FOLDER = Path("benchmarks")
+WIDTH = 140
+"""Of what goes into a file."""
+_FIXED = (
+    *(
+        "workloads",
+        "dtype",
+        "expert",
+        "threads",
+        "peers",
+        "cold",
+        "autotune",
+        "tvm_trials",
+        "samples",
+        "budget",
+        "seed",
+        "machine",
+        "strategies",
+        "search",
+        "evaluations",
+        "database",
+    ),
+    "output",
+)
+"""Arguments that a resumed run takes from its file."""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit code."""
+    return run_tool(_run, args)
+
+
+def _arguments() -> Arguments:
+    parser = Arguments(prog="python -m benchmarks.bench", description=__doc__)
+    add = parser.add_argument
+    add("workloads", nargs="*", metavar="WORKLOAD", help="kernels, with sizes or without; the paper's Table 3 if none")
+    add("--dtype", metavar="TYPE", help="element type, where not the kernel's own (f32, f64)")
+    add("--pass", dest="expert", choices=(*EXPERT_PASSES, "none"), default="heuristic", help="the expert pass")
+    add(
+        "--threads", type=_counts, metavar="N,...", help="threads, for everyone, one run each; by default the machine's"
+    )
+    add("--peers", type=_libraries, metavar="A,B", help=f"all that are installed, `none`, or of {', '.join(LIBRARIES)}")
+    add("--cold", action="store_true", help="with arrays that are in no cache")
+    add("--autotune", action="store_true", help="also torch.compile in mode max-autotune, which takes long")
+    add("--tvm-trials", type=positive, default=TVM_TRIALS, metavar="N", help="trials of TVM's MetaSchedule; kept")
+    add("--samples", type=positive, default=25, metavar="N", help="samples of each implementation, if time allows")
+    add("--budget", type=_seconds, default=2.0, metavar="S", help="seconds for the samples of an implementation")
+    add("--seed", type=random_seed, default=0, metavar="N", help="seed of the random inputs")
+    add("--machine", metavar="MACHINE", default="host", help="host, or a Snitch core: snitch, snitch-2024")
+    add(
+        "--strategies",
+        type=_strategies,
+        metavar="A,B",
+        help=f"for Snitch cores: {', '.join(STRATEGIES)}; all but the last by default",
+    )
+    add(
+        "--search",
+        choices=SEARCHES,
+        metavar="STRATEGY",
+        help=f"also the best that a search finds from the pass's program on: {', '.join(SEARCHES)}",
+    )
+    add("--evaluations", type=positive, default=EVALUATIONS, metavar="N", help="of each search (default %(default)s)")
+    add("--database", metavar="FILE", help="where searches keep what they measure; see docs/database.md")
+    add("--assembly", metavar="DIR", help="for Snitch cores: write the best programs and their cycles there")
+    add("-o", "--output", metavar="FILE.json", help="results; by default a new file in benchmarks/results")
+    add("--plots", action=argparse.BooleanOptionalAction, default=True, help="draw plots, where matplotlib is there")
+    add("--resume", metavar="FILE", help="go on with an interrupted run (NAME.partial.jsonl), with its settings")
+    add("--show", metavar="FILE.json", help="print the tables of a finished run again")
+    return parser
+
+
+def _counts(text: str) -> list[int]:
+    counts = [positive(part) for part in text.split(",")]
+    return list(dict.fromkeys(counts))
+
+
+def _libraries(text: str) -> list[str]:
+    if text == "none":
+        return []
+    names = text.split(",")
+    for name in names:
+        if name not in LIBRARIES:
+            raise argparse.ArgumentTypeError(f"unknown library '{name}'; known: {', '.join(LIBRARIES)}")
+    return list(dict.fromkeys(names))
+
+
+def _strategies(text: str) -> list[str]:
+    names = text.split(",")
+    for name in names:
+        if name not in STRATEGIES:
+            raise argparse.ArgumentTypeError(f"unknown strategy '{name}'; known: {', '.join(STRATEGIES)}")
+    return [name for name in STRATEGIES if name in names]
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError
+    return value
+
+
+def _run(args: Sequence[str] | None) -> None:
+    parser = _arguments()
+    given = parser.parse_args(args)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    if given.show is not None:
+        _refuse_others(parser, given, "show")
+        _show(console, Path(given.show), given.assembly)
+        return
+    if given.resume is not None:
+        _refuse_others(parser, given, "resume")
+        partial, output = Partial.resume(Path(given.resume))
+        if "simulated" not in partial.settings:
+            _check_machine(partial)
+            if given.assembly is not None:
+                raise UsageError("--assembly is for Snitch cores, and this run is of another processor")
+    else:
+        output, settings = _begin(console, parser, given)
+        partial = Partial.create(output, settings)
+    is_simulated = "simulated" in partial.settings
+    try:
+        if is_simulated:
+            snitch.measure_all(console, partial)
+        else:
+            _measure_all(console, partial)
+    except KeyboardInterrupt:
+        console.print(f"what is finished is kept; go on with --resume {partial.path}", soft_wrap=True)
+        raise
+    if is_simulated:
+        snitch.finish(console, partial, output, given.assembly, plots=given.plots)
+    else:
+        _finish(console, partial, output, plots=given.plots)
+
+
+def _begin(console: Console, parser: Arguments, given: argparse.Namespace) -> tuple[Path, JSON]:
+    """Where results go, and everything that decides about them."""
+    if given.machine != "host":
+        if not known_machine(given.machine).stream_registers:
+            raise UsageError(f"'{given.machine}' is neither this machine (host) nor a Snitch core, which is simulated")
+        output = _output(given.output, given.machine)
+        return output, snitch.settings_of(console, given, parser.parse_args([]))
+    for name in ("strategies", "assembly"):
+        if getattr(given, name) != parser.get_default(name):
+            raise UsageError(f"--{name} is for Snitch cores: add --machine snitch")
+    for name in ("evaluations", "database"):
+        if given.search is None and getattr(given, name) != parser.get_default(name):
+            raise UsageError(f"--{name} is for searches: add --search")
+    return _output(given.output), _settings(console, given)
+
+
+def _refuse_others(parser: Arguments, given: argparse.Namespace, option: str) -> None:
+    """`--resume` and `--show` take everything from their file."""
+    for name in _FIXED:
+        if getattr(given, name) != parser.get_default(name) and getattr(given, name) != []:
+            raise UsageError(f"--{option} takes everything from its file; leave out {name}")
+    if given.resume is not None and given.show is not None:
+        raise UsageError("give --resume or --show, not both")
+
+
+def _settings(console: Console, given: argparse.Namespace) -> JSON:
+    """Everything that decides about the run; raises UsageError for what makes no sense."""
+    chosen = [_workload(text, given.dtype) for text in given.workloads or TABLE_3]
+    labels = [w.label for w in chosen]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise UsageError(f"workload '{twice}' is given twice")
+    threads = given.threads or [host().threads]
+    if max(threads) > len(os.sched_getaffinity(0)):
+        raise UsageError(f"{max(threads)} threads do not fit {len(os.sched_getaffinity(0))} processors")
+    libraries = _usable(console, given.peers)
+    if given.search is not None:
+        # What it needs is installed, and there is a place for what it measures.
+        strategy(given.search, given.evaluations)
+        Database(given.database).close()
+    return {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "workloads": [each.to_json() for each in chosen],
+        "expert": given.expert,
+        "threads": threads,
+        "libraries": libraries,
+        "cold": given.cold,
+        "autotune": given.autotune,
+        "tvm_trials": given.tvm_trials,
+        "search": given.search,
+        "evaluations": given.evaluations,
+        "database": None if given.database is None else str(Path(given.database).absolute()),
+        "samples": given.samples,
+        "budget": given.budget,
+        "seed": given.seed,
+        **_machine(libraries),
+    }
+
+
+def _workload(text: str, dtype: str | None) -> Workload:
+    """A workload of which there is a program."""
+    try:
+        found = workload(text, dtype)
+        found.instantiate()
+    except NotationError as error:
+        # The file's line would say less than the sizes that were given.
+        reason = str(error).splitlines()[0].partition("error: ")[2]
+        raise UsageError(f"workload '{text}': {reason}") from None
+    return found
+
+
+def _machine(libraries: Sequence[str]) -> JSON:
+    """What must not change before a run is resumed."""
+    from pdojo.backends.measure.environment import environment
+
+    packages = sorted({package for library in libraries for package in LIBRARIES[library].packages} | {"numpy"})
+    return {"environment": environment(), "versions": {package: _version(package) for package in packages}}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version({"tvm": "apache-tvm", "xgboost": "xgboost-cpu"}.get(package, package))
+    except PackageNotFoundError:
+        return None
+
+
+def _usable(console: Console, wanted: Sequence[str] | None) -> list[str]:
+    """The libraries to compare with; the reason for every one that is left out."""
+    usable: list[str] = []
+    for name, library in LIBRARIES.items():
+        if wanted is not None and name not in wanted:
+            continue
+        if library.missing is None:
+            usable.append(name)
+            continue
+        if wanted is not None:
+            raise UsageError(f"{library.title} cannot be compared with: {library.missing}")
+        console.print(f"{library.title} is left out: {library.missing}", highlight=False, soft_wrap=True)
+    return usable
+
+
+def _check_machine(partial: Partial) -> None:
+    """A run goes on where it began: figures of two machines do not belong into one table."""
+    now = _machine(partial.settings["libraries"])
+    for name, value in now.items():
+        before = partial.settings[name]
+        changed = [key for key in before if value.get(key) != before[key]]
+        if changed:
+            key = changed[0]
+            raise UsageError(f"cannot resume: {key} was {before[key]} and is {value.get(key)}; begin a new run")
+
+
+def _output(given: str | None, simulated: str = "") -> Path:
+    if given is not None:
+        path = Path(given)
+        if path.suffix != ".json":
+            raise UsageError(f"results are JSON; name the file '{path.with_suffix('.json')}', not '{path}'")
+        return path
+    folder = FOLDER / "results" if FOLDER.is_dir() else Path()
+    if simulated and folder != Path():
+        folder /= "snitch"
+    folder.mkdir(exist_ok=True, parents=True)
+    return folder / f"{Path(simulated).stem or 'bench'}-{time.strftime('%Y%m%d-%H%M%S')}.json"
+
+
+def _measure_all(console: Console, partial: Partial) -> None:
+    """What is not in the partial file yet."""
+    settings = partial.settings
+    jobs = [(Workload.from_json(data), n) for data in settings["workloads"] for n in settings["threads"]]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    # A display that is redrawn often would be foreign load.
+    with Progress(*columns, console=console, refresh_per_second=1, transient=True) as progress:
+        task = progress.add_task("", total=len(jobs))
+        for job, threads in jobs:
+            label = job.label
+            if not partial.has(label, threads):
+
+                def tell(what: str, label: str = label) -> None:
+                    progress.update(task, description=f"{label}: {what}")
+
+                _measure(console, partial, job, threads, tell)
+                collect_now()
+            progress.advance(task)
+
+
+def _measure(console: Console, partial: Partial, job: Workload, threads: int, tell: Any) -> None:
+    from benchmarks.job import measure, options_for
+    from benchmarks.report import print_record
+
+    settings = partial.settings
+    chosen = settings.get("search")
+    plan = None if chosen is None else Plan(chosen, "heuristic", settings["evaluations"], settings["seed"])
+    options = options_for(
+        job,
+        threads,
+        samples=settings["samples"],
+        budget=settings["budget"],
+        cold=settings["cold"],
+        seed=settings["seed"],
+    )
+    data = measure(
+        job,
+        replace(host(), threads=threads),
+        settings["expert"],
+        settings["libraries"],
+        options,
+        processors(threads),
+        tell,
+        autotune=settings["autotune"],
+        tvm_trials=settings.get("tvm_trials", TVM_TRIALS),
+        plan=plan,
+        database=settings.get("database"),
+    )
+    print_record(console, partial.add(data))
+
+
+def processors(threads: int) -> list[int]:
+    """As many processors as threads, on cores of their own where there are enough."""
+    by_core: dict[object, list[int]] = {}
+    for number in sorted(os.sched_getaffinity(0)):
+        by_core.setdefault(_core(number), []).append(number)
+    ranked = sorted((place, number) for core in by_core.values() for place, number in enumerate(core))
+    return sorted(number for _, number in ranked[:threads])
+
+
+def _core(processor: int) -> object:
+    """The processors of a core, as the system names them; the processor itself where it does not say."""
+    path = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
+    try:
+        return path.read_text()
+    except OSError:
+        return processor
+
+
+def _show(console: Console, path: Path, assembly: str | None) -> None:
+    from benchmarks.report import print_record, print_summary
+
+    settings, records = read_results(path)
+    if "simulated" in settings:
+        print_figures(console, records)
+        if assembly is not None:
+            snitch.store_assembly(console, records, settings, assembly)
+        return
+    if assembly is not None:
+        raise UsageError(f"'{path}' has no programs for Snitch cores; leave out --assembly")
+    for record in records:
+        print_record(console, record)
+    print_summary(console, records)
+
+
+def _finish(console: Console, partial: Partial, output: Path, *, plots: bool) -> None:
+    from benchmarks.plots import MISSING, write_plots
+    from benchmarks.report import print_summary
+
+    records = sorted(partial.records, key=lambda record: record.threads)
+    print_summary(console, records)
+    partial.finish(output)
+    console.print(f"results in {output}", highlight=False, soft_wrap=True)
+    if plots:
+        drawn = write_plots(records, output)
+        shown = f"plots in {', '.join(map(str, drawn))}" if drawn else MISSING
+        console.print(shown, highlight=False, soft_wrap=True)
+    failed = [_failure(record) for record in records if record.median is None]
+    if failed:
+        raise MeasurementError(f"our program has no result: {'; '.join(failed)}")
+
+
+def _failure(record: Record) -> str:
+    reason = "not measured" if record.ours is None else record.ours.outcome.summary.splitlines()[0]
+    return f"{record.label} on {record.threads} threads: {reason}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""`make demo`: a plain softmax becomes a fast one by legal moves, checked and timed beside other libraries."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+from pdojo_tools.programs import aligned, load_kernel, machine_for
+from pdojo_tools.tables import Row, load_note, measurements, print_program, print_trace
+from rich.console import Console
+
+from benchmarks.peers import LIBRARIES, as_text, reference_of
+from pdojo.backends.arrays import parameters_of
+from pdojo.backends.bandwidth import Bandwidth, copy_bandwidth
+from pdojo.backends.measure import Ok, Options, Outcome, Peer, Program, Worker
+from pdojo.backends.measure.arrays import data_bytes
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import IllegalMove, LocationError, MeasurementError
+from pdojo.kernels import kernel_path, workload
+from pdojo.search.experts import EXPERT_PASSES
+from pdojo.search.tuning import Tuning, tune
+from pdojo.transforms.trace import Trace
+
+KERNEL = "softmax"
+PEERS = {"torch": "eager, out", "onnxruntime": "bound"}
+"""Libraries to compare with, and how: into memory of ours."""
+SHOWN = "heuristic"
+"""The pass whose program and trace are printed."""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the demo; returns the exit code."""
+    return run_tool(_run, args)
+
+
+def _arguments() -> Arguments:
+    parser = Arguments(prog="benchmarks.demo", description=__doc__)
+    add = parser.add_argument
+    add("--threads", type=positive, metavar="N", help="threads, for everyone; by default the machine's")
+    add("--seed", type=random_seed, default=0, metavar="N", help="seed of the random inputs")
+    add("--peers", action=argparse.BooleanOptionalAction, default=True, help="compare with libraries where installed")
+    return parser
+
+
+def _run(args: Sequence[str] | None) -> None:
+    given = _arguments().parse_args(args)
+    began = time.perf_counter()
+    console = Console()
+    kernel = aligned(load_kernel(KERNEL), None)
+    machine = machine_for(kernel, "host", given.threads)
+    tunings = dict(_tunings(console, kernel, machine))
+    _show(console, tunings)
+    peers = [library for library in PEERS if _is_usable(console, library)] if given.peers else []
+    copy, rows = _measure(console, tunings, peers, machine, given.seed)
+    traffic = data_bytes(parameters_of(nest_of(kernel)))
+    console.print(measurements(rows, traffic, copy))
+    _conclude(console, rows, time.perf_counter() - began)
+
+
+def _tunings(console: Console, kernel: KernelOp, machine: Machine) -> Iterator[tuple[str, Tuning]]:
+    """The plain program, what each expert pass makes of it, and what the trace made by hand does."""
+    yield "plain", tune(kernel, machine, None)
+    for name in EXPERT_PASSES:
+        with console.status(f"{name} pass"):
+            start = time.perf_counter()
+            tuning = tune(kernel, machine, name)
+        seconds = time.perf_counter() - start
+        console.print(f"{name} pass: {len(tuning.game.trace.steps)} moves in {seconds:.1f} s", highlight=False)
+        yield name, tuning
+    path = manual_trace(machine)
+    if path is None:
+        console.print("manual trace: there is none for this machine")
+        return
+    with console.status("manual trace"):
+        try:
+            tuning = tune(kernel, machine, None, Trace.load(path))
+        except (IllegalMove, LocationError) as error:
+            console.print(f"manual trace: it does not fit this machine: {error}", markup=False)
+            return
+    console.print(f"manual trace: {len(tuning.game.trace.steps)} moves, from {path.name}", highlight=False)
+    yield "manual trace", tuning
+
+
+def manual_trace(machine: Machine) -> Path | None:
+    """The trace made by hand for machines with these vectors, if there is one."""
+    level = {64: "avx512", 32: "avx2"}.get(max(machine.vector_bytes, default=0))
+    path = kernel_path(KERNEL).parent / "traces" / f"{KERNEL}-x86-64-{level}.trace"
+    return path if path.exists() else None
+
+
+def _show(console: Console, tunings: dict[str, Tuning]) -> None:
+    console.print()
+    tuning = tunings[SHOWN]
+    print_program(console, f"{KERNEL}, plain", tuning.before)
+    print_program(console, f"{KERNEL}, after the {SHOWN} pass", tuning.after)
+    print_trace(console, f"trace of the {SHOWN} pass", tuning)
+
+
+def _is_usable(console: Console, library: str) -> bool:
+    known = LIBRARIES[library]
+    if known.missing is not None:
+        console.print(f"{known.title} is left out: it is not installed (make peers)", highlight=False)
+    return known.missing is None
+
+
+def _measure(
+    console: Console, tunings: dict[str, Tuning], peers: Sequence[str], machine: Machine, seed: int
+) -> tuple[Bandwidth, list[Row]]:
+    """Everyone in turns, in one process, on the same arrays, with the same number of threads."""
+    programs = [Program.of(tuning.after, machine) for tuning in tunings.values()]
+    subject = workload(KERNEL)
+    subjects = [*programs, *(Peer(library, as_text(subject), PEERS[library]) for library in peers)]
+    titles = [*tunings, *(LIBRARIES[library].title for library in peers)]
+    lengths = [*(len(tuning.game.trace.steps) for tuning in tunings.values()), *([None] * len(peers))]
+    footprint = data_bytes(parameters_of(nest_of(tunings["plain"].before)))
+    with (
+        Worker(peers="benchmarks.peers:build", references="benchmarks.peers:reference") as worker,
+        # A display that is redrawn often would be foreign load.
+        console.status("", refresh_per_second=1) as status,
+    ):
+        outcomes = worker.compare(
+            subjects,
+            Options(threads=machine.threads, samples=25, budget=2.0, seed=seed),
+            reference_of(subject),
+            lambda event: status.update(f"{titles[event.index]}: {event.phase}"),
+        )
+        # Afterwards: the first to need an OpenMP runtime decides which one the process has.
+        status.update("copy bandwidth")
+        copy = copy_bandwidth(footprint, machine.threads, worker, machine)
+        console.print(
+            f"copying {copy.footprint >> 20} MiB on {copy.threads} threads: {copy.bytes_per_second / 1e9:.1f} GB/s "
+            f"({copy.variant})",
+            highlight=False,
+        )
+    return copy, [Row(title, outcome, n) for title, outcome, n in zip(titles, outcomes, lengths, strict=True)]
+
+
+def _conclude(console: Console, rows: Sequence[Row], seconds: float) -> None:
+    by_title: dict[str, Outcome] = {row.title: row.outcome for row in rows}
+    console.print("GB/s: bytes of x and y over the median; results compared with float64 NumPy", highlight=False)
+    note = load_note(list(by_title.values()))
+    if note is not None:
+        console.print(note, style="yellow", soft_wrap=True)
+    ours = by_title[SHOWN]
+    if not isinstance(ours, Ok):
+        raise MeasurementError(f"the {SHOWN} program: {ours.summary}")
+    others = {
+        t: o
+        for t, o in by_title.items()
+        if t in ("plain", *(LIBRARIES[library].title for library in PEERS)) and isinstance(o, Ok)
+    }
+    for title, outcome in others.items():
+        medians, minima = outcome.median / ours.median, outcome.minimum / ours.minimum
+        line = f"{SHOWN} pass against {title}: {medians:.2f} times as fast (fastest samples: {minima:.2f})"
+        console.print(line, highlight=False)
+    console.print(f"done in {seconds:.0f} s", highlight=False)
+    wrong = [title for title, outcome in by_title.items() if not isinstance(outcome, Ok)]
+    if wrong:
+        raise MeasurementError(f"not measured: {', '.join(wrong)}; see the table")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""One workload on one number of threads: tuned, and measured beside the peers in a worker process of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple, TypeAlias
+
+from benchmarks.peers import TVM_TRIALS, peers_of, ranges_of, reference_of
+from benchmarks.peers.tvm_cache import trials_of
+from benchmarks.peers.tvm_cache import tune as tune_tvm
+from benchmarks.records import OURS
+from benchmarks.searching import Plan, searched_here
+from benchmarks.work import Work, peak_type, roofline, work_of
+from pdojo.backends.arrays import parameters_of
+from pdojo.backends.bandwidth import copy_bandwidth, read_bandwidth
+from pdojo.backends.measure import CompileError, Limits, Options, Outcome, Peer, Program, Worker
+from pdojo.backends.peak import arithmetic_peak
+from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import nest_of
+from pdojo.errors import MeasurementError, PdojoError
+from pdojo.kernels import Workload
+from pdojo.search.tuning import Tuning, tune
+
+JSON: TypeAlias = dict[str, Any]
+Listener: TypeAlias = Callable[[str], None]
+"""Told what is done now."""
+
+LARGEST_ERROR = {"f64": 1e-9, "f32": 1e-3, "f16": 1e-2, "bf16": 5e-2}
+"""Relative to magnitudes: what is less accurate does not count, however long the sums are."""
+LIMITS = Limits(compile=900, reference=1800, run=120)
+
+
+def measure(
+    workload: Workload,
+    machine: Machine,
+    expert: str,
+    libraries: Sequence[str],
+    options: Options,
+    processors: Sequence[int],
+    tell: Listener,
+    *,
+    autotune: bool = False,
+    tvm_trials: int = TVM_TRIALS,
+    plan: Plan | None = None,
+    database: str | None = None,
+) -> JSON:
+    """A record (`benchmarks.records.Record`). Whatever goes wrong is part of it.
+
+    With a `plan` a search goes on from the pass's program, and keeps its measurements in the database of that path.
+    """
+    plain = with_alignment(workload.instantiate(), ALIGNMENT)
+    work = work_of(workload, parameters_of(nest_of(plain)))
+    record: JSON = {
+        "label": workload.label or workload.kernel,
+        "workload": workload.to_json(),
+        "sizes": workload.sizes,
+        "dtype": workload.element_type,
+        "threads": options.threads,
+        "cold": options.cold,
+        "operations": work.operations,
+        "read_bytes": work.read_bytes,
+        "written_bytes": work.written_bytes,
+    }
+    tell("tuning")
+    started = time.perf_counter()
+    try:
+        tuning = tune(plain, machine, None if expert == "none" else expert)
+    except PdojoError as error:
+        return {**record, "rows": [_row(OURS, expert, CompileError(str(error)))]}
+    record |= {"tuning_seconds": time.perf_counter() - started, "trace": tuning.game.trace.dump()}
+    entrants = [_Entrant(Program.of(tuning.after, machine), {"library": OURS, "variant": expert})]
+    failed: list[JSON] = []
+    if plan is not None:
+        _enter(entrants, failed, OURS, plan.title, lambda: _searched(plan, workload, tuning, database, tell))
+    for peer in (p for library in libraries for p in peers_of(library, workload, tvm_trials)):
+        if autotune or peer.variant != "autotune":
+
+            def ready(peer: Peer = peer) -> tuple[Peer, JSON]:
+                return peer, _scheduled(peer, workload, options, processors, tell)
+
+            _enter(entrants, failed, peer.library, peer.variant, ready)
+    with Worker(
+        limits=LIMITS,
+        processors=processors,
+        peers="benchmarks.peers:build",
+        references="benchmarks.peers:reference",
+    ) as worker:
+        try:
+            record["rows"] = _rows(worker, entrants, workload, options, tell)
+            # Afterwards, because the first to need an OpenMP runtime decides which one the process has.
+            record["roofline"] = _roofline(worker, workload, machine, work, options, tell)
+        except MeasurementError as error:
+            record.setdefault("rows", [_row(OURS, expert, CompileError(str(error)))])
+            record["error"] = str(error)
+    record["rows"] += failed
+    return record
+
+
+class _Entrant(NamedTuple):
+    """What is measured."""
+
+    subject: Program | Peer
+    row: JSON
+    """Its row, but for the outcome."""
+
+
+def _enter(
+    entrants: list[_Entrant],
+    failed: list[JSON],
+    library: str,
+    variant: str,
+    ready: Callable[[], tuple[Program | Peer, JSON]],
+) -> None:
+    """Add what can be measured, when it is ready, with what else its row says; or the reason why it cannot."""
+    try:
+        subject, facts = ready()
+    except MeasurementError as error:
+        failed.append(_row(library, variant, CompileError(str(error))))
+    else:
+        entrants.append(_Entrant(subject, {"library": library, "variant": variant, **facts}))
+
+
+def _searched(
+    plan: Plan, workload: Workload, tuning: Tuning, database: str | None, tell: Listener
+) -> tuple[Program, JSON]:
+    found = searched_here(plan, workload, tuning, database, tell)
+    game = found.best.game
+    return Program.of(game.kernel, game.machine), {"tuning_seconds": found.seconds, "trace": game.trace.dump()}
+
+
+def _scheduled(peer: Peer, workload: Workload, options: Options, processors: Sequence[int], tell: Listener) -> JSON:
+    """How long a schedule was looked for, of a library that does."""
+    if peer.library != "tvm":
+        return {}
+    return {"tuning_seconds": tune_tvm(workload, options.threads, trials_of(peer.variant), processors, tell)}
+
+
+def _rows(
+    worker: Worker, entrants: Sequence[_Entrant], workload: Workload, options: Options, tell: Listener
+) -> list[JSON]:
+    names = [f"{row['library']}: {row['variant']}" for _, row in entrants]
+    outcomes = worker.compare(
+        [entrant.subject for entrant in entrants],
+        options,
+        reference_of(workload),
+        lambda event: tell(f"{event.phase}: {names[event.index]}"),
+    )
+    return [{**entrant.row, "outcome": outcome.to_json()} for entrant, outcome in zip(entrants, outcomes, strict=True)]
+
+
+def _row(library: str, variant: str, outcome: Outcome) -> JSON:
+    return {"library": library, "variant": variant, "outcome": outcome.to_json()}
+
+
+def _roofline(
+    worker: Worker, workload: Workload, machine: Machine, work: Work, options: Options, tell: Listener
+) -> JSON:
+    tell("bandwidth and peak")
+    threads, dtype = options.threads, peak_type(workload)
+    cold, samples = options.cold, options.samples
+    copy = copy_bandwidth(work.bytes, threads, worker, machine, cold=cold, samples=samples)
+    read = read_bandwidth(work.bytes, threads, worker, machine, cold=cold, samples=samples)
+    peak = None if dtype is None else arithmetic_peak(dtype, threads, worker, machine, samples=samples)
+    limit = roofline(
+        work, None if peak is None else peak.flops_per_second, copy.bytes_per_second, read.bytes_per_second
+    )
+    return {
+        "seconds": limit.seconds,
+        "bound": limit.bound,
+        "copy": asdict(copy),
+        "read": asdict(read),
+        "peak": None if peak is None else asdict(peak),
+    }
+
+
+def options_for(workload: Workload, threads: int, *, samples: int, budget: float, cold: bool, seed: int) -> Options:
+    """How a workload is measured."""
+    return Options(
+        threads=threads,
+        samples=samples,
+        budget=budget,
+        cold=cold,
+        seed=seed,
+        ranges=ranges_of(workload),
+        largest_error=LARGEST_ERROR.get(workload.element_type or "", LARGEST_ERROR["f32"]),
+    )

@@ -1,0 +1,174 @@
+"""Other libraries' implementations of the library kernels, to be timed beside ours on the same arrays.
+
+A library has variants: ways to compute the same, of which nobody knows in advance which is the fastest. This module and
+`benchmarks.peers.variants` import none of the libraries; the worker does, in `build`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from shutil import which
+from typing import Any
+
+from numpy.typing import NDArray
+
+from benchmarks.peers import variants as names
+from pdojo.backends.measure import NamedReference, Peer
+from pdojo.backends.measure.session import PeerBuild
+from pdojo.errors import UsageError
+from pdojo.kernels import Workload
+from pdojo.kernels.meaning import meaning
+
+REFERENCE = "float64 NumPy"
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library that can be compared with."""
+
+    title: str
+    """What people call it."""
+    packages: tuple[str, ...]
+    """What must be installed."""
+    variants: Callable[[str], tuple[str, ...]]
+    """The ways to compute a kernel, by its name; none where the library is not compared on it."""
+    install: str
+    """What pip is told."""
+    program: str | None = None
+    """A command that it needs."""
+
+    @property
+    def missing(self) -> str | None:
+        """Why it cannot be compared with here; None where it can."""
+        if not all(map(_is_installed, self.packages)):
+            return f"it is not installed (pip install {self.install})"
+        if self.program is not None and which(self.program) is None:
+            return f"it needs a compiler, and there is no {self.program}"
+        return None
+
+
+@cache
+def _is_installed(package: str) -> bool:
+    return find_spec(package) is not None
+
+
+LIBRARIES = {
+    "torch": Library("PyTorch", ("torch",), names.torch, "torch"),
+    "torch.compile": Library("torch.compile", ("torch",), names.torch_compile, "torch", "g++"),
+    "onnxruntime": Library("ONNX Runtime", ("onnxruntime", "onnx"), names.onnxruntime, "onnx onnxruntime"),
+    "jax": Library("JAX", ("jax",), names.jax, "jax"),
+    "numpy": Library("NumPy", ("numpy",), names.numpy, "numpy"),
+    "tvm": Library(
+        "TVM",
+        ("tvm", "xgboost", "scipy", "cloudpickle", "tornado", "psutil"),
+        names.tvm,
+        "'apache-tvm==0.27.*' apache-tvm-ffi==0.1.14.post1 cloudpickle psutil scipy tornado xgboost-cpu",
+    ),
+}
+TVM_TRIALS = 64
+"""Of MetaSchedule, for each workload and number of threads."""
+
+
+def peers_of(library: str, workload: Workload, trials: int = TVM_TRIALS) -> list[Peer]:
+    """Every variant of a library for a workload; none where it is not compared on it. `trials` are those of TVM."""
+    variants = LIBRARIES[library].variants(workload.kernel)
+    if library == "tvm":
+        from benchmarks.peers.tvm_cache import named
+
+        variants = tuple(named(variant, trials) for variant in variants)
+    return [Peer(library, as_text(workload), variant) for variant in variants]
+
+
+def reference_of(workload: Workload) -> NamedReference:
+    """What results are compared with."""
+    return NamedReference(REFERENCE, as_text(workload))
+
+
+def as_text(workload: Workload) -> str:
+    """A workload on its way to the worker."""
+    return json.dumps(workload.to_json())
+
+
+def reference(text: str) -> Callable[..., list[NDArray[Any]]]:
+    """The meaning of a workload, for the worker."""
+    return meaning(Workload.from_json(json.loads(text)))
+
+
+def ranges_of(workload: Workload) -> tuple[tuple[str, float, float], ...]:
+    """Inputs that make sense, where normally distributed ones do not."""
+    match workload.kernel:
+        case "cross_entropy":
+            return (("t", 0, workload.sizes["C"]),)
+        case "log":
+            return (("x", 0.01, 10.0),)
+        case _:
+            return ()
+
+
+def build(peer: Peer, threads: int) -> PeerBuild:
+    """An implementation of a kernel with one output, its last array.
+
+    Raises UsageError for an operator that the library is not compared on.
+    """
+    workload = Workload.from_json(json.loads(peer.workload))
+    if peer.library not in LIBRARIES:
+        raise UsageError(f"unknown library '{peer.library}'; known: {', '.join(LIBRARIES)}")
+    known = LIBRARIES[peer.library].variants(workload.kernel)
+    if peer.library == "tvm":
+        from benchmarks.peers.tvm_cache import named, trials_of
+
+        known = tuple(named(variant, trials_of(peer.variant) or TVM_TRIALS) for variant in known)
+    if peer.variant not in known:
+        offered = f"its variants: {', '.join(known)}" if known else "it is not compared on it"
+        raise UsageError(f"{LIBRARIES[peer.library].title} has no '{peer.variant}' of '{workload.kernel}'; {offered}")
+    match peer.library:
+        case "torch":
+            from benchmarks.peers.pytorch import build_eager as implementation
+        case "torch.compile":
+            from benchmarks.peers.pytorch import build_compiled as implementation
+        case "onnxruntime":
+            from benchmarks.peers.onnx_runtime import build as implementation
+        case "jax":
+            from benchmarks.peers.jax_xla import build as implementation
+        case "tvm":
+            from benchmarks.peers.tvm_metaschedule import build as implementation
+        case _:
+            from benchmarks.peers.plain_numpy import build as implementation
+    return implementation(workload, peer.variant, threads)
+
+
+@dataclass
+class Fresh:
+    """A call whose result is memory of its own."""
+
+    function: Callable[..., Any]
+    inputs: Sequence[Any]
+    output: NDArray[Any]
+    result: Any = None
+
+    def __call__(self) -> None:
+        """Compute."""
+        self.result = self.function(*self.inputs)
+
+    def finish(self) -> None:
+        """Copy the result into the output array."""
+        self.output[...] = self.result
+        self.result = None
+
+
+class Into:
+    """A call that writes into the output array."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+
+    def __call__(self) -> None:
+        """Compute."""
+        self._call()
+
+    def finish(self) -> None:
+        """The result is in the output array."""

@@ -1,0 +1,283 @@
+"""PyTorch: eager, into fresh memory or memory of the caller, and compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from math import sqrt
+from typing import Any, TypeAlias
+
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from benchmarks.peers import Fresh, Into
+from pdojo.kernels import Workload
+
+Tensor: TypeAlias = Any
+Function: TypeAlias = Callable[..., Tensor]
+Sizes: TypeAlias = Mapping[str, int]
+
+EPSILON = 1e-5
+aten: Any = torch.ops.aten
+
+
+def _rms(x: Tensor, w: Tensor) -> Tensor:
+    return x * torch.rsqrt(x.square().mean(1, keepdim=True) + EPSILON) * w
+
+
+def _batch(x: Tensor, g: Tensor, b: Tensor) -> Tensor:
+    variance, mean = torch.var_mean(x, (0, 2, 3), correction=0)
+    scale = g * torch.rsqrt(variance + EPSILON)
+    return x * scale[:, None, None] + (b - mean * scale)[:, None, None]
+
+
+def _rotary(x: Tensor, c: Tensor, s: Tensor) -> Tensor:
+    a, b = x.chunk(2, -1)
+    c, s = c[:, None], s[:, None]
+    return torch.cat((a * c - b * s, b * c + a * s), -1)
+
+
+def _layer(x: Tensor, g: Tensor, b: Tensor) -> Tensor:
+    return functional.layer_norm(x, x.shape[1:], g, b, EPSILON)
+
+
+def _convolve(z: Sizes, groups: int = 1) -> Function:
+    return lambda x, k: functional.conv2d(x, k, None, z["S"], z["P"], z["DIL"], groups)
+
+
+def _channels_last(convolve: Function) -> Function:
+    last = torch.channels_last
+    return lambda x, k: convolve(x.contiguous(memory_format=last), k.contiguous(memory_format=last)).contiguous()
+
+
+def _depthwise(z: Sizes) -> Function:
+    convolve = _convolve(z, z["C"])
+    return lambda x, k: convolve(x, k[:, None])
+
+
+EXPRESSIONS: dict[str, Callable[[Sizes], Function]] = {
+    "add": lambda _: torch.add,
+    "mul": lambda _: torch.mul,
+    "relu": lambda _: torch.relu,
+    "gelu": lambda _: functional.gelu,
+    "silu": lambda _: functional.silu,
+    "sigmoid": lambda _: torch.sigmoid,
+    "tanh": lambda _: torch.tanh,
+    "exp": lambda _: torch.exp,
+    "log": lambda _: torch.log,
+    "relu_ffn": lambda _: lambda x, b: torch.relu(x + b[:, None, None]),
+    "bias_gelu": lambda _: lambda x, b: functional.gelu(x + b),
+    "reducemean": lambda _: partial(torch.mean, dim=1),
+    "reducesum": lambda _: partial(torch.sum, dim=1),
+    "reducemax": lambda _: partial(torch.amax, dim=1),
+    "softmax": lambda _: partial(torch.softmax, dim=-1),
+    "log_softmax": lambda _: partial(torch.log_softmax, dim=-1),
+    "layernorm": lambda _: _layer,
+    "residual_layernorm": lambda _: lambda x, r, g, b: _layer(x + r, g, b),
+    "rmsnorm": lambda _: lambda x, w: functional.rms_norm(x, x.shape[1:], w, EPSILON),
+    "batchnorm": lambda _: lambda x, g, b: functional.batch_norm(x, None, None, g, b, True, 0.0, EPSILON),
+    "argmax": lambda _: partial(torch.argmax, dim=1),
+    "matmul": lambda _: torch.mm,
+    "bmm": lambda _: torch.bmm,
+    "swiglu": lambda _: lambda x, w, v: functional.silu(x @ w) * (x @ v),
+    "attention": lambda _: functional.scaled_dot_product_attention,
+    "dequant_matmul": lambda _: lambda x, w, s: x @ (w.to(x.dtype) * s),
+    "matmul_bf16": lambda _: lambda a, b: a.float() @ b.float(),
+    "conv": _convolve,
+    "depthwise_conv": _depthwise,
+    "maxpool": lambda z: lambda x: functional.max_pool2d(x, z["K"], z["S"], z["P"]),
+    "avgpool": lambda z: lambda x: functional.avg_pool2d(x, z["K"], z["S"], z["P"]),
+    "sumpool": lambda z: lambda x: functional.avg_pool2d(x, z["K"], z["S"], z["P"], divisor_override=1),
+    "copy": lambda _: torch.clone,
+    "fill": lambda z: lambda a: a.expand(z["R"], z["C"]).contiguous(),
+    "axpy": lambda _: lambda a, x, y: torch.addcmul(y, a, x),
+    "batchnorm_folded": lambda _: lambda x, g, b: torch.addcmul(b, x, g),
+    "dot": lambda _: lambda x, y: (x[:, None] @ y[:, :, None])[:, 0, 0],
+    "gemv": lambda _: torch.mv,
+    "transpose": lambda _: lambda x: x.t().contiguous(),
+    "cross_entropy": lambda _: partial(functional.cross_entropy, reduction="none"),
+    "rotary": lambda _: _rotary,
+}
+"""The kernels in PyTorch's words, given the sizes."""
+
+
+class Scratch:
+    """Memory for intermediate results that is allocated once."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Tensor] = {}
+
+    def __call__(self, name: str, shape: Sequence[int], like: Tensor) -> Tensor:
+        """The memory of that name."""
+        if name not in self._held:
+            self._held[name] = torch.empty(tuple(shape), dtype=like.dtype)
+        return self._held[name]
+
+
+def _gelu_into(h: Scratch, x: Tensor, b: Tensor, out: Tensor) -> None:
+    aten.gelu.out(torch.add(x, b, out=out), out=out)
+
+
+def _layer_into(h: Scratch, x: Tensor, g: Tensor, b: Tensor, out: Tensor) -> None:
+    mean, deviation = (h(name, (x.shape[0], 1), x) for name in ("mean", "deviation"))
+    aten.native_layer_norm.out(x, x.shape[1:], g, b, EPSILON, out0=out, out1=mean, out2=deviation)
+
+
+def _residual_into(h: Scratch, x: Tensor, r: Tensor, g: Tensor, b: Tensor, out: Tensor) -> None:
+    _layer_into(h, torch.add(x, r, out=h("sum", x.shape, x)), g, b, out)
+
+
+def _batch_into(h: Scratch, x: Tensor, g: Tensor, b: Tensor, out: Tensor) -> None:
+    mean, deviation = (h(name, g.shape, x) for name in ("mean", "deviation"))
+    aten.native_batch_norm.out(x, g, b, None, None, True, 0.0, EPSILON, out=out, save_mean=mean, save_invstd=deviation)
+
+
+def _swiglu_into(h: Scratch, x: Tensor, w: Tensor, v: Tensor, out: Tensor) -> None:
+    rows = (x.shape[0] * x.shape[1], w.shape[1])
+    flat = x.view(-1, x.shape[2])
+    gate, up = torch.mm(flat, w, out=h("gate", rows, x)), torch.mm(flat, v, out=h("up", rows, x))
+    aten.silu.out(gate, out=gate)
+    torch.mul(gate, up, out=out.view(rows))
+
+
+def _attention_into(h: Scratch, q: Tensor, k: Tensor, v: Tensor, out: Tensor) -> None:
+    shape = (q.shape[0], q.shape[1], k.shape[1])
+    scores, weights = h("scores", shape, q), h("weights", shape, q)
+    torch.baddbmm(scores, q, k.transpose(1, 2), beta=0, alpha=1 / sqrt(q.shape[2]), out=scores)
+    torch.bmm(torch.softmax(scores, -1, out=weights), v, out=out)
+
+
+def _dequant_into(h: Scratch, x: Tensor, w: Tensor, s: Tensor, out: Tensor) -> None:
+    torch.mm(x, torch.mul(w, s, out=h("weights", w.shape, x)), out=out)
+
+
+def _rotary_into(h: Scratch, x: Tensor, c: Tensor, s: Tensor, out: Tensor) -> None:
+    (a, b), (first, second) = x.chunk(2, -1), out.chunk(2, -1)
+    c, s = c[:, None], s[:, None]
+    torch.mul(a, c, out=first).addcmul_(b, s, value=-1)
+    torch.mul(b, c, out=second).addcmul_(a, s)
+
+
+INTO: dict[str, Callable[[Sizes, Scratch], Function]] = {
+    "add": lambda _, h: torch.add,
+    "mul": lambda _, h: torch.mul,
+    "relu": lambda _, h: partial(torch.clamp, min=0),
+    "gelu": lambda _, h: aten.gelu.out,
+    "silu": lambda _, h: aten.silu.out,
+    "sigmoid": lambda _, h: torch.sigmoid,
+    "tanh": lambda _, h: torch.tanh,
+    "exp": lambda _, h: torch.exp,
+    "log": lambda _, h: torch.log,
+    "relu_ffn": lambda _, h: lambda x, b, out: torch.add(x, b[:, None, None], out=out).relu_(),
+    "bias_gelu": lambda _, h: partial(_gelu_into, h),
+    "reducemean": lambda _, h: partial(torch.mean, dim=1),
+    "reducesum": lambda _, h: partial(torch.sum, dim=1),
+    "reducemax": lambda _, h: partial(torch.amax, dim=1),
+    "gemv": lambda _, h: torch.mv,
+    "copy": lambda _, h: lambda x, out: out.copy_(x),
+    "fill": lambda _, h: lambda a, out: out.copy_(a.expand_as(out)),
+    "sumpool": lambda z, h: (
+        lambda x, out: aten.avg_pool2d.out(x, [z["K"]], [z["S"]], [z["P"]], divisor_override=1, out=out)
+    ),
+    "softmax": lambda _, h: partial(torch.softmax, dim=-1),
+    "log_softmax": lambda _, h: partial(torch.log_softmax, dim=-1),
+    "layernorm": lambda _, h: partial(_layer_into, h),
+    "residual_layernorm": lambda _, h: partial(_residual_into, h),
+    "batchnorm": lambda _, h: partial(_batch_into, h),
+    "argmax": lambda _, h: partial(torch.argmax, dim=1),
+    "matmul": lambda _, h: torch.mm,
+    "bmm": lambda _, h: torch.bmm,
+    "swiglu": lambda _, h: partial(_swiglu_into, h),
+    "attention": lambda _, h: partial(_attention_into, h),
+    "dequant_matmul": lambda _, h: partial(_dequant_into, h),
+    "avgpool": lambda z, h: lambda x, out: aten.avg_pool2d.out(x, [z["K"]], [z["S"]], [z["P"]], out=out),
+    "transpose": lambda _, h: lambda x, out: out.copy_(x.t()),
+    "rotary": lambda _, h: partial(_rotary_into, h),
+}
+"""The same into the memory `out`."""
+
+
+def _explicit_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return torch.softmax(q @ k.transpose(1, 2) / sqrt(q.shape[2]), -1) @ v
+
+
+def _with_heads(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return functional.scaled_dot_product_attention(q[:, None], k[:, None], v[:, None])[:, 0]
+
+
+def _gathered_entropy(x: Tensor, t: Tensor) -> Tensor:
+    return torch.logsumexp(x, 1) - x.gather(1, t[:, None])[:, 0]
+
+
+ALTERNATIVES: dict[str, dict[str, Callable[[Sizes], Function]]] = {
+    "argmax": {"max": lambda _: lambda x: x.max(1).indices},
+    "attention": {"four dimensions": lambda _: _with_heads, "explicit": lambda _: _explicit_attention},
+    "batchnorm": {"explicit": lambda _: _batch},
+    "conv": {"channels last": lambda z: _channels_last(_convolve(z))},
+    "cross_entropy": {"gather": lambda _: _gathered_entropy},
+    "depthwise_conv": {
+        "channels last": lambda z: lambda x, k: _channels_last(_convolve(z, z["C"]))(x, k[:, None]),
+    },
+    "dequant_matmul": {"scale last": lambda _: lambda x, w, s: (x @ w.to(x.dtype)) * s},
+    "reducemean": {
+        "matrix times vector": lambda z: lambda x: torch.mv(x, torch.full((z["C"],), 1 / z["C"], dtype=x.dtype))
+    },
+    "rmsnorm": {"explicit": lambda _: _rms},
+}
+
+
+class _Built:
+    """An implementation; `out` says whether it takes the output."""
+
+    def __init__(self, function: Function, workload: Workload, *, out: bool) -> None:
+        self._function = function
+        self._out = out
+        self._bits = workload.element_type == "bf16" or workload.kernel == "matmul_bf16"
+
+    def bind(self, arrays: Sequence[NDArray[Any]]) -> Fresh | Into:
+        """A call on arrays."""
+        tensors = [self._tensor(array) for array in arrays]
+        if self._out:
+            return Into(partial(self._function, *tensors[:-1], out=tensors[-1]))
+        return Fresh(self._function, tensors[:-1], tensors[-1])
+
+    def _tensor(self, array: NDArray[Any]) -> Tensor:
+        """The same memory; NumPy has no bf16, so its bits come as integers."""
+        if self._bits and array.dtype == "uint16":
+            return torch.from_numpy(array.view("int16")).view(torch.bfloat16)
+        return torch.from_numpy(array)
+
+
+def _set_up(threads: int) -> None:
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(False)
+
+
+def build_eager(workload: Workload, variant: str, threads: int) -> _Built:
+    """Operation by operation."""
+    _set_up(threads)
+    kernel, sizes = workload.kernel, workload.sizes
+    alternative = variant.removeprefix("eager").removeprefix(", ")
+    if alternative == "out":
+        return _Built(INTO[kernel](sizes, Scratch()), workload, out=True)
+    chosen = ALTERNATIVES[kernel][alternative] if alternative else EXPRESSIONS[kernel]
+    return _Built(chosen(sizes), workload, out=False)
+
+
+def build_compiled(workload: Workload, variant: str, threads: int) -> _Built:
+    """Compiled by Inductor, which needs a C++ compiler; in this process, so that no helpers are left running."""
+    _set_up(threads)
+    import torch._inductor.config as inductor
+
+    inductor.compile_threads = 1
+    torch.compiler.reset()
+    expression = EXPRESSIONS[workload.kernel](workload.sizes)
+    if variant == "fresh":
+        return _Built(torch.compile(expression, dynamic=False), workload, out=False)
+
+    def into(*inputs: Tensor, out: Tensor) -> None:
+        out.copy_(expression(*inputs))
+
+    mode = "max-autotune-no-cudagraphs" if variant == "autotune" else None
+    return _Built(torch.compile(into, dynamic=False, mode=mode), workload, out=True)

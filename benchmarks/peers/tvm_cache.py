@@ -1,0 +1,77 @@
+"""Where what MetaSchedule found is kept, and the process of its own that looks for it. Imports no TVM."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from pdojo.backends.measure.environment import environment
+from pdojo.errors import MeasurementError
+from pdojo.kernels import Workload
+
+_NAMED = re.compile(r".*, (\d+) trials")
+
+
+def named(variant: str, trials: int) -> str:
+    """How tables call the best of so many trials."""
+    return f"{variant}, {trials} trials"
+
+
+def trials_of(name: str) -> int:
+    """The trials of a variant; 0 where it says none."""
+    match = _NAMED.fullmatch(name)
+    return int(match[1]) if match else 0
+
+
+def found_path(workload: Workload, threads: int, trials: int) -> Path:
+    """Where the best schedule is kept: by workload, threads, trials, processor and version of TVM."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    described = [workload.kernel, workload.sizes, workload.element_type]
+    key = [*described, threads, trials, environment()["processor"], version("apache-tvm")]
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+    return base / "pdojo" / "tvm" / f"{workload.kernel}-{digest}.json"
+
+
+def tune(
+    workload: Workload, threads: int, trials: int, processors: Sequence[int], tell: Callable[[str], None]
+) -> float:
+    """Look for a schedule, unless one is kept; the seconds that it took. Raises MeasurementError."""
+    path = found_path(workload, threads, trials)
+    if path.exists():
+        return float(json.loads(path.read_text())["seconds"])
+    arguments = [json.dumps(workload.to_json()), str(threads), str(trials), str(path)]
+    # TVM takes seconds to import PyTorch, which it does not need here. Its threads stay on our processors.
+    surroundings = {
+        **os.environ,
+        "TVM_FFI_DISABLE_TORCH_C_DLPACK": "1",
+        "TVM_NUM_THREADS": str(threads),
+        "TVM_BIND_THREADS": "0",
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.peers.tvm_tuning", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=surroundings,
+    )
+    os.sched_setaffinity(process.pid, processors)
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            tell(f"TVM: {line.strip()}")
+        _, errors = process.communicate()
+    finally:
+        process.kill()
+        process.wait()
+    if process.returncode or not path.exists():
+        last = (errors.strip().splitlines() or ["no reason given"])[-1]
+        raise MeasurementError(f"TVM found no schedule of {workload.label or workload.kernel}: {last}")
+    return float(json.loads(path.read_text())["seconds"])

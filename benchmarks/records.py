@@ -1,0 +1,282 @@
+"""Results: records of workloads, ratios between them, and files that survive an interruption.
+
+While the benchmark runs, `NAME.partial.jsonl` has the settings in its first line and a record in every other; it is
+replaced by `NAME.json` at the end. A line that was cut short is measured again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pdojo_tools.outputs import check_writable, write_output
+
+from pdojo import files
+from pdojo.backends.measure import Ok, Outcome
+from pdojo.backends.measure.outcome import outcome_from_json
+from pdojo.errors import UsageError
+
+JSON: TypeAlias = dict[str, Any]
+
+FORMAT = 2
+"""Of the file; 1 was that of a script."""
+OURS = "pdojo"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One implementation and how it went."""
+
+    library: str
+    variant: str
+    outcome: Outcome
+    tuning_seconds: float | None = None
+    """How long it was looked for; None where nobody did."""
+
+    @property
+    def title(self) -> str:
+        """As tables have it."""
+        return f"{self.library}: {self.variant}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One workload on one number of threads."""
+
+    label: str
+    threads: int
+    rows: tuple[Row, ...]
+    data: JSON
+    """All that is stored."""
+
+    @staticmethod
+    def from_json(data: JSON) -> Record:
+        """The record in a file; raises ValueError for what is none."""
+        try:
+            rows = tuple(
+                Row(r["library"], r["variant"], outcome_from_json(r["outcome"]), r.get("tuning_seconds"))
+                for r in data["rows"]
+            )
+            return Record(data["label"], data["threads"], rows, data)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"no record: {error!r}") from None
+
+    @property
+    def ours(self) -> Row | None:
+        """Our program, that of the search where there was one; None where nothing was measured."""
+        return next((row for row in reversed(self.rows) if row.library == OURS), None)
+
+    @property
+    def passed(self) -> Row | None:
+        """The pass's program, from which the search started; None where there was no search."""
+        first = next((row for row in self.rows if row.library == OURS), None)
+        return None if first is self.ours else first
+
+    @property
+    def median(self) -> float | None:
+        """Our median; None where our program failed."""
+        return None if self.ours is None or not isinstance(self.ours.outcome, Ok) else self.ours.outcome.median
+
+    @property
+    def fastest_peer(self) -> Row | None:
+        """The fastest variant of the fastest library, by medians; only what computed the right result counts."""
+        return fastest(row for row in self.rows if row.library != OURS)
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as fast as the fastest peer we are; None where either is missing."""
+        return self.ratio_to(self.fastest_peer)
+
+    def ratio_to(self, row: Row | None) -> float | None:
+        """How many times as fast as that row we are."""
+        if row is None or self.median is None or not isinstance(row.outcome, Ok):
+            return None
+        return row.outcome.median / self.median
+
+    @property
+    def ratio_of_minima(self) -> float | None:
+        """As `ratio`, of everybody's fastest samples."""
+        return self._ratio_of_minima(row for row in self.rows if row.library != OURS)
+
+    @property
+    def gain(self) -> float | None:
+        """How many times as fast as the pass's program the search's is; None where either is missing."""
+        return self.ratio_to(self.passed)
+
+    @property
+    def gain_of_minima(self) -> float | None:
+        """As `gain`, of fastest samples."""
+        return None if self.passed is None else self._ratio_of_minima([self.passed])
+
+    def _ratio_of_minima(self, others: Iterable[Row]) -> float | None:
+        minima = [row.outcome.minimum for row in others if isinstance(row.outcome, Ok)]
+        if not minima or self.ours is None or not isinstance(self.ours.outcome, Ok):
+            return None
+        return min(minima) / self.ours.outcome.minimum
+
+    def share_of_roofline(self, row: Row | None) -> float | None:
+        """The least time over the row's median."""
+        found = self.data.get("roofline")
+        if found is None or row is None or not isinstance(row.outcome, Ok):
+            return None
+        return found["seconds"] / row.outcome.median
+
+
+def fastest(rows: Iterable[Row]) -> Row | None:
+    """The row of the smallest median, of those that were measured."""
+    timed = [(row.outcome.median, number, row) for number, row in enumerate(rows) if isinstance(row.outcome, Ok)]
+    return min(timed)[2] if timed else None
+
+
+def geometric_mean(values: Sequence[float]) -> float | None:
+    """None of no values."""
+    return exp(sum(map(log, values)) / len(values)) if values else None
+
+
+def summary(records: Sequence[Record]) -> JSON:
+    """Geometric means for each number of threads: how many times as fast as others we are, and of the roofline."""
+    return {str(n): _summary([r for r in records if r.threads == n]) for n in sorted({r.threads for r in records})}
+
+
+def _summary(records: Sequence[Record]) -> JSON:
+    libraries = list(dict.fromkeys(row.library for r in records for row in r.rows if row.library != OURS))
+    rows = list(dict.fromkeys((row.library, row.variant) for r in records for row in r.rows if row.library != OURS))
+    return {
+        "workloads": len(records),
+        "without_result": [r.label for r in records if r.median is None],
+        "fastest_peer": _mean(r.ratio for r in records),
+        "fastest_peer_by_minima": _mean(r.ratio_of_minima for r in records),
+        "pass": _mean(r.gain for r in records),
+        "pass_by_minima": _mean(r.gain_of_minima for r in records),
+        "roofline_share": _mean(r.share_of_roofline(r.ours) for r in records),
+        "fastest_peer_roofline_share": _mean(r.share_of_roofline(r.fastest_peer) for r in records),
+        "libraries": {
+            library: _mean(r.ratio_to(fastest(row for row in r.rows if row.library == library)) for r in records)
+            for library in libraries
+        },
+        "variants": {
+            f"{library}: {variant}": _mean(
+                r.ratio_to(fastest(row for row in r.rows if (row.library, row.variant) == (library, variant)))
+                for r in records
+            )
+            for library, variant in rows
+        },
+    }
+
+
+def _mean(values: Iterable[float | None]) -> JSON:
+    """The geometric mean, and of how many."""
+    known = [value for value in values if value is not None]
+    return {"geometric_mean": geometric_mean(known), "workloads": len(known), "least": min(known, default=None)}
+
+
+class Partial:
+    """The file that grows while the benchmark runs."""
+
+    def __init__(self, path: Path, settings: JSON, records: Sequence[Record]) -> None:
+        self.path = path
+        self.settings = settings
+        self.records = list(records)
+
+    @staticmethod
+    def create(output: Path, settings: JSON) -> Partial:
+        """A new file beside the output; raises UsageError where it cannot be written or an old one is there."""
+        path = output.with_suffix(".partial.jsonl")
+        check_writable(str(output))
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                _append(file, {"format": FORMAT, "output": str(output.absolute()), "settings": settings})
+        except FileExistsError:
+            raise UsageError(
+                f"'{path}' is left from an interrupted run; go on with --resume {path}, or remove it"
+            ) from None
+        except OSError as error:
+            raise UsageError(f"cannot write '{path}': {error.strerror}") from None
+        return Partial(path, settings, [])
+
+    @staticmethod
+    def resume(path: Path) -> tuple[Partial, Path]:
+        """What an interrupted run left, and where its output goes; raises UsageError for anything else."""
+        text = read_text(path)
+        lines = text.split("\n")
+        try:
+            header = json.loads(lines[0])
+            if header["format"] != FORMAT:
+                raise UsageError(f"'{path}' has format {header['format']}, and this version writes {FORMAT}")
+            partial = Partial(path, header["settings"], [])
+            output = Path(header["output"])
+        except (ValueError, KeyError, TypeError):
+            raise UsageError(f"'{path}' is no file of an interrupted benchmark (NAME.partial.jsonl)") from None
+        # Only what ends with a newline was written completely.
+        whole = lines[:-1]
+        try:
+            partial.records = [Record.from_json(json.loads(line)) for line in whole[1:]]
+        except ValueError as error:
+            raise UsageError(f"'{path}' is damaged: {error}") from None
+        check_writable(str(output))
+        if lines[-1]:
+            try:
+                os.truncate(path, sum(len(line.encode()) + 1 for line in whole))
+            except OSError as error:
+                raise UsageError(f"cannot write '{path}': {error.strerror}") from None
+        return partial, output
+
+    def has(self, label: str, threads: int) -> bool:
+        """Whether this was measured."""
+        return any((r.label, r.threads) == (label, threads) for r in self.records)
+
+    def add(self, data: JSON) -> Record:
+        """Keep a record, on disk before anything else is done."""
+        record = Record.from_json(data)
+        with self.path.open("a", encoding="utf-8") as file:
+            _append(file, data)
+        self.records.append(record)
+        return record
+
+    def finish(self, output: Path, means: JSON | None = None) -> None:
+        """Write the results, and remove the partial file; `means` is the summary, where it is another one."""
+        results = {
+            "format": FORMAT,
+            # Where measurements are kept is this machine's matter.
+            "settings": {name: value for name, value in self.settings.items() if name != "database"},
+            "summary": summary(self.records) if means is None else means,
+            "records": [record.data for record in self.records],
+        }
+        write_output(json.dumps(results, indent=1) + "\n", str(output))
+        self.path.unlink()
+
+
+def _append(file: Any, data: Mapping[str, Any]) -> None:
+    file.write(json.dumps(data) + "\n")
+    file.flush()
+    os.fsync(file.fileno())
+
+
+MOST_BYTES = 1 << 28
+"""Largest file of results that is read."""
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; raises UsageError where it cannot be read."""
+    try:
+        return files.read_text(path, MOST_BYTES)
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"'{path}' is no text") from None
+
+
+def read_results(path: Path) -> tuple[JSON, list[Record]]:
+    """The settings and the records of a finished benchmark; raises UsageError for anything else."""
+    try:
+        data = json.loads(read_text(path))
+        if data["format"] != FORMAT:
+            raise UsageError(f"'{path}' has format {data['format']}, and this version reads {FORMAT}")
+        return data["settings"], [Record.from_json(record) for record in data["records"]]
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(f"'{path}' has no results of the benchmark") from None

@@ -1,0 +1,150 @@
+"""Tables of a benchmark: everybody's rows for each workload, and one line for each workload at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pdojo_tools.tables import load_note
+from pdojo_tools.tuning.limits import duration
+from rich.console import Console
+from rich.markup import escape
+from rich.rule import Rule
+from rich.table import Table
+
+from benchmarks.peers import LIBRARIES
+from benchmarks.records import OURS, Record, Row, fastest, summary
+from pdojo.backends.measure import Ok
+
+
+def print_record(console: Console, record: Record) -> None:
+    """All implementations of one workload, the fastest first."""
+    kind = "cold" if record.data["cold"] else "warm"
+    threads = f"{record.threads} thread{'s' * (record.threads > 1)}"
+    console.print(Rule(escape(f"{record.label}, {threads}, {kind}"), align="left"))
+    table = Table()
+    table.add_column("", no_wrap=True)
+    for heading in ("median ms", "min ms", "spread", "of roofline", "times ours", "max error", "relative"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("result")
+    tuned = any(row.tuning_seconds is not None for row in record.rows)
+    if tuned:
+        table.add_column("looked for", justify="right")
+    for row in sorted(record.rows, key=lambda row: row.outcome.median if isinstance(row.outcome, Ok) else 1e9):
+        sought = [] if not tuned else ["" if row.tuning_seconds is None else duration(row.tuning_seconds)]
+        table.add_row(*_cells(record, row), *sought, style="bold" if row.library == OURS else None)
+    console.print(table)
+    found = record.data.get("roofline")
+    if found is not None:
+        rate = found["copy"]["bytes_per_second"] / 1e9, found["read"]["bytes_per_second"] / 1e9
+        peak = "" if found["peak"] is None else f", peak {found['peak']['flops_per_second'] / 1e9:.0f} GFLOP/s"
+        console.print(
+            f"roofline {found['seconds'] * 1e3:.4g} ms, bound by {found['bound']}: copy {rate[0]:.1f} GB/s, "
+            f"read {rate[1]:.1f} GB/s at this footprint{peak}",
+            highlight=False,
+            soft_wrap=True,
+        )
+    note = load_note([row.outcome for row in record.rows])
+    for text in (note, record.data.get("error")):
+        if text is not None:
+            console.print(escape(text), style="yellow", soft_wrap=True)
+
+
+def title(row: Row) -> str:
+    """As people call it."""
+    return f"{LIBRARIES[row.library].title if row.library in LIBRARIES else row.library}: {row.variant}"
+
+
+def _cells(record: Record, row: Row) -> list[str]:
+    outcome = row.outcome
+    if not isinstance(outcome, Ok):
+        return [escape(title(row)), *[""] * 7, f"[red]{escape(_short(outcome.summary))}[/red]"]
+    check = outcome.check
+    return [
+        escape(title(row)),
+        f"{outcome.median * 1e3:.4g}",
+        f"{outcome.minimum * 1e3:.4g}",
+        f"{outcome.spread:.0%}",
+        _percent(record.share_of_roofline(row)),
+        _times(record.ratio_to(row)),
+        "" if check is None else f"{check.absolute:.1e}",
+        "" if check is None else f"{check.relative:.1e}",
+        "not checked" if check is None else "[green]right[/green]",
+    ]
+
+
+def print_summary(console: Console, records: Sequence[Record]) -> None:
+    """One line for each workload, and the geometric means."""
+    for threads, means in summary(records).items():
+        console.print(Rule(f"{threads} threads" if threads != "1" else "1 thread", align="left"))
+        console.print(_overview([r for r in records if str(r.threads) == threads]))
+        _print_means(console, means)
+
+
+def _overview(records: Sequence[Record]) -> Table:
+    table = Table()
+    for heading in ("", "ours ms", "of roofline", "fastest peer", "ms", "of roofline", "ratio", "of minima", "errors"):
+        table.add_column(heading, justify="left" if heading in ("", "fastest peer") else "right")
+    for record in records:
+        peer = record.fastest_peer
+        table.add_row(
+            escape(record.label),
+            _milliseconds(record.ours),
+            _percent(record.share_of_roofline(record.ours)),
+            "-" if peer is None else escape(title(peer)),
+            _milliseconds(peer),
+            _percent(record.share_of_roofline(peer)),
+            _times(record.ratio),
+            _times(record.ratio_of_minima),
+            f"{_error(record.ours)} / {_error(peer)}",
+        )
+    return table
+
+
+def _print_means(console: Console, means: dict[str, Any]) -> None:
+    def line(text: str, mean: dict[str, Any]) -> None:
+        value = mean["geometric_mean"]
+        if value is not None:
+            shown = f"{text}: {value:.3g} over {mean['workloads']} of {means['workloads']} (least {mean['least']:.3g})"
+            console.print(shown, highlight=False, soft_wrap=True)
+
+    line("times as fast as the fastest peer of each workload, geometric mean", means["fastest_peer"])
+    line("the same by fastest samples", means["fastest_peer_by_minima"])
+    for name, text in (("pass", "by medians"), ("pass_by_minima", "by fastest samples")):
+        line(f"what the search found, times as fast as the pass's program, {text}, geometric mean", means[name])
+    line("part of the roofline", means["roofline_share"])
+    line("part of the roofline, fastest peer", means["fastest_peer_roofline_share"])
+    for library, mean in means["libraries"].items():
+        known = LIBRARIES[library].title if library in LIBRARIES else library
+        line(f"times as fast as {known} at its best", mean)
+    for name in means["without_result"]:
+        console.print(f"our program has no result for {name}; the means leave it out", style="red", soft_wrap=True)
+
+
+def best_of(record: Record, library: str) -> Row | None:
+    """The fastest variant of a library."""
+    return fastest(row for row in record.rows if row.library == library)
+
+
+def _milliseconds(row: Row | None) -> str:
+    return "-" if row is None or not isinstance(row.outcome, Ok) else f"{row.outcome.median * 1e3:.4g}"
+
+
+def _error(row: Row | None) -> str:
+    if row is None or not isinstance(row.outcome, Ok) or row.outcome.check is None:
+        return "-"
+    return f"{row.outcome.check.relative:.0e}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"
+
+
+def _times(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}"
+
+
+def _short(text: str) -> str:
+    """The first line, not longer than a table bears."""
+    line = text.splitlines()[0]
+    return line if len(line) <= 100 else f"{line[:97]}..."

@@ -1,0 +1,97 @@
+"""What Figures 8 and 9 show: parts of the peak, cycles beside those of others, geometric means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from benchmarks.records import OURS, Record, geometric_mean
+from benchmarks.snitch.job import COMPILER, SEARCH, STRATEGIES
+from pdojo.backends.measure import Simulated
+
+JSON: TypeAlias = dict[str, Any]
+OTHERS = ("gcc -O2", "handwritten", "xDSL")
+"""Whose cycles are known from RTL."""
+
+
+def simulated(record: Record, strategy: str, library: str = OURS) -> Simulated | None:
+    """The outcome of a strategy; None where it has none, or failed. For other libraries the strategy may be ''."""
+    for row in record.rows:
+        if row.library == library and strategy in ("", row.variant):
+            return row.outcome if isinstance(row.outcome, Simulated) else None
+    return None
+
+
+def best(record: Record) -> tuple[str, Simulated] | None:
+    """The strategy of the fewest cycles; of equal ones the first."""
+    found = [(s, each) for s in STRATEGIES if (each := simulated(record, s)) is not None]
+    return min(found, key=lambda pair: pair[1].cycles) if found else None
+
+
+def part_of_peak(record: Record, cycles: int) -> float:
+    """The paper's part of the peak: the operations that the kernel needs, one for each lane in a cycle."""
+    return record.data["required_operations"] / (record.data["lanes"] * cycles)
+
+
+def cycles_of(record: Record, by: str) -> int | None:
+    """Cycles of a strategy, of others on RTL, or of plain C here."""
+    if by in record.data["baselines"]:
+        return record.data["baselines"][by]
+    found = simulated(record, "", COMPILER) if by == COMPILER else simulated(record, by)
+    return None if found is None else found.cycles
+
+
+def mean(records: Sequence[Record], slow: str, fast: str) -> JSON:
+    """The geometric mean of how many times as fast one is as another, and over how many kernels; `best` is our best."""
+    ratios: list[float] = []
+    for record in records:
+        one = cycles_of(record, slow)
+        winner = best(record)
+        other = (None if winner is None else winner[1].cycles) if fast == "best" else cycles_of(record, fast)
+        if one is not None and other is not None:
+            ratios.append(one / other)
+    return {"geometric_mean": geometric_mean(ratios), "kernels": len(ratios), "least": min(ratios, default=None)}
+
+
+def summary(records: Sequence[Record]) -> JSON:
+    """All means, and what has no result."""
+    failed = [
+        f"{record.label}: {row.variant}"
+        for record in records
+        for row in record.rows
+        if row.library == OURS and not isinstance(row.outcome, Simulated)
+    ]
+    means = {f"{fast} over {slow}": mean(records, slow, fast) for slow, fast in COMPARED}
+    dtypes = sorted({record.data["dtype"] for record in records}, reverse=True)
+    for slow, fast in BY_TYPE if len(dtypes) > 1 else ():
+        for dtype in dtypes:
+            mine = [record for record in records if record.data["dtype"] == dtype]
+            means[f"{fast} over {slow}, {dtype}"] = mean(mine, slow, fast)
+    return {"kernels": len(records), "means": means, "without_result": failed, "search": _reached(records)}
+
+
+def _reached(records: Sequence[Record]) -> JSON:
+    """On how many kernels the search has no more cycles than the heuristic pass, of how many that have both."""
+    pairs = [(cycles_of(record, SEARCH), cycles_of(record, "heuristic")) for record in records]
+    both = [(found, other) for found, other in pairs if found is not None and other is not None]
+    return {"kernels": len(both), "reached": sum(found <= other for found, other in both)}
+
+
+COMPARED = (
+    ("naive", "greedy"),
+    ("naive", "heuristic"),
+    ("naive", "transformed"),
+    ("naive", SEARCH),
+    ("heuristic", SEARCH),
+    ("handwritten", "heuristic"),
+    ("handwritten", "transformed"),
+    ("handwritten", "best"),
+    ("xDSL", "best"),
+    ("gcc -O2", "best"),
+    (COMPILER, "naive"),
+    (COMPILER, "heuristic"),
+    (COMPILER, "best"),
+)
+"""Who is compared with whom, the one to be slower first."""
+BY_TYPE = ((COMPILER, "naive"), (COMPILER, "heuristic"))
+"""Those whose means are told for each type too."""

@@ -1,0 +1,127 @@
+"""One micro-kernel of one type: tuned by every strategy, simulated, beside plain C."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from benchmarks.records import OURS
+from benchmarks.searching import Plan, searched
+from benchmarks.snitch.baselines import baselines_of
+from benchmarks.snitch.compiler import Compiler, compiled_outcome
+from benchmarks.snitch.kernels import MicroKernel, lanes_of, required_operations
+from pdojo.backends.measure import CompileError, KernelReference, Outcome, Program, Simulation
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import PdojoError
+from pdojo.search.dojo import Dojo
+from pdojo.search.evaluators.cycles import Cycles
+from pdojo.search.evaluators.workers import Workers
+from pdojo.search.experts import EXPERT_PASSES
+from pdojo.search.tuning import Tuning, tune
+from pdojo.transforms.trace import Trace
+
+JSON: TypeAlias = dict[str, Any]
+Listener: TypeAlias = Callable[[str], None]
+"""Told what is done now."""
+
+BY_HAND, SEARCH = "transformed", "search"
+STRATEGIES = (*EXPERT_PASSES, BY_HAND, SEARCH)
+"""The passes, weakest first, traces that were made by hand, and what a search makes of the naive program."""
+USUAL = (*EXPERT_PASSES, BY_HAND)
+"""What takes minutes, not hours."""
+SEARCHED = ("elites", "mutate")
+"""The strategy of the search and its neighbourhood, which knows nothing of Snitch cores."""
+COMPILER = "plain C"
+"""The library of rows of an ordinary compiler."""
+
+
+def label_of(kernel: MicroKernel, dtype: str) -> str:
+    """How records are known."""
+    return f"{kernel.text} {dtype}"
+
+
+def measure(
+    kernel: MicroKernel,
+    dtype: str,
+    machine: Machine,
+    strategies: Sequence[str],
+    evaluations: int,
+    compiler: Compiler | None,
+    seed: int,
+    simulators: Workers,
+    tell: Listener,
+) -> JSON:
+    """A record (`benchmarks.records.Record`). Whatever goes wrong is part of it."""
+    plain = kernel.instantiate(dtype)
+    core = kernel.machine(machine)
+    record: JSON = {
+        "label": label_of(kernel, dtype),
+        "threads": 1,
+        "cold": False,
+        "kernel": kernel.text,
+        "title": kernel.title,
+        "dtype": dtype,
+        "divider_added": core != machine,
+        "numerics": [n.value for n in plain.permitted],
+        "required_operations": required_operations(nest_of(plain)),
+        "lanes": lanes_of(dtype),
+        "baselines": baselines_of(kernel.text, dtype),
+    }
+    rows: list[JSON] = []
+    for strategy in strategies:
+        tell(f"{strategy}: tuning")
+        started = time.perf_counter()
+        try:
+            tuning = _tuned(kernel, dtype, core, strategy, evaluations, seed, tell)
+        except PdojoError as error:
+            rows.append(_row(OURS, strategy, CompileError(str(error))))
+            continue
+        if tuning is not None:
+            facts = {
+                "moves": len(tuning.game.trace.steps),
+                "tuning_seconds": round(time.perf_counter() - started, 3),
+                "trace": tuning.game.trace.dump(),
+                "program": print_notation(tuning.after),
+            }
+            rows.append({"library": OURS, "variant": strategy, **facts})
+    tell("simulating")
+    ours = [row for row in rows if "outcome" not in row]
+    reference = KernelReference(print_notation(plain))
+    wanted = [Simulation(Program(row["program"], core), reference, seed, exact=True) for row in ours]
+    for row, outcome in zip(ours, simulators.simulate_all(wanted), strict=True):
+        row["outcome"] = outcome.to_json()
+    if compiler is not None:
+        tell(compiler.title)
+        rows.append(_row(COMPILER, compiler.title, compiled_outcome(compiler, plain, core, seed)))
+    return {**record, "rows": rows}
+
+
+def _tuned(
+    kernel: MicroKernel, dtype: str, machine: Machine, strategy: str, evaluations: int, seed: int, tell: Listener
+) -> Tuning | None:
+    """What a strategy makes of it; None where there is no trace made by hand."""
+    plain = kernel.instantiate(dtype)
+    if strategy == SEARCH:
+        return _searched(plain, machine, evaluations, seed, tell)
+    if strategy in EXPERT_PASSES:
+        return tune(plain, machine, strategy)
+    path = kernel.trace(dtype)
+    return None if path is None else tune(plain, machine, None, Trace.load(str(path)))
+
+
+def _searched(plain: KernelOp, machine: Machine, evaluations: int, seed: int, tell: Listener) -> Tuning:
+    """The best that a search finds from the naive program on. Raises as `searched` does."""
+    root = Dojo.of(tune(plain, machine, "naive").game)
+    evaluator = Cycles(machine, plain)
+    try:
+        return searched(Plan(*SEARCHED, evaluations, seed), root, evaluator, tell).best
+    finally:
+        evaluator.close()
+
+
+def _row(library: str, variant: str, outcome: Outcome) -> JSON:
+    return {"library": library, "variant": variant, "outcome": outcome.to_json()}

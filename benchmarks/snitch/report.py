@@ -1,0 +1,176 @@
+"""Tables and plots of Figures 8 and 9."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.rule import Rule
+from rich.table import Table
+
+from benchmarks.records import OURS, Record
+from benchmarks.snitch.baselines import SOURCE
+from benchmarks.snitch.figures import OTHERS, best, cycles_of, part_of_peak, simulated, summary
+from benchmarks.snitch.job import COMPILER, STRATEGIES
+from pdojo.backends.measure import Outcome, Simulated
+
+
+def print_figures(console: Console, records: Sequence[Record]) -> None:
+    """Both figures as tables, and the means."""
+    shown = [s for s in STRATEGIES if any(row.variant == s for r in records for row in r.rows if row.library == OURS)]
+    console.print(Rule("Figure 8: strategies", align="left"))
+    console.print(_figure_8(records, shown))
+    console.print(
+        "of peak: operations that the kernel needs, over one for each lane of a register in a cycle; FPU: instructions "
+        "that the FPU took for each cycle; fma: operations done over fused multiply-adds of full width",
+        highlight=False,
+    )
+    console.print(Rule("Figure 9: beside others", align="left"))
+    console.print(_figure_9(records))
+    console.print(
+        f"gcc -O2, handwritten, xDSL: {SOURCE}; plain C, and ours: simulated here; / X: ours is so many times as fast",
+        highlight=False,
+    )
+    _print_means(console, records)
+    _print_notes(console, records)
+
+
+def _figure_8(records: Sequence[Record], strategies: Sequence[str]) -> Table:
+    table = Table()
+    table.add_column("", no_wrap=True)
+    for strategy in strategies:
+        for heading in (strategy, "of peak", "FPU", "fma"):
+            table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("result", no_wrap=True)
+    for record in records:
+        cells: list[str] = []
+        for strategy in strategies:
+            found = simulated(record, strategy)
+            cells += ["-", "", "", ""] if found is None else _parts(record, found)
+        table.add_row(escape(_name(record)), *cells, _verdict(record))
+    return table
+
+
+def _parts(record: Record, found: Simulated) -> list[str]:
+    peak = part_of_peak(record, found.cycles)
+    return [f"{found.cycles:,}", f"{peak:.0%}", f"{found.utilisation:.0%}", f"{found.fraction_of_peak:.0%}"]
+
+
+def _verdict(record: Record) -> str:
+    """How right all strategies are."""
+    ours = [row for row in record.rows if row.library == OURS]
+    failed = [row.variant for row in ours if not isinstance(row.outcome, Simulated)]
+    if failed:
+        return f"[red]no result: {', '.join(failed)}[/red]"
+    exact = all(isinstance(row.outcome, Simulated) and row.outcome.same_bits for row in ours)
+    return "[green]exact[/green]" if exact else "[green]right[/green]"
+
+
+def _figure_9(records: Sequence[Record]) -> Table:
+    table = Table()
+    table.add_column("", no_wrap=True)
+    for heading in ("ours", "by", COMPILER, *OTHERS, *(f"/ {by}" for by in (COMPILER, *OTHERS))):
+        table.add_column(heading, justify="left" if heading == "by" else "right", no_wrap=True)
+    for record in records:
+        winner = best(record)
+        others = [cycles_of(record, by) for by in (COMPILER, *OTHERS)]
+        cells = ["-" if cycles is None else f"{cycles:,}" for cycles in others]
+        if winner is None:
+            table.add_row(escape(_name(record)), "-", "", *cells, *[""] * len(others))
+            continue
+        strategy, found = winner
+        ratios = ["" if cycles is None else f"{cycles / found.cycles:.2f}" for cycles in others]
+        table.add_row(escape(_name(record)), f"{found.cycles:,}", strategy, *cells, *ratios)
+    return table
+
+
+def _print_means(console: Console, records: Sequence[Record]) -> None:
+    figures = summary(records)
+    searched = figures["search"]
+    if searched["kernels"]:
+        text = f"{searched['reached']} of {searched['kernels']} kernels"
+        console.print(f"the search from the naive program reaches the heuristic pass on {text}", highlight=False)
+    for name, found in figures["means"].items():
+        if found["geometric_mean"] is not None:
+            console.print(
+                f"{name}: {found['geometric_mean']:.2f} times as fast, geometric mean over {found['kernels']} "
+                f"(least {found['least']:.2f})",
+                highlight=False,
+            )
+
+
+def _print_notes(console: Console, records: Sequence[Record]) -> None:
+    """What the tables do not say."""
+    divided = list(dict.fromkeys(r.data["title"] for r in records if r.data["divider_added"]))
+    if divided:
+        console.print(f"on a core with a divider: {', '.join(divided)}", highlight=False, soft_wrap=True)
+    lossy = list(dict.fromkeys(r.data["title"] for r in records if "numbers" in r.data["numerics"]))
+    if lossy:
+        console.print(
+            f"permitted to lose NaN in a maximum (numerics numbers): {', '.join(lossy)}",
+            highlight=False,
+            soft_wrap=True,
+        )
+    reasons: dict[tuple[str, str, str], list[str]] = {}
+    for record in records:
+        for row in record.rows:
+            if not isinstance(row.outcome, Simulated):
+                style = "red" if row.library == OURS else "yellow"
+                reasons.setdefault((style, row.variant, _short(row.outcome)), []).append(_name(record))
+    for (style, variant, reason), names in reasons.items():
+        console.print(
+            f"no result of {variant} for {', '.join(names)}: {reason}", style=style, markup=False, soft_wrap=True
+        )
+
+
+def _short(outcome: Outcome) -> str:
+    line = outcome.summary.splitlines()[0]
+    return line if len(line) <= 200 else f"{line[:197]}..."
+
+
+def _name(record: Record) -> str:
+    return f"{record.data['title']} {record.data['dtype']}"
+
+
+def write_plots(records: Sequence[Record], output: Path) -> list[Path]:
+    """Both figures for each type, beside the results; none without matplotlib."""
+    if find_spec("matplotlib") is None:
+        return []
+    import_module("matplotlib").use("Agg")
+    written: list[Path] = []
+    for dtype in dict.fromkeys(record.data["dtype"] for record in records):
+        mine = [record for record in records if record.data["dtype"] == dtype]
+        known = [record for record in mine if record.data["baselines"]]
+        for name, chosen, bars in (("figure8", mine, STRATEGIES), ("figure9", known, (*STRATEGIES, COMPILER, *OTHERS))):
+            if chosen:
+                path = output.with_name(f"{output.stem}-{dtype}-{name}.png")
+                figure = _bars(chosen, bars, dtype)
+                figure.savefig(path, dpi=120, bbox_inches="tight")
+                import_module("matplotlib.pyplot").close(figure)
+                written.append(path)
+    return written
+
+
+def _bars(records: Sequence[Record], bars: Sequence[str], dtype: str) -> Any:
+    """Parts of the peak: for each kernel a bar for each program."""
+    pyplot: Any = import_module("matplotlib.pyplot")
+    shown = [by for by in bars if any(cycles_of(record, by) is not None for record in records)]
+    figure, axes = pyplot.subplots(figsize=(max(6, 0.9 * len(records)), 4.5))
+    width = 0.8 / max(1, len(shown))
+    for number, by in enumerate(shown):
+        heights = [
+            0.0 if (cycles := cycles_of(record, by)) is None else part_of_peak(record, cycles) for record in records
+        ]
+        places = [place - 0.4 + (number + 0.5) * width for place in range(len(records))]
+        label = by if by in STRATEGIES or by == COMPILER else f"{by} (RTL)"
+        axes.bar(places, heights, width, label=label)
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_xticks(range(len(records)), [record.data["title"] for record in records], rotation=45, ha="right")
+    axes.set_ylabel(f"part of the peak, {dtype}")
+    axes.legend(fontsize="small", ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return figure

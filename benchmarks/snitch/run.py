@@ -1,0 +1,125 @@
+"""`python -m benchmarks.bench --machine snitch`: everything that is measured, and what is made of it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks.records import OURS, Partial, Record
+from benchmarks.snitch.assembly import write_assembly
+from benchmarks.snitch.compiler import MISSING, find_compiler
+from benchmarks.snitch.figures import summary
+from benchmarks.snitch.job import USUAL, label_of, measure
+from benchmarks.snitch.kernels import DTYPES, MicroKernel, chosen
+from benchmarks.snitch.report import print_figures, write_plots
+from pdojo.backends.garbage import collect_now
+from pdojo.backends.measure import Simulated
+from pdojo.dialect.machine import known_machine
+from pdojo.dialect.machine_file import machine_to_json
+from pdojo.errors import MeasurementError, UsageError
+from pdojo.search.evaluators.cycles import version
+from pdojo.search.evaluators.workers import Workers
+
+JSON: TypeAlias = dict[str, Any]
+_OF_CPUS = ("expert", "threads", "peers", "cold", "autotune", "tvm_trials", "samples", "budget", "search", "database")
+"""Arguments that say nothing about a simulated core."""
+NO_PLOTS = "plots are left out: pip install matplotlib"
+
+
+def settings_of(console: Console, given: argparse.Namespace, defaults: argparse.Namespace) -> JSON:
+    """Everything that decides about a run. Raises UsageError for what makes no sense."""
+    for name in _OF_CPUS:
+        if getattr(given, name) != getattr(defaults, name):
+            option = "pass" if name == "expert" else name.replace("_", "-")
+            raise UsageError(f"--{option} is for processors that are measured; {given.machine} is simulated")
+    if given.evaluations != defaults.evaluations and "search" not in (given.strategies or USUAL):
+        raise UsageError("--evaluations is for searches: name `search` among the --strategies")
+    if given.dtype not in (None, *DTYPES):
+        raise UsageError(f"micro-kernels have the types {' and '.join(DTYPES)}, not '{given.dtype}'")
+    kernels = chosen(given.workloads)
+    compiler = find_compiler()
+    if compiler is None:
+        console.print(f"plain C is left out: {MISSING}", highlight=False, soft_wrap=True)
+    return {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "simulated": given.machine,
+        "machine": machine_to_json(known_machine(given.machine)),
+        "kernels": [kernel.text for kernel in kernels],
+        "dtypes": list(DTYPES) if given.dtype is None else [given.dtype],
+        "strategies": list(given.strategies or USUAL),
+        "evaluations": given.evaluations,
+        "compiler": None if compiler is None else compiler.title,
+        "seed": given.seed,
+        "version": version(),
+    }
+
+
+def measure_all(console: Console, partial: Partial) -> None:
+    """What is not in the partial file yet. Raises UsageError where it was begun by another simulator."""
+    settings = partial.settings
+    compiler = find_compiler()
+    now = {"version": version(), "compiler": None if compiler is None else compiler.title}
+    for name, value in now.items():
+        if settings[name] != value:
+            raise UsageError(f"cannot resume: {name} was {settings[name]} and is {value}; begin a new run")
+    described = known_machine(settings["simulated"])
+    jobs: list[tuple[MicroKernel, str]] = [(k, t) for k in chosen(settings["kernels"]) for t in settings["dtypes"]]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    simulators = Workers()
+    try:
+        with Progress(*columns, console=console, refresh_per_second=1, transient=True) as progress:
+            task = progress.add_task("", total=len(jobs))
+            for kernel, dtype in jobs:
+                label = label_of(kernel, dtype)
+                if not partial.has(label, 1):
+
+                    def tell(what: str, label: str = label) -> None:
+                        progress.update(task, description=f"{label}: {what}")
+
+                    wanted = settings["strategies"], settings["evaluations"], compiler, settings["seed"]
+                    partial.add(measure(kernel, dtype, described, *wanted, simulators, tell))
+                    collect_now()
+                progress.advance(task)
+    finally:
+        simulators.close()
+
+
+def finish(console: Console, partial: Partial, output: Path, assembly: str | None, *, plots: bool) -> None:
+    """Tables, files, plots. Raises MeasurementError where a program of ours has no result."""
+    records = partial.records
+    print_figures(console, records)
+    partial.finish(output, summary(records))
+    console.print(f"results in {output}", highlight=False, soft_wrap=True)
+    if plots:
+        drawn = write_plots(records, output)
+        console.print(f"plots in {', '.join(map(str, drawn))}" if drawn else NO_PLOTS, highlight=False, soft_wrap=True)
+    if assembly is not None:
+        store_assembly(console, records, partial.settings, assembly)
+    failed = _failed(records)
+    if failed:
+        raise MeasurementError(f"{len(failed)} of our programs have no result: {'; '.join(failed)}")
+
+
+def store_assembly(console: Console, records: Sequence[Record], settings: JSON, folder: str) -> None:
+    """Write the best programs. Raises UsageError where they would not be those that were simulated."""
+    if settings["version"] != version():
+        raise UsageError(
+            "lowering or simulator are not those of the run: their assembly has other cycles; run it again"
+        )
+    written = write_assembly(records, known_machine(settings["simulated"]), Path(folder))
+    console.print(f"assembly of {len(written)} programs in {folder}", highlight=False, soft_wrap=True)
+
+
+def _failed(records: Sequence[Record]) -> list[str]:
+    return [
+        f"{record.label}, {row.variant}"
+        for record in records
+        for row in record.rows
+        if row.library == OURS and not isinstance(row.outcome, Simulated)
+    ]

@@ -1,0 +1,73 @@
+"""Machine code against the reference interpreter, on one program and ordinary numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.backends.arrays import aligned_empty
+from pdojo.backends.executable import compile  # the word for it
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.functions import is_float
+from pdojo.dialect.interpreter import interpret
+from pdojo.dialect.nest import Array
+from pdojo.dialect.rounding import INTERFACE, round_float64, to_interface
+from qa.walks import Failure
+
+TOLERANCE = {"f64": 1e-9, "f32": 1e-3, "f16": 0.1, "bf16": 0.5}
+"""Relative to the largest magnitude of an output: a program of another order may round otherwise at every step."""
+
+
+def machine_code_differs(program: Program, seed: int) -> Failure | None:
+    """A difference between the compiled program and the interpreter, which runs the same state."""
+    random = np.random.default_rng(seed)
+    arrays = [a for a in program.nest.arrays.values() if a.intent is not None]
+    inputs = {a.name: _values(a, random) for a in arrays if a.intent is not Intent.OUT}
+    wanted = interpret(program.nest, inputs)
+    given = {a.name: _memory(a, inputs.get(a.name)) for a in arrays}
+    compile(program.kernel, program.machine, threads=2, optimize="search")(**given)
+    for array in arrays:
+        if array.intent is not Intent.IN and not _close(given[array.name], wanted[array.name], array.dtype):
+            return Failure(
+                "machine code", f"'{array.name}' is\n{given[array.name]}\nand should be\n{wanted[array.name]}"
+            )
+    return None
+
+
+def _memory(array: Array, values: NDArray[Any] | None) -> NDArray[Any]:
+    """Memory as aligned as the kernel asks for; zeros where there are no values."""
+    memory = aligned_empty(array.shape, np.dtype(INTERFACE[array.dtype]), array.buffer.alignment)
+    memory[...] = 0 if values is None else values
+    return memory
+
+
+def _values(array: Array, random: np.random.Generator) -> NDArray[Any]:
+    match array.dtype:
+        case "i1":
+            return np.asarray(random.integers(0, 2, array.shape), np.bool_)
+        case dtype if is_float(dtype):
+            values = round_float64(np.asarray(random.uniform(0.5, 2, array.shape)), dtype)
+            return np.asarray(to_interface(values, dtype), INTERFACE[dtype]).reshape(array.shape)
+        case dtype:
+            return np.asarray(random.integers(-100, 100, array.shape), INTERFACE[dtype])
+
+
+def _close(found: NDArray[Any], wanted: NDArray[Any], dtype: str) -> bool:
+    wanted = wanted.reshape(found.shape)
+    if not is_float(dtype):
+        return bool(np.array_equal(found, wanted))
+    left, right = (_numbers(a, dtype) for a in (found, wanted))
+    finite = right[np.isfinite(right)]
+    scale = float(np.abs(finite).max(initial=0.0))
+    with np.errstate(invalid="ignore"):
+        return bool(np.allclose(left, right, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] * scale, equal_nan=True))
+
+
+def _numbers(values: NDArray[Any], dtype: str) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore"):
+        if dtype == "bf16":
+            return (values.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        return values.astype(np.float64)

@@ -1,0 +1,267 @@
+"""Which refusals are too careful? (`python -m qa.completeness`)
+
+States of the game are drawn by random walks from library kernels at small sizes and from random kernels. In each state
+every refused candidate is made all the same, on a copy, and the exact oracle judges the result: a refusal is justified
+where the result is malformed, means something else under some schedule, is not valid, or cannot be undone. Refusals by
+rule (what a machine has, where mappings may stand, what rounding the kernel permits) need no judgement.
+
+The rate of a move is the part of all its harmless candidates that is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count, islice
+from random import Random
+from typing import Any
+
+from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.machine import machine
+from pdojo.dialect.notation import print_notation
+from pdojo.errors import PdojoError
+from pdojo.transforms.base import Site, Transformation
+from pdojo.transforms.game import Game
+from pdojo.transforms.registry import transformation, transformation_names
+from qa.forcing import HARMLESS, Judge
+from qa.fuzzing.kernels import source
+from qa.walks import Counts, draw
+
+MACHINES = ("toy", "toy-gpu", "toy-snitch")
+
+RULES = re.compile(
+    "|".join(
+        (
+            "which the kernel does not permit",  # numerics
+            "is no vector length of",
+            "is strided",
+            "divides the lane number",
+            "runs through a folded dimension over",
+            r"bytes",
+            "registers",
+            "has no shared memory",
+            "is mapped",
+            "mapped; unmap",
+            "only sequential scopes",
+            "cannot be inside",
+            "must be inside",
+            "inside is parallel already",
+            "vector scope wraps exactly one op",
+            "is an interface array",
+            "have hints|has hints",
+            "run on their own|runs on its own",
+            "does not divide",
+            "streams|frep|hardware loop|is in memory; stream",
+            r"needs a divider|has no intrinsic|computes another function than|scope \{\d+\} of extent \S+ has a guard",
+            r"is no array$|is no outermost grid scope",
+            "hints of|^hint |could not set it again|read-only cache|takes lane|where alone caches are",
+            "no memory that could be padded",
+        )
+    )
+)
+"""Refusals for what the machine has, where mappings may stand, whose memory it is, and what the kernel permits."""
+
+TOO_CAREFUL = 0.05
+"""Rates above this want an explanation (docs/completeness.md)."""
+
+
+@dataclass
+class Tally:
+    """What happened to the candidates of one move that were refused for one reason, or to the legal ones."""
+
+    by_rule: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter[str])
+    example: str = ""
+    """A harmless one: the move and the program."""
+
+
+@dataclass
+class Survey:
+    """The candidates of many states."""
+
+    states: int = 0
+    candidates: Counter[str] = field(default_factory=Counter[str])
+    legal: Counter[str] = field(default_factory=Counter[str])
+    refused: dict[str, dict[str, Tally]] = field(default_factory=dict[str, dict[str, Tally]])
+    """Per move and reason."""
+    harmful: list[str] = field(default_factory=list[str])
+    """Legal moves that the oracle objects to: there must be none."""
+
+    def add(self, program: Program, seed: int, families: Sequence[str] = ()) -> None:
+        """Judge the candidates of a state: all that are refused, and of each move one that is legal."""
+        judge = Judge(program, seed)
+        random = Random(seed)
+        self.states += 1
+        for name in families or transformation_names():
+            legal: list[tuple[Site, Transformation[Any]]] = []
+            for site, choice in transformation(name).candidates(program):
+                self.candidates[name] += 1
+                refusal = choice.refusal(program, site)
+                if refusal is None:
+                    legal.append((site, choice))
+                    continue
+                tally = self.refused.setdefault(name, {}).setdefault(general(refusal.reason), Tally())
+                if RULES.search(refusal.reason):
+                    tally.by_rule += 1
+                    continue
+                verdict = judge.force(choice, site)
+                tally.verdicts[verdict.kind] += 1
+                if verdict.kind == HARMLESS and not tally.example:
+                    tally.example = f"{refusal}\n{print_notation(program.kernel)}"
+            self.legal[name] += len(legal)
+            if legal:
+                self._confirm(program, judge, *random.choice(legal))
+
+    def _confirm(self, program: Program, judge: Judge, site: Site, choice: Transformation[Any]) -> None:
+        verdict = judge.force(choice, site)
+        if verdict.kind != HARMLESS:
+            move = choice.at(program, site)
+            self.harmful.append(f"{move} {verdict.kind}: {verdict.detail}\n{print_notation(program.kernel)}")
+
+    def harmless(self, name: str) -> int:
+        """How many refused candidates of a move are harmless."""
+        return sum(tally.verdicts[HARMLESS] for tally in self.refused.get(name, {}).values())
+
+    def rate(self, name: str) -> float:
+        """The part of the harmless candidates of a move that is refused."""
+        harmless = self.harmless(name)
+        return harmless / (self.legal[name] + harmless) if harmless else 0.0
+
+
+def general(reason: str) -> str:
+    """A reason without what is particular to a program."""
+    reason = re.sub(r"\w+\[[^\]]*\]", "…", reason)
+    reason = re.sub(r"'[^']*'", "'…'", reason)
+    reason = re.sub(r"scope \{\d+\} of extent \d+(:\w+)?", lambda m: f"scope{m[1] or ''}", reason)
+    return re.sub(r"\d+", "N", reason)
+
+
+def states(seed: int, length: int, machines: Sequence[str] = MACHINES) -> Iterator[Program]:
+    """States of the game, without end: those of random walks, every third, from kernels of all kinds by turns."""
+    kernels = source((), only_random=False)
+    for number in count():
+        name = machines[number % len(machines)]
+        random = Random(f"{seed}:{number}")
+        game = Game(kernels(number // len(machines), random, name), machine(name))
+        yield game.program
+        for step in range(1, random.randrange(length + 1) + 1):
+            move = draw(game.program, random, Counts())
+            if move is None:
+                break
+            game.apply(move)
+            if step % 3 == 0:
+                yield game.program
+
+
+class HarmfulError(PdojoError):
+    """A legal move that the oracle objects to."""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit code: 1 where a legal move is harmful, 2 for a wrong command line."""
+    return run_tool(_run, args)
+
+
+def _arguments() -> Arguments:
+    parser = Arguments(prog="python -m qa.completeness", description=__doc__)
+    add = parser.add_argument
+    add("--seed", type=random_seed, default=0, help="seed of everything random (default 0)")
+    add("--states", type=positive, default=300, metavar="N", help="states of the game to look at (default 300)")
+    add("--length", type=positive, default=9, metavar="N", help="most moves of a walk (default 9)")
+    add("--move", action="append", default=[], metavar="MOVE", help="only this move (may be given again)")
+    add("--machine", action="append", default=[], metavar="NAME", help=f"instead of {', '.join(MACHINES)}")
+    add("--json", action="store_true", help="print the numbers as JSON")
+    add("--examples", action="store_true", help="print a program for every reason that was too careful")
+    return parser
+
+
+def _run(args: Sequence[str] | None) -> None:
+    given = _arguments().parse_args(args)
+    for name in given.move:
+        transformation(name)
+    console = Console(stderr=True)
+    survey, began = Survey(), time.monotonic()
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    drawn = states(given.seed, given.length, given.machine or MACHINES)
+    with Progress(*columns, console=console, transient=True) as progress, suppress(KeyboardInterrupt):
+        # Ctrl-C ends the survey; what it found so far is shown.
+        for program in progress.track(islice(drawn, given.states), total=given.states, description="states"):
+            survey.add(program, given.seed + survey.states, given.move)
+    if given.json:
+        print(json.dumps(as_data(survey), indent=1))
+    else:
+        Console().print(table(survey, time.monotonic() - began))
+    if given.examples:
+        _print_examples(survey)
+    if survey.harmful:
+        raise HarmfulError(f"{len(survey.harmful)} legal moves are harmful:\n" + "\n".join(survey.harmful))
+
+
+def _print_examples(survey: Survey) -> None:
+    for name, reasons in survey.refused.items():
+        for tally in reasons.values():
+            if tally.example:
+                print(f"# {name}: {tally.verdicts[HARMLESS]} harmless\n{tally.example}")
+
+
+def as_data(survey: Survey) -> dict[str, object]:
+    """The numbers, for other programs."""
+    return {
+        "states": survey.states,
+        "harmful": survey.harmful,
+        "moves": {
+            name: {
+                "candidates": survey.candidates[name],
+                "legal": survey.legal[name],
+                "rate": round(survey.rate(name), 4),
+                "refused": {
+                    reason: {"by_rule": tally.by_rule, **tally.verdicts}
+                    for reason, tally in survey.refused.get(name, {}).items()
+                },
+            }
+            for name in transformation_names()
+            if survey.candidates[name]
+        },
+    }
+
+
+def table(survey: Survey, seconds: float) -> Table:
+    """Candidates per move, refusals per reason."""
+    found = Table(title=f"{survey.candidates.total()} candidates in {survey.states} states, {seconds:.0f} s")
+    found.add_column("move, and reasons of refusal")
+    for heading in ("candidates", "legal", "refused", "by rule", "justified", "harmless", "rate"):
+        found.add_column(heading, justify="right")
+    for name in transformation_names():
+        if not survey.candidates[name]:
+            continue
+        reasons = survey.refused.get(name, {})
+        cells = [sum(t) for t in zip(*(_cells(tally) for tally in reasons.values()), strict=True)] or [0, 0, 0, 0]
+        rate = survey.rate(name)
+        shown = f"[red]{rate:.1%}[/red]" if rate > TOO_CAREFUL else f"{rate:.1%}"
+        row = (survey.candidates[name], survey.legal[name], *cells)
+        found.add_row(f"[bold]{name}[/bold]", *map(str, row), shown)
+        for reason, tally in sorted(reasons.items(), key=lambda entry: -sum(_cells(entry[1]))):
+            found.add_row(f"  {escape(reason)}", "", "", *map(str, _cells(tally)), "")
+    return found
+
+
+def _cells(tally: Tally) -> tuple[int, int, int, int]:
+    """Refused, by rule, justified, harmless."""
+    judged, harmless = tally.verdicts.total(), tally.verdicts[HARMLESS]
+    return tally.by_rule + judged, tally.by_rule, judged - harmless, harmless
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Refused moves made all the same: was the refusal justified? The exact oracle says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.utils.exceptions import VerifyException
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.oracle import Oracle, check_valid
+from pdojo.errors import PdojoError
+from pdojo.transforms.base import Site, Transformation, identify
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import instantiate
+from qa.walks import fingerprint
+
+MALFORMED = "malformed"
+"""The rewrite fails, or its result does not verify."""
+CHANGED = "changes the meaning"
+INVALID = "no valid program"
+"""What the memory of the program after keeps is not what its elements are; or it has races, whatever they do."""
+NOT_UNDONE = "cannot be undone"
+HARMLESS = "harmless"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What making a move did."""
+
+    kind: str
+    detail: str = ""
+
+
+class Judge:
+    """Judges what moves do to one program, legal or not. The seed draws arithmetics and schedules."""
+
+    def __init__(self, before: Program, seed: int, *, arithmetics: int = 2, schedules: int = 6) -> None:
+        self.before = before
+        self.seed = seed
+        self.schedules = schedules
+        self.oracles = [Oracle(before.nest, seed + k) for k in range(arithmetics)]
+
+    def force(self, wanted: Transformation[Any], site: Site) -> Verdict:
+        """Make a move without asking whether it is legal; the first thing that goes wrong."""
+        try:
+            after = rewritten(self.before, wanted, identify(site))
+        except (PdojoError, VerifyException) as error:
+            return Verdict(MALFORMED, str(error))
+        except Exception as error:  # noqa: BLE001  # a rewrite may rely on what its check asks
+            return Verdict(MALFORMED, f"{type(error).__name__}: {error}")
+        return self._meaning(after) or self._validity(after) or self._undone(after, wanted, site)
+
+    def _meaning(self, after: Program) -> Verdict | None:
+        try:
+            for oracle in self.oracles:
+                found = oracle.difference(after.nest, schedules=self.schedules, first=self.seed)
+                if found is not None:
+                    return Verdict(CHANGED, str(found))
+        except PdojoError as error:
+            return Verdict(MALFORMED, str(error))
+        return None
+
+    def _validity(self, after: Program) -> Verdict | None:
+        found = check_valid(after.nest, schedules=self.schedules, seed=self.seed)
+        if found is not None:
+            return Verdict(INVALID, str(found))
+        try:
+            validate(after)
+        except PdojoError as error:
+            return Verdict(INVALID, str(error))
+        return None
+
+    def _undone(self, after: Program, wanted: Transformation[Any], site: Site) -> Verdict:
+        try:
+            inverse = wanted.inverse(self.before, site)
+            back = rewritten(after, instantiate(inverse), inverse.at)
+        except Exception as error:  # noqa: BLE001  # as above
+            return Verdict(NOT_UNDONE, f"{type(error).__name__}: {error}")
+        if fingerprint(back.kernel) != fingerprint(self.before.kernel):
+            return Verdict(NOT_UNDONE, f"{inverse} gives another program")
+        return Verdict(HARMLESS)
+
+
+def rewritten(program: Program, wanted: Transformation[Any], at: str) -> Program:
+    """The program after the rewrite of a transformation, verified; whether it is legal is not asked."""
+    kernel = program.kernel.clone()
+    copied = program.successor(kernel)
+    wanted.rewrite(copied, wanted.resolve(copied, at), PatternRewriter(next(iter(kernel.body.block.ops))))
+    kernel.verify()
+    return program.successor(kernel)
+
+
+def forced(program: Program, move: str) -> Program:
+    """The program after the rewrite of a move, located for people."""
+    parsed = Move.parse(move)
+    return rewritten(program, instantiate(parsed), parsed.at)

@@ -1,0 +1,149 @@
+"""Read texts that are nearly right, in process: notation, MLIR, traces, machine files, moves, shapes, assembly.
+
+Each input is a valid text with mistakes, at the level of tokens and of bytes. It must be taken, or refused with one
+clear error, within five seconds: a traceback or a recursion that is too deep is a failure. The same seed gives the same
+inputs. Exit code 1 where some failed.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from types import FrameType
+
+from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+
+from pdojo.errors import MeasurementError, PdojoError
+from qa.input_fuzz.corpus import corpus
+from qa.input_fuzz.mutations import mutated
+from qa.input_fuzz.readers import READERS
+
+SECONDS = 5.0
+"""What reading an input may take of a processor's time."""
+_WEIGHTS = {"notation": 6, "mlir": 6, "trace": 2, "machine": 2, "moves": 3, "shape": 1, "assembly": 1}
+
+
+class Hang(BaseException):
+    """Reading takes too long; nothing that reads may catch this."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An input that was neither taken nor refused as it should be."""
+
+    number: int
+    form: str
+    data: bytes
+    problem: str
+    """The last line of the traceback, and where it was."""
+
+    def __str__(self) -> str:
+        return f"input {self.number} ({self.form}): {self.problem}\n{self.data!r}"
+
+
+@dataclass
+class Found:
+    """What became of the inputs."""
+
+    taken: Counter[str] = field(default_factory=Counter[str])
+    refused: Counter[str] = field(default_factory=Counter[str])
+    failures: list[Failure] = field(default_factory=list[Failure])
+    slowest: float = 0.0
+
+
+def drawn(seed: int, number: int) -> tuple[str, bytes]:
+    """The form and the bytes of an input."""
+    random = Random(f"{seed}:{number}")
+    (form,) = random.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
+    texts = corpus()[form]
+    return form, mutated(random.choice(texts), random, texts)
+
+
+def judge(form: str, data: bytes) -> str | None:
+    """What goes wrong where an input is read; None where it is taken. Raises PdojoError where it is refused."""
+    try:
+        with _limit(SECONDS):
+            READERS[form](data)
+    except PdojoError as error:
+        if not str(error).strip():
+            return "an error without a message"
+        raise
+    except Hang:
+        return f"more than {SECONDS:g} s\n{''.join(traceback.format_exc(limit=-6))}"
+    except Exception:  # noqa: BLE001  # any other exception is what is looked for
+        return traceback.format_exc(limit=-6)
+    return None
+
+
+def fuzz(seed: int, numbers: range, found: Found) -> Iterator[Failure]:
+    """Judge inputs by number; failures as they come."""
+    for number in numbers:
+        form, data = drawn(seed, number)
+        start = time.perf_counter()
+        try:
+            problem = judge(form, data)
+            found.taken[form] += problem is None
+        except PdojoError:
+            problem = None
+            found.refused[form] += 1
+        found.slowest = max(found.slowest, time.perf_counter() - start)
+        if problem is not None:
+            found.failures.append(Failure(number, form, data, problem))
+            yield found.failures[-1]
+
+
+@contextmanager
+def _limit(seconds: float) -> Generator[None]:
+    """Raise Hang in the main thread after so many seconds of computing, or ten times as many of waiting."""
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise Hang
+
+    timers = ((signal.SIGPROF, signal.ITIMER_PROF, seconds), (signal.SIGALRM, signal.ITIMER_REAL, 10 * seconds))
+    before = [signal.signal(number, ring) for number, _, _ in timers]
+    for _, timer, limit in timers:
+        signal.setitimer(timer, limit)
+    try:
+        yield
+    finally:
+        for (number, timer, _), handler in zip(timers, before, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(number, handler)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit code."""
+    return run_tool(_run, args)
+
+
+def _run(args: Sequence[str] | None) -> None:
+    parser = Arguments(prog="python -m qa.fuzz_inputs", description=__doc__)
+    add = parser.add_argument
+    add("--inputs", type=positive, default=100_000, metavar="N", help="how many (100,000 by default)")
+    add("--seed", type=random_seed, default=0, metavar="N", help="seed of everything random")
+    add("--number", type=int, metavar="N", help="only input N of the seed, as a failure names it")
+    given = parser.parse_args(args)
+    numbers = range(given.inputs) if given.number is None else range(given.number, given.number + 1)
+    found = Found()
+    for failure in fuzz(given.seed, numbers, found):
+        sys.stdout.write(f"{failure}\n\n")
+        sys.stdout.flush()
+    for form in _WEIGHTS:
+        if total := found.taken[form] + found.refused[form]:
+            sys.stdout.write(
+                f"{form:9} {total:7,} inputs, {found.taken[form]:6,} taken, {found.refused[form]:7,} refused\n"
+            )
+    sys.stdout.write(f"slowest {found.slowest:.2f} s; {len(found.failures)} failures of {len(numbers):,} inputs\n")
+    if found.failures:
+        raise MeasurementError(f"{len(found.failures)} inputs were neither taken nor refused with one error")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

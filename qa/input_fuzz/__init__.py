@@ -1,0 +1,1 @@
+"""Texts that are nearly right, for everything that reads texts of people: `python -m qa.fuzz_inputs`."""

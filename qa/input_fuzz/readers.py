@@ -1,0 +1,135 @@
+"""Everything that reads texts of people, called in process: a text is taken, or refused with one clear error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pdojo_tools.inputs import Chunk, parse
+from xdsl.context import Context
+from xdsl.printer import Printer
+from xdsl.universe import Universe
+
+from pdojo.backends.c.targets import c_text
+from pdojo.backends.llvm.targets import llvm_text
+from pdojo.backends.snitch.assembler import assemble
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.machine import machine
+from pdojo.dialect.machine_file import read_machine
+from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import LocationError, LoweringError, NotationError, PdojoError, UsageError
+from pdojo.files import decode
+from pdojo.kernels import workload
+from pdojo.transforms.game import Game
+from pdojo.transforms.move import Move, parse_moves
+from pdojo.transforms.trace import Trace
+from qa.input_fuzz.corpus import KERNEL
+
+Reader = Callable[[bytes], None]
+"""Reads a text as a tool would; raises PdojoError for what it refuses."""
+
+
+def _text(data: bytes) -> str:
+    try:
+        text = decode(data)
+    except UnicodeDecodeError:
+        raise UsageError("not UTF-8") from None
+    if "\0" in text:
+        raise UsageError("a zero byte")
+    return text
+
+
+def read_notation(data: bytes) -> None:
+    """A text in the notation; what is taken is printed, read again, and lowered."""
+    for kernel in parse_notation(_text(data)):
+        _use(kernel)
+
+
+def read_mlir(data: bytes) -> None:
+    """A text in MLIR; what is taken is printed, read again, and lowered."""
+    context = Context()
+    for name, factory in Universe.get_multiverse().all_dialects.items():
+        context.register_dialect(name, factory)
+    program = parse(Chunk(_text(data), "<input>"), context, "mlir")
+    program.verify()
+    Printer(StringIO()).print_op(program.module)
+    for operation in list(program.module.walk()):
+        if isinstance(operation, KernelOp):
+            _use(operation)
+
+
+def _use(kernel: KernelOp) -> None:
+    """What a valid kernel is good for. Raises AssertionError where it is read back as another one."""
+    try:
+        text = print_notation(kernel)
+    except NotationError:
+        # A hint that only MLIR can spell.
+        return
+    (again,) = parse_notation(text)
+    assert print_notation(again) == text, "printed and read again, it is another kernel"
+    validate(Program(kernel, machine("toy")))
+    for lower in (c_text, llvm_text):
+        try:
+            lower(kernel)
+        except LoweringError:
+            continue
+
+
+def read_trace(data: bytes) -> None:
+    """A trace, and its moves on the kernel."""
+    trace = Trace.parse(_text(data))
+    _game().fork().replay(trace.steps[:6])
+
+
+def read_moves(data: bytes) -> None:
+    """Moves, and each of them on the kernel."""
+    for move in parse_moves(_text(data))[:3]:
+        _try(move)
+
+
+def _try(move: Move) -> None:
+    game = _game().fork()
+    game.apply(move)
+    Move.parse(str(move))
+    game.undo()
+
+
+@cache
+def _game() -> Game:
+    return Game(parse_notation(KERNEL)[0], machine("toy"))
+
+
+def read_machine_file(data: bytes) -> None:
+    """A machine description, and the lists of moves for it."""
+    with TemporaryDirectory(prefix="pdojo-fuzz-") as folder:
+        path = Path(folder) / "m.toml"
+        path.write_bytes(data)
+        read_machine(path)
+
+
+def read_shape(data: bytes) -> None:
+    """A kernel of the library at some sizes, as long as they are small."""
+    workload(_text(data)).instantiate()
+
+
+def read_assembly(data: bytes) -> None:
+    """Assembly for Snitch cores."""
+    assemble(_text(data), "<input>")
+
+
+READERS: Mapping[str, Reader] = {
+    "notation": read_notation,
+    "mlir": read_mlir,
+    "trace": read_trace,
+    "machine": read_machine_file,
+    "moves": read_moves,
+    "shape": read_shape,
+    "assembly": read_assembly,
+}
+"""By the names of forms in the corpus."""
+REFUSALS = (PdojoError, LocationError)

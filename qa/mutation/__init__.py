@@ -1,0 +1,1 @@
+"""Planted defects: is each noticed by the test suite? The command is `python -m qa.mutants`."""

@@ -1,0 +1,75 @@
+"""Private copies of the project, in which defects are planted: the working tree is never touched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from pdojo.errors import UsageError
+from qa.mutation.mutant import Mutant
+
+PARTS = (
+    "pdojo",
+    "tools",
+    "qa",
+    "benchmarks",
+    "test",
+    "docs",
+    "examples",
+    "pyproject.toml",
+    "README.md",
+    "CHANGELOG.md",
+)
+"""What a copy consists of: the packages, the tests, and what the tests read."""
+
+_SKIPPED = shutil.ignore_patterns("Output", "results", ".lit_test_times.txt", ".hypothesis", ".pytest_cache")
+
+
+def checkout() -> Path:
+    """The root of the checkout that this package is part of. Raises UsageError for an installed package."""
+    root = Path(__file__).resolve().parents[2]
+    missing = [part for part in PARTS if not (root / part).exists()]
+    if missing:
+        raise UsageError(f"mutants need a checkout with its tests; {root} has no {', '.join(missing)}")
+    return root
+
+
+def digest(root: Path) -> str:
+    """A number for all sources and tests: results for the same one need not be found again."""
+    state = sha256()
+    for part in ("pdojo", "tools", "qa", "benchmarks", "test"):
+        for path in sorted((root / part).rglob("*")):
+            if path.is_file() and path.suffix in (".py", ".pdojo", ".mlir", ".trace") and "Output" not in path.parts:
+                state.update(str(path.relative_to(root)).encode())
+                state.update(path.read_bytes())
+    return state.hexdigest()[:16]
+
+
+@contextmanager
+def private_copy(root: Path, mutant: Mutant | None, *, linked: bool = False) -> Generator[Path]:
+    """A copy of the project, with the defect if one is given, for as long as the context lasts.
+
+    It may be linked to what is a private copy itself, which nobody edits: a quarter of the time.
+    """
+    copied = os.link if linked else shutil.copy2
+    with tempfile.TemporaryDirectory(prefix="pdojo-mutant-") as folder:
+        copy = Path(folder)
+        for part in PARTS:
+            if (root / part).is_dir():
+                shutil.copytree(root / part, copy / part, ignore=_SKIPPED, copy_function=copied)
+            else:
+                copied(root / part, copy / part)
+        (copy / "pdojo_tools").symlink_to("tools")
+        if mutant is not None:
+            path = mutant.path(copy)
+            path.unlink()
+            path.write_text(mutant.mutated(root), encoding="utf-8")
+            # A compiled file is taken for fresh where time and size agree; the text has a later time.
+            stamp = path.stat()
+            os.utime(path, (stamp.st_atime, stamp.st_mtime + 2))
+        yield copy

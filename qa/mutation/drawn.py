@@ -1,0 +1,158 @@
+"""Defects that nobody chose: random small changes of the syntax tree, for a score that the catalogue cannot flatter."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TypeAlias
+
+from pdojo.errors import UsageError
+from qa.mutation.mutant import Mutant
+
+_COMPARISONS: dict[type[ast.cmpop], ast.cmpop] = {
+    ast.Lt: ast.LtE(),
+    ast.LtE: ast.Lt(),
+    ast.Gt: ast.GtE(),
+    ast.GtE: ast.Gt(),
+    ast.Eq: ast.NotEq(),
+    ast.NotEq: ast.Eq(),
+    ast.Is: ast.IsNot(),
+    ast.IsNot: ast.Is(),
+    ast.In: ast.NotIn(),
+    ast.NotIn: ast.In(),
+}
+_ARITHMETIC: dict[type[ast.operator], ast.operator] = {
+    ast.Add: ast.Sub(),
+    ast.Sub: ast.Add(),
+    ast.BitOr: ast.BitAnd(),
+    ast.BitAnd: ast.BitOr(),
+}
+_NAMES = {"any": "all", "all": "any", "min": "max", "max": "min"}
+_WORDS = ("describe", "spell", "__str__", "__repr__")
+"""Functions that make messages."""
+
+Change: TypeAlias = tuple[ast.expr, ast.expr, str]
+"""An expression, what takes its place, and what was done."""
+
+
+@dataclass(frozen=True)
+class Drawn(Mutant):
+    """A defect at one place of a file: `old` begins at the byte `start`."""
+
+    start: int = 0
+
+    def mutated(self, root: Path) -> str:
+        """The text of the file with the defect. Raises UsageError where the file is another one."""
+        source = self.path(root).read_bytes()
+        old = self.old.encode()
+        if source[self.start : self.start + len(old)] != old:
+            raise UsageError(f"mutant '{self.name}' was drawn from another version of {self.file}")
+        return (source[: self.start] + self.new.encode() + source[self.start + len(old) :]).decode()
+
+
+def draw(root: Path, within: str, count: int, seed: int) -> list[Mutant]:
+    """So many defects of a file or folder in the package, none in a message; the same for the same seed."""
+    start = root / "pdojo" / within
+    files = sorted(start.rglob("*.py")) if start.is_dir() else [start]
+    if not all(path.is_file() for path in files) or not files:
+        raise UsageError(f"there is no '{within}' in the package pdojo")
+    found = [mutant for path in files for mutant in _all(root, path)]
+    return Random(seed).sample(found, min(count, len(found)))
+
+
+def _all(root: Path, path: Path) -> Iterator[Mutant]:
+    source = path.read_text(encoding="utf-8")
+    file = path.relative_to(root / "pdojo").as_posix()
+    lines = source.encode().splitlines(keepends=True)
+    offsets = [0]
+    for line in lines:
+        offsets.append(offsets[-1] + len(line))
+    for symbol, node in _expressions(ast.parse(source), ""):
+        for old, new, what in _changes(node):
+            start = offsets[old.lineno - 1] + old.col_offset
+            assert old.end_lineno is not None
+            assert old.end_col_offset is not None
+            end = offsets[old.end_lineno - 1] + old.end_col_offset
+            text = source.encode()[start:end].decode()
+            name = f"{file}:{old.lineno}:{old.col_offset}: {what}"
+            yield Drawn(name, file, symbol, text, f"({ast.unparse(new)})", f"{what} in {symbol}", (), start)
+
+
+def _expressions(node: ast.AST, symbol: str) -> Iterator[tuple[str, ast.expr]]:
+    """The expressions that decide something, with the function that they are in."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.ClassDef):
+            if any(word in child.name for word in _WORDS):
+                continue
+            for statement in child.body:
+                yield from _expressions(_Holder(statement), f"{symbol}.{child.name}".lstrip("."))
+        elif isinstance(child, ast.JoinedStr | ast.Raise | ast.Assert | ast.Import | ast.ImportFrom | ast.AnnAssign):
+            continue
+        else:
+            if isinstance(child, ast.expr) and symbol:
+                yield symbol, child
+            yield from _expressions(child, symbol)
+
+
+class _Holder(ast.AST):
+    """A node around one statement."""
+
+    _fields = ("body",)
+
+    def __init__(self, statement: ast.stmt) -> None:
+        super().__init__()
+        self.body = [statement]
+
+
+def _changes(node: ast.expr) -> Iterator[Change]:
+    for operator in (_boolean, _comparison, _number, _function, _condition):
+        for new, what in operator(node):
+            yield node, new, what
+
+
+Operator: TypeAlias = Callable[[ast.expr], Iterator[tuple[ast.expr, str]]]
+
+
+def _boolean(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+    """One part of a conjunction or disjunction goes."""
+    if isinstance(node, ast.BoolOp):
+        for k, part in enumerate(node.values):
+            rest: Sequence[ast.expr] = [*node.values[:k], *node.values[k + 1 :]]
+            new = rest[0] if len(rest) == 1 else ast.BoolOp(node.op, list(rest))
+            yield new, f"without '{ast.unparse(part)}'"
+
+
+def _comparison(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+    if isinstance(node, ast.Compare):
+        for k, operator in enumerate(node.ops):
+            new = copy.deepcopy(node)
+            new.ops[k] = _COMPARISONS[type(operator)]
+            yield new, f"'{ast.unparse(new)}' for '{ast.unparse(node)}'"
+
+
+def _number(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        yield ast.Constant(node.value + 1), f"{node.value + 1} for {node.value}"
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        new = copy.deepcopy(node)
+        new.op = _ARITHMETIC[type(node.op)]
+        yield new, f"'{ast.unparse(new)}' for '{ast.unparse(node)}'"
+
+
+def _function(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _NAMES:
+        new = copy.deepcopy(node)
+        new.func = ast.Name(_NAMES[node.func.id])
+        yield new, f"'{_NAMES[node.func.id]}' for '{node.func.id}' in '{ast.unparse(node)}'"
+
+
+def _condition(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+    """A negation goes; a choice is always the first."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield node.operand, f"without 'not' in '{ast.unparse(node)}'"
+    if isinstance(node, ast.IfExp):
+        yield node.body, f"'{ast.unparse(node.body)}' whether or not '{ast.unparse(node.test)}'"

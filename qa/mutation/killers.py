@@ -1,0 +1,232 @@
+"""What may notice a defect: the tests of the suite, the likeliest first; random walks where the suite is blind."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from qa.mutation.mutant import Mutant
+
+LIT = "test/filecheck"
+MOVES = f"{LIT}/transforms"
+
+RULES = (
+    "test/unit/test_analysis.py",
+    "test/unit/test_conditions.py",
+    "test/unit/test_origins.py",
+    "test/unit/test_excerpts.py",
+    "test/property/test_enumerated.py",
+    "test/unit/test_validate.py",
+)
+"""Tests of the rules of the analyses, each by itself: what most defects of these fail, in a few seconds."""
+
+_ANALYSIS = "dialect/analysis"
+
+RULED = (
+    *(f"{_ANALYSIS}/{name}.py" for name in ("clobber", "collision", "conditions", "coverage")),
+    *(f"{_ANALYSIS}/{name}.py" for name in ("excerpts", "frames", "lanes")),
+    *(f"{_ANALYSIS}/{name}.py" for name in ("origins", "placement", "program", "races", "storage_check", "turns")),
+    "dialect/affine.py",
+    "dialect/storage.py",
+)
+"""Files in which these rules are."""
+
+FIRST = (
+    *RULES,
+    "test/unit/test_planted.py",
+    "test/unit/test_noticed.py",
+    "test/unit/test_mapped_validity.py",
+    "test/unit/test_shifting.py",
+    "test/property/test_moves.py::test_regressions",
+    "test/property/test_moves.py::test_a_register_stays_in_one_thread",
+)
+"""Tests of pytest that most defects fail, in a few seconds."""
+
+ANALYSIS = "test/property/test_fast_paths.py"
+"""The fast paths of the analysis against integer sets, on random questions: minutes, so last of all."""
+
+RUNS_LIT = "test/unit/test_filecheck.py"
+"""The test that runs all lit tests; they are run by themselves here."""
+
+UNRELATED = ("mutants", "docs", "measurement", "executable", "fuzz_ends", "tools_run_tune", "start")
+"""Files of unit tests that say nothing about moves: about the checkout, about time, about processes."""
+
+SILENT = 600
+"""Seconds without the end of another test after which one hangs: so the defect was noticed."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A command that fails where it notices a defect."""
+
+    name: str
+    command: tuple[str, ...]
+    only: str = ""
+    """Another failure than that of this test, such as that it is gone, says nothing."""
+
+
+def asked_before(copy: Path, killer: str) -> list[Stage]:
+    """The test that noticed the defect at another time, if it is still there and about moves."""
+    test = killer.partition("[")[0]
+    path = test.partition("::")[0]
+    unrelated = Path(path).stem.removeprefix("test_") in UNRELATED
+    if "::" in test and (copy / path).is_file() and not unrelated:
+        return [replace(pytest("as before", (test,)), only=test)]
+    if path.endswith((".pdojo", ".mlir", ".test")) and (copy / LIT / path).is_file():
+        return [replace(lit("as before", [f"{LIT}/{path}"]), only=test)]
+    return []
+
+
+def stages(copy: Path, mutant: Mutant, *, quick: bool = False) -> list[Stage]:
+    """The stages of the suite for a defect: all tests in the end, or those that take seconds."""
+    folders = [f"{MOVES}/{move}" for move in mutant.moves if (copy / MOVES / move).is_dir()]
+    others = [p.relative_to(copy).as_posix() for p in sorted((copy / MOVES).iterdir()) if p.is_dir()]
+    rest = [
+        p.relative_to(copy).as_posix() for p in sorted((copy / LIT).iterdir()) if p.is_dir() and p.name != "transforms"
+    ]
+    unrelated = (f"test/unit/test_{name}.py" for name in UNRELATED)
+    skipped = [f"--ignore={path}" for path in (*FIRST, RUNS_LIT, *unrelated) if "::" not in path]
+    rules = [pytest("rules of the analyses", RULES)] if mutant.file in RULED else []
+    few = [
+        *rules,
+        *([lit("lit of the move", folders)] if folders else []),
+        pytest("first tests", FIRST),
+        lit("lit of moves", [f for f in others if f not in folders]),
+    ]
+    return (
+        few
+        if quick
+        else [
+            *few,
+            pytest("unit tests", ("test/unit", *skipped)),
+            pytest("properties", ("test/property", f"--ignore={ANALYSIS}")),
+            lit("all lit tests", rest),
+            pytest("analysis against integer sets", (ANALYSIS,)),
+        ]
+    )
+
+
+def lit(name: str, folders: Sequence[str]) -> Stage:
+    """Lit tests, up to the first failure."""
+    command = Path(sys.executable).parent / "lit"
+    return Stage(name, (str(command), "-j1", "-v", "--no-progress-bar", "--max-failures=1", *folders))
+
+
+def pytest(name: str, paths: Sequence[str]) -> Stage:
+    """Tests of pytest, up to the first failure."""
+    return Stage(
+        name,
+        (sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=first", *paths),
+    )
+
+
+def walks(mutant: Mutant, minutes: float) -> list[Stage]:
+    """Random walks that prefer the moves of the defect."""
+    preferred = [word for move in mutant.moves for word in ("--prefer", move)]
+    fuzz = (sys.executable, "-m", "qa.fuzz", "--minutes", str(minutes), "--processes", "1", *preferred)
+    return [Stage("walks", (*fuzz, "--length", "12", "--compile-every", "0"))]
+
+
+class Runner:
+    """Runs stages in copies; all that run are ended by `stop`."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self.stopped = False
+
+    def first_failure(self, copy: Path, stages: Sequence[Stage]) -> tuple[Stage, str] | None:
+        """The first stage that fails in the copy, and what failed; None where all succeed."""
+        for stage in stages:
+            failed = self._fails(copy, stage)
+            if failed is not None:
+                return stage, failed
+        return None
+
+    def _fails(self, copy: Path, stage: Stage) -> str | None:
+        # Compiled files of a healthy copy are those of its copies, but for the file with the defect: half of the time.
+        environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "", "PYTHONUNBUFFERED": "1"}
+        with self._lock:
+            if self.stopped:
+                raise KeyboardInterrupt
+            process = subprocess.Popen(
+                stage.command,
+                cwd=copy,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            self._running.add(process)
+        try:
+            output = output_of(process, SILENT)
+        finally:
+            with self._lock:
+                self._running.discard(process)
+        if output is None:
+            _end(process)
+            return f"a test hangs: nothing for {SILENT} s"
+        if self.stopped or -process.returncode in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            # Ended by `stop`, or from outside: neither is a failed test.
+            _end(process)
+            raise KeyboardInterrupt
+        failed = None if process.returncode == 0 else what_failed(output)
+        return failed if failed is None or failed.startswith(stage.only) else None
+
+    def stop(self) -> None:
+        """End everything that runs."""
+        with self._lock:
+            self.stopped = True
+            for process in self._running:
+                _end(process)
+
+
+def output_of(process: subprocess.Popen[bytes], silent: float) -> str | None:
+    """All that a process writes until it ends, however late; None if it writes nothing for so many seconds."""
+    assert process.stdout is not None
+    parts: list[bytes] = []
+    with process.stdout as pipe:
+        while select.select([pipe], [], [], silent)[0]:
+            part = os.read(pipe.fileno(), 1 << 16)
+            if not part:
+                process.wait()
+                return b"".join(parts).decode(errors="replace")
+            parts.append(part)
+    return None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started, and wait until they are gone."""
+    try:
+        os.killpg(process.pid, signal.SIGTERM)
+        for attempt in range(30):
+            time.sleep(0.1)
+            os.killpg(process.pid, signal.SIGKILL if attempt else 0)
+    except ProcessLookupError:
+        return
+
+
+def what_failed(output: str) -> str:
+    """The first failed test, from what lit, pytest or the walks print."""
+    for pattern in (
+        r"^FAIL: pdojo :: (\S+)",
+        r"^(?:TIMEOUT|UNRESOLVED): pdojo :: (\S+)",
+        r"^FAILED (\S+)",
+        r"^ERROR (\S+)",
+        r"(\w+ broken by \S+)",
+    ):
+        found = re.search(pattern, output, re.MULTILINE)
+        if found:
+            return found[1]
+    lines = [line for line in output.splitlines() if line.strip()]
+    return lines[-1].strip()[:100] if lines else "failed without a word"

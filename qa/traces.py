@@ -1,0 +1,225 @@
+"""Random traces: undone to the letter, edited in the middle, replayed from their text.
+
+For a trace of legal moves: taking all of them back restores the text and all identifiers of the kernel; the printed
+trace, parsed, gives the same program, by identifier and by location; taking back one move in the middle keeps the later
+ones that still apply, and what is left verifies, is valid and means the same.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from xdsl.utils.exceptions import DiagnosticException
+
+from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.oracle import equivalent
+from pdojo.errors import PdojoError
+from pdojo.transforms.apply import apply
+from pdojo.transforms.game import Game
+from pdojo.transforms.move import Move
+from pdojo.transforms.trace import Step, Trace
+from qa.shrink import Shrinker, command
+from qa.walks import Announce, Counts, FailedWalk, Failure, draw, fingerprint, silently
+
+MEANING = 8
+"""One edited trace in so many is executed exactly; all are verified and validated."""
+
+REPLAY = 3
+"""One trace in so many is replayed from its text, by identifier and by location in turns."""
+
+
+@dataclass
+class TraceCounts:
+    """What was done with traces."""
+
+    traces: int = 0
+    moves: Counter[str] = field(default_factory=Counter[str])
+    lengths: Counter[int] = field(default_factory=Counter[int])
+    replayed: int = 0
+    edited: int = 0
+    """Traces from which a move in the middle was taken."""
+    kept: int = 0
+    skipped: int = 0
+    """Later moves that applied after that, and that did not."""
+    executed: int = 0
+    """Edited traces whose meaning was compared by execution."""
+
+    def add(self, other: TraceCounts) -> None:
+        """Add what others did."""
+        self.traces += other.traces
+        self.moves.update(other.moves)
+        self.lengths.update(other.lengths)
+        self.replayed += other.replayed
+        self.edited += other.edited
+        self.kept += other.kept
+        self.skipped += other.skipped
+        self.executed += other.executed
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A trace and the states along it."""
+
+    kernel: KernelOp
+    machine: Machine
+    game: Game
+
+    @property
+    def steps(self) -> list[Step]:
+        """The moves."""
+        return self.game.trace.steps
+
+
+def draw_trace(
+    kernel: KernelOp, machine: Machine, random: Random, longest: int, counts: TraceCounts, announce: Announce = silently
+) -> Drawn:
+    """A trace of 1 to `longest` random legal moves, each announced before it is made. Raises InvalidKernel."""
+    game = Game(kernel, machine)
+    for _ in range(random.randint(1, longest)):
+        move = draw(game.program, random, Counts())
+        if move is None:
+            break
+        announce(move)
+        game.apply(move)
+        counts.moves[move.name] += 1
+    counts.traces += 1
+    counts.lengths[len(game.trace.steps)] += 1
+    return Drawn(kernel, machine, game)
+
+
+def check_trace(drawn: Drawn, random: Random, counts: TraceCounts) -> Failure | None:
+    """The first promise that the trace breaks."""
+    game = drawn.game
+    if not game.trace.steps:
+        return None
+    index = random.randrange(len(game.trace.steps))
+    execute = random.randrange(MEANING) == 0
+    try:
+        return undone(game) or _replayed(game, random, counts) or edited(game, index, counts, execute=execute)
+    except (PdojoError, DiagnosticException) as error:
+        return Failure("trace", str(error))
+    except Exception:  # noqa: BLE001  # a crash is a finding like any other
+        return Failure("no crash", traceback.format_exc(limit=-4))
+
+
+def _replayed(game: Game, random: Random, counts: TraceCounts) -> Failure | None:
+    if random.randrange(REPLAY):
+        return None
+    counts.replayed += 1
+    return replayed(game, by_location=random.random() < 0.5)
+
+
+def undone(game: Game) -> Failure | None:
+    """Taking all moves back in reverse order restores the text and the identifiers."""
+    program = game.program
+    for inverse in reversed(game.inverses):
+        try:
+            program = apply(program, inverse, verify=False).program
+        except PdojoError as error:
+            return Failure("undo all", f"{inverse} does not apply: {error}")
+    if fingerprint(program.kernel) != fingerprint(game.programs[0].kernel):
+        return Failure("undo all", f"the moves taken back give another program:\n{print_notation(program.kernel)}")
+    return None
+
+
+def replayed(game: Game, *, by_location: bool) -> Failure | None:
+    """The printed trace, parsed, gives the same program: by identifier, or by the locations that people read."""
+    program = game.programs[0]
+    for step in Trace.parse(game.trace.dump()).steps:
+        program = apply(program, step.move if by_location else step.resolved, verify=False).program
+    if fingerprint(program.kernel) != fingerprint(game.kernel):
+        how = "location" if by_location else "identifier"
+        return Failure("replay", f"by {how}, the trace gives another program:\n{print_notation(program.kernel)}")
+    return None
+
+
+def edited(game: Game, index: int, counts: TraceCounts, *, execute: bool) -> Failure | None:
+    """Without one move, what still applies leads to a program that verifies, is valid and means the same."""
+    length = len(game.trace.steps)
+    skipped = game.undo(index)
+    counts.edited += 1
+    counts.skipped += len(skipped)
+    counts.kept += length - index - 1 - len(skipped)
+    try:
+        game.kernel.verify()
+        validate(game.program)
+    except (PdojoError, DiagnosticException) as error:
+        return Failure(f"undo {index}", f"what is left is not valid: {error}\n{print_notation(game.kernel)}")
+    if execute:
+        counts.executed += 1
+        difference = equivalent(game.programs[0].nest, game.program.nest)
+        if difference is not None:
+            return Failure(f"undo {index}", str(difference))
+    return None
+
+
+class _TraceShrinker(Shrinker):
+    keeps_last = False
+
+    def judged(self, kernel: KernelOp, steps: Sequence[Step]) -> tuple[list[Step], Failure] | None:
+        """The steps that apply, and the promise that they break."""
+        game = Game(kernel, self.best.machine)
+        game.replay(steps)
+        kept = list(game.trace.steps)
+        wanted = self.best.failure.promise
+        for index in range(len(kept)):
+            if index:
+                game = Game(kernel, self.best.machine)
+                game.replay(kept)
+            failure = _all_promises(game, index)
+            if failure is not None and _kind(failure.promise) == _kind(wanted):
+                return kept, failure
+        return None
+
+
+def _all_promises(game: Game, index: int) -> Failure | None:
+    try:
+        return (
+            undone(game)
+            or replayed(game, by_location=False)
+            or replayed(game, by_location=True)
+            or edited(game, index, TraceCounts(), execute=True)
+        )
+    except (PdojoError, DiagnosticException) as error:
+        return Failure("trace", str(error))
+    except Exception:  # noqa: BLE001  # a crash is a finding like any other
+        return Failure("no crash", traceback.format_exc(limit=-4))
+
+
+def _kind(promise: str) -> str:
+    """`undo 3` and `undo 4` are one promise."""
+    return promise.rstrip("0123456789")
+
+
+def shrunk_trace(failed: FailedWalk) -> FailedWalk:
+    """The failing trace with as few moves and statements as possible."""
+    return _TraceShrinker(failed, None).run()
+
+
+def trace_lit_test(failed: FailedWalk) -> str:
+    """A lit test: the moves and their inverses, or the moves without one of them, on the command line."""
+    moves = [str(step.move) for step in failed.steps]
+    note = "\n".join(f"# {line}" for line in f"{failed.failure.promise}: {failed.failure.detail}".splitlines())
+    if failed.failure.promise.startswith("undo ") and failed.failure.promise != "undo all":
+        index = failed.failure.promise.split()[1]
+        runs = [f"# RUN: {command(failed, moves)} --skip-illegal --undo={index} --verify -t notation"]
+    else:
+        back = [str(move) for move in reversed(_inverses(failed))]
+        runs = [
+            f"# RUN: {command(failed, [])} -t notation > %t",
+            f"# RUN: {command(failed, [*moves, *back])} -t notation | diff %t -",
+        ]
+    return "\n".join([*runs, note, print_notation(failed.kernel)])
+
+
+def _inverses(failed: FailedWalk) -> list[Move]:
+    game = Game(failed.kernel, failed.machine)
+    game.replay(failed.steps)
+    return game.inverses

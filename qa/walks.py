@@ -1,0 +1,292 @@
+"""Random walks through the legal moves of a kernel, with everything checked that a move promises.
+
+After each move: the program verifies; it means what the kernel means (exact oracle, several arithmetics, several
+adversarial schedules); the inverse restores text and identifiers. After some moves: the program is valid, it becomes
+code for its machine if the kernel did, both texts of it parse to it, and the move by identifier gives the same.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import DiagnosticException
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.notation import parse_notation, plain_mlir, print_notation
+from pdojo.dialect.ops import PDOJO, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.oracle import IntegerSetOracle, Oracle
+from pdojo.errors import PdojoError
+from pdojo.search.deciding import OTHER_STATEMENTS
+from pdojo.transforms.apply import Applied, apply
+from pdojo.transforms.game import Game
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import transformation, transformation_names
+from pdojo.transforms.trace import Step
+from qa.lowers import lowering_error
+
+SOME = 4
+"""Texts, replay by identifier and validity, which take longest, are checked for one move in so many."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A promise that a move broke."""
+
+    promise: str
+    """Which: `meaning`, `inverse` ..."""
+    detail: str
+
+
+@dataclass(frozen=True)
+class FailedWalk:
+    """A walk up to the move that broke a promise, which is the last of `steps`."""
+
+    kernel: KernelOp
+    machine: Machine
+    seed: int
+    steps: list[Step]
+    failure: Failure
+
+
+@dataclass
+class Counts:
+    """What walks did."""
+
+    walks: int = 0
+    moves: Counter[str] = field(default_factory=Counter[str])
+    """Per family."""
+    refused: Counter[str] = field(default_factory=Counter[str])
+    """Candidates that were drawn and refused, per family."""
+    compiled: int = 0
+    not_lowered: Counter[str] = field(default_factory=Counter[str])
+    """States that the backend cannot express, per message."""
+    sets: Counter[str] = field(default_factory=Counter[str])
+    """States that integer sets judged, per kind of judgement."""
+
+    def add(self, other: Counts) -> None:
+        """Add what others did."""
+        self.walks += other.walks
+        self.compiled += other.compiled
+        for mine, its in (
+            (self.moves, other.moves),
+            (self.refused, other.refused),
+            (self.not_lowered, other.not_lowered),
+            (self.sets, other.sets),
+        ):
+            mine.update(its)
+
+    @property
+    def total(self) -> int:
+        """All moves."""
+        return self.moves.total()
+
+
+Check = Callable[[Program, int], Failure | None]
+"""A check of a state; the number seeds it."""
+
+
+Announce = Callable[[Move], None]
+"""Hears of a move that is about to be made."""
+
+
+def silently(_: Move) -> None:
+    """Tell nobody."""
+
+
+class Referee:
+    """Judges moves on one kernel. `seed` draws the arithmetics, of which `arithmetics` times 24 are used at once.
+
+    Integer sets judge one move in `sets_every`, none for 0; what they did goes to `counts`.
+    """
+
+    def __init__(
+        self,
+        initial: Program,
+        seed: int,
+        *,
+        schedules: int = 3,
+        arithmetics: int = 2,
+        check: Check | None = None,
+        sets_every: int = 0,
+        counts: Counts | None = None,
+    ) -> None:
+        self.oracles = [Oracle(initial.nest, seed + k) for k in range(arithmetics)]
+        self.schedules = schedules
+        self.check = check
+        self.lowers = lowering_error(initial) is None
+        self.sets_every = sets_every
+        self.counts = counts or Counts()
+
+    def judge(self, before: Program, applied: Applied, number: int) -> Failure | None:
+        """The first promise that the move broke; `number` (of the move in its walk) seeds the schedules."""
+        failure = self._meaning(applied.program, number) or _inverse(before, applied)
+        if failure is None and number % SOME == 0:
+            failure = _replay(before, applied) or _texts(applied.program) or _kept(applied.program)
+        if failure is None and number % SOME == 2 and self.lowers:
+            failure = _lowered(applied.program)
+        if failure is None and self.sets_every and number % self.sets_every == 0:
+            failure = self._sets(before, applied)
+        if failure is None and self.check is not None:
+            failure = self.check(applied.program, number)
+        return failure
+
+    def _sets(self, before: Program, applied: Applied) -> Failure | None:
+        """Whether integer sets find a race, a lost value, or another flow than before the move."""
+        compare = applied.move.name not in OTHER_STATEMENTS
+        found = IntegerSetOracle(before.nest).judge(applied.program.nest, compare=compare)
+        if found.fault is not None:
+            return Failure("integer sets", found.fault)
+        self.counts.sets["left open" if found.open else "flow" if "flow" in found.checked else "validity only"] += 1
+        return None
+
+    def _meaning(self, program: Program, number: int) -> Failure | None:
+        for k, oracle in enumerate(self.oracles):
+            first = (number * len(self.oracles) + k) * self.schedules
+            found = oracle.difference(program.nest, schedules=self.schedules, first=first)
+            if found is not None:
+                return Failure("meaning", str(found))
+        return None
+
+
+def _kept(program: Program) -> Failure | None:
+    try:
+        validate(program)
+    except PdojoError as error:
+        return Failure("validity", str(error))
+    return None
+
+
+def _lowered(program: Program) -> Failure | None:
+    problem = lowering_error(program)
+    return None if problem is None else Failure("code", problem)
+
+
+def _inverse(before: Program, applied: Applied) -> Failure | None:
+    try:
+        back = apply(applied.program, applied.inverse).program.kernel
+    except PdojoError as error:
+        return Failure("inverse", f"{applied.inverse} does not apply: {error}")
+    if fingerprint(back) != fingerprint(before.kernel):
+        return Failure("inverse", f"{applied.inverse} gives another program:\n{print_notation(back)}")
+    return None
+
+
+def _replay(before: Program, applied: Applied) -> Failure | None:
+    try:
+        again = [apply(before, move).program.kernel for move in (applied.resolved, Move.parse(str(applied.move)))]
+    except PdojoError as error:
+        return Failure("replay", str(error))
+    wanted = fingerprint(applied.program.kernel)
+    if any(fingerprint(kernel) != wanted for kernel in again):
+        return Failure("replay", f"{applied.resolved} and {applied.move} do not give the same program")
+    return None
+
+
+def _texts(program: Program) -> Failure | None:
+    kernel = program.kernel
+    notation, mlir = print_notation(kernel), plain_mlir(kernel)
+    try:
+        (parsed,) = parse_notation(notation)
+        if print_notation(parsed) != notation or plain_mlir(parsed) != mlir:
+            return Failure("notation", f"it parses to another program:\n{print_notation(parsed)}")
+        again = parse_mlir(mlir)
+        if print_notation(again) != notation or plain_mlir(again) != mlir:
+            return Failure("MLIR form", f"it parses to another program:\n{print_notation(again)}")
+    except (PdojoError, DiagnosticException) as error:
+        return Failure("texts", f"{error}\n{notation}\n{mlir}")
+    return None
+
+
+def parse_mlir(text: str) -> KernelOp:
+    """The kernel of an MLIR text of one kernel, verified."""
+    context = Context()
+    context.load_dialect(Builtin)
+    context.load_dialect(PDOJO)
+    kernel = Parser(context, text).parse_op()
+    assert isinstance(kernel, KernelOp)
+    kernel.verify()
+    return kernel
+
+
+def fingerprint(kernel: KernelOp) -> tuple[str, tuple[str, ...]]:
+    """The text, without names of values, and the identifiers: equal for equal states."""
+    ids = (op.id.data for op in kernel.walk() if isinstance(op, ScopeOp | OpOp) and op.id is not None)
+    return plain_mlir(kernel), tuple(ids)
+
+
+def draw(program: Program, random: Random, counts: Counts, prefer: Sequence[str] = ()) -> Move | None:
+    """A random legal move: the family is uniform among those with a legal move, then the move within it.
+
+    Every second move is of a family in `prefer`, where one of these has a legal move.
+    """
+    families = list(transformation_names())
+    random.shuffle(families)
+    if prefer and random.random() < 0.5:
+        families.sort(key=lambda name: name not in prefer)
+    for name in families:
+        found = list(transformation(name).candidates(program))
+        random.shuffle(found)
+        for site, choice in found:
+            if choice.refusal(program, site) is None:
+                return choice.at(program, site)
+            counts.refused[name] += 1
+    return None
+
+
+def walk(
+    kernel: KernelOp,
+    machine: Machine,
+    seed: int,
+    length: int,
+    counts: Counts,
+    *,
+    check: Check | None = None,
+    sets_every: int = 0,
+    prefer: Sequence[str] = (),
+    announce: Announce = silently,
+) -> Iterator[Move | FailedWalk]:
+    """Walk `length` random moves, yielding each; a FailedWalk is the last that is yielded.
+
+    `announce` hears of each move before it is made and judged, which may be the end of the process.
+    Raises InvalidKernel where the kernel is not valid to begin with.
+    """
+    random = Random(seed)
+    game = Game(kernel, machine)
+    referee = Referee(game.program, seed, check=check, sets_every=sets_every, counts=counts)
+    counts.walks += 1
+    for number in range(length):
+        before = game.program
+        move = draw(before, random, counts, prefer)
+        if move is None:
+            return
+        announce(move)
+        failure = play(game, move, referee, number)
+        if failure is not None:
+            step = game.trace.steps[number] if len(game.trace.steps) > number else Step(move, move)
+            yield FailedWalk(kernel, machine, seed, [*game.trace.steps[:number], step], failure)
+            return
+        counts.moves[move.name] += 1
+        yield move
+
+
+def play(game: Game, move: Move, referee: Referee, number: int) -> Failure | None:
+    """Make a legal move and judge it."""
+    before = game.program
+    try:
+        game.apply(move)
+        game.kernel.verify()
+        step = game.trace.steps[-1]
+        return referee.judge(before, Applied(game.program, step.move, step.resolved, game.inverses[-1]), number)
+    except (PdojoError, DiagnosticException) as error:
+        return Failure("application", str(error))
+    except Exception:  # noqa: BLE001  # a crash is a finding like any other
+        return Failure("no crash", traceback.format_exc(limit=-4))

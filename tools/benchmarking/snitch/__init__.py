@@ -1,1 +1,0 @@
-"""`pdojo-bench --machine snitch`: micro-kernels on the simulator, the paper's Figures 8 and 9."""

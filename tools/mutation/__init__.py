@@ -1,1 +1,0 @@
-"""Planted defects: is each noticed by the test suite? The command is `python -m pdojo_tools.mutants`."""
