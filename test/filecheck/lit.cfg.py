@@ -19,7 +19,7 @@ config.test_source_root = str(Path(__file__).parent)
 config.maxIndividualTestTime = 120
 config.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 if "PYTHONPATH" in os.environ:
-    # Tests of a copy of the project (tools/mutants.py) run the copy, not what is installed.
+    # Tests of a copy of the project (qa/mutants.py) run the copy, not what is installed.
     config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
 
 sys.path.append(str(Path(__file__).parents[1]))

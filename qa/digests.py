@@ -1,0 +1,133 @@
+"""Digests of all that is made of kernels (`python -m qa.digests FILE`): did a change of the code change any of it?
+
+Subjects are the kernels of the library under each expert pass, and random walks from random kernels. Each digest is of
+one text: the program, the listing of its moves, generated code. The first run writes FILE; a later one compares with it
+and names what differs. Exit code 0: nothing does; 1: something does.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import TypeAlias
+
+from pdojo_tools.command import Arguments, positive, run_tool
+from rich.progress import track
+
+from pdojo.backends.c.targets import c_text
+from pdojo.backends.llvm.targets import llvm_text
+from pdojo.backends.loops.kernel import lower_kernel
+from pdojo.backends.snitch.targets import snitch_text
+from pdojo.dialect.machine import Machine, machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import PdojoError
+from pdojo.kernels import kernel_names, workload
+from pdojo.search.experts import EXPERT_PASSES
+from pdojo.search.tuning import tune
+from pdojo.transforms.game import Game
+from qa.random_kernels import features_for, random_text
+
+TUNED = ("x86-64-avx512", "aarch64-neon", "snitch")
+"""Machines of the expert passes."""
+WALKED = ("toy", "toy-gpu", "toy-snitch")
+"""Machines of the random walks."""
+STEPS = 6
+"""Moves of a walk."""
+
+Job: TypeAlias = tuple[str, str, str]
+"""A library kernel, a pass and a machine; or `walk`, a number and a machine."""
+
+
+def digests(job: Job) -> dict[str, str]:
+    """Digests by what they are of."""
+    parts = _walk(int(job[1]), job[2]) if job[0] == "walk" else _tuned(*job)
+    prefix = " ".join(job)
+    return {f"{prefix}: {name}": sha256(text.encode()).hexdigest()[:16] for name, text in parts}
+
+
+def jobs(walks: int) -> list[Job]:
+    """Everything that has digests."""
+    tuned = [(kernel, each, name) for kernel in kernel_names() for each in EXPERT_PASSES for name in TUNED]
+    return [*tuned, *(("walk", str(number), name) for number in range(walks) for name in WALKED)]
+
+
+def _tuned(kernel: str, expert: str, name: str) -> Iterator[tuple[str, str]]:
+    described = machine(name)
+    try:
+        tuning = tune(workload(kernel).instantiate(), described, expert)
+    except PdojoError as error:
+        yield "pass", str(error)
+        return
+    yield "trace", tuning.game.trace.dump()
+    yield "notes", "\n".join(map(str, tuning.notes))
+    yield from _texts(tuning.after, described)
+
+
+def _walk(number: int, name: str) -> Iterator[tuple[str, str]]:
+    described, random = machine(name), Random(number)
+    kernel = parse_notation(random_text(random.getrandbits(62), features_for(described)))[0]
+    game = Game(kernel, described)
+    for step in range(STEPS):
+        moves = game.moves()
+        yield f"moves {step}", "\n".join(map(str, moves))
+        if not moves:
+            break
+        game.apply(random.choice(moves))
+    yield "trace", game.trace.dump()
+    yield from _texts(game.kernel, described)
+
+
+def _texts(kernel: KernelOp, described: Machine) -> Iterator[tuple[str, str]]:
+    forms: dict[str, Callable[[], str]] = {
+        "notation": lambda: print_notation(kernel),
+        "ir": lambda: str(kernel),
+        "c": lambda: c_text(kernel, machine=described),
+        "llvm": lambda: llvm_text(kernel, described),
+        "loops": lambda: str(lower_kernel(nest_of(kernel), sequential=False)),
+        "snitch": lambda: snitch_text(kernel, described),
+    }
+    for form, text in forms.items():
+        try:
+            yield form, text()
+        except PdojoError as error:
+            yield form, f"error: {error}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit code."""
+    return run_tool(_run, argv)
+
+
+def _run(argv: Sequence[str] | None) -> None:
+    parser = Arguments(prog="python -m qa.digests", description=__doc__)
+    parser.add_argument("file", type=Path, metavar="FILE", help="where the digests are kept")
+    parser.add_argument("--walks", type=positive, default=50, metavar="N", help="walks for each machine (default 50)")
+    parser.add_argument("--jobs", type=positive, default=2, metavar="N", help="processes (default 2)")
+    args = parser.parse_args(argv)
+    found: dict[str, str] = {}
+    todo = jobs(args.walks)
+    with ProcessPoolExecutor(args.jobs) as pool:
+        for each in track(pool.map(digests, todo), "digests", len(todo)):
+            found |= each
+    if not args.file.exists():
+        args.file.write_text(json.dumps(found, indent=0))
+        print(f"{len(found)} digests are in {args.file}")
+        return
+    before: dict[str, str] = json.loads(args.file.read_text())
+    differing = sorted(name for name in before.keys() | found.keys() if before.get(name) != found.get(name))
+    for name in differing:
+        print(name)
+    if differing:
+        raise PdojoError(f"{len(differing)} of {len(found)} digests differ")
+    print(f"{len(found)} digests, all as before")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
