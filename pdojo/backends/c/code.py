@@ -6,8 +6,9 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from pdojo.backends.addresses import Address, bind
 from pdojo.backends.c.prelude import Prelude
-from pdojo.backends.nest_walk import Address, bind
+from pdojo.backends.c.spelling import Spelling
 from pdojo.backends.placement import Plan
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.nest import Buffer
@@ -29,6 +30,11 @@ class FunctionText:
     """Extents of the open scopes, by depth."""
     streams: bool = False
     """Whether stores past the caches were made since the last fence."""
+
+    @property
+    def spelling(self) -> Spelling:
+        """How the target spells things."""
+        return self.prelude.spelling
 
     def line(self, text: str) -> None:
         """Append a line."""

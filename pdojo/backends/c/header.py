@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.backends.c.names import Names, comment, parameter
+from pdojo.backends.c.names import Names, comment
+from pdojo.backends.c.spelling import Spelling
 from pdojo.backends.placement import ALIGNMENT, plan_memory
 from pdojo.dialect.nest import Nest
 
@@ -41,7 +42,11 @@ def _declaration(nest: Nest) -> str:
     named = [(b, local.fresh(b.names[0])) for b in interface]
     lines = [f"/* {nest.name}", *(f"   {comment(buffer, own)}" for buffer, own in named)]
     lines[-1] += " */"
-    parameters = [*(parameter(buffer, own) for buffer, own in named), "void *restrict workspace", "int32_t threads"]
+    parameters = [
+        *(Spelling().parameter(buffer, own) for buffer, own in named),
+        "void *restrict workspace",
+        "int32_t threads",
+    ]
     plan = plan_memory(nest)
     size = f"((size_t){plan.shared_bytes} + (size_t){plan.thread_bytes} * (size_t)(threads))"
     return "\n".join(

@@ -7,28 +7,25 @@ number of threads.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from pdojo.backends.c.code import FunctionText, variable
-from pdojo.backends.c.names import C_TYPES, Names, parameter
+from pdojo.backends.c.names import Names
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.statement import lanes, statement
-from pdojo.backends.nest_walk import LoopBounds, decided, describe, loop_bounds
 from pdojo.backends.placement import ALIGNMENT, Home, Placement, plan_memory
+from pdojo.backends.walk import LoopBounds, NestWalk, describe
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.frames import parallel_ancestor
 from pdojo.dialect.analysis.tensor import Match, match
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.intrinsic import Intrinsic
-from pdojo.dialect.nest import Buffer, Leaf, Nest, Node, Scope
+from pdojo.dialect.nest import Buffer, Leaf, Nest, Scope
 from pdojo.dialect.notation.printer import header_lines, tree_lines
 from pdojo.errors import LoweringError
 
 BACKEND = "c"
-_MOST_UNROLLED = 65534
-"""What compilers take as a factor of unrolling."""
 _OWN = ("lane", "factor", "own")
 """Local names of the printed code."""
 
@@ -46,29 +43,28 @@ def kernel_text(nest: Nest, prelude: Prelude, intrinsics: Mapping[str, Intrinsic
         raise LoweringError(f"kernel '{nest.name}': {error}") from None
 
 
-@dataclass(eq=False)
-class _KernelText:
-    nest: Nest
-    prelude: Prelude
-    intrinsics: Mapping[str, Intrinsic]
+class _KernelText(NestWalk):
+    def __init__(self, nest: Nest, prelude: Prelude, intrinsics: Mapping[str, Intrinsic]) -> None:
+        self.nest, self.prelude, self.intrinsics, self.spelling = nest, prelude, intrinsics, prelude.spelling
+        variables = [variable(d) for d in range(1 + max((s.depth for s in nest.scopes), default=0))]
+        names = Names([*variables, *_OWN, nest.symbol, *intrinsics])
+        self.code = FunctionText(prelude, plan_memory(nest), {b: names.fresh(b.names[0]) for b in nest.buffers})
+        super().__init__(self.code.known, self.code.extents)
 
     def text(self) -> str:
         """Comment and function."""
-        variables = [variable(d) for d in range(1 + max((s.depth for s in self.nest.scopes), default=0))]
-        names = Names([*variables, *_OWN, self.nest.symbol, *self.intrinsics])
-        plan = plan_memory(self.nest)
-        self.code = FunctionText(self.prelude, plan, {b: names.fresh(b.names[0]) for b in self.nest.buffers})
         interface = [b for b in self.nest.buffers if b.intent is not None]
-        parameters = [parameter(b, self.code.names[b]) for b in interface]
+        parameters = [self.spelling.parameter(b, self.code.names[b]) for b in interface]
         self._declare(None)
         for node in self.nest.children:
             self.code.line("")
             for line in tree_lines([node]):
                 self.code.line(f"// {_printable(line)}")
-            self._nodes([node])
+            self.nodes([node])
         self._fence()
         idle = self._idle([*(self.code.names[b] for b in interface), "workspace", "threads"])
-        head = f"void {self.nest.symbol}({', '.join([*parameters, 'void *restrict workspace', 'int32_t threads'])})"
+        parameters += [f"void *{self.spelling.restrict} workspace", "int32_t threads"]
+        head = self.spelling.function(self.nest.symbol, parameters)
         comment = "\n".join(f"// {_printable(line)}" for line in header_lines(self.nest))
         return "\n".join([comment, f"{head} {{", *idle, *self.code.lines, "}", ""])
 
@@ -121,86 +117,60 @@ class _KernelText:
 
     def _own_memory(self) -> None:
         plan = self.code.plan
-        self.prelude.openmp = True
+        self.prelude.threads = True
         shared = f" + {plan.shared_bytes}" if plan.shared_bytes else ""
-        part = f"{plan.thread_bytes} * (size_t)omp_get_thread_num()"
+        part = f"{plan.thread_bytes} * {self.spelling.thread}"
         self.code.line(f"char *own = (char *)workspace{shared} + {part};")
 
     def _array(self, buffer: Buffer, placement: Placement) -> str:
         layout = placement.layout
-        aligned = f" __attribute__((aligned({ALIGNMENT})))" if layout.size_bytes >= 16 else ""
-        return f"{C_TYPES[buffer.dtype]} {self.code.names[buffer]}[{layout.size}]{aligned};"
+        alignment = ALIGNMENT if layout.size_bytes >= 16 else None
+        return self.spelling.array(buffer.dtype, self.code.names[buffer], layout.size, alignment)
 
     def _pointer(self, buffer: Buffer, base: str, offset: int) -> str:
-        kind = C_TYPES[buffer.dtype]
         where = f"({base} + {offset})" if offset else base if base == "own" else "workspace"
-        return f"{kind} *restrict {self.code.names[buffer]} = ({kind} *){where};"
+        return self.spelling.pointer(buffer.dtype, self.code.names[buffer], where)
 
     # Scopes
 
-    def _nodes(self, nodes: Sequence[Node]) -> None:
-        for node in nodes:
-            if isinstance(node, Leaf):
-                statement(self.code, node)
-            else:
-                self._scope(node)
+    def statement(self, leaf: Leaf) -> None:
+        """Append the code of a statement."""
+        statement(self.code, leaf)
 
-    def _scope(self, scope: Scope) -> None:
-        self.code.extents.append(scope.extent)
-        bounds = loop_bounds(scope, self.code.extents)
-        with self._guarded(bounds.outer) as possible:
-            if possible:
-                self._mapped(scope, bounds)
-        self.code.extents.pop()
+    def branch(self, constraints: Sequence[Expr]) -> AbstractContextManager[None]:
+        """What is appended within runs where all constraints hold."""
+        return self.code.block(f"if ({self.code.condition(constraints)})")
 
-    @contextmanager
-    def _guarded(self, constraints: Sequence[Expr]) -> Generator[bool]:
-        """Code under `e >= 0` for all constraints, without a condition where they hold; whether they can hold."""
-        bound = [self.code.bind(c) for c in constraints]
-        outcomes = [decided(c, self.code.extents) for c in bound]
-        open_ = [c for c, outcome in zip(bound, outcomes, strict=True) if outcome is None]
-        if False in outcomes or not open_:
-            yield False not in outcomes
-            return
-        with self.code.block(f"if ({self.code.condition(open_)})"):
-            yield True
+    def loop(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a loop."""
+        self._for(scope, bounds, lambda: self.nodes(scope.children))
 
-    def _mapped(self, scope: Scope, bounds: LoopBounds) -> None:
+    def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a loop that the compiler unrolls."""
+        request = self.spelling.unroll(scope.extent)
+        if request is not None:
+            self.code.line(request)
+        self.loop(scope, bounds)
+
+    def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
+        """Append a statement on vectors, or a loop over the lanes."""
+        lanes(self.code, scope, leaf, lambda body: self._for(scope, bounds, body))
+
+    def other(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append parallel scopes and what a tensor unit computes."""
         match scope.mapping:
             case ScopeMapping.PARALLEL:
                 self._parallel(scope, bounds)
             case ScopeMapping.TENSOR:
                 self._call(scope)
-            case ScopeMapping.SEQUENTIAL | ScopeMapping.UNROLL | ScopeMapping.VECTOR if scope.extent == 1:
-                self._once(scope)
-            case ScopeMapping.SEQUENTIAL:
-                self._loop(scope, bounds, lambda: self._nodes(scope.children))
-            case ScopeMapping.UNROLL:
-                if scope.extent <= _MOST_UNROLLED:
-                    self.code.line(f"#pragma GCC unroll {scope.extent}")
-                self._loop(scope, bounds, lambda: self._nodes(scope.children))
-            case ScopeMapping.VECTOR:
-                (leaf,) = scope.children
-                assert isinstance(leaf, Leaf), "a vector scope wraps one statement; kernels are verified"
-                lanes(self.code, scope, leaf, lambda body: self._loop(scope, bounds, body))
             case _:
-                raise LoweringError(
-                    f"{describe(scope)} is mapped to '{scope.mapping.value}', which a CPU does not have; "
-                    f"take the mapping back (unmap)"
-                )
+                super().other(scope, bounds)
 
-    def _once(self, scope: Scope) -> None:
-        self.code.known[scope.depth] = 0
-        with self._guarded([g for g in scope.guard if g.uses(scope.depth)]) as possible:
-            if possible:
-                self._nodes(scope.children)
-        del self.code.known[scope.depth]
-
-    def _loop(self, scope: Scope, bounds: LoopBounds, body: Callable[[], None]) -> None:
+    def _for(self, scope: Scope, bounds: LoopBounds, body: Callable[[], None]) -> None:
         low, high = self._range(scope, bounds)
         own = variable(scope.depth)
         head = f"for (int64_t {own} = {low}; {own} < {high}; {own}++)"
-        with self.code.block(head), self._guarded(bounds.inner) as possible:
+        with self.code.block(head), self.guarded(bounds.inner) as possible:
             if possible:
                 body()
 
@@ -221,21 +191,21 @@ class _KernelText:
         return low, high
 
     def _parallel(self, scope: Scope, bounds: LoopBounds) -> None:
-        self.code.line("#pragma omp parallel for num_threads(threads) schedule(static)")
+        self.code.line(self.spelling.parallel())
 
         def body() -> None:
             before, self.code.streams = self.code.streams, False
             self._declare(scope)
-            self._nodes(scope.children)
+            self.nodes(scope.children)
             self._fence()
             self.code.streams = before
 
-        self._loop(scope, bounds, body)
+        self._for(scope, bounds, body)
 
     def _fence(self) -> None:
         """Stores past the caches are ordered before what follows, by the thread that made them."""
         if self.code.streams:
-            self.code.line("pd_stream_end();")
+            self.code.line(self.spelling.fence)
 
     def _call(self, scope: Scope) -> None:
         """The call that computes a nest."""

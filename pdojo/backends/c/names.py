@@ -8,19 +8,6 @@ from pdojo.dialect.attributes import Intent
 from pdojo.dialect.names import variable
 from pdojo.dialect.nest import Buffer
 
-C_TYPES = {
-    "f64": "double",
-    "f32": "float",
-    "f16": "uint16_t",
-    "bf16": "uint16_t",
-    "i64": "int64_t",
-    "i32": "int32_t",
-    "i16": "int16_t",
-    "i8": "int8_t",
-    "i1": "uint8_t",
-}
-"""What an element is in memory: of f16 and bf16 the bits; an i1 is 0 or 1."""
-
 
 class Names:
     """Identifiers of one C scope for arrays, each used once."""
@@ -36,12 +23,6 @@ class Names:
             spelled += "_"
         self._taken.add(spelled)
         return spelled
-
-
-def parameter(buffer: Buffer, name: str) -> str:
-    """The declaration of the pointer to an interface array."""
-    const = "const " if buffer.intent is Intent.IN else ""
-    return f"{const}{C_TYPES[buffer.dtype]} *restrict {name}"
 
 
 def comment(buffer: Buffer, name: str) -> str:

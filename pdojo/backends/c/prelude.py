@@ -6,33 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 from pdojo.backends.c.math import FUSED, INLINED, function_text
-from pdojo.dialect.functions import byte_width, is_float
-
-HEAD = """\
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-/* Products and sums are fused where the program says so (fma), and nowhere else. */
-#if defined(__clang__)
-#pragma STDC FP_CONTRACT OFF
-#elif defined(__GNUC__)
-#pragma GCC optimize("fp-contract=off", "no-math-errno", "no-trapping-math")
-#endif
-"""
-OPENMP = """
-#ifdef _OPENMP
-#include <omp.h>
-#else
-static inline int omp_get_thread_num(void) { return 0; }
-#endif
-"""
-STREAMS = """
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-"""
+from pdojo.backends.c.spelling import Spelling
+from pdojo.dialect.functions import byte_width
 
 _FIXED = {
     "pd_fused": FUSED,
@@ -192,7 +167,9 @@ _NEEDS = {
 class Prelude:
     """What the kernels of one file need in front of them."""
 
-    openmp: bool = False
+    spelling: Spelling = field(default_factory=Spelling)
+    threads: bool = False
+    """Whether a kernel asks for the number of its thread."""
     _helpers: dict[str, str] = field(default_factory=dict[str, str])
     _vectors: dict[str, str] = field(default_factory=dict[str, str])
     _templates: dict[str, str] = field(default_factory=dict[str, str])
@@ -213,13 +190,8 @@ class Prelude:
 
     def vector(self, dtype: str, lanes: int) -> str:
         """The type of vectors in memory, of any alignment; integers are unsigned, whose sums wrap."""
-        bits = 8 * byte_width(dtype)
-        element = {"f32": "float", "f64": "double"}.get(dtype, f"uint{bits}_t")
-        name = f"{'f' if is_float(dtype) else 'u'}{bits}x{lanes}"
-        size, align = lanes * bits // 8, bits // 8
-        self._vectors[name] = (
-            f"typedef {element} {name} __attribute__((vector_size({size}), aligned({align}), may_alias));"
-        )
+        name, definition = self.spelling.vector(dtype, lanes)
+        self._vectors[name] = definition
         return name
 
     def template(self, name: str, text: str) -> None:
@@ -228,14 +200,12 @@ class Prelude:
 
     def text(self) -> str:
         """The beginning of the file."""
-        parts = [HEAD]
-        if self.openmp:
-            parts.append(OPENMP)
-        if "pd_stream" in self._helpers:
-            parts.append(STREAMS)
+        parts = [self.spelling.head(threads=self.threads, streams="pd_stream" in self._helpers)]
         if self._vectors:
             parts.append("\n" + "\n".join(sorted(self._vectors.values(), key=_numbers)) + "\n")
-        parts += [f"\n{text}\n" for text in (*self._helpers.values(), *self._templates.values())]
+        parts += [
+            f"\n{text}\n" for text in (*map(self.spelling.helper, self._helpers.values()), *self._templates.values())
+        ]
         return "".join(parts)
 
 

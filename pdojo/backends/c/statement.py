@@ -7,11 +7,10 @@ from math import gcd
 
 from xdsl.dialects.builtin import IntegerAttr
 
+from pdojo.backends.addresses import Address, Lanes, address_of, known_alignment, lanes_of
 from pdojo.backends.c.code import FunctionText, variable
 from pdojo.backends.c.expressions import strip
-from pdojo.backends.c.names import C_TYPES
 from pdojo.backends.c.values import BITWISE, NARROW, OPERATORS, apply, from_index, literal
-from pdojo.backends.nest_walk import Address, Lanes, address_of, known_alignment, lanes_of
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.nest import Access, Constant, Index, Input, Leaf, Scope
 
@@ -89,7 +88,7 @@ def prefetch(code: FunctionText, access: Access, leaf: Leaf) -> None:
     if isinstance(hint, IntegerAttr):
         # Not as a pointer, which must not leave its array.
         address = f"(uintptr_t)&{element(code, access, leaf)} + {hint.value.data}"
-        code.line(f"__builtin_prefetch((const void *)({address}));")
+        code.line(code.spelling.prefetch(address))
 
 
 # Lanes
@@ -111,7 +110,7 @@ def lanes(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop) -> None:
         _apart(code, scope, leaf, loop, streams=False)
     else:
         if not masked and _distinct(code, scope, leaf):
-            code.line("#pragma omp simd")
+            code.line(code.spelling.simd())
         loop(lambda: code.line(f"{assignment(code, leaf, *(element(code, leaf.output, leaf),) * 2)};"))
 
 
@@ -132,12 +131,12 @@ def _apart(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop, *, streams:
     dtype = leaf.output.array.dtype
     lane, target = f"lane[{variable(scope.depth)}]", element(code, leaf.output, leaf)
     with code.block(""):
-        code.line(f"{C_TYPES[dtype]} lane[{scope.extent}];")
+        code.line(code.spelling.array(dtype, "lane", scope.extent, None))
         if leaf.accumulate is None:
             loop(lambda: code.line(f"{assignment(code, leaf, lane, lane)};"))
         else:
             # What accumulates is stored at once, lane by lane, but the terms come from what was there before.
-            factors = [f"{C_TYPES[dtype]} factor[{scope.extent}];"] if leaf.contracted else []
+            factors = [code.spelling.array(dtype, "factor", scope.extent, None)] if leaf.contracted else []
             for declaration in factors:
                 code.line(declaration)
             loop(lambda: _terms(code, scope, leaf, lane))

@@ -11,6 +11,7 @@ from xdsl.utils.target import Target
 
 from pdojo.backends.c.kernel import kernel_text
 from pdojo.backends.c.prelude import Prelude
+from pdojo.backends.c.spelling import Spelling
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machine import Machine, known_machine, machine
 from pdojo.dialect.nest import Nest, nest_of
@@ -39,12 +40,12 @@ class PdojoCTarget(Target):
         output.write(c_text(*kernels, machine=None if self.machine is None else machine(self.machine)))
 
 
-def c_text(*kernels: KernelOp, machine: Machine | None = None) -> str:
-    """A C file with a function per kernel.
+def c_text(*kernels: KernelOp, machine: Machine | None = None, spelling: Spelling | None = None) -> str:
+    """A file with a function per kernel, in C as `spelling` has it (C11 if None).
 
     Raises LoweringError for mappings and memories that a CPU lacks, and for instructions without a C template.
     """
-    prelude = Prelude()
+    prelude = Prelude(spelling or Spelling())
     nests = [nest_of(kernel) for kernel in kernels]
     intrinsics = [_intrinsics(nest, machine) for nest in nests]
     functions = [kernel_text(nest, prelude, found) for nest, found in zip(nests, intrinsics, strict=True)]

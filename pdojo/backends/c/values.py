@@ -12,7 +12,6 @@ import numpy as np
 
 from pdojo.backends.c.expressions import strip
 from pdojo.backends.c.math import INLINED
-from pdojo.backends.c.names import C_TYPES
 from pdojo.backends.c.prelude import Prelude
 from pdojo.dialect.functions import DTYPES, is_float
 from pdojo.dialect.nest import Constant
@@ -94,7 +93,7 @@ def from_index(prelude: Prelude, expression: str, dtype: str) -> str:
     """An index as a value."""
     if is_float(dtype):
         return _from_integer(prelude, f"({expression})", dtype)
-    return f"(({expression}) & 1)" if dtype == "i1" else f"(({C_TYPES[dtype]})({expression}))"
+    return f"(({expression}) & 1)" if dtype == "i1" else f"(({prelude.spelling.types[dtype]})({expression}))"
 
 
 def _float(prelude: Prelude, name: str, operands: Sequence[str], dtype: str) -> str:
@@ -147,7 +146,7 @@ def _unsigned(dtype: str) -> str:
 
 
 def _integer(prelude: Prelude, name: str, operands: Sequence[str], dtype: str) -> str:
-    kind, width = C_TYPES[dtype], DTYPES[dtype].bitwidth
+    kind, width = prelude.spelling.types[dtype], DTYPES[dtype].bitwidth
     if name in BITWISE:
         infix = f"({operands[0]} {BITWISE[name]} {operands[1]})"
         return f"(({kind}){infix})" if width < 32 else infix
@@ -201,11 +200,11 @@ def _cast(prelude: Prelude, name: str, value: str, source: str, target: str) -> 
         case "fptosi" | "fptoui":
             return _saturated(prelude, name, widened(prelude, value, source), target)
         case "extsi":
-            return f"(({C_TYPES[target]}){'-' * (source == 'i1')}{value})"
+            return f"(({prelude.spelling.types[target]}){'-' * (source == 'i1')}{value})"
         case "extui":
-            return f"(({C_TYPES[target]}){'' if source == 'i1' else f'({_unsigned(source)})'}{value})"
+            return f"(({prelude.spelling.types[target]}){'' if source == 'i1' else f'({_unsigned(source)})'}{value})"
         case "trunci":
-            return f"({value} & 1)" if target == "i1" else f"(({C_TYPES[target]}){value})"
+            return f"({value} & 1)" if target == "i1" else f"(({prelude.spelling.types[target]}){value})"
         case _:
             return _bitcast(prelude, value, source, target)
 
@@ -220,12 +219,12 @@ def _float_to(prelude: Prelude, value: str, source: str, target: str) -> str:
     """A float of C's own types as one of any type."""
     if target in NARROW:
         return f"{prelude.use(f'pd_{source}_to_{target}')}({strip(value)})"
-    return value if source == target else f"(({C_TYPES[target]}){value})"
+    return value if source == target else f"(({prelude.spelling.types[target]}){value})"
 
 
 def _from_integer(prelude: Prelude, value: str, target: str) -> str:
     between = {"bf16": "f64", "f16": "f32"}.get(target, target)
-    return _float_to(prelude, f"(({C_TYPES[between]}){value})", between, target)
+    return _float_to(prelude, f"(({prelude.spelling.types[between]}){value})", between, target)
 
 
 def _bitcast(prelude: Prelude, value: str, source: str, target: str) -> str:
@@ -233,4 +232,4 @@ def _bitcast(prelude: Prelude, value: str, source: str, target: str) -> str:
         return f"{prelude.use(f'pd_to_bits_{source}')}({strip(value)})"
     if target in ("f32", "f64"):
         return f"{prelude.use(f'pd_from_bits_{target}')}({strip(value)})"
-    return f"(({C_TYPES[target]}){value})"
+    return f"(({prelude.spelling.types[target]}){value})"

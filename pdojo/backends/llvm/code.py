@@ -26,8 +26,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from pdojo.backends.addresses import bind
 from pdojo.backends.llvm.x86 import Features
-from pdojo.backends.nest_walk import bind
 from pdojo.dialect.affine import Atom, Expr
 from pdojo.dialect.functions import DTYPES, ElementType
 from pdojo.dialect.nest import Constant

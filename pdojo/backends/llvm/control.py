@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1, i64
@@ -12,10 +13,10 @@ from xdsl.ir import SSAValue
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.statement import emit_lanes, emit_statement, lane_mask
 from pdojo.backends.llvm.tensor import TensorUnit
-from pdojo.backends.nest_walk import LoopBounds, decided, describe, loop_bounds
+from pdojo.backends.walk import LoopBounds, NestWalk, decided, describe
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Leaf, Node, Scope
+from pdojo.dialect.nest import Leaf, Scope
 from pdojo.errors import LoweringError
 
 INSTANCE_LIMIT = 1 << 14
@@ -49,83 +50,52 @@ class Budget:
             raise LoweringError(f"{describe(scope)} and others unroll to too many iterations; unroll fewer scopes")
 
 
-@dataclass(eq=False)
-class NestCode:
+class NestCode(NestWalk):
     """Emits nodes of a nest into the function under construction."""
 
-    reach: Reach
-    parallel: ParallelRegion
-    budget: Budget
-    tensor: TensorUnit
-    _bounds: dict[Scope, LoopBounds] = field(default_factory=dict[Scope, LoopBounds])
+    def __init__(self, reach: Reach, parallel: ParallelRegion, budget: Budget, tensor: TensorUnit) -> None:
+        self.reach, self.parallel, self.budget, self.tensor = reach, parallel, budget, tensor
+        self.code = reach.code
+        super().__init__(self.code.known, self.code.extents)
 
-    def nodes(self, nodes: Sequence[Node]) -> None:
-        """Append the code of nodes, in order."""
-        for node in nodes:
-            if isinstance(node, Leaf):
-                self.budget.spend(node)
-                emit_statement(self.reach, node)
-            else:
-                self.scope(node)
+    def statement(self, leaf: Leaf) -> None:
+        """Append the code of a statement."""
+        self.budget.spend(leaf)
+        emit_statement(self.reach, leaf)
 
-    def scope(self, scope: Scope) -> None:
-        """Append the code of one scope."""
-        code = self.reach.code
-        code.extents.append(scope.extent)
-        if scope not in self._bounds:
-            self._bounds[scope] = loop_bounds(scope, code.extents)
-        bounds = self._bounds[scope]
-        self._guarded(bounds.outer, lambda: self._mapped(scope, bounds))
-        code.extents.pop()
+    @contextmanager
+    def branch(self, constraints: Sequence[Expr]) -> Generator[None]:
+        """What is appended within runs where all constraints hold."""
+        after = self.code.skip_unless(self.code.at_least_zero(constraints))
+        yield
+        self.code.rejoin(after)
 
-    def _guarded(self, constraints: Sequence[Expr], body: Callable[[], None]) -> None:
-        """Emit `body` under `e >= 0` for all constraints; what is known already takes no code."""
-        code = self.reach.code
-        bound = [code.bind(c) for c in constraints]
-        outcomes = [decided(c, code.extents) for c in bound]
-        if False in outcomes:
-            return
-        open_ = [c for c, outcome in zip(bound, outcomes, strict=True) if outcome is None]
-        if not open_:
-            body()
-            return
-        after = code.skip_unless(code.at_least_zero(open_))
-        body()
-        code.rejoin(after)
+    def iteration(self, scope: Scope, value: int) -> None:
+        """Begin an iteration of unrolled code: it counts."""
+        self.budget.turn(scope)
+        super().iteration(scope, value)
 
-    def _mapped(self, scope: Scope, bounds: LoopBounds) -> None:
+    def loop(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a loop."""
+        with self._range(scope, bounds) as (low, high):
+            self._iterations(scope, bounds, low, high)
+
+    def other(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append parallel scopes and what a tensor unit computes."""
         match scope.mapping:
-            case Mapping.UNROLL:
-                self._unrolled(scope)
-            case Mapping.SEQUENTIAL if scope.extent == 1:
-                self._unrolled(scope)
-            case Mapping.SEQUENTIAL:
-                self._ranged(scope, bounds, lambda low, high: self._loop(scope, bounds, low, high))
             case Mapping.PARALLEL:
-                self._ranged(scope, bounds, lambda low, high: self.parallel(self, scope, low, high))
-            case Mapping.VECTOR:
-                self._vector(scope)
+                with self._range(scope, bounds) as (low, high):
+                    self.parallel(self, scope, low, high)
             case Mapping.TENSOR:
                 self.budget.spend(scope.leaves[0])
                 self.tensor.call(self.reach, scope)
             case _:
-                raise LoweringError(
-                    f"{describe(scope)} is mapped to '{scope.mapping.value}', which a CPU does not have; "
-                    f"take the mapping back (unmap)"
-                )
+                super().other(scope, bounds)
 
-    def _unrolled(self, scope: Scope) -> None:
-        code = self.reach.code
-        for value in range(scope.extent):
-            self.budget.turn(scope)
-            code.known[scope.depth] = value
-            own = [g for g in scope.guard if g.uses(scope.depth)]
-            self._guarded(own, lambda: self.nodes(scope.children))
-        del code.known[scope.depth]
-
-    def _ranged(self, scope: Scope, bounds: LoopBounds, body: Callable[[SSAValue, SSAValue], None]) -> None:
-        """Emit `body` with the bounds of the scope's variable; skipped where the range is empty."""
-        code = self.reach.code
+    @contextmanager
+    def _range(self, scope: Scope, bounds: LoopBounds) -> Generator[tuple[SSAValue, SSAValue]]:
+        """The bounds of the scope's variable; what is appended within is skipped where the range is empty."""
+        code = self.code
         lows = [e for e in map(code.bind, bounds.lows) if e.bounds(code.extents)[1] > 0]
         highs = [e for e in map(code.bind, bounds.highs) if e.bounds(code.extents)[0] < scope.extent]
         low, high = code.integer(0), code.integer(scope.extent)
@@ -134,39 +104,31 @@ class NestCode:
         for expression in highs:
             high = code.intrinsic("llvm.smin", [high, code.index(expression)], i64)
         if not lows and all(e.bounds(code.extents)[0] >= 1 for e in highs):
-            body(low, high)
+            yield low, high
             return
         after = code.skip_unless(code.compare("slt", low, high))
-        body(low, high)
+        yield low, high
         code.rejoin(after)
 
-    def _loop(self, scope: Scope, bounds: LoopBounds, low: SSAValue, high: SSAValue) -> None:
-        code = self.reach.code
-        code.open_loop(scope.depth, low)
-        self._guarded(bounds.inner, lambda: self.nodes(scope.children))
-        code.close_loop(scope.depth, high)
+    def _iterations(self, scope: Scope, bounds: LoopBounds, low: SSAValue, high: SSAValue) -> None:
+        self.code.open_loop(scope.depth, low)
+        self.body(scope, bounds)
+        self.code.close_loop(scope.depth, high)
 
     def chunk(self, scope: Scope, low: SSAValue, high: SSAValue) -> None:
         """Append the iterations `low <= i < high` of a parallel scope, which may be none."""
-        code = self.reach.code
-        code.extents.append(scope.extent)
-        bounds = loop_bounds(scope, code.extents)
-        after = code.skip_unless(code.compare("slt", low, high))
-        self._loop(scope, bounds, low, high)
-        code.rejoin(after)
-        code.extents.pop()
+        with self.inside(scope) as bounds:
+            after = self.code.skip_unless(self.code.compare("slt", low, high))
+            self._iterations(scope, bounds, low, high)
+            self.code.rejoin(after)
 
-    def _vector(self, scope: Scope) -> None:
-        (leaf,) = scope.children
-        assert isinstance(leaf, Leaf), "a vector scope wraps one statement; kernels are verified"
+    def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
+        """Append a statement on vectors, under a mask where the guard asks for one."""
         if scope.extent > MAX_LANES:
             raise LoweringError(f"{describe(scope)} has more than {MAX_LANES} lanes; tile it to the vector length")
         self.budget.spend(leaf)
-        code = self.reach.code
-        if scope.extent == 1:
-            self._unrolled(scope)
-            return
-        own = [code.bind(g) for g in scope.guard if g.uses(scope.depth)]
+        code = self.code
+        own = [code.bind(g) for g in bounds.own]
         masked = [g for g in own if decided(g, code.extents) is not True]
         if not masked:
             emit_lanes(self.reach, leaf, scope, None)
@@ -184,7 +146,7 @@ class NestCode:
 
     def _some_lane_runs(self, constraints: Sequence[Expr], scope: Scope) -> bool:
         """Whether the first or the last lane runs in every iteration of the scopes around."""
-        extents = self.reach.code.extents
+        extents = self.extents
         return any(
             all(decided(c.substitute({scope.depth: const(lane)}, extents), extents) for c in constraints)
             for lane in (0, scope.extent - 1)

@@ -87,6 +87,11 @@ def _convert(
     conversion: Callable[[Operation, ir.IRBuilder, Values], ir.Instruction | None] | None = CONVERSIONS.get(type(op))
     if conversion is None:
         convert_op(op, builder, values, blocks)
+        for result in op.results:
+            converted = values[result]
+            if isinstance(converted, ir.Instruction):
+                # They come from a set: the text would be another one in every process.
+                converted.flags.sort()
         return
     instruction = conversion(op, builder, values)
     if instruction is not None:

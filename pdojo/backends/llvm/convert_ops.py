@@ -162,7 +162,7 @@ def _call(builder: ir.IRBuilder, name: str, arguments: list[Any], result: ir.Typ
 def _intrinsic(op: llvm.CallIntrinsicOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
     arguments = [values[a] for a in op.args]
     result = ir.VoidType() if op.ress is None else convert_type(op.ress.type)
-    flags = [f.value for f in op.fastmathFlags.data]
+    flags = sorted(f.value for f in op.fastmathFlags.data)
     instruction = _call(builder, op.intrin.data, arguments, result, fastmath=flags)
     alignment = op.attributes.get("alignment")
     if isinstance(alignment, IntegerAttr):
@@ -193,7 +193,7 @@ def _named(name: str) -> Callable[[Operation, ir.IRBuilder, Values], ir.Instruct
 
 
 def _negate(op: llvm.FNegOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
-    instruction: Any = builder.fneg(values[op.arg], flags=[f.value for f in op.fastmathFlags.data])
+    instruction: Any = builder.fneg(values[op.arg], flags=sorted(f.value for f in op.fastmathFlags.data))
     values[op.res] = instruction
     return instruction
 

@@ -8,11 +8,11 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
 from xdsl.ir import SSAValue
 
+from pdojo.backends.addresses import Lanes, lanes_of
 from pdojo.backends.llvm.code import memory_type, suffix
 from pdojo.backends.llvm.memory import Place, Reach, annotate, from_memory, to_memory
 from pdojo.backends.llvm.ops import AddressesOp, ExtractElementOp, SelectOp
 from pdojo.backends.llvm.vectors import index_lanes, reverse, splat
-from pdojo.backends.nest_walk import Lanes, lanes_of
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.errors import LoweringError

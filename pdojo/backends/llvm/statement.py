@@ -8,6 +8,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
+from pdojo.backends.addresses import lanes_of, spell
 from pdojo.backends.llvm.code import value_type
 from pdojo.backends.llvm.functions import apply, from_integer, fused, fused_chain
 from pdojo.backends.llvm.lane_memory import load_lanes, store_lanes
@@ -15,7 +16,6 @@ from pdojo.backends.llvm.memory import Place, Reach
 from pdojo.backends.llvm.ops import SelectOp, with_lanes
 from pdojo.backends.llvm.reduce import reduce_lanes
 from pdojo.backends.llvm.vectors import index_lanes, splat
-from pdojo.backends.nest_walk import lanes_of, spell
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.functions import DTYPES, identity_value, is_float
 from pdojo.dialect.nest import Access, Constant, Index, Input, Leaf, Scope

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 from pdojo.backends.llvm.code import POINTER, memory_type
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.x86 import Features
-from pdojo.backends.nest_walk import describe
+from pdojo.backends.walk import describe
 from pdojo.dialect.analysis.tensor import Operand, match
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.intrinsic import Intrinsic, pattern_of

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext
 
 from xdsl.builder import Builder
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import BoolAttr, IndexType
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from pdojo.backends.loops.emitter import Constants, Indices
 from pdojo.backends.loops.functions import function_op
-from pdojo.dialect.affine import modulo
+from pdojo.backends.walk import LoopBounds, NestWalk
+from pdojo.dialect.affine import Expr, modulo
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import DTYPES
-from pdojo.dialect.nest import Access, Buffer, Constant, Index, Leaf, Nest, Node, Scope
+from pdojo.dialect.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
 from pdojo.dialect.storage import accesses_of, granule_numbers, physical_index, physical_shape
 from pdojo.errors import LoweringError
 
@@ -32,10 +34,14 @@ def lower_kernel(nest: Nest, *, sequential: bool) -> func.FuncOp:
     return _KernelLowering(nest, sequential=sequential).lower()
 
 
-class _KernelLowering:
+class _KernelLowering(NestWalk):
+    dissolved = frozenset()
+
     def __init__(self, nest: Nest, *, sequential: bool) -> None:
+        super().__init__({}, [])
         self.nest = nest
         self.sequential = sequential
+        self.variables: list[SSAValue] = []
         self.constants = Constants()
         self.memory: dict[tuple[Buffer, Scope | None], SSAValue] = {}
         self.homes = {b: self._homes(b) for b in nest.buffers}
@@ -48,57 +54,89 @@ class _KernelLowering:
         for argument, buffer in zip(block.args, interface, strict=True):
             argument.name_hint = buffer.names[0]
             self.memory[buffer, None] = argument
-        builder = Builder(InsertPoint.at_end(block))
-        self._allocate(None, builder)
-        self._nodes(self.nest.children, builder, ())
+        self.builder = Builder(InsertPoint.at_end(block))
+        self._allocate(None)
+        self.nodes(self.nest.children)
         for value in self.heap:
-            builder.insert(memref.DeallocOp.get(value))
-        builder.insert(func.ReturnOp())
+            self.builder.insert(memref.DeallocOp.get(value))
+        self.builder.insert(func.ReturnOp())
         if self.constants.ops:
             Rewriter.insert_op(self.constants.ops, InsertPoint.at_start(block))
         return func.FuncOp(self.nest.name, (block.arg_types, ()), Region(block))
 
-    def _nodes(self, nodes: Sequence[Node], builder: Builder, variables: tuple[SSAValue, ...]) -> None:
-        for node in nodes:
-            if isinstance(node, Scope):
-                self._scope(node, builder, variables)
-            else:
-                self._leaf(node, builder, variables)
+    def bounds(self, scope: Scope) -> LoopBounds:
+        """Guards are conditions in the loop, for whoever lowers it to simplify."""
+        return LoopBounds((), (), (), inner=scope.guard, own=scope.guard)
 
-    def _scope(self, scope: Scope, builder: Builder, variables: tuple[SSAValue, ...]) -> None:
+    @contextmanager
+    def guarded(self, constraints: Sequence[Expr]) -> Generator[bool]:
+        """All constraints are in the text, decided or not."""
+        with self.branch(constraints) if constraints else nullcontext():
+            yield True
+
+    @contextmanager
+    def branch(self, constraints: Sequence[Expr]) -> Generator[None]:
+        """What is appended within runs where all constraints hold."""
+        condition = Indices(self.builder, self.constants, self.variables).condition(constraints)
+        with self._block() as block:
+            yield
+            self.builder.insert(scf.YieldOp())
+        self.builder.insert(scf.IfOp(condition, (), Region(block)))
+
+    def loop(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a loop."""
+        lower, upper, step = [self.constants.index(v) for v in (0, scope.extent, 1)]
+        with self._iteration(scope) as block:
+            self.body(scope, bounds)
+            self.builder.insert(scf.YieldOp())
+        self.builder.insert(scf.ForOp(lower, upper, step, (), Region(block)))
+
+    def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a loop."""
+        self.loop(scope, bounds)
+
+    def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
+        """Append a loop."""
+        self.loop(scope, bounds)
+
+    def other(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a parallel loop, or a loop for what loops mean the same as."""
         if scope.mapping not in _LOOPS:
             raise LoweringError(
                 f"kernel '{self.nest.name}': a scope of extent {scope.extent} has mapping '{scope.mapping.value}', "
                 f"which has no loop form (loops know {', '.join(m.value for m in _LOOPS)}); apply unmap to it first"
             )
-        body = Block(arg_types=[IndexType()])
-        body.args[0].name_hint = scope.op.iv.name_hint
-        inner = Builder(InsertPoint.at_end(body))
-        variables = (*variables, body.args[0])
-        lower, upper, step = [self.constants.index(v) for v in (0, scope.extent, 1)]
-        if scope.mapping is Mapping.PARALLEL and not self.sequential:
-            self._allocate(scope, inner)
-            self._guarded(scope, inner, variables)
-            inner.insert(scf.ReduceOp())
-            builder.insert(scf.ParallelOp([lower], [upper], [step], Region(body)))
-        else:
-            self._guarded(scope, inner, variables)
-            inner.insert(scf.YieldOp())
-            builder.insert(scf.ForOp(lower, upper, step, (), Region(body)))
-
-    def _guarded(self, scope: Scope, builder: Builder, variables: tuple[SSAValue, ...]) -> None:
-        if not scope.guard:
-            self._nodes(scope.children, builder, variables)
+        if scope.mapping is not Mapping.PARALLEL or self.sequential:
+            self.loop(scope, bounds)
             return
-        condition = Indices(builder, self.constants, variables).condition(scope.guard)
-        block = Block()
-        inner = Builder(InsertPoint.at_end(block))
-        self._nodes(scope.children, inner, variables)
-        inner.insert(scf.YieldOp())
-        builder.insert(scf.IfOp(condition, (), Region(block)))
+        lower, upper, step = [self.constants.index(v) for v in (0, scope.extent, 1)]
+        with self._iteration(scope) as block:
+            self._allocate(scope)
+            self.body(scope, bounds)
+            self.builder.insert(scf.ReduceOp())
+        self.builder.insert(scf.ParallelOp([lower], [upper], [step], Region(block)))
 
-    def _leaf(self, leaf: Leaf, builder: Builder, variables: tuple[SSAValue, ...]) -> None:
-        indices = Indices(builder, self.constants, variables)
+    @contextmanager
+    def _iteration(self, scope: Scope) -> Generator[Block]:
+        """The block of a loop over a scope, to which is appended within."""
+        with self._block(IndexType()) as block:
+            block.args[0].name_hint = scope.op.iv.name_hint
+            self.variables.append(block.args[0])
+            yield block
+            self.variables.pop()
+
+    @contextmanager
+    def _block(self, *arguments: Attribute) -> Generator[Block]:
+        """A block, to which is appended within."""
+        block = Block(arg_types=arguments)
+        before, self.builder = self.builder, Builder(InsertPoint.at_end(block))
+        yield block
+        self.builder = before
+
+    def statement(self, leaf: Leaf) -> None:
+        """Append the code of a statement."""
+        builder = self.builder
+        indices = Indices(builder, self.constants, self.variables)
         operands = [self._input(i, leaf, indices) for i in leaf.inputs]
         dtype = leaf.output.array.dtype
         place, index = self._place(leaf.output, leaf), self._index(leaf.output, leaf, indices)
@@ -157,7 +195,7 @@ class _KernelLowering:
                 found[scope] = None
         return list(found)
 
-    def _allocate(self, scope: Scope | None, builder: Builder) -> None:
+    def _allocate(self, scope: Scope | None) -> None:
         """Declare the buffers whose copies belong to each iteration of `scope` (to the function where None)."""
         leaves = self.nest.leaves if scope is None else scope.leaves
         for buffer in self.nest.buffers:
@@ -171,9 +209,9 @@ class _KernelLowering:
                 )
             element, shape = DTYPES[buffer.dtype], physical_shape(self.nest, buffer)
             if scope is None and buffer.memory is Memory.HEAP:
-                value = builder.insert(memref.AllocOp.get(element, shape=shape)).memref
+                value = self.builder.insert(memref.AllocOp.get(element, shape=shape)).memref
                 self.heap.append(value)
             else:
-                value = builder.insert(memref.AllocaOp.get(element, shape=shape)).memref
+                value = self.builder.insert(memref.AllocaOp.get(element, shape=shape)).memref
             value.name_hint = buffer.names[0]
             self.memory[buffer, scope] = value

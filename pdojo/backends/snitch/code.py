@@ -111,7 +111,7 @@ class Frame:
     @property
     def extent(self) -> int:
         """How often the body runs."""
-        return self.scope.extent if self.scope is not None and self.kind is not FrameKind.IF else 1
+        return self.scope.extent if self.scope is not None else 1
 
     @property
     def depth(self) -> int | None:

@@ -7,10 +7,10 @@ the TCDM.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from pdojo.backends.nest_walk import bind, decided, describe
 from pdojo.backends.placement import Home, Plan, plan_memory
 from pdojo.backends.snitch.addressing import Addresses, Root
 from pdojo.backends.snitch.assembly import Function
@@ -21,12 +21,13 @@ from pdojo.backends.snitch.functions import Functions
 from pdojo.backends.snitch.numbers import Numbers
 from pdojo.backends.snitch.statement import Statements
 from pdojo.backends.snitch.streaming import Regions
+from pdojo.backends.walk import LoopBounds, NestWalk, describe
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.streams import instructions_of, snitch_limits, stream_conflicts
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Buffer, Leaf, Nest, Node, Scope
+from pdojo.dialect.nest import Buffer, Leaf, Nest, Scope
 from pdojo.errors import LoweringError
 
 _REGISTERS = 8
@@ -55,15 +56,16 @@ class _Frame:
         self.size += -(-size // 8) * 8
 
 
-class _KernelLowering:
+class _KernelLowering(NestWalk):
+    dissolved = frozenset()
+
     def __init__(self, nest: Nest, machine: Machine) -> None:
+        super().__init__({}, [])
         self.nest = nest
         self.machine = machine
         self._refuse_mappings()
         self._refuse_limits()
         self.plan: Plan = plan_memory(nest)
-        self.known: dict[int, int] = {}
-        self.extents: list[int] = []
         self.code = Code(nest.symbol)
         self.numbers = Numbers(self.code, f"{nest.symbol}_constants")
         self.addresses = Addresses(self.code, self.known, self.extents)
@@ -93,7 +95,7 @@ class _KernelLowering:
         """The whole function."""
         for node in self.nest.children:
             with self.code.frame(FrameKind.NEST) as frame:
-                self._node(node)
+                self.nodes([node])
                 self.regions.end_nest()
             self.code.close_nest(frame)
         self.code.finished[:0] = self.entry
@@ -179,54 +181,53 @@ class _KernelLowering:
 
     # The tree
 
-    def _node(self, node: Node) -> None:
-        if isinstance(node, Leaf):
-            self.extents[:] = node.extents
-            self.statements.emit(node)
-        else:
-            self._scope(node)
+    def statement(self, leaf: Leaf) -> None:
+        """Append the code of a statement."""
+        self.statements.emit(leaf)
 
-    def _scope(self, scope: Scope) -> None:
-        self.extents[:] = [s.extent for s in scope.chain]
-        match scope.mapping:
-            case Mapping.UNROLL:
-                self._unrolled(scope)
-            case Mapping.VECTOR:
-                self._vector(scope)
-            case Mapping.FREP:
-                self._hardware_loop(scope, scope.extent)
-            case Mapping.STREAM:
-                self.regions.enter(scope, self.addresses, self.roots)
-                self._loop(scope)
-                self.regions.leave(scope)
-            case _:
-                self._loop(scope)
+    @contextmanager
+    def branch(self, constraints: Sequence[Expr]) -> Generator[None]:
+        """What is appended within runs where all constraints hold."""
+        skip = self.code.label("skip")
+        for constraint in constraints:
+            self.code.emit("blt", (), (self.addresses.value(constraint), ZERO), skip)
+        with self.regions.branch(), self.code.frame(FrameKind.IF) as frame:
+            yield
+        self.code.close_if(frame, skip)
 
-    def _vector(self, scope: Scope) -> None:
-        leaf = scope.children[0]
-        assert isinstance(leaf, Leaf)
+    def bounds(self, scope: Scope) -> LoopBounds:
+        """Guards are checked in each iteration: loops count down from constants."""
+        return LoopBounds((), (), (), inner=scope.guard, own=scope.guard)
+
+    def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
+        """Append a statement on whole registers, or lane by lane."""
         if self.statements.goes_by_lanes(leaf):
-            self._unrolled(scope)
+            self.unrolled(scope, bounds)
         else:
-            self._node(leaf)
+            self.statement(leaf)
 
-    def _unrolled(self, scope: Scope) -> None:
-        for value in range(scope.extent):
-            self.known[scope.depth] = value
-            self._guarded(scope)
-        del self.known[scope.depth]
+    def other(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append hardware loops and regions of streams."""
+        if scope.mapping is Mapping.FREP:
+            self._hardware_loop(scope, scope.extent)
+            return
+        assert scope.mapping is Mapping.STREAM, "other mappings are refused"
+        self.regions.enter(scope, self.addresses, self.roots)
+        self.loop(scope, bounds)
+        self.regions.leave(scope)
 
-    def _loop(self, scope: Scope) -> None:
+    def loop(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a loop, or the hardware loop that is all it repeats."""
         repeated, trips = self._repeated(scope)
         if repeated is not None:
             self._hardware_loop(repeated, trips)
             return
         if scope.extent == 1:
-            self._unrolled(scope)
+            self.unrolled(scope, bounds)
             return
         self.regions.loop(scope)
         with self.code.frame(FrameKind.LOOP, scope) as frame:
-            self._guarded(scope)
+            self.body(scope, bounds)
         self.code.close_loop(frame)
 
     def _repeated(self, scope: Scope) -> tuple[Scope | None, int]:
@@ -248,33 +249,10 @@ class _KernelLowering:
         expected = sum(instructions_of(leaf, scope) for leaf in scope.leaves)
         if scope.extent == 1:
             self.known[scope.depth] = 0
+        around = len(self.extents)
+        self.extents[around:] = [s.extent for s in scope.chain[around:]]
         with self.code.frame(FrameKind.HARDWARE_LOOP, scope) as frame:
-            self._children(scope)
+            self.nodes(scope.children)
+        del self.extents[around:]
         self.known.pop(scope.depth, None)
         self.code.close_hardware_loop(frame, expected, trips, self.machine.name)
-
-    def _guarded(self, scope: Scope) -> None:
-        """The children of a scope, where its guard holds."""
-        self.extents[:] = [s.extent for s in scope.chain]
-        undecided: list[Expr] = []
-        for constraint in scope.guard:
-            bound = bind(constraint, self.known, self.extents)
-            holds = decided(bound, self.extents)
-            if holds is False:
-                return
-            if holds is None:
-                undecided.append(bound)
-        if not undecided:
-            self._children(scope)
-            return
-        skip = self.code.label("skip")
-        for bound in undecided:
-            self.code.emit("blt", (), (self.addresses.value(bound), ZERO), skip)
-        with self.regions.branch(), self.code.frame(FrameKind.IF, scope) as frame:
-            self._children(scope)
-        self.code.close_if(frame, skip)
-
-    def _children(self, scope: Scope) -> None:
-        for child in scope.children:
-            self._node(child)
-            self.extents[:] = [s.extent for s in scope.chain]

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import cast
 
-from pdojo.backends.nest_walk import address_of
+from pdojo.backends.addresses import address_of
 from pdojo.backends.placement import Plan
 from pdojo.backends.snitch.addressing import Addresses, Place, Root
 from pdojo.backends.snitch.cells import Cells

@@ -1,4 +1,4 @@
-"""What every backend needs to know of a nest before it prints code: addresses, alignment, lanes, loop bounds."""
+"""Where accesses go: layouts, addresses, alignment, lanes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from pdojo.dialect.affine import Div, Expr, const, floordiv, modulo, var
+from pdojo.dialect.affine import Div, Expr, const, modulo
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Buffer, Nest, Scope
 from pdojo.dialect.storage import granule_numbers, physical_index, physical_shape
@@ -152,54 +152,7 @@ def _atom_uses(atom: int | Div, depth: int) -> bool:
     return atom == depth if isinstance(atom, int) else atom.numerator.uses(depth)
 
 
-@dataclass(frozen=True, slots=True)
-class LoopBounds:
-    """The guard of a scope, sorted by how it can be checked. The scope runs over `max(lows) <= i < min(highs)`."""
-
-    outer: tuple[Expr, ...]
-    """`e >= 0` that do not use the own variable: decided before the scope."""
-    lows: tuple[Expr, ...]
-    highs: tuple[Expr, ...]
-    inner: tuple[Expr, ...]
-    """`e >= 0` that use the own variable inside a division: decided in each iteration."""
-
-
-def loop_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
-    """Turn the guard of a scope into bounds of its variable wherever that is linear in it."""
-    outer: list[Expr] = []
-    lows: list[Expr] = []
-    highs: list[Expr] = []
-    inner: list[Expr] = []
-    for constraint in scope.guard:
-        factor = constraint.coefficient(scope.depth)
-        rest = constraint - var(scope.depth) * factor
-        if rest.uses(scope.depth):
-            inner.append(constraint)
-        elif factor == 0:
-            outer.append(constraint)
-        elif factor < 0:
-            # rest - f * i >= 0  iff  i <= rest floordiv f
-            highs.append(floordiv(rest, -factor, extents) + 1)
-        else:
-            # rest + f * i >= 0  iff  i >= ceil(-rest / f) = -(rest floordiv f)
-            lows.append(-floordiv(rest, factor, extents))
-    return LoopBounds(tuple(outer), tuple(lows), tuple(highs), tuple(inner))
-
-
-def decided(constraint: Expr, extents: Sequence[int]) -> bool | None:
-    """Whether `constraint >= 0` holds everywhere (True), nowhere (False), or depends (None)."""
-    low, high = constraint.bounds(extents)
-    return True if low >= 0 else False if high < 0 else None
-
-
 def spell(access: Access, chain: Sequence[Scope]) -> str:
     """The access as the notation spells it, for messages: `x[{0},{1}*16+{2}]`."""
     index = ",".join(e.render(lambda d: f"{{{d}}}") for e in access.index)
     return f"{access.array.name}[{index}]"
-
-
-def describe(scope: Scope) -> str:
-    """A scope as messages name it: what it writes, its depth, extent and mapping."""
-    written = ", ".join(dict.fromkeys(leaf.output.array.name for leaf in scope.leaves)) or "nothing"
-    suffix = "" if scope.mapping.value == "seq" else f":{scope.mapping.value}"
-    return f"the scope '{scope.extent}{suffix}' at depth {scope.depth} around the writes of {written}"

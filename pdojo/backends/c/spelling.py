@@ -1,0 +1,116 @@
+"""How a target spells what C has no one word for: types, qualifiers, threads, vectors, fences.
+
+The base is C11 with vectors of GNU C and threads of OpenMP. Another target of C text overrides what it says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.functions import byte_width, is_float
+from pdojo.dialect.nest import Buffer
+
+_MOST_UNROLLED = 65534
+"""What compilers take as a factor of unrolling."""
+C_TYPES = {
+    "f64": "double",
+    "f32": "float",
+    "f16": "uint16_t",
+    "bf16": "uint16_t",
+    "i64": "int64_t",
+    "i32": "int32_t",
+    "i16": "int16_t",
+    "i8": "int8_t",
+    "i1": "uint8_t",
+}
+"""What an element is in memory: of f16 and bf16 the bits; an i1 is 0 or 1."""
+HEAD = """\
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Products and sums are fused where the program says so (fma), and nowhere else. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off", "no-math-errno", "no-trapping-math")
+#endif
+"""
+OPENMP = """
+#ifdef _OPENMP
+#include <omp.h>
+#else
+static inline int omp_get_thread_num(void) { return 0; }
+#endif
+"""
+STREAMS = """
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+"""
+
+
+class Spelling:
+    """C11 with vectors of GNU C and threads of OpenMP."""
+
+    types: Mapping[str, str] = C_TYPES
+    """What an element is in memory, by dtype."""
+    restrict = "restrict"
+    """Qualifies pointers to memory that nothing else points to."""
+    thread = "(size_t)omp_get_thread_num()"
+    """The number of the thread that runs."""
+    fence = "pd_stream_end();"
+    """Stores past the caches are made before what follows."""
+
+    def head(self, *, threads: bool, streams: bool) -> str:
+        """The beginning of a file, with what kernels of several threads and stores past the caches need."""
+        return HEAD + OPENMP * threads + STREAMS * streams
+
+    def helper(self, text: str) -> str:
+        """A function of the prelude, which is given as C11."""
+        return text
+
+    def function(self, name: str, parameters: Sequence[str]) -> str:
+        """The head of a kernel's function."""
+        return f"void {name}({', '.join(parameters)})"
+
+    def parameter(self, buffer: Buffer, name: str) -> str:
+        """The pointer to an interface array."""
+        const = "const " if buffer.intent is Intent.IN else ""
+        return f"{const}{self.types[buffer.dtype]} *{self.restrict} {name}"
+
+    def array(self, dtype: str, name: str, size: int, alignment: int | None) -> str:
+        """An array on the stack."""
+        aligned = "" if alignment is None else f" __attribute__((aligned({alignment})))"
+        return f"{self.types[dtype]} {name}[{size}]{aligned};"
+
+    def pointer(self, dtype: str, name: str, place: str) -> str:
+        """A pointer to an array in memory that the caller gave."""
+        kind = self.types[dtype]
+        return f"{kind} *{self.restrict} {name} = ({kind} *){place};"
+
+    def parallel(self) -> str:
+        """What makes the loop that follows run on several threads."""
+        return "#pragma omp parallel for num_threads(threads) schedule(static)"
+
+    def unroll(self, extent: int) -> str | None:
+        """What makes the compiler unroll the loop that follows; None if it cannot."""
+        return f"#pragma GCC unroll {extent}" if extent <= _MOST_UNROLLED else None
+
+    def simd(self) -> str:
+        """What lets the compiler run the iterations of the loop that follows at once."""
+        return "#pragma omp simd"
+
+    def prefetch(self, address: str) -> str:
+        """Ask for the line at an address, which is an integer."""
+        return f"__builtin_prefetch((const void *)({address}));"
+
+    def vector(self, dtype: str, lanes: int) -> tuple[str, str]:
+        """Name and definition of vectors in memory, of any alignment; integers are unsigned, whose sums wrap."""
+        bits = 8 * byte_width(dtype)
+        element = {"f32": "float", "f64": "double"}.get(dtype, f"uint{bits}_t")
+        name = f"{'f' if is_float(dtype) else 'u'}{bits}x{lanes}"
+        attributes = f"vector_size({lanes * bits // 8}), aligned({bits // 8}), may_alias"
+        return name, f"typedef {element} {name} __attribute__(({attributes}));"

@@ -1,0 +1,185 @@
+"""The walk over a nest that all backends share: scopes, guards, unrolled code. A backend says how each is spelled."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pdojo.backends.addresses import bind
+from pdojo.dialect.affine import Expr, floordiv, var
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.nest import Leaf, Node, Scope
+from pdojo.errors import LoweringError
+
+
+class NestWalk(ABC):
+    """Visits the nodes of a nest in order.
+
+    A guard is decided where constants decide it. Of an unrolled scope every iteration is visited, with the value of its
+    variable in `known`.
+    """
+
+    hardware: ClassVar[str] = "a CPU"
+    """What code is generated for, in messages."""
+    dissolved: ClassVar[frozenset[Mapping]] = frozenset((Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.VECTOR))
+    """Mappings whose scopes are no loop if they have one iteration."""
+
+    def __init__(self, known: dict[int, int], extents: list[int]) -> None:
+        self.known = known
+        """Induction variables that have one value, by depth."""
+        self.extents = extents
+        """Extents of the open scopes, by depth."""
+        self._bounds: dict[Scope, LoopBounds] = {}
+
+    # What a backend spells
+
+    @abstractmethod
+    def statement(self, leaf: Leaf) -> None:
+        """Append the code of a statement."""
+
+    @abstractmethod
+    def branch(self, constraints: Sequence[Expr]) -> AbstractContextManager[object]:
+        """What is appended within runs where `e >= 0` for all constraints; constants decide none of them."""
+
+    @abstractmethod
+    def loop(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a loop around `body`."""
+
+    @abstractmethod
+    def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
+        """Append a statement for all lanes of a scope."""
+
+    def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append the code of a scope that is mapped to `u`."""
+        self.unrolled(scope, bounds)
+
+    def other(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append the code of a scope with another mapping. Raises LoweringError where the hardware has none such."""
+        raise LoweringError(
+            f"{describe(scope)} is mapped to '{scope.mapping.value}', which {self.hardware} does not have; "
+            f"take the mapping back (unmap)"
+        )
+
+    def iteration(self, scope: Scope, value: int) -> None:
+        """Begin an iteration of unrolled code."""
+        self.known[scope.depth] = value
+
+    def bounds(self, scope: Scope) -> LoopBounds:
+        """How the guard of a scope is checked."""
+        return loop_bounds(scope, self.extents)
+
+    # The walk
+
+    def nodes(self, nodes: Sequence[Node]) -> None:
+        """Append the code of nodes, in order."""
+        for node in nodes:
+            if isinstance(node, Leaf):
+                self.statement(node)
+            else:
+                with self.inside(node) as bounds, self.guarded(bounds.outer) as possible:
+                    if possible:
+                        self._mapped(node, bounds)
+
+    @contextmanager
+    def inside(self, scope: Scope) -> Generator[LoopBounds]:
+        """Within it the scope is open."""
+        self.extents.append(scope.extent)
+        if scope not in self._bounds:
+            self._bounds[scope] = self.bounds(scope)
+        yield self._bounds[scope]
+        self.extents.pop()
+
+    def body(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append the code of one iteration of a loop."""
+        with self.guarded(bounds.inner) as possible:
+            if possible:
+                self.nodes(scope.children)
+
+    def unrolled(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append the code of every iteration."""
+        for value in range(scope.extent):
+            self.iteration(scope, value)
+            with self.guarded(bounds.own) as possible:
+                if possible:
+                    self.nodes(scope.children)
+        del self.known[scope.depth]
+
+    @contextmanager
+    def guarded(self, constraints: Sequence[Expr]) -> Generator[bool]:
+        """What is appended within runs where `e >= 0` for all constraints; gives whether they can hold."""
+        bound = [bind(c, self.known, self.extents) for c in constraints]
+        outcomes = [decided(c, self.extents) for c in bound]
+        undecided = [c for c, outcome in zip(bound, outcomes, strict=True) if outcome is None]
+        if False in outcomes or not undecided:
+            yield False not in outcomes
+            return
+        with self.branch(undecided):
+            yield True
+
+    def _mapped(self, scope: Scope, bounds: LoopBounds) -> None:
+        match scope.mapping:
+            case mapping if scope.extent == 1 and mapping in self.dissolved:
+                self.unrolled(scope, bounds)
+            case Mapping.SEQUENTIAL:
+                self.loop(scope, bounds)
+            case Mapping.UNROLL:
+                self.unroll(scope, bounds)
+            case Mapping.VECTOR:
+                (leaf,) = scope.children
+                assert isinstance(leaf, Leaf), "a vector scope wraps one statement; kernels are verified"
+                self.vector(scope, leaf, bounds)
+            case _:
+                self.other(scope, bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBounds:
+    """The guard of a scope, sorted by how it can be checked. The scope runs over `max(lows) <= i < min(highs)`."""
+
+    outer: tuple[Expr, ...]
+    """`e >= 0` that do not use the own variable: decided before the scope."""
+    lows: tuple[Expr, ...]
+    highs: tuple[Expr, ...]
+    inner: tuple[Expr, ...]
+    """`e >= 0` that use the own variable inside a division: decided in each iteration."""
+    own: tuple[Expr, ...]
+    """All that use the own variable: decided in each iteration of unrolled code."""
+
+
+def loop_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
+    """Turn the guard of a scope into bounds of its variable wherever that is linear in it."""
+    outer: list[Expr] = []
+    lows: list[Expr] = []
+    highs: list[Expr] = []
+    inner: list[Expr] = []
+    for constraint in scope.guard:
+        factor = constraint.coefficient(scope.depth)
+        rest = constraint - var(scope.depth) * factor
+        if rest.uses(scope.depth):
+            inner.append(constraint)
+        elif factor == 0:
+            outer.append(constraint)
+        elif factor < 0:
+            # rest - f * i >= 0  iff  i <= rest floordiv f
+            highs.append(floordiv(rest, -factor, extents) + 1)
+        else:
+            # rest + f * i >= 0  iff  i >= ceil(-rest / f) = -(rest floordiv f)
+            lows.append(-floordiv(rest, factor, extents))
+    own = tuple(constraint for constraint in scope.guard if constraint.uses(scope.depth))
+    return LoopBounds(tuple(outer), tuple(lows), tuple(highs), tuple(inner), own)
+
+
+def decided(constraint: Expr, extents: Sequence[int]) -> bool | None:
+    """Whether `constraint >= 0` holds everywhere (True), nowhere (False), or depends (None)."""
+    low, high = constraint.bounds(extents)
+    return True if low >= 0 else False if high < 0 else None
+
+
+def describe(scope: Scope) -> str:
+    """A scope as messages name it: what it writes, its depth, extent and mapping."""
+    written = ", ".join(dict.fromkeys(leaf.output.array.name for leaf in scope.leaves)) or "nothing"
+    suffix = "" if scope.mapping.value == "seq" else f":{scope.mapping.value}"
+    return f"the scope '{scope.extent}{suffix}' at depth {scope.depth} around the writes of {written}"
