@@ -1,4 +1,4 @@
-"""Cases that planted defects were found by: each is what one defect of the catalogue (tools/mutation) breaks."""
+"""Cases that planted defects were found by: each is what one defect of the catalogue (qa/mutation) breaks."""
 
 from __future__ import annotations
 
@@ -595,3 +595,32 @@ def test_a_merged_reduction_gets_no_identifier_that_another_node_got() -> None:
     game.apply(f"merge_reduction@%{outer}")
     game.apply(game.inverses[-1])
     assert fingerprint(game.kernel) == before
+
+
+OVERWRITTEN = {
+    "unpipeline": """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [9] heap -> y, t
+
+9
+| 1 where ({0} < 8) t[{0}] = x[{0}]
+| 1 where ({0} >= 1) y[{0}] = x[{0}-1]
+y[0] = 0
+""",
+    "join_scopes": """kernel k(x) -> (y)
+x f32 [5] heap
+y f32 [5] heap -> y, t
+
+5 t[{0}] = x[{0}]
+4 y[-{0}+4] = x[{0}]
+y[0] = 0
+""",
+}
+"""Arrays that share memory: in the order after the move, what is written last is another one."""
+
+
+@pytest.mark.parametrize("name", OVERWRITTEN)
+def test_a_move_that_loses_a_value_is_not_listed(name: str) -> None:
+    """Where it is applied, another check would refuse it."""
+    game = Game(parse_notation(OVERWRITTEN[name])[0], machine("toy"))
+    assert name not in {move.name for move in game.moves()}
