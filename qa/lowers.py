@@ -11,10 +11,10 @@ from pdojo.errors import LoweringError
 def lowering_error(program: Program) -> str | None:
     """Why the program has no code for its machine; None if it has, or if there is no backend (graphics processors)."""
     machine = program.machine
-    if machine.block_threads:
+    if machine.gpu.block_threads:
         return None
     try:
-        if machine.frep_instructions:
+        if machine.snitch.frep_instructions:
             lower_for_snitch(program.nest, machine)
         else:
             lower_for_cpu(program.nest, frozenset(machine.features), {i.name: i for i in machine.intrinsics})

@@ -41,14 +41,7 @@ def described(architecture: str, features: set[str], core: str = "") -> Machine:
     found = _of_features(architecture, features)
     if core not in _CORES or machine(_CORES[core]).architecture != found.architecture:
         return found
-    known = machine(_CORES[core])
-    return replace(
-        found,
-        fma_pipes=known.fma_pipes,
-        load_pipes=known.load_pipes,
-        pipe_bytes=known.pipe_bytes,
-        fma_latency=known.fma_latency,
-    )
+    return replace(found, cpu=machine(_CORES[core]).cpu)
 
 
 def _of_features(architecture: str, features: set[str]) -> Machine:

@@ -15,6 +15,65 @@ if TYPE_CHECKING:
     from pdojo.dialect.intrinsic import Intrinsic
 
 
+class _Part:
+    """Facts of one kind of machine: false where a machine has nothing of it."""
+
+    def __bool__(self) -> bool:
+        return self != type(self)()
+
+
+@dataclass(frozen=True)
+class Cpu(_Part):
+    """Pipelines of a core, for models of how long code takes."""
+
+    fma_pipes: int = 1
+    """Pipelines of a core that each start a fused multiply-add of vectors in a cycle."""
+    load_pipes: int = 1
+    """Pipelines of a core that each start a load of a vector, or of a number for all lanes, in a cycle."""
+    pipe_bytes: int = 0
+    """Width of these pipelines: a wider vector takes several passes; 0 where none is wider."""
+    fma_latency: int = 4
+    """Cycles until a sum can be added to again."""
+
+    def passes(self, size: int) -> int:
+        """How often a vector of so many bytes goes through a pipeline."""
+        return -(-size // self.pipe_bytes) if self.pipe_bytes else 1
+
+
+@dataclass(frozen=True)
+class Gpu(_Part):
+    """What threads of a graphics processor share."""
+
+    warp_size: int = 0
+    """Threads that run in lock step and exchange registers; 0 where there are no warps."""
+    block_threads: int = 0
+    """Most threads of a block; 0 where there are no blocks."""
+    shared_bytes: int = 0
+    """Most bytes of shared memory per block; 0 where there is none."""
+    multiprocessors: int = 0
+    """Processors that run blocks at the same time; 0 where there are no blocks."""
+    async_copy_bytes: tuple[int, ...] = ()
+    """Sizes of the copies from global to shared memory that run on their own, ascending; empty where there are none."""
+
+
+@dataclass(frozen=True)
+class Snitch(_Part):
+    """Streams and hardware loops of a Snitch core."""
+
+    stream_registers: int = 0
+    """Registers through which memory can be streamed (Snitch SSR); 0 where there are none."""
+    stream_dims: int = 0
+    """Most nested loops of a stream's address generator."""
+    stream_repeats: int = 0
+    """Most times that a stream delivers one element before it moves on."""
+    frep_instructions: int = 0
+    """Most instructions of a hardware loop (Snitch FREP); 0 where there is none."""
+    frep_nesting: int = 0
+    """Most hardware loops inside each other."""
+    frep_trips: int = 0
+    """Most iterations of a hardware loop."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """What is known of a processor. Sizes in bytes. The fields are the keys of a machine file (docs/machines.md)."""
@@ -32,6 +91,8 @@ class Machine:
     """One line for people."""
     architecture: str = ""
     """Instruction set, as LLVM's triples name it (`x86_64`, `nvptx64`); empty for a model, whose code runs anywhere."""
+    backend: str = "llvm"
+    """The name of what generates code for it (`llvm`, `snitch`); empty if nothing does."""
     processor: str = ""
     """The processor's name in the compiler's spelling (`sm_90`); empty where the features say enough."""
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
@@ -45,38 +106,11 @@ class Machine:
     """Most bytes that stack buffers of a kernel may take per thread."""
     register_bytes: int = 2048
     """Most bytes that register buffers of a kernel may take per thread."""
-    fma_pipes: int = 1
-    """Pipelines of a core that each start a fused multiply-add of vectors in a cycle."""
-    load_pipes: int = 1
-    """Pipelines of a core that each start a load of a vector, or of a number for all lanes, in a cycle."""
-    pipe_bytes: int = 0
-    """Width of these pipelines: a wider vector takes several passes; 0 where none is wider."""
-    fma_latency: int = 4
-    """Cycles until a sum can be added to again."""
     lanes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     """Lane counts per dtype where they do not follow from `vector_bytes`."""
-    warp_size: int = 0
-    """Threads that run in lock step and exchange registers; 0 where there are no warps."""
-    block_threads: int = 0
-    """Most threads of a block; 0 where there are no blocks."""
-    shared_bytes: int = 0
-    """Most bytes of shared memory per block; 0 where there is none."""
-    multiprocessors: int = 0
-    """Processors that run blocks at the same time; 0 where there are no blocks."""
-    async_copy_bytes: tuple[int, ...] = ()
-    """Sizes of the copies from global to shared memory that run on their own, ascending; empty where there are none."""
-    stream_registers: int = 0
-    """Registers through which memory can be streamed (Snitch SSR); 0 where there are none."""
-    stream_dims: int = 0
-    """Most nested loops of a stream's address generator."""
-    stream_repeats: int = 0
-    """Most times that a stream delivers one element before it moves on."""
-    frep_instructions: int = 0
-    """Most instructions of a hardware loop (Snitch FREP); 0 where there is none."""
-    frep_nesting: int = 0
-    """Most hardware loops inside each other."""
-    frep_trips: int = 0
-    """Most iterations of a hardware loop."""
+    cpu: Cpu = Cpu()
+    gpu: Gpu = Gpu()
+    snitch: Snitch = Snitch()
     intrinsics: tuple[Intrinsic, ...] = ()
     """Instructions that compute whole nests, for `tensorize`; each may need features that the machine lacks."""
 
@@ -84,10 +118,6 @@ class Machine:
     def private_cache(self) -> int:
         """Bytes of the largest cache that a core has for itself: the second one, or the only one."""
         return self.cache_bytes[min(1, len(self.cache_bytes) - 1)] if self.cache_bytes else 0
-
-    def passes(self, size: int) -> int:
-        """How often a vector of so many bytes goes through a pipeline."""
-        return -(-size // self.pipe_bytes) if self.pipe_bytes else 1
 
     def vector_lanes(self, dtype: str) -> tuple[int, ...]:
         """Lane counts at least 2 of the vectors of `dtype`, ascending."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from pdojo.dialect.machine import Machine, is_machine_name, shipped_machines
+from pdojo.dialect.machine import Cpu, Gpu, Machine, Snitch, is_machine_name, shipped_machines
 from pdojo.errors import PdojoError, PluginError, UsageError
 from pdojo.files import read_text
 
@@ -22,6 +22,8 @@ Table: TypeAlias = Mapping[str, Any]
 
 _SHIPPED = Path(__file__).resolve().parent / "machines"
 _FIELDS = {f.name: f for f in fields(Machine)}
+_PARTS: Mapping[str, type[Cpu | Gpu | Snitch]] = {"cpu": Cpu, "gpu": Gpu, "snitch": Snitch}
+"""Keys whose values are tables of facts of one kind of machine."""
 _INHERITS = "inherits"
 _UNTRUSTED = "untrusted"
 """Key of the JSON form: the intrinsics whose code must not run. Most machines have none, and no such key."""
@@ -34,13 +36,12 @@ def read_machine(path: Path, readers: tuple[Path, ...] = (), *, trusted: bool = 
     with it.
     """
     table = _parse(path)
-    for key in table:
-        if key not in (*_FIELDS, _INHERITS):
-            known = (*_FIELDS, _INHERITS)
-            close = get_close_matches(key, known, 1)
-            hint = f"did you mean '{close[0]}'?" if close else f"known keys are {', '.join(known)}"
-            raise _error(path, key, f"no such key; {hint}")
-    values = {key: _value(path, key, value, trusted=trusted) for key, value in table.items() if key != _INHERITS}
+    _check_keys(path, table, (*_FIELDS, _INHERITS))
+    values = {
+        key: _value(path, key, value, trusted=trusted)
+        for key, value in table.items()
+        if key != _INHERITS and key not in _PARTS
+    }
     parent = _parent(path, table[_INHERITS], readers, trusted=trusted) if _INHERITS in table else None
     name = values.get("name")
     if name is None:
@@ -54,11 +55,34 @@ def read_machine(path: Path, readers: tuple[Path, ...] = (), *, trusted: bool = 
         inherited = tuple(i for i in parent.intrinsics if i.name not in own)
         values["intrinsics"] = (*inherited, *values.get("intrinsics", ()))
         values = {**{key: getattr(parent, key) for key in _FIELDS}, **values}
+    for key, part in _PARTS.items():
+        inherited_part = part() if parent is None else getattr(parent, key)
+        values[key] = replace(inherited_part, **_part(path, key, table.get(key, {})))
     for key, declared in _FIELDS.items():
         if key not in values and declared.default is MISSING and declared.default_factory is MISSING:
             example = {"bool": "false", "int": "1"}.get(str(declared.type), "[]")
             raise _error(path, key, f'missing; write {key} = {example} or inherit it: inherits = "x86-64-avx2"')
     return _checked(path, Machine(**values))
+
+
+def _check_keys(path: Path, table: Table, known: Sequence[str], inside: str = "") -> None:
+    for key in table:
+        if key in known:
+            continue
+        home = next((name for name, part in _PARTS.items() if key in {f.name for f in fields(part)}), None)
+        close = get_close_matches(key, known, 1)
+        hint = f"did you mean '{close[0]}'?" if close else f"known keys are {', '.join(known)}"
+        raise _error(path, inside + key, f"no such key; {f'it belongs into the table [{home}]' if home else hint}")
+
+
+def _part(path: Path, key: str, table: object) -> dict[str, Any]:
+    """The facts of one kind of machine that a file gives."""
+    if not isinstance(table, dict):
+        raise _error(path, key, f"must be a table: begin it with [{key}]")
+    given = cast("dict[str, object]", table)
+    declared = {f.name: str(f.type) for f in fields(_PARTS[key])}
+    _check_keys(path, given, tuple(declared), f"{key}.")
+    return {name: _read(path, f"{key}.{name}", declared[name], value) for name, value in given.items()}
 
 
 def plugin_machine(entry: EntryPoint) -> Machine:
@@ -133,7 +157,11 @@ def _value(path: Path, key: str, value: object, *, trusted: bool) -> Any:
             return _intrinsics(value, checked=path.resolve().parent == _SHIPPED, trusted=trusted)
         except UsageError as error:
             raise _error(path, key, str(error)) from None
-    reader, wanted = _KINDS[str(_FIELDS[key].type)]
+    return _read(path, key, str(_FIELDS[key].type), value)
+
+
+def _read(path: Path, key: str, kind: str, value: object) -> Any:
+    reader, wanted = _KINDS[kind]
     read = reader(value)
     if read is None:
         raise _error(path, key, f"must be {wanted}, not {_shown(value)}")
@@ -215,20 +243,25 @@ def _checked(path: Path, described: Machine) -> Machine:
     if described.threads < 1:
         raise _error(path, "threads", "must be at least 1: a kernel runs on some thread")
     for key in ("fma_pipes", "load_pipes", "fma_latency"):
-        if not getattr(described, key):
-            raise _error(path, key, "must be at least 1; leave it out where nobody knows")
-    for key in ("cache_line", "warp_size", "pipe_bytes"):
-        number = getattr(described, key)
+        if not getattr(described.cpu, key):
+            raise _error(path, f"cpu.{key}", "must be at least 1; leave it out where nobody knows")
+    powers = {
+        "cache_line": described.cache_line,
+        "gpu.warp_size": described.gpu.warp_size,
+        "cpu.pipe_bytes": described.cpu.pipe_bytes,
+    }
+    for key, number in powers.items():
         if number & (number - 1):
             raise _error(path, key, f"must be a power of two, not {number}")
     if not described.cache_bytes:
         raise _error(path, "cache_bytes", "must name at least one memory that data may stay in")
-    if described.warp_size and described.block_threads % described.warp_size:
-        raise _error(path, "block_threads", f"must be a multiple of warp_size = {described.warp_size}")
+    if described.gpu.warp_size and described.gpu.block_threads % described.gpu.warp_size:
+        raise _error(path, "gpu.block_threads", f"must be a multiple of warp_size = {described.gpu.warp_size}")
+    core = described.snitch
     for one, other in (("stream_registers", "stream_dims"), ("frep_instructions", "frep_trips")):
-        if bool(getattr(described, one)) != bool(getattr(described, other)):
-            missing = one if not getattr(described, one) else other
-            raise _error(path, missing, f"must not be 0 where the machine has '{one if missing == other else other}'")
+        if bool(getattr(core, one)) != bool(getattr(core, other)):
+            missing, there = (one, other) if not getattr(core, one) else (other, one)
+            raise _error(path, f"snitch.{missing}", f"must not be 0 where the machine has '{there}'")
     return described
 
 
@@ -236,7 +269,11 @@ def machine_to_json(described: Machine) -> dict[str, Any]:
     """A machine description as a JSON object."""
     from pdojo.dialect.intrinsic_file import intrinsic_to_json
 
-    values = {key: _plain(getattr(described, key)) for key in _FIELDS if key != "intrinsics"}
+    values = {key: _plain(getattr(described, key)) for key in _FIELDS if key not in ("intrinsics", *_PARTS)}
+    values |= {
+        key: {f.name: _plain(getattr(getattr(described, key), f.name)) for f in fields(part)}
+        for key, part in _PARTS.items()
+    }
     untrusted = [i.name for i in described.intrinsics if not i.trusted]
     data = {**values, "intrinsics": [intrinsic_to_json(i) for i in described.intrinsics]}
     return {**data, _UNTRUSTED: untrusted} if untrusted else data
@@ -250,8 +287,11 @@ def _plain(value: Any) -> Any:
 
 def machine_from_json(data: Table) -> Machine:
     """The machine description that `machine_to_json` wrote: for another process of ours, not for stored data."""
-    kinds = {key: _KINDS[str(_FIELDS[key].type)][0] for key in data if key not in ("intrinsics", _UNTRUSTED)}
-    values = {key: read(data[key]) for key, read in kinds.items()}
+    simple = [key for key in data if key not in ("intrinsics", _UNTRUSTED, *_PARTS)]
+    values = {key: _KINDS[str(_FIELDS[key].type)][0](data[key]) for key in simple}
+    for key, part in _PARTS.items():
+        kinds = {f.name: _KINDS[str(f.type)][0] for f in fields(part)}
+        values[key] = part(**{name: kinds[name](value) for name, value in data[key].items()})
     found = _intrinsics(data["intrinsics"], checked=True, trusted=True)
     untrusted = data.get(_UNTRUSTED, ())
     return Machine(**values, intrinsics=tuple(replace(i, trusted=i.name not in untrusted) for i in found))

@@ -42,7 +42,7 @@ class AsyncCopy(Transformation[Leaf]):
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
         """Plain writes to shared memory."""
-        for leaf in program.nest.leaves if program.machine.async_copy_bytes else ():
+        for leaf in program.nest.leaves if program.machine.gpu.async_copy_bytes else ():
             if leaf.output.array.buffer.memory is Memory.SHARED and leaf.function is None and not leaf.asynchronous:
                 yield leaf, cls()
 
@@ -105,7 +105,7 @@ class SyncCopy(Transformation[Leaf]):
 
 def async_size_problem(leaf: Leaf, machine: Machine, lanes: int = 0) -> str | None:
     """Why the machine has no copy of this size that runs on its own; `lanes` are those to be, 0 those that are."""
-    sizes = machine.async_copy_bytes
+    sizes = machine.gpu.async_copy_bytes
     if not sizes:
         return f"{machine.name} has no copies that run on their own"
     element = byte_width(leaf.output.array.dtype)

@@ -58,7 +58,7 @@ class Example:
 
     def kernel(self) -> KernelOp:
         """A kernel with the lines before the move, in canonical form."""
-        dtype = "f64" if machine(self.machine).stream_registers else "f32"
+        dtype = "f64" if machine(self.machine).snitch.stream_registers else "f32"
         kernel = parse_notation(kernel_text(_numbered(self.before), dtype), str(self.move))[0]
         canonicalize(kernel)
         return kernel

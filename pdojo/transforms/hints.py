@@ -82,7 +82,7 @@ class Hint(Transformation[Scope | Leaf]):
         present, mappings = access.hints.data, {s.mapping for s in leaf.chain}
         lanes = leaf.parent
         # Cores with streams run from memory that no cache is between.
-        if lanes is not None and lanes.mapping is Mapping.VECTOR and not program.machine.stream_registers:
+        if lanes is not None and lanes.mapping is Mapping.VECTOR and not program.machine.snitch.stream_registers:
             if number == 0 and NONTEMPORAL not in present and rules.streaming_misfit(leaf, lanes) is None:
                 yield cls(NONTEMPORAL)
             elif number and PREFETCH not in present:
@@ -90,7 +90,7 @@ class Hint(Transformation[Scope | Leaf]):
         if Mapping.GRID in mappings:
             yield from (cls(kind, number) for kind in (STREAMING, READONLY) if kind not in present)
         if Mapping.STREAM in mappings and LANE not in present:
-            yield from (cls(LANE, number, lane) for lane in range(program.machine.stream_registers))
+            yield from (cls(LANE, number, lane) for lane in range(program.machine.snitch.stream_registers))
         if leaf.chain and ORDINARY not in present and _has_too_many_streams(program, leaf.chain[0]):
             yield cls(ORDINARY, number)
 
@@ -221,7 +221,7 @@ class HintBuffer(Transformation[Array]):
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
         """Temporaries on the heap, on machines that can use it."""
-        for array in temporaries(program) if program.machine.block_threads else ():
+        for array in temporaries(program) if program.machine.gpu.block_threads else ():
             yield from ((array, cls(kind)) for kind in rules.BUFFER_HINTS if kind not in array.buffer.hints.data)
 
     def check(self, program: Program, site: Array) -> Reason | None:
@@ -316,5 +316,5 @@ def _set_access_hints(site: Leaf, access: int, hints: dict[str, Attribute], rewr
 
 def _has_too_many_streams(program: Program, region: Scope) -> bool:
     """Whether a scope has more accesses than the machine has streams for."""
-    most = program.machine.stream_registers
+    most = program.machine.snitch.stream_registers
     return bool(most) and len(streams_of(program.nest, region, program.machine)) > most

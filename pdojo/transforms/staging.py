@@ -157,7 +157,7 @@ class Staging(Transformation[Scope]):
             return Reason(f"'{self.location}' is no memory; known are {', '.join(known)}")
         memory = Memory(self.location)
         mappings = [s.mapping for s in site.chain[:-1]]
-        if memory is Memory.SHARED and not program.machine.shared_bytes:
+        if memory is Memory.SHARED and not program.machine.gpu.shared_bytes:
             return Reason(f"{program.machine.name} has no shared memory")
         if memory is Memory.SHARED and (Mapping.GRID not in mappings or {Mapping.BLOCK, Mapping.WARP} & {*mappings}):
             return Reason(
@@ -315,7 +315,7 @@ def _reuses(site: Scope, leaf: Leaf, access: Access) -> bool:
 def _where(program: Program, scope: Scope, copy: Copy, accesses: Sequence[Placed]) -> Memory:
     """The memory to propose: shared in a block, the heap around a grid, a register for one element, else by size."""
     mappings = {s.mapping for s in scope.chain[:-1]}
-    if program.machine.shared_bytes and Mapping.GRID in mappings and not mappings & {Mapping.BLOCK, Mapping.WARP}:
+    if program.machine.gpu.shared_bytes and Mapping.GRID in mappings and not mappings & {Mapping.BLOCK, Mapping.WARP}:
         return Memory.SHARED
     if (threads := _threads_inside(scope, accesses)) is not None and threads.mapping is Mapping.GRID:
         return Memory.HEAP

@@ -82,7 +82,7 @@ class SetLocation(Transformation[Array]):
         """The other memories of the machine."""
         for array in temporaries(program):
             for memory in Memory:
-                if memory is Memory.SHARED and not program.machine.shared_bytes:
+                if memory is Memory.SHARED and not program.machine.gpu.shared_bytes:
                     continue
                 if memory is not array.buffer.memory:
                     yield array, cls(memory.value)
@@ -101,7 +101,7 @@ class SetLocation(Transformation[Array]):
             return Reason("copies run on their own between heap and shared memory only; sync_copy first")
         if memory is Memory.REGISTER and (fixed := swizzled(site.buffer)) is not None:
             return fixed
-        if memory is Memory.SHARED and not program.machine.shared_bytes:
+        if memory is Memory.SHARED and not program.machine.gpu.shared_bytes:
             return Reason(f"{program.machine.name} has no shared memory")
         return room(program, site.buffer, site.buffer, memory)
 

@@ -165,4 +165,4 @@ def test_what_one_stream_can_read(first: str, second: str, together: bool) -> No
     counts = shared(text)
     assert counts == ([2, 1, 1, 1] if together else [1] * 5)
     if together:
-        assert shared(text, replace(SNITCH, stream_registers=5)) == [1] * 5
+        assert shared(text, replace(SNITCH, snitch=replace(SNITCH.snitch, stream_registers=5))) == [1] * 5

@@ -53,23 +53,20 @@ def test_every_number_has_a_source(path: Path) -> None:
             assert commented, f"{path.name}: {line}"
 
 
-RATES = ("fma_pipes", "load_pipes", "pipe_bytes", "fma_latency")
-
-
 @pytest.mark.parametrize("name", [n for n in machines() if n != "host"])
 def test_processors_with_vectors_state_their_rates(name: str) -> None:
     """The defaults are the least that a processor has; those that are known have numbers of their own."""
     described = machine(name)
-    if described.architecture and described.vector_bytes and not described.warp_size:
-        assert described.pipe_bytes
-        assert described.passes(described.vector_bytes[0]) == 1
+    if described.architecture and described.vector_bytes and not described.gpu.warp_size:
+        assert described.cpu.pipe_bytes
+        assert described.cpu.passes(described.vector_bytes[0]) == 1
 
 
 def test_wide_vectors_take_several_passes() -> None:
     zen4, server = machine("x86-64-zen4"), machine("x86-64-avx512")
-    assert [zen4.passes(n) for n in (16, 32, 64)] == [1, 1, 2]
-    assert [server.passes(n) for n in (16, 32, 64)] == [1, 1, 1]
-    assert machine("toy").passes(64) == 1
+    assert [zen4.cpu.passes(n) for n in (16, 32, 64)] == [1, 1, 2]
+    assert [server.cpu.passes(n) for n in (16, 32, 64)] == [1, 1, 1]
+    assert machine("toy").cpu.passes(64) == 1
 
 
 def test_facts_of_hardware() -> None:
@@ -77,19 +74,28 @@ def test_facts_of_hardware() -> None:
     assert machine("aarch64-neon").vector_lanes("f32") == (2, 4)
     assert machine("rv64gcv").vector_lanes("f64") == (2, 4)
     assert machine("nvidia-sm90").vector_lanes("f32") == (2, 4)
-    assert machine("amd-gfx942").warp_size == 64
+    assert machine("amd-gfx942").gpu.warp_size == 64
     assert machine("snitch").vector_lanes("f32") == (2,)
     assert machine("snitch").vector_lanes("i32") == ()
-    assert (machine("snitch").frep_instructions, machine("snitch-2024").frep_instructions) == (32, 16)
-    assert machine("snitch-2024").stream_registers == machine("snitch").stream_registers == 3
+    assert (machine("snitch").snitch.frep_instructions, machine("snitch-2024").snitch.frep_instructions) == (32, 16)
+    assert machine("snitch-2024").snitch.stream_registers == machine("snitch").snitch.stream_registers == 3
 
 
 MISTAKES = {
     "unknown key": (WHOLE + "vectr_bytes = [16]\n", "key 'vectr_bytes': no such key; did you mean 'vector_bytes'?"),
     "far key": (WHOLE + "xyzzy = 1\n", "key 'xyzzy': no such key; known keys are name, vector_bytes,"),
-    "text": (WHOLE + "warp_size = 'big'\n", "key 'warp_size': must be a whole number of at least 0, not 'big'"),
-    "truth": (WHOLE + "warp_size = true\n", "key 'warp_size': must be a whole number of at least 0, not true"),
-    "negative": (WHOLE + "warp_size = -1\n", "key 'warp_size': must be a whole number of at least 0, not -1"),
+    "text": (
+        WHOLE + "[gpu]\nwarp_size = 'big'\n",
+        "key 'gpu.warp_size': must be a whole number of at least 0, not 'big'",
+    ),
+    "truth": (
+        WHOLE + "[gpu]\nwarp_size = true\n",
+        "key 'gpu.warp_size': must be a whole number of at least 0, not true",
+    ),
+    "negative": (
+        WHOLE + "[gpu]\nwarp_size = -1\n",
+        "key 'gpu.warp_size': must be a whole number of at least 0, not -1",
+    ),
     "order": (
         WHOLE + "cache_bytes = [8, 4]\n",
         "key 'cache_bytes': must be a list of positive whole numbers, ascending",
@@ -105,16 +111,22 @@ MISTAKES = {
     "missing": (WHOLE.replace("gather = false\n", ""), "key 'gather': missing; write gather = false or inherit it"),
     "threads": (WHOLE.replace("threads = 1", "threads = 0"), "key 'threads': must be at least 1"),
     "power": (WHOLE + "cache_line = 48\n", "key 'cache_line': must be a power of two, not 48"),
-    "no unit": (WHOLE + "fma_pipes = 0\n", "key 'fma_pipes': must be at least 1; leave it out where nobody knows"),
-    "half a unit": (WHOLE + "load_pipes = 0.5\n", "key 'load_pipes': must be a whole number of at least 0, not 0.5"),
-    "no wait": (WHOLE + "fma_latency = 0\n", "key 'fma_latency': must be at least 1"),
-    "odd unit": (WHOLE + "pipe_bytes = 24\n", "key 'pipe_bytes': must be a power of two, not 24"),
-    "block": (
-        WHOLE + "warp_size = 32\nblock_threads = 40\n",
-        "key 'block_threads': must be a multiple of warp_size = 32",
+    "no unit": (
+        WHOLE + "[cpu]\nfma_pipes = 0\n",
+        "key 'cpu.fma_pipes': must be at least 1; leave it out where nobody knows",
     ),
-    "half a loop": (WHOLE + "frep_trips = 4\n", "key 'frep_instructions': must not be 0"),
-    "half a stream": (WHOLE + "stream_registers = 4\n", "key 'stream_dims': must not be 0"),
+    "half a unit": (
+        WHOLE + "[cpu]\nload_pipes = 0.5\n",
+        "key 'cpu.load_pipes': must be a whole number of at least 0, not 0.5",
+    ),
+    "no wait": (WHOLE + "[cpu]\nfma_latency = 0\n", "key 'cpu.fma_latency': must be at least 1"),
+    "odd unit": (WHOLE + "[cpu]\npipe_bytes = 24\n", "key 'cpu.pipe_bytes': must be a power of two, not 24"),
+    "block": (
+        WHOLE + "[gpu]\nwarp_size = 32\nblock_threads = 40\n",
+        "key 'gpu.block_threads': must be a multiple of warp_size = 32",
+    ),
+    "half a loop": (WHOLE + "[snitch]\nfrep_trips = 4\n", "key 'snitch.frep_instructions': must not be 0"),
+    "half a stream": (WHOLE + "[snitch]\nstream_registers = 4\n", "key 'snitch.stream_dims': must not be 0"),
     "parent": (WHOLE + "inherits = 'vax'\n", "key 'inherits': unknown machine 'vax'"),
     "parent's kind": (
         WHOLE + "inherits = 1\n",
@@ -151,10 +163,11 @@ def test_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_inheritance(tmp_path: Path) -> None:
-    written(tmp_path, WHOLE + "warp_size = 4\nblock_threads = 8\n", "parent.toml")
+    written(tmp_path, WHOLE + "[gpu]\nwarp_size = 4\nblock_threads = 8\n", "parent.toml")
     child = written(tmp_path, 'inherits = "parent.toml"\nname = "child"\nthreads = 3\n', "child.toml")
     described = read_machine(child)
-    assert (described.name, described.threads, described.warp_size, described.vector_bytes) == ("child", 3, 4, (16,))
+    assert (described.name, described.threads, described.vector_bytes) == ("child", 3, (16,))
+    assert (described.gpu.warp_size, described.gpu.block_threads) == (4, 8)
     assert (
         machine(str(written(tmp_path, 'inherits = "host"\nname = "mine"\n', "mine.toml"))).features == host().features
     )
@@ -218,7 +231,7 @@ def test_detection(case: str) -> None:
 )
 def test_detection_of_rates(architecture: str, features: set[str], core: str, like: str) -> None:
     described, known = detection.described(architecture, features, core), machine(like)
-    assert {key: getattr(described, key) for key in RATES} == {key: getattr(known, key) for key in RATES}
+    assert described.cpu == known.cpu
 
 
 def test_host() -> None:

@@ -49,7 +49,7 @@ FORMS: Mapping[str, Callable[[KernelOp, Machine], str]] = {
 
 def forms_for(machine: Machine) -> list[str]:
     """The forms of programs for a machine; the first one is its machine code."""
-    others = ("asm", "llvm") if machine.stream_registers else ("snitch-asm",)
+    others = ("asm", "llvm") if machine.snitch.stream_registers else ("snitch-asm",)
     return [form for form in FORMS if form not in others]
 
 

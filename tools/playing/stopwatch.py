@@ -54,7 +54,7 @@ class Stopwatch:
 
         programs = [Program(state.page.text, self._machine) for state in states]
         try:
-            if self._machine.stream_registers:
+            if self._machine.snitch.stream_registers:
                 outcomes = self._simulated(programs, stopped)
             else:
                 outcomes = self._worker.compare(programs, self._options, KernelReference(self._plain.page.text), listen)

@@ -72,7 +72,7 @@ class TimesPane(Vertical):
 
 
 def _heading(view: View) -> str:
-    is_simulated = view.now.program.machine.stream_registers > 0
+    is_simulated = view.now.program.machine.snitch.stream_registers > 0
     return "moves    cycles  FPU busy  gain" if is_simulated else "moves    median       min  gain"
 
 

@@ -13,7 +13,7 @@ EVALUATORS = ("runtime", "analytical", "cycles")
 
 def is_simulated(machine: Machine) -> bool:
     """Whether programs for a machine run on its simulator: it is a Snitch core. They never run on this processor."""
-    return machine.stream_registers > 0
+    return machine.snitch.stream_registers > 0
 
 
 def evaluator_for(machine: Machine, name: str | None) -> str:

@@ -239,7 +239,7 @@ class _KernelLowering(NestWalk):
                 break
             trips *= child.extent
             if child.mapping is Mapping.FREP:
-                return (child, trips) if trips <= self.machine.frep_trips else (None, 0)
+                return (child, trips) if trips <= self.machine.snitch.frep_trips else (None, 0)
             if child.mapping is not Mapping.SEQUENTIAL:
                 break
             inner = child

@@ -50,4 +50,4 @@ def convert(op: ModuleOp, described: Machine | None = None) -> None:
 def machine_of(kernel: KernelOp) -> Machine:
     """The machine that a kernel names, if it is a Snitch core; the default one for other kernels."""
     named = None if kernel.machine is None else known_machine(kernel.machine.data)
-    return named if named is not None and named.frep_instructions else known_machine(DEFAULT_MACHINE)
+    return named if named is not None and named.snitch.frep_instructions else known_machine(DEFAULT_MACHINE)

@@ -72,14 +72,14 @@ class Regions:
 
     def _assigned(self, region: Scope) -> list[LaneStream]:
         streams = streams_of(self.nest, region, self.machine)
-        if len(streams) > self.machine.stream_registers:
+        if len(streams) > self.machine.snitch.stream_registers:
             raise LoweringError(
                 f"a streaming region needs {len(streams)} streams; {self.machine.name} has "
-                f"{self.machine.stream_registers}"
+                f"{self.machine.snitch.stream_registers}"
             )
         hinted = [s.access.hints.data.get(LANE) for s in streams]
         lanes = [None if h is None else value_of(h) for h in hinted]
-        free = [k for k in range(self.machine.stream_registers) if k not in lanes]
+        free = [k for k in range(self.machine.snitch.stream_registers) if k not in lanes]
         found: list[LaneStream] = []
         for stream, lane in zip(streams, lanes, strict=True):
             # An accumulation reads and writes one access: the hint is for the read.
@@ -275,7 +275,7 @@ class Regions:
         """Set a register; `alone` says whether it is set to nothing else in the nest."""
         if register == REPEAT:
             # The number of reads is no part of a job: what is still to be read would be read that often.
-            lanes = range(self.machine.stream_registers) if lane == ALL else (lane,)
+            lanes = range(self.machine.snitch.stream_registers) if lane == ALL else (lane,)
             if not alone or any(self.repeats.get(k, value) != value for k in lanes):
                 self._wait_for_reads()
             self.repeats.update(dict.fromkeys(lanes, value if alone else _CHANGING))

@@ -100,8 +100,8 @@ def _lane_misfit(program: Program, leaf: Leaf, number: int, value: int) -> str |
     access = leaf.accesses[number]
     if region is None or access.array.buffer.memory is not Memory.HEAP or ORDINARY in access.hints.data:
         return f"{describe_access(access)} is no stream: only streams have a lane"
-    if not 0 <= value < program.machine.stream_registers:
-        return f"'value' must be the number of a stream register, less than {program.machine.stream_registers}"
+    if not 0 <= value < program.machine.snitch.stream_registers:
+        return f"'value' must be the number of a stream register, less than {program.machine.snitch.stream_registers}"
     for other in region.leaves:
         for position, another in enumerate(other.accesses):
             taken = another.hints.data.get(LANE)
@@ -111,7 +111,7 @@ def _lane_misfit(program: Program, leaf: Leaf, number: int, value: int) -> str |
 
 
 def _ordinary_misfit(program: Program, access: Access, value: int) -> str | None:
-    if not program.machine.stream_registers:
+    if not program.machine.snitch.stream_registers:
         return f"{program.machine.name} has no streams, which '{ORDINARY}' is about"
     if access.array.buffer.memory is not Memory.HEAP:
         return f"'{access.array.name}' is not on the heap, which alone is streamed"
@@ -153,7 +153,7 @@ def buffer_misfit(program: Program, array: Array, kind: str) -> str | None:
         return f"'{kind}' is no hint of a buffer; known are {', '.join(BUFFER_HINTS)}"
     if array.buffer.memory is not Memory.HEAP:
         return f"'{array.name}' is not on the heap, where alone caches are"
-    if not program.machine.block_threads:
+    if not program.machine.gpu.block_threads:
         return f"{program.machine.name} cannot keep a buffer in its caches"
     return None
 

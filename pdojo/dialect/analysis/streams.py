@@ -67,7 +67,7 @@ def streams_of(nest: Nest, region: Scope, machine: Machine) -> list[Stream]:
     elements in the order in which they are read.
     """
     streams = accesses_of(region)
-    if len(streams) <= machine.stream_registers:
+    if len(streams) <= machine.snitch.stream_registers:
         return streams
     found: list[Stream] = []
     for stream in streams:
@@ -97,10 +97,10 @@ def walk_of(nest: Nest, stream: Stream, region: Scope, machine: Machine) -> Patt
     """The order in which a stream goes through memory."""
     if not stream.others:
         leaf, access, writes = stream.leaf, stream.access, stream.writes
-        return pattern_of(nest, leaf, access, region, writes=writes, most_repeats=machine.stream_repeats)
+        return pattern_of(nest, leaf, access, region, writes=writes, most_repeats=machine.snitch.stream_repeats)
     walk = joint_walk(nest, region, dict(stream.members))
     assert walk is not None
-    return condensed(walk.loops, writes=False, most_repeats=machine.stream_repeats)
+    return condensed(walk.loops, writes=False, most_repeats=machine.snitch.stream_repeats)
 
 
 def accesses_of(region: Scope) -> list[Stream]:
@@ -195,15 +195,17 @@ def snitch_limits(program: Program) -> Iterator[Problem]:
 
 def _region_limits(program: Program, region: Scope) -> Iterator[Problem]:
     machine, where = program.machine, describe_scope(region)
-    if not machine.stream_registers:
+    if not machine.snitch.stream_registers:
         yield Problem(f"{where}: {machine.name} has no stream registers")
         return
     guarded = next((s for leaf in region.leaves for s in leaf.chain[region.depth :] if s.guard), None)
     if guarded is not None:
         yield Problem(f"{describe_scope(guarded)} has a guard, but streams run over whole boxes")
     streams = streams_of(program.nest, region, machine)
-    if len(streams) > machine.stream_registers:
-        yield Problem(f"{where} would need {len(streams)} streams; {machine.name} has {machine.stream_registers}")
+    if len(streams) > machine.snitch.stream_registers:
+        yield Problem(
+            f"{where} would need {len(streams)} streams; {machine.name} has {machine.snitch.stream_registers}"
+        )
     for stream in streams:
         problems = [_access_problem(program, leaf, access, region) for leaf, access in stream.members]
         problem = next((p for p in problems if p is not None), None) or _walk_problem(program, stream, region)
@@ -241,8 +243,11 @@ def _walk_problem(program: Program, stream: Stream, region: Scope) -> str | None
     """Why no address generator can make the addresses of a stream."""
     machine, described = program.machine, describe_access(stream.access)
     pattern = walk_of(program.nest, stream, region, machine)
-    if len(pattern.bounds) > machine.stream_dims:
-        return f"{described} needs {len(pattern.bounds)} dimensions in the region; a stream has {machine.stream_dims}"
+    if len(pattern.bounds) > machine.snitch.stream_dims:
+        return (
+            f"{described} needs {len(pattern.bounds)} dimensions in the region; a stream has "
+            f"{machine.snitch.stream_dims}"
+        )
     longest = max(pattern.bounds, default=1)
     if longest > LONGEST:
         return f"{described} has {longest} elements in a dimension; streams count to {LONGEST}"
@@ -263,25 +268,25 @@ def _word_problem(access: Access, leaf: Leaf, lanes: Scope | None) -> str | None
 
 
 def _loop_limits(program: Program, loop: Scope) -> Iterator[Problem]:
-    machine, where = program.machine, describe_scope(loop)
-    if not machine.frep_instructions:
+    machine, core, where = program.machine, program.machine.snitch, describe_scope(loop)
+    if not core.frep_instructions:
         yield Problem(f"{where}: {machine.name} has no hardware loops")
         return
     guarded = next((s for leaf in loop.leaves for s in leaf.chain[loop.depth :] if s.guard), None)
     if guarded is not None:
         yield Problem(f"{describe_scope(guarded)} has a guard, but a hardware loop repeats the same instructions")
     nested = sum(1 for s in loop.chain if s.mapping is Mapping.FREP)
-    if nested > max(1, machine.frep_nesting):
+    if nested > max(1, core.frep_nesting):
         yield Problem(
-            f"{where} is in a nest of {nested} hardware loops; {machine.name} has nests of {machine.frep_nesting}"
+            f"{where} is in a nest of {nested} hardware loops; {machine.name} has nests of {core.frep_nesting}"
         )
-    if loop.extent > machine.frep_trips:
-        yield Problem(f"{where} has too many iterations; hardware loops of {machine.name} have {machine.frep_trips}")
+    if loop.extent > core.frep_trips:
+        yield Problem(f"{where} has too many iterations; hardware loops of {machine.name} have {core.frep_trips}")
     instructions = sum(instructions_of(leaf, loop) for leaf in loop.leaves)
-    if instructions > machine.frep_instructions:
+    if instructions > core.frep_instructions:
         yield Problem(
             f"{where} would repeat {instructions} instructions; hardware loops of {machine.name} hold "
-            f"{machine.frep_instructions}"
+            f"{core.frep_instructions}"
         )
     for leaf in loop.leaves:
         problem = _function_problem(program, leaf) or _operand_problem(leaf, loop) or _lanes_problem(leaf)

@@ -251,26 +251,26 @@ def gpu_limits(program: Program) -> Iterator[Problem]:
     """What the machine does not have: warps, blocks, so many threads, so much memory."""
     machine = program.machine
     for scope in program.nest.scopes:
-        if scope.mapping in (Mapping.GRID, Mapping.BLOCK) and not machine.block_threads:
+        if scope.mapping in (Mapping.GRID, Mapping.BLOCK) and not machine.gpu.block_threads:
             yield Problem(f"{describe_scope(scope)}: {machine.name} has no blocks of threads")
-        if scope.mapping is Mapping.WARP and not machine.warp_size:
+        if scope.mapping is Mapping.WARP and not machine.gpu.warp_size:
             yield Problem(f"{describe_scope(scope)}: {machine.name} has no warps")
-        elif scope.mapping is Mapping.WARP and machine.warp_size % scope.extent:
+        elif scope.mapping is Mapping.WARP and machine.gpu.warp_size % scope.extent:
             yield Problem(
                 f"{describe_scope(scope)} does not divide the warps of {machine.name}, which have "
-                f"{machine.warp_size} threads"
+                f"{machine.gpu.warp_size} threads"
             )
     for leaf in program.nest.leaves:
         threads = prod(s.extent for s in leaf.chain if s.mapping in (Mapping.BLOCK, Mapping.WARP))
-        if launch_of(leaf) is not None and threads > machine.block_threads > 0:
-            yield Problem(f"blocks would have {threads} threads; {machine.name} allows {machine.block_threads}")
+        if launch_of(leaf) is not None and threads > machine.gpu.block_threads > 0:
+            yield Problem(f"blocks would have {threads} threads; {machine.name} allows {machine.gpu.block_threads}")
     yield from _memory_limits(program)
 
 
 def _memory_limits(program: Program) -> Iterator[Problem]:
     machine, nest = program.machine, program.nest
     limits = {
-        Memory.SHARED: machine.shared_bytes,
+        Memory.SHARED: machine.gpu.shared_bytes,
         Memory.REGISTER: machine.register_bytes,
         Memory.STACK: machine.stack_bytes,
     }

@@ -43,7 +43,7 @@ class Cycles:
     def __init__(
         self, machine: Machine, plain: KernelOp, *, seed: int = 0, workers: int | None = None, limit: int = 0
     ) -> None:
-        if not machine.stream_registers:
+        if not machine.snitch.stream_registers:
             raise UsageError(f"machine '{machine.name}' has no simulator; cycles are for Snitch cores")
         self._machine = machine
         self._plain = print_notation(plain)

@@ -108,7 +108,7 @@ class _Model:
             return self._vector(node.leaves[0], node), 0.0
         if node.mapping is Mapping.TENSOR:
             # One instruction, whatever it computes.
-            return float(self.machine.passes(max(self.machine.vector_bytes, default=1))), 0.0
+            return float(self.machine.cpu.passes(max(self.machine.vector_bytes, default=1))), 0.0
         parts = [self.compute(child) for child in node.children]
         body, begun = sum(work for work, _ in parts), sum(start for _, start in parts)
         match node.mapping:
@@ -125,22 +125,22 @@ class _Model:
         loads = sum(_shared(leaf, a) for a in leaf.accesses[1:] if a.array.buffer.memory is not Memory.REGISTER)
         store = leaf.output.array.buffer.memory is not Memory.REGISTER
         loads += store and leaf.accumulate is not None
-        return max(loads / self.machine.load_pipes, self._arithmetic(leaf) / self._pipes(leaf)) + store
+        return max(loads / self.machine.cpu.load_pipes, self._arithmetic(leaf) / self._pipes(leaf)) + store
 
     def _vector(self, leaf: Leaf, scope: Scope) -> float:
         """A statement on all lanes at once."""
         size = scope.extent * max(byte_width(a.array.dtype) for a in leaf.accesses)
-        passes = self.machine.passes(size)
+        passes = self.machine.cpu.passes(size)
         loads = sum(self._load(leaf, a, scope, passes) for a in leaf.accesses[1:])
         stored = leaf.output
         folds = leaf.accumulate is not None and not any(e.uses(scope.depth) for e in stored.index)
         store = 0.0
         if stored.array.buffer.memory is not Memory.REGISTER:
-            store = self._load(leaf, stored, scope, passes) * self.machine.load_pipes
+            store = self._load(leaf, stored, scope, passes) * self.machine.cpu.load_pipes
             loads += store if leaf.accumulate is not None else 0.0
         work = self._arithmetic(leaf) * passes / self._pipes(leaf)
-        across = self.machine.fma_latency * log2(scope.extent) if folds else 0.0
-        return max(loads / self.machine.load_pipes, work) + store + across
+        across = self.machine.cpu.fma_latency * log2(scope.extent) if folds else 0.0
+        return max(loads / self.machine.cpu.load_pipes, work) + store + across
 
     def _load(self, leaf: Leaf, access: Access, scope: Scope, passes: int) -> float:
         """Loads that the lanes of an access take."""
@@ -157,7 +157,7 @@ class _Model:
         return loads * _shared(leaf, access)
 
     def _pipes(self, leaf: Leaf) -> int:
-        return self.machine.fma_pipes if is_float(leaf.output.array.dtype) else max(2, self.machine.fma_pipes)
+        return self.machine.cpu.fma_pipes if is_float(leaf.output.array.dtype) else max(2, self.machine.cpu.fma_pipes)
 
     def _arithmetic(self, leaf: Leaf) -> float:
         """Instructions of arithmetic."""
@@ -173,7 +173,7 @@ class _Model:
         if any(s.mapping is Mapping.SEQUENTIAL for s in inside):
             return 0.0
         repeats = prod(s.extent for s in inside if not any(e.uses(s.depth) for e in leaf.output.index))
-        return float(self.machine.fma_latency * repeats)
+        return float(self.machine.cpu.fma_latency * repeats)
 
     # Traffic
 

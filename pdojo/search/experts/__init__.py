@@ -25,7 +25,7 @@ def expert_pass(name: str, machine: Machine) -> ExpertPass:
         from pdojo.search.experts.naive import naive
 
         return naive
-    if machine.stream_registers:
+    if machine.snitch.stream_registers:
         from pdojo.search.experts import snitch
 
         return snitch.greedy if name == "greedy" else snitch.heuristic

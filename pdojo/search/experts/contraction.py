@@ -125,7 +125,7 @@ def _lengths(player: Player, leaf: Leaf, extent: int) -> list[int]:
     fitting = [n for n in player.vector_lanes(leaf) if n <= extent]
     longest = max(fitting, default=0)
     width = max(byte_width(access.array.dtype) for access in leaf.accesses)
-    split = player.game.machine.pipe_bytes
+    split = player.game.machine.cpu.pipe_bytes
     return [n for n in reversed(fitting) if n == longest or (split and longest * width > split <= n * width)]
 
 
@@ -217,10 +217,13 @@ def _step(machine: Machine, size: int, height: int, vectors: int, load: float) -
 
     Vectors are of `size` bytes.
     """
-    passes = machine.passes(size)
-    work, loads = height * vectors * passes / machine.fma_pipes, (height + vectors) * passes / machine.load_pipes
+    passes = machine.cpu.passes(size)
+    work, loads = (
+        height * vectors * passes / machine.cpu.fma_pipes,
+        (height + vectors) * passes / machine.cpu.load_pipes,
+    )
     # Loads take slots even where they are not the bound.
-    return max(work, loads, machine.fma_latency, vectors * load) + loads / 8
+    return max(work, loads, machine.cpu.fma_latency, vectors * load) + loads / 8
 
 
 def _depth(leaf: Leaf, identifier: str) -> int:

@@ -147,8 +147,8 @@ def _cycles(machine: Machine, unit: Unit, height: int, vectors: int) -> float:
     """
     rate, loads, wait = TILES
     if not unit.intrinsic.registers:
-        passes = machine.passes(unit.lanes * byte_width(unit.product.output.array.dtype))
-        rate, loads, wait = machine.fma_pipes / passes, machine.load_pipes / passes, machine.fma_latency
+        passes = machine.cpu.passes(unit.lanes * byte_width(unit.product.output.array.dtype))
+        rate, loads, wait = machine.cpu.fma_pipes / passes, machine.cpu.load_pipes / passes, machine.cpu.fma_latency
     work, operands = height * vectors, height + vectors
     # Loads take slots even where they are not the bound.
     return max(work / rate, operands / loads, wait, NEAR * vectors) + operands / 16 + STORING * work / 64

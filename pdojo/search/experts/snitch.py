@@ -341,7 +341,7 @@ def _invariants(scope: Scope) -> list[str]:
 
 def _spare_streams(player: Player, identifier: str) -> None:
     """Where a perfect nest has more than there are streams: another loop innermost, registers for what that shares."""
-    most = player.game.machine.stream_registers
+    most = player.game.machine.snitch.stream_registers
     loops = _perfect(player, identifier)
     if not loops or _streams(player, loops[0]) <= most:
         return
@@ -389,7 +389,7 @@ def _streams(player: Player, region: Scope) -> int:
 
 def _spare_in_loop(player: Player, identifier: str) -> None:
     """Where an innermost loop has more than there are streams: registers for what its unrolled statements share."""
-    most = player.game.machine.stream_registers
+    most = player.game.machine.snitch.stream_registers
     why = "all copies read it: a register instead of a stream"
     for leaf in [leaf.id for leaf in _scope(player, identifier).leaves]:
         for access in player.leaf(leaf).reads:

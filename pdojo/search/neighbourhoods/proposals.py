@@ -46,7 +46,7 @@ class Proposals:
 
 def has_proposals(machine: Machine) -> bool:
     """Whether there are proposals for machines of that kind."""
-    return not machine.block_threads and not machine.stream_registers
+    return not machine.gpu.block_threads and not machine.snitch.stream_registers
 
 
 def proposals_for(machine: Machine) -> Proposals:

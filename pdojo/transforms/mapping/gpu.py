@@ -24,12 +24,12 @@ class MapThreads(MapScope):
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
         """Sequential scopes, on machines with blocks of threads."""
-        if program.machine.block_threads:
+        if program.machine.gpu.block_threads:
             yield from super().candidates(program)
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
         """A machine with threads in blocks, and no race."""
-        if not program.machine.block_threads:
+        if not program.machine.gpu.block_threads:
             return Reason(f"{program.machine.name} has no blocks of threads")
         relation = (*same_iteration(site), BEFORE)
         touches = program.touches_if({site: self.mapping})

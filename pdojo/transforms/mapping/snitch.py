@@ -36,12 +36,12 @@ class Stream(MapScope):
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
         """Sequential scopes, on machines with streams."""
-        if program.machine.stream_registers:
+        if program.machine.snitch.stream_registers:
             yield from super().candidates(program)
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
         """The machine has streams; the rest is asked of the program after the move."""
-        if not program.machine.stream_registers:
+        if not program.machine.snitch.stream_registers:
             return Reason(f"{program.machine.name} has no stream registers")
         return None
 
@@ -67,12 +67,12 @@ class Frep(MapScope):
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
         """Sequential scopes, on machines with hardware loops."""
-        if program.machine.frep_instructions:
+        if program.machine.snitch.frep_instructions:
             yield from super().candidates(program)
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
         """The machine has hardware loops; the rest is asked of the program after the move."""
-        if not program.machine.frep_instructions:
+        if not program.machine.snitch.frep_instructions:
             return Reason(f"{program.machine.name} has no hardware loops")
         return None
 

@@ -160,7 +160,7 @@ MUTANTS = (
     _threads(
         "threads: on a machine without",
         "Blocks of threads on a processor.",
-        "if not program.machine.block_threads:",
+        "if not program.machine.gpu.block_threads:",
         "if False:",
     ),
     family(_GPU, "MapTree.numerics", "map_block", "map_warp")(
@@ -232,13 +232,13 @@ MUTANTS = (
     _gpu(
         "threads: any warp",
         "A warp of an extent that does not divide the machine's.",
-        "elif scope.mapping is Mapping.WARP and machine.warp_size % scope.extent:",
+        "elif scope.mapping is Mapping.WARP and machine.gpu.warp_size % scope.extent:",
         "elif False:",
     ),
     _gpu(
         "threads: any number",
         "Blocks of more threads than the machine has.",
-        "threads > machine.block_threads > 0",
+        "threads > machine.gpu.block_threads > 0",
         "False",
     ),
     family(_THREADS, "_memory_limits", "set_location", "map_grid", "map_block")(
@@ -268,7 +268,7 @@ MUTANTS = (
     _region(
         "streams: any number",
         "More streams than the machine has.",
-        "if len(streams) > machine.stream_registers:",
+        "if len(streams) > machine.snitch.stream_registers:",
         "if False:",
     ),
     _region(
@@ -286,7 +286,7 @@ MUTANTS = (
     _walk(
         "streams: any number of dimensions",
         "An address generator that counts more scopes than it can.",
-        "if len(pattern.bounds) > machine.stream_dims:",
+        "if len(pattern.bounds) > machine.snitch.stream_dims:",
         "if False:",
     ),
     family(_STREAMS, "_word_problem", "stream")(
@@ -298,13 +298,13 @@ MUTANTS = (
     _loop(
         "hardware loops: any length",
         "A loop that the buffer of instructions does not hold.",
-        "if instructions > machine.frep_instructions:",
+        "if instructions > core.frep_instructions:",
         "if False:",
     ),
     _loop(
         "hardware loops: any nest",
         "Loops in loops on a machine whose loops do not nest.",
-        "if nested > max(1, machine.frep_nesting):",
+        "if nested > max(1, core.frep_nesting):",
         "if False:",
     ),
     family(_STREAMS, "_are_one", "stream")(
@@ -316,7 +316,7 @@ MUTANTS = (
     _loop(
         "hardware loops: any number of iterations",
         "A loop that the counter does not count.",
-        "if loop.extent > machine.frep_trips:",
+        "if loop.extent > core.frep_trips:",
         "if False:",
     ),
     _loop(

@@ -98,20 +98,20 @@ class Configuration:
     @staticmethod
     def of(machine: Machine) -> Configuration:
         """The configuration that a machine description states. Raises UsageError where it is no Snitch core."""
-        if not machine.stream_registers or not machine.frep_instructions:
+        if not machine.snitch.stream_registers or not machine.snitch.frep_instructions:
             raise UsageError(f"machine '{machine.name}' has no streams and hardware loops, as snitch has")
-        old = machine.frep_nesting < 2
+        old = machine.snitch.frep_nesting < 2
         return Configuration(
             name=machine.name,
-            ring=machine.frep_instructions,
-            nesting=machine.frep_nesting,
+            ring=machine.snitch.frep_instructions,
+            nesting=machine.snitch.frep_nesting,
             waiting_loops=8 if old else 0,
             integers_queue=not old,
             inner_repetition=old,
-            trips=machine.frep_trips,
-            lanes=machine.stream_registers,
-            dimensions=machine.stream_dims,
-            repeats=machine.stream_repeats,
+            trips=machine.snitch.frep_trips,
+            lanes=machine.snitch.stream_registers,
+            dimensions=machine.snitch.stream_dims,
+            repeats=machine.snitch.stream_repeats,
             memory_bytes=machine.cache_bytes[0],
             division="xdiv_sqrt" in machine.features,
         )
