@@ -29,7 +29,6 @@ from pdojo.transforms.footprint import Copy, Placed, box_copy, iteration_copy
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import same_iteration
-from pdojo.transforms.storage import capacity
 
 FORMS = ("iteration", "box")
 """How a copy is laid out: in the order of access, or as the bounding box of what is accessed."""
@@ -172,9 +171,7 @@ class Staging(Transformation[Scope]):
             and (threads := _threads_inside(site, self.accesses(site, copy.source))) is not None
         ):
             return Reason(f"threads of {describe_scope(threads)} would share the copy; registers belong to one")
-        if Mapping.GRID in mappings:
-            return None  # what threads of a grid need is asked of the program after the move
-        return capacity(program, prod(copy.extents) * byte_width(copy.source.dtype), None, memory)
+        return None
 
     def _ids_reason(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
         wanted = len(self.natural_ids(program, site, copy))

@@ -10,7 +10,6 @@ from typing import ClassVar, Self
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.attributes import Mapping, MappingAttr
 from pdojo.dialect.nest import Scope
 from pdojo.dialect.verify import describe_scope
@@ -33,10 +32,10 @@ class MapScope(Transformation[Scope]):
                 yield scope, cls()
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Sequential, legal for the mapping, and storage that keeps its values."""
+        """Sequential, and legal for the mapping. Whether storage keeps its values is asked of the program after."""
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped already; unmap it first")
-        return self.check_mapping(program, site) or storage_reason(program, site, self.mapping)
+        return self.check_mapping(program, site)
 
     @abstractmethod
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
@@ -50,27 +49,3 @@ class MapScope(Transformation[Scope]):
     def inverse(self, program: Program, site: Scope) -> Move:
         """Back to sequential."""
         return Move("unmap", f"%{site.id}")
-
-
-def storage_reason(program: Program, site: Scope, mapping: Mapping) -> Reason | None:
-    """Buffers with reused dimensions that the scope indexes get other cells: do values still survive?"""
-    for buffer in dict.fromkeys(a.array.buffer for leaf in site.leaves for a in leaf.accesses):
-        if any(buffer.reuse) and _reused_by(site, buffer.names):
-            violation = program.storage_violation(buffer.names[0], buffer.reuse, {site: mapping})
-            if violation is not None:
-                return Reason(violation.reason, violation.detail)
-            race = find_race(program, program.touches_if({site: mapping}, only={buffer}), {buffer}, site.chain[:-1])
-            if race is not None:
-                return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))
-    return None
-
-
-def _reused_by(site: Scope, names: tuple[str, ...]) -> bool:
-    """Whether the scope's variable indexes a reused dimension of these arrays."""
-    return any(
-        reused and expression.uses(site.depth)
-        for leaf in site.leaves
-        for access in leaf.accesses
-        if access.array.name in names
-        for expression, reused in zip(access.index, access.array.buffer.reuse, strict=True)
-    )

@@ -10,6 +10,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.storage_check import remapped_chain
 from pdojo.dialect.analysis.streams import has_extremum
 from pdojo.dialect.attributes import Mapping, MappingAttr, Memory, Numerics
@@ -17,7 +18,6 @@ from pdojo.dialect.nest import Leaf, Scope
 from pdojo.dialect.storage import physical_index
 from pdojo.dialect.verify import describe_scope
 from pdojo.transforms.base import Reason, Transformation
-from pdojo.transforms.mapping.scope import storage_reason
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import reassociates, same_iteration
 
@@ -59,7 +59,7 @@ class Unmap(Transformation[Scope]):
                 in_register = access.array.buffer.memory is Memory.REGISTER
                 if in_register and any(e.uses(d) for e in physical_index(access, chain) for d in loops):
                     return Reason(f"'{access.array.name}' is in registers, which only constants index")
-        return storage_reason(program, site, Mapping.SEQUENTIAL)
+        return _storage_reason(program, site)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """A reduction tree becomes a sum in order; a maximum that took numbers for NaN gives NaN again."""
@@ -100,3 +100,28 @@ _MAPPERS = {
     Mapping.FREP: "frep",
     Mapping.TENSOR: "tensorize",
 }
+
+
+def _storage_reason(program: Program, site: Scope) -> Reason | None:
+    """Buffers with reused dimensions that the scope indexes get other cells: do values still survive?"""
+    mappings = {site: Mapping.SEQUENTIAL}
+    for buffer in dict.fromkeys(a.array.buffer for leaf in site.leaves for a in leaf.accesses):
+        if any(buffer.reuse) and _reused_by(site, buffer.names):
+            violation = program.storage_violation(buffer.names[0], buffer.reuse, mappings)
+            if violation is not None:
+                return Reason(violation.reason, violation.detail)
+            race = find_race(program, program.touches_if(mappings, only={buffer}), {buffer}, site.chain[:-1])
+            if race is not None:
+                return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))
+    return None
+
+
+def _reused_by(site: Scope, names: tuple[str, ...]) -> bool:
+    """Whether the scope's variable indexes a reused dimension of these arrays."""
+    return any(
+        reused and expression.uses(site.depth)
+        for leaf in site.leaves
+        for access in leaf.accesses
+        if access.array.name in names
+        for expression, reused in zip(access.index, access.array.buffer.reuse, strict=True)
+    )

@@ -13,7 +13,7 @@ _THREADS = "dialect/analysis/threads.py"
 _STREAMS = "dialect/analysis/streams.py"
 _RULES = "dialect/analysis/placement.py"
 
-_storage = family(_SCOPE, "storage_reason", "parallelize", "vectorize", "unmap")
+_storage = family(_UNMAP, "_storage_reason", "unmap")
 _parallel = family(_CPU, "Parallelize.check_mapping", "parallelize")
 _vector = family(_CPU, "Vectorize", "vectorize")
 _lanes = family(_CPU, "Vectorize._lanes_independent", "vectorize")
@@ -37,26 +37,20 @@ MUTANTS = (
         "if site.mapping is not Mapping.SEQUENTIAL:",
         "if False:",
     ),
-    family(_SCOPE, "MapScope.check", "parallelize", "vectorize")(
-        "map: storage is not asked",
-        "Values that shared a slot in order get lost between lanes and copies.",
-        " or storage_reason(program, site, self.mapping)",
-        "",
-    ),
     _storage(
-        "map: lost values do not matter",
+        "unmap: lost values do not matter",
         "A value is overwritten before its last read.",
         "if violation is not None:",
         "if False:",
     ),
     _storage(
-        "map: races around the scope do not matter",
+        "unmap: races around the scope do not matter",
         "Threads around the scope share a slot.",
         "if race is not None:",
         "if False:",
     ),
-    family(_SCOPE, "_reused_by", "vectorize", "unmap")(
-        "map: only the outermost scope indexes slots",
+    family(_UNMAP, "_reused_by", "unmap")(
+        "unmap: only the outermost scope indexes slots",
         "Buffers that an inner scope indexes are not asked about.",
         "expression.uses(site.depth)",
         "expression.uses(0)",
@@ -130,7 +124,7 @@ MUTANTS = (
     _unmap(
         "unmap: slots are not asked",
         "One slot is left where each lane had its own.",
-        "return storage_reason(program, site, Mapping.SEQUENTIAL)",
+        "return _storage_reason(program, site)",
         "return None",
     ),
     _unmap(

@@ -69,12 +69,6 @@ MUTANTS = (
         "if False:",
     ),
     _stage(
-        "stage: any room",
-        "Stack or shared memory overflows.",
-        "return capacity(program, prod(copy.extents) * byte_width(copy.source.dtype), None, memory)",
-        "return None",
-    ),
-    _stage(
         "stage: registers with changing indices",
         "A loop indexes registers.",
         "if memory is Memory.REGISTER and copy.extents:",
