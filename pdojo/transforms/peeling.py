@@ -12,11 +12,9 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import Expr, var
-from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.storage_check import owner_depth, uses_of, within_iteration
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.nest import Buffer, Leaf, Nest, Node, Scope, nest_of
+from pdojo.dialect.nest import Leaf, Nest, Node, Scope, nest_of
 from pdojo.dialect.notation.index import parse_index
 from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, rebuilt, reindex, set_guard, set_id
@@ -27,7 +25,6 @@ from pdojo.transforms.digits import undivided
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.matching import Cut, Guards, Match, match_scopes
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import displaced_buffers, storage_after
 from pdojo.transforms.reversal import Shaped, irreversible
 
 PEELED = (Mapping.SEQUENTIAL, Mapping.UNROLL)
@@ -64,14 +61,12 @@ class PeelScope(Shaped[Scope]):
                 yield from ((scope, cls(at)) for at in likely_cuts(scope))
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """The shape, a way back, and storage that keeps its values."""
+        """The shape, and a way back. Whether storage keeps its values is asked of the program after."""
         if (reason := self.shape(program, site)) is not None:
             return reason
         if (register := _thread_register(site)) is not None:
             return Reason(f"'{register}' is in registers of the threads inside, which would use it in two scopes")
-        displaced = [b for b in displaced_buffers(site.leaves, site.depth) if not _lives_inside(program, b, site)]
-        unclear = None if self.is_plain(program, site) else irreversible(program, self, site, site.leaves)
-        return unclear or storage_after(program, self, site, displaced)
+        return None if self.is_plain(program, site) else irreversible(program, self, site, site.leaves)
 
     def is_plain(self, program: Program, site: Scope) -> bool:
         """Whether the move surely comes back: no guard and no division sees the scope."""
@@ -310,18 +305,6 @@ def _thread_register(site: Scope) -> str | None:
                 if access.array.buffer.memory is Memory.REGISTER:
                     return access.array.name
     return None
-
-
-def _lives_inside(program: Program, buffer: Buffer, site: Scope) -> bool:
-    """Whether all values of a buffer surely live within one iteration of the scope: then each part may have its own.
-
-    Copies that belong to threads inside are another matter: one scope owns them, and there would be two.
-    """
-    uses = uses_of(program.nest, buffer.names[0], buffer.reuse)
-    owner = owner_depth(uses, buffer.reuse)
-    if common_depth([u.leaf for u in uses]) <= site.depth or (owner is not None and owner > site.depth):
-        return False
-    return within_iteration(uses, buffer.reuse)
 
 
 def _nodes_in(op: ScopeOp) -> list[ScopeOp | OpOp]:

@@ -231,12 +231,6 @@ MUTANTS = (
         "if False:",
     ),
     _peel(
-        "peel: storage is not asked",
-        "In two scopes, buffers lose values.",
-        "return unclear or storage_after(program, self, site, displaced)",
-        "return unclear",
-    ),
-    _peel(
         "peel: guards that look at the scope are kept by both parts",
         "Taking the move back does not restore a guard.",
         "not any(g.uses(site.depth) for g in guards)",
