@@ -16,21 +16,11 @@ from pdojo_tools.command import Arguments, add_align, positive, random_seed, run
 from pdojo_tools.machines import add_machine
 from pdojo_tools.moves import report_trace
 from pdojo_tools.programs import aligned, load_kernel, machine_for
-from pdojo_tools.tuning.evaluators import is_simulated
 
 from pdojo.backends.arrays import parameters_of
-from pdojo.backends.measure import (
-    KernelReference,
-    Ok,
-    Options,
-    Outcome,
-    Program,
-    Request,
-    Simulated,
-    Simulation,
-    Worker,
-)
-from pdojo.backends.measure.arrays import data_bytes, random_inputs
+from pdojo.backends.backend import backend_of
+from pdojo.backends.measure import KernelReference, Ok, Options, Outcome, Program, Success
+from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import print_notation
@@ -76,92 +66,50 @@ def _run(args: Sequence[str] | None) -> None:
     if trace is not None:
         kernel = tune(kernel, machine, None, trace).after
         report_trace(str(given.trace), len(trace.steps), trace, kernel)
-    if is_simulated(machine):
-        _simulate(given, kernel, machine, reference)
-    elif given.check or given.time:
+    backend = backend_of(machine)
+    if given.check or given.time:
         options = Options(machine.threads, cold=given.cold, check=given.check, seed=given.seed)
         if not given.time:
             options = replace(options, samples=1, budget=0, attempts=1)
-        with Worker() as worker:
-            outcome = worker.measure(Request(Program.of(kernel, machine), options, reference))
+        with backend.runs() as runs:
+            (outcome,) = runs.compare([Program.of(kernel, machine)], options, reference)
         _report(kernel, machine, outcome, timed=given.time)
     if given.save is not None:
-        _save(given.save, _executed(kernel, machine, given.seed))
+        _save(given.save, backend.execute(kernel, machine, given.seed))
         sys.stdout.write(f"saved inputs and outputs in {given.save}\n")
 
 
-def _simulate(given: argparse.Namespace, kernel: KernelOp, machine: Machine, reference: KernelReference) -> None:
-    """Run it on the simulator of the machine, and say how it went."""
-    if given.cold or (given.threads or 1) > 1:
-        raise UsageError(f"{machine.name} is simulated as one core without caches; leave out --cold and --threads")
-    if not (given.check or given.time):
-        return
-    from pdojo.backends.snitch.session import simulate
-
-    program = Program.of(kernel, machine)
-    wanted = Simulation(program, reference if given.check else None, given.seed, exact=given.check)
-    outcome = simulate(wanted, lambda _: None)
-    name, write = kernel.sym_name.data, sys.stdout.write
-    if not isinstance(outcome, Simulated):
-        raise MeasurementError(f"kernel '{name}' on {machine.name}: {outcome.summary}")
-    write(f"kernel '{name}' on {machine.name}, simulated\n")
-    if outcome.check is not None:
-        bits = "; the interpreter gives this very program the same bits" if outcome.same_bits else ""
-        write(f"right: agrees with the interpreter; largest error {outcome.check.error:.1%} of what is allowed{bits}\n")
-    if given.time:
-        write(f"{outcome.summary}\n")
-
-
 def _report(kernel: KernelOp, machine: Machine, outcome: Outcome, *, timed: bool) -> None:
+    """Say how it went. Raises MeasurementError where it failed."""
     name = kernel.sym_name.data
-    if not isinstance(outcome, Ok):
+    if not isinstance(outcome, Success):
         detail = getattr(outcome, "detail", "")
-        raise MeasurementError(f"kernel '{name}': {outcome.summary}" + (f"\n{detail}" if detail else ""))
+        raise MeasurementError(
+            f"kernel '{name}' on {machine.name}: {outcome.summary}" + (f"\n{detail}" if detail else "")
+        )
     write = sys.stdout.write
     threads = "thread" if machine.threads == 1 else "threads"
-    write(
-        f"kernel '{name}' on {machine.name}, {machine.threads} {threads}, compiled in {outcome.compile_seconds:.2f} s\n"
-    )
+    how = "simulated"
+    if isinstance(outcome, Ok):
+        how = f"{machine.threads} {threads}, compiled in {outcome.compile_seconds:.2f} s"
+    write(f"kernel '{name}' on {machine.name}, {how}\n")
     if outcome.check is not None:
+        bits = "; the interpreter gives this very program the same bits" if outcome.rightness == "exact" else ""
         error = f"largest error {outcome.check.error:.1%} of what is allowed"
-        write(f"right: agrees with the {outcome.check.reference}; {error}\n")
-    if timed:
-        from pdojo_tools.tables import load_note
+        write(f"right: agrees with the {outcome.check.reference}; {error}{bits}\n")
+    if not timed:
+        return
+    if not isinstance(outcome, Ok):
+        write(f"{outcome.summary}\n")
+        return
+    from pdojo_tools.tables import load_note
 
-        rate = data_bytes(parameters_of(nest_of(kernel))) / outcome.median
-        write(f"time: median {outcome.median * 1e3:.4g} ms, minimum {outcome.minimum * 1e3:.4g} ms, ")
-        write(f"spread {outcome.spread:.0%} of {len(outcome.samples)} samples, {rate / 1e9:.3g} GB/s\n")
-        note = load_note([outcome])
-        if note is not None:
-            sys.stderr.write(f"warning: {note}\n")
-
-
-def _executed(kernel: KernelOp, machine: Machine, seed: int) -> dict[str, NDArray[Any]]:
-    """All interface arrays after a call, and what those that are read and written held before, as `NAME_before`."""
-    if is_simulated(machine):
-        from pdojo.backends.snitch.executable import load
-
-        simulated = load(kernel, machine)
-        given = random_inputs(simulated.parameters, seed)
-        run = simulated.run(given)
-        changed = {f"{p.name}_before": given[p.name] for p in simulated.parameters if p.written and p.name in given}
-        return {
-            **changed,
-            **{p.name: run.outputs[p.name] if p.written else given[p.name] for p in simulated.parameters},
-        }
-    from pdojo.backends.arrays import empty_for
-    from pdojo.backends.executable import compile as compile_kernel
-
-    executable = compile_kernel(kernel, machine, threads=machine.threads)
-    inputs = random_inputs(executable.parameters, seed)
-    arrays: dict[str, NDArray[Any]] = {}
-    for parameter in executable.parameters:
-        array = arrays[parameter.name] = empty_for(parameter)
-        if parameter.name in inputs:
-            array[...] = inputs[parameter.name]
-    executable(**arrays)
-    before = {f"{p.name}_before": inputs[p.name] for p in executable.parameters if p.written and p.name in inputs}
-    return {**before, **arrays}
+    rate = data_bytes(parameters_of(nest_of(kernel))) / outcome.median
+    write(f"time: median {outcome.median * 1e3:.4g} ms, minimum {outcome.minimum * 1e3:.4g} ms, ")
+    write(f"spread {outcome.spread:.0%} of {len(outcome.samples)} samples, {rate / 1e9:.3g} GB/s\n")
+    note = load_note([outcome])
+    if note is not None:
+        sys.stderr.write(f"warning: {note}\n")
 
 
 def _save(path: str, arrays: Mapping[str, NDArray[Any]]) -> None:

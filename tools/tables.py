@@ -11,7 +11,7 @@ from rich.rule import Rule
 from rich.table import Table
 
 from pdojo.backends.bandwidth import Bandwidth
-from pdojo.backends.measure import Ok, Outcome, Simulated
+from pdojo.backends.measure import Ok, Outcome, Success
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.tuning import Tuning
@@ -51,61 +51,29 @@ def print_trace(console: Console, title: str, tuning: Tuning) -> None:
 
 
 def measurements(rows: Sequence[Row], traffic: int, copy: Bandwidth | None = None) -> Table:
-    """Times, and the rate at which `traffic` bytes a call were moved in the median time."""
+    """What programs cost; of times also the rate at which `traffic` bytes a call were moved in the median time."""
+    found = next((row.outcome for row in rows if isinstance(row.outcome, Success)), None)
+    rates = ["GB/s", "of copy"][: 2 if copy else 1] if isinstance(found, Ok) else []
+    headings = [*(found.figures if found is not None else ["cost"]), *rates]
     table = Table()
     table.add_column("", no_wrap=True)
-    headings = ["moves", "median ms", "min ms", "spread", "GB/s"]
-    for heading in [*headings, "of copy"] if copy else headings:
+    for heading in ("moves", *headings):
         table.add_column(heading, justify="right")
     table.add_column("result")
     for row in rows:
-        table.add_row(*_cells(row, traffic, copy))
+        moves = "" if row.moves is None else str(row.moves)
+        table.add_row(escape(row.title), moves, *_cells(row.outcome, len(headings), traffic, copy))
     return table
 
 
-def _cells(row: Row, traffic: int, copy: Bandwidth | None) -> list[str]:
-    moves = "" if row.moves is None else str(row.moves)
-    outcome = row.outcome
-    if not isinstance(outcome, Ok):
-        empty = [""] * (5 if copy else 4)
-        return [escape(row.title), moves, *empty, f"[red]{escape(outcome.summary)}[/red]"]
-    rate = traffic / outcome.median
-    cells = [
-        escape(row.title),
-        moves,
-        f"{outcome.median * 1e3:.3f}",
-        f"{outcome.minimum * 1e3:.3f}",
-        f"{outcome.spread:.0%}",
-        f"{rate / 1e9:.1f}",
-    ]
-    if copy:
-        cells.append(f"{rate / copy.bytes_per_second:.0%}")
-    return [*cells, "not checked" if outcome.check is None else "[green]right[/green]"]
-
-
-def simulations(rows: Sequence[Row]) -> Table:
-    """Cycles on a simulated core, and how busy its FPU was."""
-    table = Table()
-    table.add_column("", no_wrap=True)
-    for heading in ("moves", "cycles", "instructions", "FPU busy", "of peak"):
-        table.add_column(heading, justify="right")
-    table.add_column("result")
-    for row in rows:
-        moves, outcome = "" if row.moves is None else str(row.moves), row.outcome
-        if isinstance(outcome, Simulated):
-            counts = f"{outcome.cycles:,}", f"{outcome.instructions:,}"
-            cells = [*counts, f"{outcome.utilisation:.1%}", f"{outcome.fraction_of_peak:.1%}", right(outcome)]
-        else:
-            cells = ["", "", "", "", f"[red]{escape(outcome.summary)}[/red]"]
-        table.add_row(escape(row.title), moves, *cells)
-    return table
-
-
-def right(outcome: Simulated) -> str:
-    """How right a simulated program was: `exact` where it has the interpreter's bits on this very program."""
-    if outcome.check is None:
-        return "not checked"
-    return "[green]exact[/green]" if outcome.same_bits else "[green]right[/green]"
+def _cells(outcome: Outcome, width: int, traffic: int, copy: Bandwidth | None) -> list[str]:
+    if not isinstance(outcome, Success):
+        return [*[""] * width, f"[red]{escape(outcome.summary)}[/red]"]
+    cells = list(outcome.figures.values())
+    if isinstance(outcome, Ok):
+        rate = traffic / outcome.median
+        cells += [f"{rate / 1e9:.1f}", *([f"{rate / copy.bytes_per_second:.0%}"] if copy else [])]
+    return [*cells, outcome.rightness if outcome.check is None else f"[green]{outcome.rightness}[/green]"]
 
 
 def load_note(outcomes: Sequence[Outcome]) -> str | None:

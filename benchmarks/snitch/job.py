@@ -12,6 +12,7 @@ from benchmarks.snitch.baselines import baselines_of
 from benchmarks.snitch.compiler import Compiler, compiled_outcome
 from benchmarks.snitch.kernels import MicroKernel, lanes_of, required_operations
 from pdojo.backends.measure import CompileError, KernelReference, Outcome, Program, Simulation
+from pdojo.backends.measure.pool import Workers
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import print_notation
@@ -19,7 +20,6 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import PdojoError
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluators.cycles import Cycles
-from pdojo.search.evaluators.workers import Workers
 from pdojo.search.experts import EXPERT_PASSES
 from pdojo.search.tuning import Tuning, tune
 from pdojo.transforms.trace import Trace

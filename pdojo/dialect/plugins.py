@@ -1,4 +1,4 @@
-"""Moves and machines of other packages: entry points, found when they are asked for, loaded when they are used."""
+"""Moves, machines, backends and targets of other packages: entry points, loaded when they are used."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ TRANSFORMATIONS = "pdojo.transformations"
 """Group of entry points: a move's name, and its `Transformation` class."""
 MACHINES = "pdojo.machines"
 """Group of entry points: a machine's name, and a `Machine`, a function that returns one, or the path of a TOML file."""
+
+BACKENDS = "pdojo.backends"
+"""Group of entry points: a backend's name, and an object with the attributes of `pdojo.backends.backend.Backend`."""
+TARGETS = "pdojo.targets"
+"""Group of entry points: a backend's name, and a `pdojo.search.targets.Target`."""
+_KINDS = {TRANSFORMATIONS: "move", MACHINES: "machine", BACKENDS: "backend", TARGETS: "target"}
 
 
 @cache
@@ -45,8 +51,7 @@ def load(entry: EntryPoint) -> object:
 
 def describe(entry: EntryPoint) -> str:
     """`the move 'f' of the distribution 'd 1.0' (pkg.mod:F)` for messages."""
-    kind = "move" if entry.group == TRANSFORMATIONS else "machine"
-    return f"the {kind} '{entry.name}' of the distribution '{provider(entry)}' ({entry.value})"
+    return f"the {_KINDS[entry.group]} '{entry.name}' of the distribution '{provider(entry)}' ({entry.value})"
 
 
 def provider(entry: EntryPoint) -> str:

@@ -10,8 +10,8 @@ import pytest
 
 import pdojo
 from pdojo.backends.measure.environment import environment
+from pdojo.backends.snitch.backend import SOURCES as SIMULATION
 from pdojo.backends.sources import RUNNING, source_digest, whole_digest
-from pdojo.search.evaluators.cycles import SOURCES as SIMULATION
 
 FOLDER = Path(pdojo.__file__).parent
 _READ = """

@@ -23,7 +23,8 @@ from pdojo.dialect.analysis.conditions import buffer_problems
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.storage_check import StorageChecks
 from pdojo.transforms.base import Reason, Transformation
-from pdojo.transforms.mapping.scope import MapScope, storage_reason
+from pdojo.transforms.mapping.scope import MapScope
+from pdojo.transforms.mapping.unmap import storage_reason
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 
 FOLDER = Path(__file__).parents[1] / "filecheck" / "transforms"

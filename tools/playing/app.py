@@ -21,7 +21,7 @@ from textual import on
 from textual.binding import Binding
 from textual.widgets import OptionList, TabbedContent
 
-from pdojo.backends.measure import Ok, Options, Simulated
+from pdojo.backends.measure import Options, Success
 from pdojo.errors import PdojoError
 from pdojo.transforms.game import Skipped
 from pdojo.transforms.move import Move
@@ -255,7 +255,7 @@ class PlayApp(Desk):
         self._timing = None
         for (moves, state), outcome in zip(wanted, outcomes or (), strict=False):
             self.times.add(moves, state, outcome)
-            if not isinstance(outcome, Ok | Simulated):
+            if not isinstance(outcome, Success):
                 self.say(f"after {spell_count(moves)}: {outcome.summary}", error=True)
         self.board.show_times(self.view, self.times)
         self._show_status()

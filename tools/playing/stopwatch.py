@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from threading import Event as Stop
 
 from pdojo_tools.playing.session import State
 
-from pdojo.backends.measure import (
-    Event,
-    KernelReference,
-    Ok,
-    Options,
-    Outcome,
-    Program,
-    Simulated,
-    Simulation,
-    Worker,
-    cost_of,
-)
+from pdojo.backends.backend import Runs, backend_of
+from pdojo.backends.measure import Event, KernelReference, Options, Outcome, Program, Success, cost_of
 from pdojo.dialect.machine import Machine
 from pdojo.errors import MeasurementError
 
@@ -39,7 +26,7 @@ class Stopwatch:
         self._machine = machine
         self._plain = plain
         self._options = options or Options(threads=machine.threads)
-        self._worker = Worker()
+        self._started: Runs | None = None
         self.phase = ""
         """What a measurement does now."""
 
@@ -54,10 +41,7 @@ class Stopwatch:
 
         programs = [Program(state.page.text, self._machine) for state in states]
         try:
-            if self._machine.snitch.stream_registers:
-                outcomes = self._simulated(programs, stopped)
-            else:
-                outcomes = self._worker.compare(programs, self._options, KernelReference(self._plain.page.text), listen)
+            outcomes = self._runs().compare(programs, self._options, KernelReference(self._plain.page.text), listen)
         except MeasurementError:
             # A worker that was killed while it started says something else.
             if not stopped.is_set():
@@ -65,29 +49,23 @@ class Stopwatch:
         else:
             if not stopped.is_set():
                 return outcomes
-        self._worker.close()
+        self.close()
         raise MeasurementError(_GIVEN_UP)
 
-    def _simulated(self, programs: list[Program], stopped: Stop) -> list[Outcome]:
-        """Cycles on the simulator of the machine."""
-        self.phase = "simulate"
-        found: list[Outcome] = []
-        for program in programs:
-            if stopped.is_set():
-                raise MeasurementError(_GIVEN_UP)
-            found.append(self._worker.simulate(Simulation(program, KernelReference(self._plain.page.text), exact=True)))
-        return found
+    def _runs(self) -> Runs:
+        if self._started is None:
+            self._started = backend_of(self._machine).runs()
+        return self._started
 
     def interrupt(self) -> None:
-        """End what the worker does now, so that a measurement that is `stopped` ends at once."""
-        pid = self._worker.pid
-        if pid is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
+        """End what runs now, so that a measurement that is `stopped` ends at once."""
+        if self._started is not None:
+            self._started.interrupt()
 
     def close(self) -> None:
-        """End the worker; nothing is being measured."""
-        self._worker.close()
+        """End all processes; nothing is being measured."""
+        if self._started is not None:
+            self._started.close()
 
 
 @dataclass(frozen=True)
@@ -131,10 +109,8 @@ def spell_time(outcome: Outcome | None) -> str:
     match outcome:
         case None:
             return ""
-        case Ok():
-            return spell_seconds(outcome.median)
-        case Simulated():
-            return spell_cycles(outcome.cycles)
+        case Success():
+            return spell_seconds(outcome.cost) if outcome.unit == "s" else spell_cycles(int(outcome.cost))
         case _:
             return "failed"
 

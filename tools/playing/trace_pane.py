@@ -14,7 +14,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import OptionList, Sparkline
 
-from pdojo.backends.measure import Ok, Simulated, cost_of
+from pdojo.backends.measure import Ok, Success
 
 
 class TracePane(OptionList):
@@ -63,7 +63,7 @@ class TimesPane(Vertical):
         plain = view.states[0]
         gains = [times.gain(cost, plain) for cost in times.costs]
         self.query_one(Sparkline).data = [gain for gain in gains if gain is not None]
-        rows = ["t times the program now"] if not times.timings else [_heading(view)]
+        rows = ["t times the program now"] if not times.timings else [_heading(times)]
         for timing in times.timings:
             rows += _row(timing, times, view)
         listing = self.query_one(Listing)
@@ -71,23 +71,25 @@ class TimesPane(Vertical):
         listing.scroll_end(animate=False)
 
 
-def _heading(view: View) -> str:
-    is_simulated = view.now.program.machine.snitch.stream_registers > 0
-    return "moves    cycles  FPU busy  gain" if is_simulated else "moves    median       min  gain"
+_HEADINGS = {"s": "moves    median       min  gain", "cycles": "moves    cycles  FPU busy  gain"}
+"""By the unit of costs."""
+
+
+def _heading(times: Times) -> str:
+    units = (t.outcome.unit for t in times.timings if isinstance(t.outcome, Success))
+    return _HEADINGS[next(units, "s")]
 
 
 def _row(timing: Timing, times: Times, view: View) -> list[str]:
     outcome = timing.outcome
-    if not isinstance(outcome, Ok | Simulated):
+    if not isinstance(outcome, Success):
         return [f"{timing.moves:5} {outcome.summary}"]
-    gain = times.gain(cost_of(outcome), view.states[0])
+    gain = times.gain(outcome.cost, view.states[0])
     spelled = "" if gain is None else f"{gain:.2f}x" if gain < 100 else f"{gain:.0f}x"
-    if isinstance(outcome, Simulated):
-        return [f"{timing.moves:5} {spell_time(outcome):>9} {outcome.utilisation:>9.1%} {spelled:>5}"]
-    row = f"{timing.moves:5} {spell_time(outcome):>9} {spell_seconds(outcome.minimum):>9} {spelled:>5}"
-    if outcome.foreign_load is not None and outcome.foreign_load >= 0.1:
-        return [row, f"      ({outcome.foreign_load:.1f} cores busy otherwise)"]
-    return [row]
+    second = spell_seconds(outcome.minimum) if isinstance(outcome, Ok) else outcome.figures["FPU busy"]
+    row = f"{timing.moves:5} {spell_time(outcome):>9} {second:>9} {spelled:>5}"
+    load = outcome.foreign_load if isinstance(outcome, Ok) else None
+    return [row] if load is None or load < 0.1 else [row, f"      ({load:.1f} cores busy otherwise)"]
 
 
 def summary(view: View, times: Times, doing: str) -> str:
@@ -96,8 +98,8 @@ def summary(view: View, times: Times, doing: str) -> str:
     threads = "1 thread" if machine.threads == 1 else f"{machine.threads} threads"
     parts = [f"{nest.name} on {machine.name}, {threads}", spell_count(len(view.steps))]
     outcome = times.latest(view.now)
-    if isinstance(outcome, Ok | Simulated):
-        gain = times.gain(cost_of(outcome), view.states[0])
+    if isinstance(outcome, Success):
+        gain = times.gain(outcome.cost, view.states[0])
         parts.append(spell_time(outcome) + ("" if gain is None else f" ({gain:.3g}x)"))
     parts += [doing] * bool(doing) + ["not saved"] * view.unsaved
     return " | ".join(parts)

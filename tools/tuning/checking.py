@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from pdojo_tools.tables import Row, load_note, measurements, simulations
-from pdojo_tools.tuning.evaluators import is_simulated
+from pdojo_tools.tables import Row, load_note, measurements
 from rich.console import Console
 
 from pdojo.backends.arrays import parameters_of
-from pdojo.backends.measure import KernelReference, Options, Outcome, Program, Simulated, Worker, cost_of
+from pdojo.backends.backend import backend_of
+from pdojo.backends.measure import KernelReference, Options, Outcome, Program, cost_of
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
@@ -41,7 +41,7 @@ class Timed:
 
 def unit_of(machine: Machine) -> str:
     """The unit of measurements for a machine."""
-    return "cycles" if is_simulated(machine) else "s"
+    return backend_of(machine).unit if machine.backend else "s"
 
 
 def verify(console: Console, tuning: Tuning, source: Workload | str | None) -> Decision:
@@ -65,12 +65,10 @@ def measure(
     distinct = {program.text: program for program in wanted}
     titles = {program.text: title for program, (title, _, _) in reversed(list(zip(wanted, programs, strict=True)))}
     shown = [titles[text] for text in distinct]
-    if is_simulated(machine):
-        with console.status("simulating", refresh_per_second=1):
-            outcomes = _simulated(list(distinct.values()), programs[0][1], machine, seed)
-        return _named(programs, wanted, dict(zip(distinct, outcomes, strict=True)))
-    with Worker() as worker, console.status("measuring", refresh_per_second=1) as status:
-        outcomes = worker.compare(
+    backend = backend_of(machine)
+    doing = "simulating" if backend.is_simulated else "measuring"
+    with backend.runs() as runs, console.status(doing, refresh_per_second=1) as status:
+        outcomes = runs.compare(
             list(distinct.values()),
             Options(threads=machine.threads, seed=seed),
             KernelReference(wanted[0].text),
@@ -85,24 +83,10 @@ def _named(
     return [Timed(title, found[each.text], n) for each, (title, _, n) in zip(wanted, programs, strict=True)]
 
 
-def _simulated(programs: Sequence[Program], plain: KernelOp, machine: Machine, seed: int) -> list[Outcome]:
-    """Cycles; results are compared with the plain program's, and with the interpreter's bits."""
-    from pdojo.search.evaluators.cycles import Cycles
-
-    evaluator = Cycles(machine, plain)
-    try:
-        return evaluator.simulate(programs, seed=seed, exact=True)
-    finally:
-        evaluator.close()
-
-
 def print_times(console: Console, timed: Sequence[Timed], plain: KernelOp) -> None:
     """The table, and how many times as fast the last one is. Raises MeasurementError where it failed."""
     rows = [Row(each.title, each.outcome, each.moves) for each in timed]
-    if any(isinstance(each.outcome, Simulated) for each in timed):
-        console.print(simulations(rows))
-    else:
-        console.print(measurements(rows, data_bytes(parameters_of(nest_of(plain)))))
+    console.print(measurements(rows, data_bytes(parameters_of(nest_of(plain)))))
     note = load_note([each.outcome for each in timed])
     if note is not None:
         console.print(note, style="yellow", soft_wrap=True)

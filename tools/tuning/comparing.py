@@ -87,7 +87,7 @@ def _available(console: Console) -> list[str]:
 
 def _settings(given: argparse.Namespace, subjects: Sequence[Subject], strategies: Sequence[str]) -> JSON:
     """Everything that decides about the curves."""
-    evaluators = sorted({evaluator_for(subject.machine, given.evaluator) for subject in subjects})
+    evaluators = {evaluator_for(subject.machine, given.evaluator): subject.machine for subject in subjects}
     settings: JSON = {
         "kernels": [subject.title for subject in subjects],
         # Names stay where files change.
@@ -103,8 +103,10 @@ def _settings(given: argparse.Namespace, subjects: Sequence[Subject], strategies
         "first_seed": given.seed or 0,
         "seeds": given.seeds or SEEDS,
         "budget": given.budget.evaluations,
-        "evaluator": "+".join(evaluators),
-        "version": [version_of(name) for name in evaluators],
+        "evaluator": "+".join(sorted(evaluators)),
+        "version": [
+            version_of(name, machine) for name, machine in sorted(evaluators.items(), key=lambda pair: pair[0])
+        ],
         "start": given.start,
     }
     return settings

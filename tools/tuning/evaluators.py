@@ -1,76 +1,46 @@
-"""Evaluators by name: the one place where they are made."""
+"""Evaluators by name, as the machine's target has them."""
 
 from __future__ import annotations
 
+from pdojo.backends.backend import backend_of
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, UsageError
 from pdojo.search.evaluation import Evaluator
+from pdojo.search.targets import target_of
 
 EVALUATORS = ("runtime", "analytical", "cycles")
-"""Names of the evaluators."""
-
-
-def is_simulated(machine: Machine) -> bool:
-    """Whether programs for a machine run on its simulator: it is a Snitch core. They never run on this processor."""
-    return machine.snitch.stream_registers > 0
+"""Names of the evaluators of all targets."""
 
 
 def evaluator_for(machine: Machine, name: str | None) -> str:
-    """The evaluator of that name, or a machine's own: `runtime`, or `cycles` where it is simulated.
+    """The evaluator of that name, or the one that a machine's searches take by themselves.
 
     Raises UsageError where it cannot evaluate programs for the machine.
     """
+    known = target_of(machine).evaluators
     if name is None:
-        return "cycles" if is_simulated(machine) else "runtime"
-    if name == "cycles" and not is_simulated(machine):
-        raise UsageError(f"--evaluator cycles simulates Snitch cores, and {machine.name} is none")
-    if name != "cycles" and is_simulated(machine):
-        raise UsageError(f"programs for {machine.name} are simulated: --evaluator {name} knows nothing about them")
+        return next(iter(known))
+    if name not in known:
+        raise UsageError(f"--evaluator {name} knows nothing about programs for {machine.name}; take {', '.join(known)}")
     return name
 
 
-def version_of(name: str) -> object:
+def version_of(name: str, machine: Machine) -> object:
     """What costs of the evaluator of that name depend on beside machine and program."""
-    match name:
-        case "runtime":
-            from pdojo.backends.measure.environment import environment
-
-            return environment()
-        case "cycles":
-            from pdojo.search.evaluators.cycles import version
-
-            return version()
-        case _:
-            from pdojo.search.evaluators.analytical import VERSION
-
-            return VERSION
+    return target_of(machine).evaluators[name].version()
 
 
 def check_runs_here(name: str, machine: Machine) -> None:
     """Raise UsageError where the evaluator of that name would run programs, and this computer is no such machine."""
-    if name != "runtime":
+    if not target_of(machine).evaluators[name].runs:
         return
-    from pdojo.backends.llvm.optimize import processor
-
     try:
-        processor(machine)
+        backend_of(machine).check_runs_here(machine)
     except LoweringError as error:
         raise UsageError(f"{error}; --evaluator analytical estimates what it cannot run") from None
 
 
 def make_evaluator(name: str, machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
     """The evaluator of that name for a kernel, whose plain program is right. It must be closed."""
-    match name:
-        case "runtime":
-            from pdojo.search.evaluators.runtime import Runtime
-
-            return Runtime(machine, plain, seed=seed)
-        case "cycles":
-            from pdojo.search.evaluators.cycles import Cycles
-
-            return Cycles(machine, plain, seed=seed)
-        case _:
-            from pdojo.search.evaluators.analytical import Analytical
-
-            return Analytical(machine)
+    return target_of(machine).evaluators[name].make(machine, plain, seed)

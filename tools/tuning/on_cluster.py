@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from pdojo_tools.tuning.checking import Timed, print_times
-from pdojo_tools.tuning.evaluators import is_simulated
 from pdojo_tools.tuning.finding import Found, Hunt, goes_on, plan_of, reason
 from pdojo_tools.tuning.limits import duration, times_text
 from pdojo_tools.tuning.live import QUIET, REDRAW
@@ -22,6 +21,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from pdojo.backends.backend import backend_of
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.search.campaign import Stage, Standing, Task, Turn, campaign
@@ -197,7 +197,7 @@ def _cells(standing: Standing[Any]) -> list[str]:
 def check_one_machine(subjects: Sequence[Subject]) -> None:
     """Raise UsageError where kernels name different machines, or simulated ones: a cluster's are all of one kind."""
     names = list(dict.fromkeys(subject.machine.name for subject in subjects))
-    if any(is_simulated(subject.machine) for subject in subjects):
+    if any(subject.machine.backend and backend_of(subject.machine).is_simulated for subject in subjects):
         raise UsageError("--ray is for programs that are timed; those for Snitch cores are simulated: leave it out")
     if len(names) > 1:
         raise UsageError(f"the machines of a cluster are of one kind, and the kernels are for {' and '.join(names)}")

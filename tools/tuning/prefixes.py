@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from pdojo_tools.tuning.evaluators import is_simulated
-
+from pdojo.backends.backend import backend_of
 from pdojo.backends.measure import (
     Assembled,
     Limits,
@@ -87,23 +86,19 @@ def _are_alike(one: Prefix, other: Prefix) -> bool:
 
 def prefixes_of(game: Game, seed: int, tell: Callable[[str], None], *, measure: bool) -> tuple[list[Prefix], str]:
     """Every program on the way, and the unit of costs: measured, or simulated, or where it may not be, estimated."""
-    if is_simulated(game.machine):
-        return (simulate_prefixes(game, seed) if measure else []), "cycles"
-    return (time_prefixes(game, seed, tell), "s") if measure else (estimate_prefixes(game), "cycles")
+    backend = backend_of(game.machine)
+    if backend.is_simulated:
+        return (simulate_prefixes(game, seed) if measure else []), backend.unit
+    return (time_prefixes(game, seed, tell), backend.unit) if measure else (estimate_prefixes(game), "cycles")
 
 
 def simulate_prefixes(game: Game, seed: int) -> list[Prefix]:
     """Every program on the way with its cycles; equal programs are simulated once."""
-    from pdojo.search.evaluators.cycles import Cycles
-
     machine = game.machine
     programs = [Program.of(program.kernel, machine) for program in game.programs]
     distinct = {program.text: program for program in programs}
-    evaluator = Cycles(machine, game.programs[0].kernel)
-    try:
-        outcomes = evaluator.simulate(list(distinct.values()), seed=seed)
-    finally:
-        evaluator.close()
+    with backend_of(machine).runs() as runs:
+        outcomes = runs.compare(list(distinct.values()), replace(IN_TURNS, threads=machine.threads, seed=seed))
     known = dict(zip(distinct, outcomes, strict=True))
     return [
         Prefix(k, move, *_simulated(known[program.text]))

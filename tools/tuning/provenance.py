@@ -7,11 +7,11 @@ import time
 from collections.abc import Mapping
 from typing import Any, cast
 
-from pdojo_tools.tuning.evaluators import is_simulated
 from pdojo_tools.tuning.finding import Found
 from pdojo_tools.tuning.limits import budget_text
 from pdojo_tools.tuning.subject import Subject
 
+from pdojo.backends.backend import backend_of
 from pdojo.search.dojo import fingerprint_of
 from pdojo.search.tuning import Tuning
 
@@ -32,10 +32,8 @@ def provenance(
         "plain program": fingerprint_of(tuning.game.programs[0].text),
         "tuned program": fingerprint_of(tuning.game.program.text),
     }
-    if is_simulated(machine):
-        from pdojo.search.evaluators.cycles import version
-
-        facts["lowering and simulator"] = version()
+    if machine.backend and backend_of(machine).is_simulated:
+        facts |= backend_of(machine).environment()
     if found is not None:
         plan = found.plan
         facts |= {

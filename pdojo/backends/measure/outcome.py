@@ -40,9 +40,35 @@ class Outcome:
         return {"kind": type(self).__name__, **asdict(self)}
 
 
+class Success(Outcome):
+    """The candidate ran, and its result was right where that was checked."""
+
+    unit: ClassVar[str]
+    """Of the cost: `s` or `cycles`."""
+    check: Check | None
+    """None where the result was not checked."""
+
+    @property
+    def cost(self) -> float:
+        """What a call takes."""
+        raise NotImplementedError
+
+    @property
+    def figures(self) -> Mapping[str, str]:
+        """The cost and what else is known of the run, spelled for people, by headings of columns."""
+        raise NotImplementedError
+
+    @property
+    def rightness(self) -> str:
+        """`not checked`, `right`, or `exact` where it has the interpreter's bits on this very program."""
+        return "not checked" if self.check is None else "right"
+
+
 @dataclass(frozen=True)
-class Ok(Outcome):
-    """The candidate ran, and its result was right where that was checked. Times are seconds per call."""
+class Ok(Success):
+    """The candidate was timed. Times are seconds per call."""
+
+    unit: ClassVar = "s"
 
     samples: tuple[float, ...]
     """One time per sample, each the mean of `repeat` calls."""
@@ -59,6 +85,17 @@ class Ok(Outcome):
     """None where the result was not checked."""
     environment: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
     """The processor, the system and the tool chain."""
+
+    @property
+    def cost(self) -> float:
+        """The median sample."""
+        return self.median
+
+    @property
+    def figures(self) -> Mapping[str, str]:
+        """Median, minimum and spread."""
+        times = {"median ms": f"{self.median * 1e3:.3f}", "min ms": f"{self.minimum * 1e3:.3f}"}
+        return {**times, "spread": f"{self.spread:.0%}"}
 
     @property
     def minimum(self) -> float:
@@ -85,9 +122,10 @@ class Ok(Outcome):
 
 
 @dataclass(frozen=True)
-class Simulated(Outcome):
-    """The candidate ran on a simulated core, and its result was right where that was checked."""
+class Simulated(Success):
+    """The candidate ran on a simulated core."""
 
+    unit: ClassVar = "cycles"
     cycles: int
     """From the first instruction to the last result in memory."""
     core_cycles: int
@@ -106,6 +144,22 @@ class Simulated(Outcome):
     same_bits: bool | None = None
     """Whether all outputs have the interpreter's bits on this very program; None where that was not asked for, or where
     it computes a function that is approximated."""
+
+    @property
+    def cost(self) -> float:
+        """The cycles."""
+        return float(self.cycles)
+
+    @property
+    def figures(self) -> Mapping[str, str]:
+        """Cycles, instructions, and how busy the FPU was."""
+        counts = {"cycles": f"{self.cycles:,}", "instructions": f"{self.instructions:,}"}
+        return {**counts, "FPU busy": f"{self.utilisation:.1%}", "of peak": f"{self.fraction_of_peak:.1%}"}
+
+    @property
+    def rightness(self) -> str:
+        """`exact` where it has the interpreter's bits on this very program."""
+        return "exact" if self.check is not None and self.same_bits else super().rightness
 
     @property
     def utilisation(self) -> float:
@@ -217,13 +271,7 @@ class OutOfMemory(Outcome):
 
 def cost_of(outcome: Outcome) -> float:
     """The median time in seconds, or simulated cycles; infinite where the candidate failed."""
-    match outcome:
-        case Ok():
-            return outcome.median
-        case Simulated():
-            return float(outcome.cycles)
-        case _:
-            return inf
+    return outcome.cost if isinstance(outcome, Success) else inf
 
 
 _KINDS: dict[str, type[Outcome]] = {

@@ -7,7 +7,8 @@ from hashlib import sha256
 from typing import Any
 
 from pdojo.backends.measure import KernelReference, Outcome, Program, Simulated, Simulation
-from pdojo.backends.sources import RUNNING, source_digest
+from pdojo.backends.measure.pool import Job, Workers
+from pdojo.backends.snitch.backend import LONGEST, version
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.machine_file import machine_to_json
 from pdojo.dialect.notation import print_notation
@@ -15,18 +16,14 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.search.dojo import fingerprint_of
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
-from pdojo.search.evaluators.workers import Ahead, Job, Workers
+from pdojo.search.evaluators.ahead import Ahead
 
 PATIENCE = 4
 """Times the plain kernel's cycles that a program may take: one that needs more is no way to a better one."""
 SPARE = 2000
 """Cycles that it may take beside these, so that tiny kernels may set up streams."""
-LONGEST = 50_000_000
-"""Most cycles of any program, the plain kernel included."""
 SEED = 0
 """Of the inputs on which costs are counted."""
-SOURCES = (*RUNNING, "backends/snitch/**/*.py")
-"""Files that cycles depend on."""
 
 
 class Cycles:
@@ -43,7 +40,7 @@ class Cycles:
     def __init__(
         self, machine: Machine, plain: KernelOp, *, seed: int = 0, workers: int | None = None, limit: int = 0
     ) -> None:
-        if not machine.snitch.stream_registers:
+        if machine.backend != "snitch":
             raise UsageError(f"machine '{machine.name}' has no simulator; cycles are for Snitch cores")
         self._machine = machine
         self._plain = print_notation(plain)
@@ -124,8 +121,3 @@ def _evaluation(outcome: Outcome, seconds: float) -> Evaluation:
     if isinstance(outcome, Simulated):
         return Evaluation(float(outcome.cycles), detail=detail, seconds={"simulate": seconds})
     return Evaluation.failed(detail["kind"], detail, {"simulate": seconds})
-
-
-def version() -> str:
-    """Digest of lowering and simulator: cycles of other ones are not comparable."""
-    return source_digest(*SOURCES)

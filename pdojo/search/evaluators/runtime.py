@@ -10,12 +10,13 @@ from typing import Any
 
 from pdojo.backends.measure import Assembled, KernelReference, Limits, Ok, Options, Outcome, Worker
 from pdojo.backends.measure.environment import environment
+from pdojo.backends.measure.pool import Job, Workers, results
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.machine_file import machine_to_json
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
-from pdojo.search.evaluators.workers import Ahead, Job, Workers, results
+from pdojo.search.evaluators.ahead import Ahead
 from pdojo.search.racing import LOAD, STAGES, Heat, Race
 
 TIMING = Options(effort="search", budget=2.0, check=False, even=True, foreign_load=LOAD, attempts=2)

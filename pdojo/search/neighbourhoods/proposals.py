@@ -10,8 +10,8 @@ from typing import TypeAlias
 from pdojo.dialect.machine import Machine
 from pdojo.errors import UsageError
 from pdojo.search.dojo import Dojo
-from pdojo.search.experts import ExpertPass
 from pdojo.search.experts.player import Player
+from pdojo.search.targets.target import ExpertPass, target_of
 from pdojo.transforms.game import Skipped
 from pdojo.transforms.move import Move
 
@@ -46,15 +46,14 @@ class Proposals:
 
 def has_proposals(machine: Machine) -> bool:
     """Whether there are proposals for machines of that kind."""
-    return not machine.gpu.block_threads and not machine.snitch.stream_registers
+    return bool(machine.backend) and target_of(machine).proposals is not None
 
 
 def proposals_for(machine: Machine) -> Proposals:
     """The proposals for a machine. Raises UsageError where nobody wrote any for its kind."""
-    if not has_proposals(machine):
+    found = target_of(machine).proposals if machine.backend else None
+    if found is None:
         raise UsageError(
             f"the neighbourhood 'heuristic' has no proposals for {machine.name}, only for CPUs; use 'mutate' or 'edges'"
         )
-    from pdojo.search.neighbourhoods.cpu import PROPOSALS
-
-    return PROPOSALS
+    return found()

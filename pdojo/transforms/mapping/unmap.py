@@ -59,7 +59,7 @@ class Unmap(Transformation[Scope]):
                 in_register = access.array.buffer.memory is Memory.REGISTER
                 if in_register and any(e.uses(d) for e in physical_index(access, chain) for d in loops):
                     return Reason(f"'{access.array.name}' is in registers, which only constants index")
-        return _storage_reason(program, site)
+        return storage_reason(program, site)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """A reduction tree becomes a sum in order; a maximum that took numbers for NaN gives NaN again."""
@@ -102,7 +102,7 @@ _MAPPERS = {
 }
 
 
-def _storage_reason(program: Program, site: Scope) -> Reason | None:
+def storage_reason(program: Program, site: Scope) -> Reason | None:
     """Buffers with reused dimensions that the scope indexes get other cells: do values still survive?"""
     mappings = {site: Mapping.SEQUENTIAL}
     for buffer in dict.fromkeys(a.array.buffer for leaf in site.leaves for a in leaf.accesses):

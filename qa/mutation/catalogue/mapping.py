@@ -13,7 +13,7 @@ _THREADS = "dialect/analysis/threads.py"
 _STREAMS = "dialect/analysis/streams.py"
 _RULES = "dialect/analysis/placement.py"
 
-_storage = family(_UNMAP, "_storage_reason", "unmap")
+_storage = family(_UNMAP, "storage_reason", "unmap")
 _parallel = family(_CPU, "Parallelize.check_mapping", "parallelize")
 _vector = family(_CPU, "Vectorize", "vectorize")
 _lanes = family(_CPU, "Vectorize._lanes_independent", "vectorize")
@@ -124,7 +124,7 @@ MUTANTS = (
     _unmap(
         "unmap: slots are not asked",
         "One slot is left where each lane had its own.",
-        "return _storage_reason(program, site)",
+        "return storage_reason(program, site)",
         "return None",
     ),
     _unmap(

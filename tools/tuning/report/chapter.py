@@ -9,7 +9,6 @@ from typing import Any
 
 from pdojo_tools.tables import busy_note, load_note
 from pdojo_tools.tuning.checking import Timed
-from pdojo_tools.tuning.evaluators import is_simulated
 from pdojo_tools.tuning.finding import Found
 from pdojo_tools.tuning.limits import budget_text, cost_text, duration, times_text
 from pdojo_tools.tuning.prefixes import Group, Prefix, grouped
@@ -18,9 +17,8 @@ from pdojo_tools.tuning.report.elements import Html, folded, html, joined, listi
 from pdojo_tools.tuning.report.sides import sides
 from pdojo_tools.tuning.subject import Subject
 
-from pdojo.backends.llvm.targets import asm_text, llvm_text
-from pdojo.backends.measure import Ok, Simulated
-from pdojo.backends.snitch.targets import snitch_text
+from pdojo.backends.backend import Listing, backend_of
+from pdojo.backends.measure import Success
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import LoweringError
 from pdojo.search.deciding import Decision
@@ -83,10 +81,7 @@ class Chapter:
         yield section("Provenance", f"{prefix}provenance", _provenance(self.facts))
 
     def _summary(self) -> Html:
-        if self.timed:
-            measured = _simulated(self.timed) if is_simulated(self.subject.machine) else measured_table(self.timed)
-        else:
-            measured = note("Nothing was measured in the end.")
+        measured = measured_table(self.timed) if self.timed else note("Nothing was measured in the end.")
         return joined([measured, note(self.verdict.said)])
 
     def _convergence(self, found: Found) -> Iterator[Html]:
@@ -126,7 +121,7 @@ class Chapter:
             )
             return
         how = "The median time of a call" if self.unit == "s" else f"The estimate in {self.unit}"
-        if is_simulated(self.subject.machine):
+        if backend_of(self.subject.machine).is_simulated:
             how = "The simulated cycles of a call"
         yield note(f"{how} after each move. Moves after which it stays the same within 3 % share a row.")
         yield steps(self.prefixes, self.unit)
@@ -145,50 +140,28 @@ _FASTER = "the tuned program is so many times as fast"
 
 def measured_table(timed: Sequence[Timed]) -> Html:
     """The last measurement, with a warning where the machine was not idle."""
-    rows = [
-        (
-            each.title,
-            each.moves,
-            cost_text(each.cost, "s"),
-            cost_text(each.outcome.minimum, "s") if isinstance(each.outcome, Ok) else "-",
-            times_text(each.cost, timed[-1].cost),
-            "right" if isinstance(each.outcome, Ok) else each.outcome.summary,
-        )
-        for each in timed
-    ]
-    shown = table(("", "moves", "median", "least", _FASTER, "result"), rows, left=(0, 5))
-    return joined(
-        [shown, note("All in turns on the same, fresh inputs."), _warning(load_note([t.outcome for t in timed]))]
-    )
+    found = next((each.outcome for each in timed if isinstance(each.outcome, Success)), None)
+    headings = list(found.figures) if found is not None else ["cost"]
+    rows: list[tuple[object, ...]] = []
+    for each in timed:
+        outcome = each.outcome
+        good = isinstance(outcome, Success)
+        figures = list(outcome.figures.values()) if good else ["-"] * len(headings)
+        result = outcome.rightness if good else outcome.summary
+        rows.append((each.title, each.moves, *figures, times_text(each.cost, timed[-1].cost), result))
+    shown = table(("", "moves", *headings, _FASTER, "result"), rows, left=(0, len(headings) + 3))
+    said = [note(_HOW[found.unit])] if found is not None else []
+    return joined([shown, *said, _warning(load_note([t.outcome for t in timed]))])
+
+
+_HOW = {
+    "s": "All in turns on the same, fresh inputs.",
+    "cycles": "Simulated on the same, fresh inputs. Exact: the interpreter gives that program the same bits.",
+}
 
 
 def _warning(text: str | None) -> Html:
     return Html("") if text is None else tag("p", f"Warning: {text}.", kind="warning")
-
-
-def _simulated(timed: Sequence[Timed]) -> Html:
-    rows: list[tuple[object, ...]] = []
-    for each in timed:
-        outcome = each.outcome
-        busy, peak, result = "-", "-", outcome.summary
-        if isinstance(outcome, Simulated):
-            busy, peak = f"{outcome.utilisation:.1%}", f"{outcome.fraction_of_peak:.1%}"
-            result = "exact" if outcome.same_bits else "right"
-        rows.append(
-            (
-                each.title,
-                each.moves,
-                cost_text(each.cost, ""),
-                busy,
-                peak,
-                times_text(each.cost, timed[-1].cost),
-                result,
-            )
-        )
-    shown = table(("", "moves", "cycles", "FPU busy", "of peak", _FASTER, "result"), rows, left=(0, 6))
-    return joined(
-        [shown, note("Simulated on the same, fresh inputs. Exact: the interpreter gives that program the same bits.")]
-    )
 
 
 def _group_row(group: Group, plain: float, before: float, unit: str) -> tuple[object, ...]:
@@ -208,21 +181,24 @@ def _group_row(group: Group, plain: float, before: float, unit: str) -> tuple[ob
 
 def _code(tuning: Tuning) -> Iterator[Html]:
     machine = tuning.game.machine
-    forms = (("Assembly", asm_text, "asm"), ("LLVM IR", llvm_text, "llvm"))
-    for title, text_of, option in (("Assembly", snitch_text, "snitch-asm"),) if is_simulated(machine) else forms:
+    listings: Mapping[str, Listing] = backend_of(machine).listings if machine.backend else {}
+    for form, title in _FORMS.items():
+        if form not in listings:
+            continue
         try:
-            text = text_of(tuning.after, machine)
+            text = listings[form](tuning.after, machine)
         except LoweringError as error:
             yield note(f"{title}: there is none for {machine.name}: {error}")
             continue
         lines = text.splitlines()
-        shown = "\n".join(lines[:MOST_LINES])
-        cut = (
-            note(f"{len(lines) - MOST_LINES} lines more: pdojo-opt -t {option}")
-            if len(lines) > MOST_LINES
-            else Html("")
+        cut = f"{len(lines) - MOST_LINES} lines more: pdojo-opt -t {form}" if len(lines) > MOST_LINES else ""
+        yield folded(
+            f"{title}: {len(lines)} lines", listing("\n".join(lines[:MOST_LINES])), note(cut) if cut else Html("")
         )
-        yield folded(f"{title}: {len(lines)} lines", listing(shown), cut)
+
+
+_FORMS = {"asm": "Assembly", "snitch-asm": "Assembly", "llvm": "LLVM IR"}
+"""What is shown, and its heading."""
 
 
 def _failures(found: Found) -> Html:

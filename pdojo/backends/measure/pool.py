@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Event
 from time import perf_counter
-from typing import Generic, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
-from pdojo.backends.measure import Outcome, Simulation, Worker
-from pdojo.search.evaluation import Candidate
+from pdojo.backends.measure.outcome import Outcome
+from pdojo.backends.measure.request import Simulation
+from pdojo.backends.measure.worker import Worker
 
 T = TypeVar("T")
 
@@ -78,26 +79,3 @@ def results(jobs: Sequence[Job[T]]) -> list[T]:
     finally:
         for job in jobs:
             job.cancel()
-
-
-class Ahead(Generic[T]):
-    """Jobs for programs, some of which are begun before their batch is complete."""
-
-    def __init__(self, begin: Callable[[Candidate], Job[T]]) -> None:
-        self._begin = begin
-        self._begun: dict[str, Job[T]] = {}
-
-    def expect(self, candidate: Candidate) -> None:
-        """Begin the job of a program that will be among the next ones."""
-        if candidate.fingerprint not in self._begun:
-            self._begun[candidate.fingerprint] = self._begin(candidate)
-
-    def take(self, candidates: Sequence[Candidate]) -> list[Job[T]]:
-        """The jobs of these programs; those of others that were expected are dropped, and nothing is left of them."""
-        for candidate in candidates:
-            self.expect(candidate)
-        jobs = [self._begun[candidate.fingerprint] for candidate in candidates]
-        dropped = [job for job in self._begun.values() if job not in jobs and not job.cancel()]
-        self._begun = {}
-        wait(dropped)
-        return jobs

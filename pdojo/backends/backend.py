@@ -1,0 +1,128 @@
+"""What generates code for a kind of machine, and runs it: a protocol, and the backends by name.
+
+A machine names its backend (`Machine.backend`). A backend is a folder here, or a distribution's entry point of the
+group `pdojo.backends`, that names an object with these attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Protocol, Self, TypeAlias, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.backends.measure.outcome import Outcome
+from pdojo.backends.measure.request import KernelReference, Options, Program
+from pdojo.backends.measure.worker import Listener
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import Nest
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.plugins import BACKENDS, load, plugins
+from pdojo.errors import PluginError, UsageError
+
+Listing: TypeAlias = Callable[[KernelOp, Machine], str]
+"""The code of a kernel as text. Raises LoweringError where there is none."""
+Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
+
+
+class Runs(Protocol):
+    """Processes that run programs of a backend."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def compare(
+        self,
+        programs: Sequence[Program],
+        options: Options,
+        reference: KernelReference | None = None,
+        listener: Listener | None = None,
+    ) -> list[Outcome]:
+        """Run programs on the same inputs; one outcome for each, in order.
+
+        Raises MeasurementError where nothing could be run at all, UsageError for options that the hardware lacks.
+        """
+        ...
+
+    def interrupt(self) -> None:
+        """End what runs; may be called from another thread."""
+        ...
+
+    def close(self) -> None:
+        """End all processes; the next comparison starts others."""
+        ...
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """Code for one kind of machine, and running it."""
+
+    @property
+    def unit(self) -> str:
+        """What the cost of a run is counted in: `s` or `cycles`."""
+        ...
+
+    @property
+    def is_simulated(self) -> bool:
+        """True if programs run on a simulator, the same on every computer."""
+        ...
+
+    @property
+    def listings(self) -> Mapping[str, Listing]:
+        """Code as text by the names of `pdojo-opt -t`; machine code first."""
+        ...
+
+    def check_lowers(self, nest: Nest, machine: Machine) -> None:
+        """Raise LoweringError for a kernel that has no code for the machine."""
+        ...
+
+    def check_runs_here(self, machine: Machine) -> None:
+        """Raise LoweringError if this computer cannot run code for the machine."""
+        ...
+
+    def runs(self) -> Runs:
+        """Processes that run programs; they start when they are needed."""
+        ...
+
+    def execute(self, kernel: KernelOp, machine: Machine, seed: int) -> Arrays:
+        """Run a kernel once in this process, on random inputs.
+
+        Gives all interface arrays after the call, and what was before in those that are read and written, as
+        `NAME_before`.
+        """
+        ...
+
+    def environment(self) -> Mapping[str, Any]:
+        """What costs depend on beside the program and the machine, by name: processor, tool chain, versions."""
+        ...
+
+
+_OWN = {
+    "llvm": "pdojo.backends.llvm.backend:LLVM",
+    "snitch": "pdojo.backends.snitch.backend:SNITCH",
+}
+
+
+def backend_names() -> tuple[str, ...]:
+    """The names of all backends."""
+    return (*_OWN, *plugins(BACKENDS, _OWN))
+
+
+def backend_of(machine: Machine) -> Backend:
+    """The backend of a machine. Raises UsageError for a machine without one, PluginError."""
+    name = machine.backend
+    if name in _OWN:
+        module, _, attribute = _OWN[name].partition(":")
+        return cast(Backend, getattr(import_module(module), attribute))
+    others = plugins(BACKENDS, _OWN)
+    if name in others:
+        found = load(others[name])
+        if not isinstance(found, Backend):
+            raise PluginError(f"the backend '{name}' is a {type(found).__name__}, which lacks attributes of a Backend")
+        return found
+    if not name:
+        raise UsageError(f"no backend generates code for {machine.name}")
+    raise UsageError(f"machine '{machine.name}' names the backend '{name}'; known are {', '.join(backend_names())}")

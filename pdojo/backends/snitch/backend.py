@@ -1,0 +1,135 @@
+"""Snitch cores: assembly, run by the simulator."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Self
+
+from pdojo.backends.backend import Arrays, Listing
+from pdojo.backends.measure.outcome import Outcome
+from pdojo.backends.measure.pool import Workers
+from pdojo.backends.measure.request import KernelReference, Options, Program, Simulation
+from pdojo.backends.measure.worker import Event, Listener
+from pdojo.backends.sources import RUNNING, source_digest
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import Nest
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import UsageError
+
+SOURCES = (*RUNNING, "backends/snitch/**/*.py")
+"""Files that cycles depend on."""
+LONGEST = 50_000_000
+"""Most cycles of any program."""
+
+
+class SimulatedRuns:
+    """Programs on simulators, one for each processor."""
+
+    def __init__(self) -> None:
+        self._workers: Workers | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def compare(
+        self,
+        programs: Sequence[Program],
+        options: Options,
+        reference: KernelReference | None = None,
+        listener: Listener | None = None,
+    ) -> list[Outcome]:
+        """Simulate programs on the same inputs; the interpreter's bits are asked for where results are checked.
+
+        Raises MeasurementError where nothing could be run, UsageError for caches and threads: one core has none.
+        """
+        if options.cold or options.threads > 1:
+            name = programs[0].machine.name
+            raise UsageError(f"{name} is simulated as one core without caches; leave out --cold and --threads")
+        if self._workers is None:
+            self._workers = Workers()
+        known = reference if options.check else None
+        wanted = [Simulation(program, known, options.seed, LONGEST, exact=options.check) for program in programs]
+        jobs = [self._workers.simulate(each) for each in wanted]
+        found: list[Outcome] = []
+        try:
+            for number, job in enumerate(jobs):
+                if listener is not None:
+                    listener(Event(number, "simulate"))
+                found.append(job.result()[0])
+        finally:
+            # Where that ends early, what has not begun is not begun any more.
+            for job in jobs:
+                job.cancel()
+        return found
+
+    def interrupt(self) -> None:
+        """End what the simulators do now."""
+        for pid in self._workers.pids if self._workers is not None else ():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End all simulators."""
+        if self._workers is not None:
+            self._workers.close()
+            self._workers = None
+
+
+class SnitchBackend:
+    """Assembly through xDSL's riscv dialects, and cycles by a simulator."""
+
+    unit = "cycles"
+    is_simulated = True
+
+    @property
+    def listings(self) -> Mapping[str, Listing]:
+        """Assembly, and C."""
+        from pdojo.backends.c.targets import c_text
+        from pdojo.backends.snitch.targets import snitch_text
+
+        return {"snitch-asm": snitch_text, "c": lambda kernel, machine: c_text(kernel, machine=machine)}
+
+    def check_lowers(self, nest: Nest, machine: Machine) -> None:
+        """Raise LoweringError for a kernel that has no code for the core."""
+        from pdojo.backends.snitch.kernel import lower_kernel
+
+        lower_kernel(nest, machine)
+
+    def check_runs_here(self, machine: Machine) -> None:
+        """Simulators run everywhere."""
+
+    def runs(self) -> SimulatedRuns:
+        """Processes with simulators."""
+        return SimulatedRuns()
+
+    def execute(self, kernel: KernelOp, machine: Machine, seed: int) -> Arrays:
+        """Simulate a kernel once on random inputs."""
+        from pdojo.backends.measure.arrays import random_inputs
+        from pdojo.backends.snitch.executable import load
+
+        simulated = load(kernel, machine)
+        given = random_inputs(simulated.parameters, seed)
+        outputs = simulated.run(given).outputs
+        before = {f"{p.name}_before": given[p.name] for p in simulated.parameters if p.written and p.name in given}
+        return {
+            **before,
+            **{p.name: outputs[p.name] if p.written else given[p.name] for p in simulated.parameters},
+        }
+
+    def environment(self) -> Mapping[str, Any]:
+        """The version of lowering and simulator."""
+        return {"lowering and simulator": version()}
+
+
+def version() -> str:
+    """Digest of lowering and simulator: cycles of other ones are not comparable."""
+    return source_digest(*SOURCES)
+
+
+SNITCH = SnitchBackend()

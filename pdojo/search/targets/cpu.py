@@ -1,0 +1,72 @@
+"""CPUs: passes that look at vectors, caches and threads; programs are timed here, or estimated by a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.search.evaluation import Evaluator
+from pdojo.search.targets.target import EvaluatorKind, ExpertPass, Target
+
+if TYPE_CHECKING:
+    from pdojo.search.neighbourhoods.proposals import Proposals
+
+
+def naive_pass() -> ExpertPass:
+    """Fuse and reuse, for any machine."""
+    from pdojo.search.experts.naive import naive
+
+    return naive
+
+
+def _greedy() -> ExpertPass:
+    from pdojo.search.experts.greedy import greedy
+
+    return greedy
+
+
+def _heuristic() -> ExpertPass:
+    from pdojo.search.experts.heuristic import heuristic
+
+    return heuristic
+
+
+def _proposals() -> Proposals:
+    from pdojo.search.neighbourhoods.cpu import PROPOSALS
+
+    return PROPOSALS
+
+
+def _runtime(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
+    from pdojo.search.evaluators.runtime import Runtime
+
+    return Runtime(machine, plain, seed=seed)
+
+
+def _runtime_version() -> object:
+    from pdojo.backends.measure.environment import environment
+
+    return environment()
+
+
+def _analytical(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
+    from pdojo.search.evaluators.analytical import Analytical
+
+    return Analytical(machine)
+
+
+def _analytical_version() -> object:
+    from pdojo.search.evaluators.analytical import VERSION
+
+    return VERSION
+
+
+CPU = Target(
+    passes={"naive": naive_pass, "greedy": _greedy, "heuristic": _heuristic},
+    evaluators={
+        "runtime": EvaluatorKind(_runtime, _runtime_version),
+        "analytical": EvaluatorKind(_analytical, _analytical_version, runs=False),
+    },
+    proposals=_proposals,
+)

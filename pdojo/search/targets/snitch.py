@@ -1,0 +1,39 @@
+"""Snitch cores: passes that look at streams and hardware loops; programs are simulated."""
+
+from __future__ import annotations
+
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.search.evaluation import Evaluator
+from pdojo.search.targets.cpu import naive_pass
+from pdojo.search.targets.target import EvaluatorKind, ExpertPass, Target
+
+
+def _greedy() -> ExpertPass:
+    from pdojo.search.experts.snitch import greedy
+
+    return greedy
+
+
+def _heuristic() -> ExpertPass:
+    from pdojo.search.experts.snitch import heuristic
+
+    return heuristic
+
+
+def _cycles(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
+    from pdojo.search.evaluators.cycles import Cycles
+
+    return Cycles(machine, plain, seed=seed)
+
+
+def _version() -> object:
+    from pdojo.backends.snitch.backend import version
+
+    return version()
+
+
+SNITCH = Target(
+    passes={"naive": naive_pass, "greedy": _greedy, "heuristic": _heuristic},
+    evaluators={"cycles": EvaluatorKind(_cycles, _version)},
+)

@@ -1,0 +1,69 @@
+"""What is known of tuning for a kind of machine: expert passes, evaluators, alternatives to a trace.
+
+A target has the name of the backend that generates code for these machines. It is a file here, or a distribution's
+entry point of the group `pdojo.targets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.plugins import TARGETS, load, plugins
+from pdojo.errors import PluginError, UsageError
+from pdojo.search.evaluation import Evaluator
+from pdojo.transforms.game import Game
+
+if TYPE_CHECKING:
+    from pdojo.search.experts.player import Note
+    from pdojo.search.neighbourhoods.proposals import Proposals
+
+ExpertPass: TypeAlias = "Callable[[Game], list[Note]]"
+"""Makes moves on a game; returns why, one note a move."""
+MakeEvaluator: TypeAlias = Callable[[Machine, KernelOp, int], Evaluator]
+"""An evaluator for a machine and a plain kernel, with a seed. It must be closed."""
+
+
+@dataclass(frozen=True)
+class EvaluatorKind:
+    """A way to tell costs."""
+
+    make: MakeEvaluator
+    version: Callable[[], object]
+    """What its costs depend on beside machine and program."""
+    runs: bool = True
+    """Whether programs run, or are simulated: else their costs are estimates."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Tuning for a kind of machine."""
+
+    passes: Mapping[str, Callable[[], ExpertPass]]
+    """Expert passes by name, weakest first."""
+    evaluators: Mapping[str, EvaluatorKind]
+    """By name; the first is what searches take by themselves."""
+    proposals: Callable[[], Proposals] | None = None
+    """Alternatives to a trace; None if nobody wrote any."""
+
+
+_OWN = {"llvm": "pdojo.search.targets.cpu:CPU", "snitch": "pdojo.search.targets.snitch:SNITCH"}
+
+
+def target_of(machine: Machine) -> Target:
+    """The target of a machine; that of CPUs for machines that no backend generates code for. Raises UsageError."""
+    name = machine.backend or "llvm"
+    if name in _OWN:
+        module, _, attribute = _OWN[name].partition(":")
+        return cast(Target, getattr(import_module(module), attribute))
+    others = plugins(TARGETS, _OWN)
+    if name not in others:
+        raise UsageError(f"nothing is known of tuning for {machine.name}: there is no target '{name}'")
+    found = load(others[name])
+    if not isinstance(found, Target):
+        raise PluginError(f"the target '{name}' is a {type(found).__name__}; it must be a Target")
+    return found
