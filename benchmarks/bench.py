@@ -177,7 +177,7 @@ def _run(args: Sequence[str] | None) -> None:
 def _begin(console: Console, parser: Arguments, given: argparse.Namespace) -> tuple[Path, JSON]:
     """Where results go, and everything that decides about them."""
     if given.machine != "host":
-        if not known_machine(given.machine).snitch.stream_registers:
+        if known_machine(given.machine).backend != "snitch":
             raise UsageError(f"'{given.machine}' is neither this machine (host) nor a Snitch core, which is simulated")
         output = _output(given.output, given.machine)
         return output, snitch.settings_of(console, given, parser.parse_args([]))

@@ -20,7 +20,7 @@ from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Nest
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.plugins import BACKENDS, load, plugins
-from pdojo.errors import PluginError, UsageError
+from pdojo.errors import LoweringError, PluginError, UsageError
 
 Listing: TypeAlias = Callable[[KernelOp, Machine], str]
 """The code of a kernel as text. Raises LoweringError where there is none."""
@@ -100,6 +100,40 @@ class Backend(Protocol):
         ...
 
 
+class _NoBackend:
+    """For machines to play with: there is no code, and nothing runs."""
+
+    unit = "s"
+    is_simulated = False
+
+    def __init__(self, name: str) -> None:
+        self._why = f"no backend generates code for {name}"
+
+    @property
+    def listings(self) -> Mapping[str, Listing]:
+        """None."""
+        return {}
+
+    def check_lowers(self, nest: Nest, machine: Machine) -> None:
+        """There is no code that could be wrong."""
+
+    def check_runs_here(self, machine: Machine) -> None:
+        """Raise LoweringError."""
+        raise LoweringError(self._why)
+
+    def runs(self) -> Runs:
+        """Raise UsageError."""
+        raise UsageError(self._why)
+
+    def execute(self, kernel: KernelOp, machine: Machine, seed: int) -> Arrays:
+        """Raise UsageError."""
+        raise UsageError(self._why)
+
+    def environment(self) -> Mapping[str, Any]:
+        """Nothing."""
+        return {}
+
+
 _OWN = {
     "llvm": "pdojo.backends.llvm.backend:LLVM",
     "snitch": "pdojo.backends.snitch.backend:SNITCH",
@@ -112,8 +146,10 @@ def backend_names() -> tuple[str, ...]:
 
 
 def backend_of(machine: Machine) -> Backend:
-    """The backend of a machine. Raises UsageError for a machine without one, PluginError."""
+    """The backend of a machine. Raises UsageError for a name that nobody knows, PluginError."""
     name = machine.backend
+    if not name:
+        return _NoBackend(machine.name)
     if name in _OWN:
         module, _, attribute = _OWN[name].partition(":")
         return cast(Backend, getattr(import_module(module), attribute))
@@ -123,6 +159,4 @@ def backend_of(machine: Machine) -> Backend:
         if not isinstance(found, Backend):
             raise PluginError(f"the backend '{name}' is a {type(found).__name__}, which lacks attributes of a Backend")
         return found
-    if not name:
-        raise UsageError(f"no backend generates code for {machine.name}")
     raise UsageError(f"machine '{machine.name}' names the backend '{name}'; known are {', '.join(backend_names())}")

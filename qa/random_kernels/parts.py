@@ -87,7 +87,7 @@ SNITCH = replace(CPU, mappings=("u", "s", "f"))
 
 def features_for(machine: Machine) -> Features:
     """What kernels for a machine may contain, by its kind."""
-    return GPU if machine.gpu.block_threads else SNITCH if machine.snitch.stream_registers else CPU
+    return GPU if machine.gpu else SNITCH if machine.snitch else CPU
 
 
 @dataclass(eq=False)

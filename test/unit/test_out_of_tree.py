@@ -65,6 +65,31 @@ def test_instruction_runs(installed: Path, tmp_path: Path) -> None:
     assert "right: agrees with the interpreter" in checked.stdout, checked.stderr
 
 
+def test_a_backend_of_another_package(installed: Path, tmp_path: Path) -> None:
+    """Its machine is run, tuned, searched for and listed by the tools that nobody told of it."""
+    kernel, trace, report = tmp_path / "squares.pdojo", tmp_path / "a.trace", tmp_path / "a.html"
+    kernel.write_text(SQUARES)
+    ran = run(installed, str(kernel), "--machine=acme-2", tool="run")
+    assert "right: agrees with the interpreter" in ran.stdout, ran.stderr
+    assert "16 cycles" in ran.stdout
+    search = ["--search=sample", "--budget=5", "--neighbourhood=edges", f"--database={tmp_path / 'db'}"]
+    wanted = [*search, "--pass=naive", "-o", str(trace), "--report", str(report)]
+    tuned = run(installed, str(kernel), "--machine=acme-2", *wanted, tool="tune")
+    assert tuned.returncode == 0, tuned.stderr
+    assert trace.read_text().startswith("# pdojo trace")
+    assert "<td>acme</td>" in report.read_text()
+    refused = run(installed, str(kernel), "--machine=acme-2", "--pass=greedy", tool="tune")
+    assert "unknown pass 'greedy'; known are naive" in refused.stderr
+    unknown = run(installed, str(kernel), "--machine=acme-2", "--search=sample", "--evaluator=runtime", tool="tune")
+    assert "--evaluator runtime knows nothing about programs for acme-2; take acme" in unknown.stderr
+
+
+def test_a_backend_that_nobody_has() -> None:
+    machine = (PACKAGE / "pdojo_acme" / "acme-2.toml").as_posix()
+    missing = run(Path("/nonexistent"), "-", f"--machine={machine}", tool="run")
+    assert missing.stderr == "error: machine 'acme-2' names the backend 'acme'; known are llvm, snitch\n"
+
+
 def test_without_it() -> None:
     missing = run(Path("/nonexistent"), "--apply=reverse_scope@y#0:0")
     assert missing.stderr.startswith("error: unknown move 'reverse_scope'")

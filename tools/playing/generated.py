@@ -16,8 +16,7 @@ def forms_for(machine: Machine) -> list[str]:
 
 
 def _forms(machine: Machine) -> Mapping[str, Listing]:
-    listings: Mapping[str, Listing] = backend_of(machine).listings if machine.backend else {}
-    return {**listings, "mlir": lambda kernel, _: str(kernel)}
+    return {**backend_of(machine).listings, "mlir": lambda kernel, _: str(kernel)}
 
 
 def code_lines(kernel: KernelOp, machine: Machine, form: str) -> list[str]:

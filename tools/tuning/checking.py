@@ -41,7 +41,7 @@ class Timed:
 
 def unit_of(machine: Machine) -> str:
     """The unit of measurements for a machine."""
-    return backend_of(machine).unit if machine.backend else "s"
+    return backend_of(machine).unit
 
 
 def verify(console: Console, tuning: Tuning, source: Workload | str | None) -> Decision:

@@ -197,7 +197,7 @@ def _cells(standing: Standing[Any]) -> list[str]:
 def check_one_machine(subjects: Sequence[Subject]) -> None:
     """Raise UsageError where kernels name different machines, or simulated ones: a cluster's are all of one kind."""
     names = list(dict.fromkeys(subject.machine.name for subject in subjects))
-    if any(subject.machine.backend and backend_of(subject.machine).is_simulated for subject in subjects):
+    if any(backend_of(subject.machine).is_simulated for subject in subjects):
         raise UsageError("--ray is for programs that are timed; those for Snitch cores are simulated: leave it out")
     if len(names) > 1:
         raise UsageError(f"the machines of a cluster are of one kind, and the kernels are for {' and '.join(names)}")

@@ -32,7 +32,7 @@ def provenance(
         "plain program": fingerprint_of(tuning.game.programs[0].text),
         "tuned program": fingerprint_of(tuning.game.program.text),
     }
-    if machine.backend and backend_of(machine).is_simulated:
+    if backend_of(machine).is_simulated:
         facts |= backend_of(machine).environment()
     if found is not None:
         plan = found.plan

@@ -46,12 +46,12 @@ class Proposals:
 
 def has_proposals(machine: Machine) -> bool:
     """Whether there are proposals for machines of that kind."""
-    return bool(machine.backend) and target_of(machine).proposals is not None
+    return target_of(machine).proposals is not None
 
 
 def proposals_for(machine: Machine) -> Proposals:
     """The proposals for a machine. Raises UsageError where nobody wrote any for its kind."""
-    found = target_of(machine).proposals if machine.backend else None
+    found = target_of(machine).proposals
     if found is None:
         raise UsageError(
             f"the neighbourhood 'heuristic' has no proposals for {machine.name}, only for CPUs; use 'mutate' or 'edges'"

@@ -70,3 +70,5 @@ CPU = Target(
     },
     proposals=_proposals,
 )
+ANY = Target(passes=CPU.passes, evaluators=CPU.evaluators)
+"""Machines that no backend generates code for: the passes look at vectors, caches and threads there, too."""

@@ -51,12 +51,16 @@ class Target:
     """Alternatives to a trace; None if nobody wrote any."""
 
 
-_OWN = {"llvm": "pdojo.search.targets.cpu:CPU", "snitch": "pdojo.search.targets.snitch:SNITCH"}
+_OWN = {
+    "": "pdojo.search.targets.cpu:ANY",
+    "llvm": "pdojo.search.targets.cpu:CPU",
+    "snitch": "pdojo.search.targets.snitch:SNITCH",
+}
 
 
 def target_of(machine: Machine) -> Target:
-    """The target of a machine; that of CPUs for machines that no backend generates code for. Raises UsageError."""
-    name = machine.backend or "llvm"
+    """The target of a machine. Raises UsageError where there is none, PluginError."""
+    name = machine.backend
     if name in _OWN:
         module, _, attribute = _OWN[name].partition(":")
         return cast(Target, getattr(import_module(module), attribute))

@@ -17,7 +17,7 @@ from pdojo_tools.tuning.report.elements import Html, folded, html, joined, listi
 from pdojo_tools.tuning.report.sides import sides
 from pdojo_tools.tuning.subject import Subject
 
-from pdojo.backends.backend import Listing, backend_of
+from pdojo.backends.backend import backend_of
 from pdojo.backends.measure import Success
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import LoweringError
@@ -181,7 +181,7 @@ def _group_row(group: Group, plain: float, before: float, unit: str) -> tuple[ob
 
 def _code(tuning: Tuning) -> Iterator[Html]:
     machine = tuning.game.machine
-    listings: Mapping[str, Listing] = backend_of(machine).listings if machine.backend else {}
+    listings = backend_of(machine).listings
     for form, title in _FORMS.items():
         if form not in listings:
             continue

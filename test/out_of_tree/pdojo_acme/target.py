@@ -1,0 +1,55 @@
+"""Tuning for Acme's accumulator machine: fuse and reuse; costs are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import LoweringError
+from pdojo.search.evaluation import JSON, Candidate, Evaluation, Evaluator, Listener
+from pdojo.search.targets import EvaluatorKind, Target
+from pdojo.search.targets.cpu import naive_pass
+from pdojo_acme.backend import cycles
+
+
+class Counted:
+    """Statements of a program."""
+
+    name = "acme"
+    unit = "cycles"
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    @property
+    def settings(self) -> JSON:
+        """The machine."""
+        return {"evaluator": self.name, "machine": {"name": self._machine.name}}
+
+    def expect(self, candidate: Candidate) -> None:
+        """Nothing takes long."""
+
+    def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> list[Evaluation]:
+        """The counts, in order."""
+        return [self.check(candidate) for candidate in candidates]
+
+    def check(self, candidate: Candidate) -> Evaluation:
+        """The count."""
+        try:
+            cost = cycles(nest_of(parse_notation(candidate.program.text)[0]))
+        except LoweringError as error:
+            return Evaluation.failed("CompileError", {"message": str(error)})
+        return Evaluation(float(cost), detail={"kind": "count"})
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+def _counted(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
+    return Counted(machine)
+
+
+ACME = Target(passes={"naive": naive_pass}, evaluators={"acme": EvaluatorKind(_counted, lambda: 1)})
