@@ -10,9 +10,8 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.affine import Expr, floordiv, modulo
-from pdojo.dialect.analysis.lanes import lane_problem, physical_bytes
+from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Access, Buffer, Input
 from pdojo.dialect.ops import BufferOp
@@ -22,7 +21,7 @@ from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verify import describe_access, index_bounds
 from pdojo.transforms.base import Dimension, Reason, Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.storage import callers_memory, capacity, hinted, swizzled, temporaries
+from pdojo.transforms.storage import callers_memory, hinted, swizzled, temporaries
 
 Reindexed: TypeAlias = Callable[[Sequence[Expr], Sequence[int]], tuple[Expr, ...]]
 """The new index of an access, of its index and the extents of the scopes around it."""
@@ -90,13 +89,6 @@ def hints_reason(program: Program, buffer: Buffer) -> Reason | None:
     return swizzled(buffer) or hinted(program, buffer)
 
 
-def room_reason(program: Program, buffer: Buffer, old: int, new: int) -> Reason | None:
-    """Why there is no room for the buffer when an extent of `old` becomes `new`."""
-    if is_in_grid(program.nest, buffer):
-        return None  # what threads of a grid need is asked of the program after the move
-    return capacity(program, physical_bytes(program.nest, buffer) // old * new, buffer, buffer.memory)
-
-
 def _replaced(values: Sequence[int], at: int, count: int, by: Sequence[int]) -> tuple[int, ...]:
     return (*values[:at], *by, *values[at + count :])
 
@@ -141,9 +133,8 @@ class TileDim(Transformation[Dimension]):
             return Reason(f"'size' must be between 1 and {extent}, the extent")
         slots = self._slots(buffer, at)
         digits = self._index(at)
-        if not slots[at]:
-            lost = room_reason(program, buffer, extent, -(-extent // self.size) * self.size)
-        else:
+        lost = None
+        if slots[at]:
             lost = slots_reason(
                 program, buffer, at, self.size, lambda a, extents: (a[at], *digits(a, extents)[at : at + 2])
             )
@@ -299,7 +290,7 @@ class PadDim(Transformation[Dimension]):
             yield from ((Dimension(array, last), cls(to)) for to in sorted(wanted - {extent}))
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary's whole dimension, more than it has, and room."""
+        """A temporary's whole dimension, and more than it has. Whether there is room is asked of the program after."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer, extent = site.array.buffer, site.array.shape[site.index]
@@ -307,7 +298,7 @@ class PadDim(Transformation[Dimension]):
             return Reason(f"dimension {site.index} of '{site.array.name}' has slots, no memory that could be padded")
         if self.to <= extent:
             return Reason(f"'to' must be more than {extent}, the extent")
-        return room_reason(program, buffer, extent, self.to) or _resize_reason(program, site, self.to)
+        return _resize_reason(program, site, self.to)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """The buffer decides."""

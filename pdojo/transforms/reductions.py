@@ -34,7 +34,6 @@ from pdojo.transforms.digits import (
 from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import reassociates
-from pdojo.transforms.storage import capacity
 
 _SLOTS = re.compile(r"b(?:\d+_)*0")
 """The slots of the dimensions of partial results, the last of which is whole."""
@@ -111,7 +110,7 @@ class SplitReduction(Transformation[Scope]):
         if any(a.array.buffer is leaf.output.array.buffer for a in leaf.reads):
             return Reason(f"the op reads '{leaf.output.array.name}', into which it accumulates")
         unusable = _idle_reason(site, leaf) or self._partials_reason(program, leaf) or self._ids_reason(program, site)
-        return unusable or irreversible_tiling(site, [leaf], self.size) or self._room(program, leaf)
+        return unusable or irreversible_tiling(site, [leaf], self.size)
 
     def _partials_reason(self, program: Program, leaf: Leaf) -> Reason | None:
         """Why the partial results cannot be declared as wanted."""
@@ -152,15 +151,6 @@ class SplitReduction(Transformation[Scope]):
         if self.ids.count(" ") != 5:
             return Reason("'ids' must be six identifiers with a blank between them")
         return identifiers_reason(program, self.ids.split(" "), [site.id])
-
-    def _room(self, program: Program, leaf: Leaf) -> Reason | None:
-        """A partial result in the stack memory of the total must fit there."""
-        if self._memory(leaf) is not Memory.STACK:
-            return None
-        size = self.size * byte_width(leaf.output.array.dtype)
-        for extent, slots in zip(leaf.output.array.shape, leaf.output.array.buffer.reuse, strict=True):
-            size *= slots or extent
-        return capacity(program, size, None, Memory.STACK)
 
     def _memory(self, leaf: Leaf) -> Memory:
         if self.memory:

@@ -199,11 +199,8 @@ class Staging(Transformation[Scope]):
         access races with now. One place of the copy is one element of the source: iterations inside that race for the
         copy race for the source now. And what comes in has a value, for the scope reads it now before it writes it.
         """
-        buffer = copy.source.buffer
-        plain = buffer.memory is not Memory.REGISTER and not any(buffer.reuse)
-        alone = plain and len(buffer.names) == 1 and not program.is_special
-        known = bool(copy.whole) and self.reads_first(site, copy)
-        return alone and (known or self.only_reads(copy)) and not self._strides(program, site, copy)
+        known = (bool(copy.whole) and self.reads_first(site, copy)) or self.only_reads(copy)
+        return known and not program.is_special and not self._strides(program, site, copy)
 
     def only_reads(self, copy: Copy) -> bool:  # for subclasses
         """Whether the copy nests only read an input of the kernel, and surely within its extents."""

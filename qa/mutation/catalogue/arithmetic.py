@@ -29,12 +29,6 @@ MUTANTS = (
         " or irreversible_tiling(site, [leaf], self.size)",
         "",
     ),
-    _parts(
-        "partial results: any room",
-        "The stack overflows.",
-        " or self._room(program, leaf)",
-        "",
-    ),
     _partials(
         "partial results: shared by threads",
         "Threads write each other's partial results.",

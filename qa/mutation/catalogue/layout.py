@@ -30,8 +30,8 @@ MUTANTS = (
     _tile(
         "tile dim: slots are not asked",
         "Lanes that had slots of their own share one.",
-        "if not slots[at]:",
-        "if True:",
+        "if slots[at]:",
+        "if False:",
     ),
     _tile(
         "tile dim: any access",
@@ -74,12 +74,6 @@ MUTANTS = (
         "A hint for aligned rows sits on rows that are not.",
         "return swizzled(buffer) or hinted(program, buffer)",
         "return swizzled(buffer)",
-    ),
-    family(_FILE, "room_reason", "pad_dim", "tile_dim")(
-        "layout: padding takes no room",
-        "Stack or registers overflow.",
-        " // old * new",
-        "",
     ),
     family(_FILE, "redeclare", "tile_dim", "collapse_dims")(
         "layout: only writes follow",
@@ -134,12 +128,6 @@ MUTANTS = (
         "Elements lie outside of the buffer.",
         "if self.to <= extent:",
         "if self.to == extent:",
-    ),
-    _pad(
-        "pad: any room",
-        "Stack or registers overflow.",
-        "room_reason(program, buffer, extent, self.to) or ",
-        "",
     ),
     _unpad(
         "unpad: cut into elements",

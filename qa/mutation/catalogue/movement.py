@@ -239,14 +239,8 @@ MUTANTS = (
     _stage(
         "stage: any copy is what the scope accesses",
         "Bounds, races and values of what else is copied are not asked.",
-        "known = bool(copy.whole) and self.reads_first(site, copy)",
-        "known = self.reads_first(site, copy)",
-    ),
-    _stage(
-        "stage: copies of shared memory are plain",
-        "Slots of the source are not asked to keep their values.",
-        "alone = plain and len(buffer.names) == 1 and not program.is_special",
-        "alone = not program.is_special",
+        "(bool(copy.whole) and self.reads_first(site, copy))",
+        "self.reads_first(site, copy)",
     ),
     _out(
         "stage out: what is written first needs no value before",

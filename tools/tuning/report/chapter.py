@@ -182,6 +182,8 @@ def _group_row(group: Group, plain: float, before: float, unit: str) -> tuple[ob
 def _code(tuning: Tuning) -> Iterator[Html]:
     machine = tuning.game.machine
     listings = backend_of(machine).listings
+    if not listings:
+        yield note(f"None: no backend generates code for {machine.name}.")
     for form, title in _FORMS.items():
         if form not in listings:
             continue
