@@ -25,7 +25,6 @@ from pdojo.dialect.notation import parse_notation, plain_mlir, print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.oracle import IntegerSetOracle, Oracle
 from pdojo.errors import PdojoError
-from pdojo.search.deciding import OTHER_STATEMENTS
 from pdojo.transforms.apply import Applied, apply
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
@@ -141,7 +140,7 @@ class Referee:
 
     def _sets(self, before: Program, applied: Applied) -> Failure | None:
         """Whether integer sets find a race, a lost value, or another flow than before the move."""
-        compare = applied.move.name not in OTHER_STATEMENTS
+        compare = transformation(applied.move.name).keeps_statements
         found = IntegerSetOracle(before.nest).judge(applied.program.nest, compare=compare)
         if found.fault is not None:
             return Failure("integer sets", found.fault)

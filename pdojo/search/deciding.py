@@ -12,15 +12,10 @@ from pdojo.dialect.oracle.instances import INSTANCE_LIMIT, count_instances
 from pdojo.kernels import Workload
 from pdojo.search.shrinking import MOST, QUICK, family_of, shrunk
 from pdojo.search.tuning import Tuning
+from pdojo.transforms.registry import transformation
 
 FEW_SEEDS = 3
 """Independent seeds per prime for large programs: ordinary, great and small values, each modulo two primes."""
-OTHER_STATEMENTS = frozenset(
-    "swap_dims tile_dim collapse_dims pad_dim unpad_dim stage_in stage_out unstage split_reduction merge_reduction "
-    "contract expand reciprocal divide inline_op outline_op delete_op insert_op absorb_init expose_init forward_sum"
-    " copy_sum".split()
-)
-"""Moves after which statements or their indices are others, so that instances before and after cannot be compared."""
 _ALL = ("races", "storage", "instances", "flow")
 
 
@@ -71,7 +66,7 @@ def _exact(before: KernelOp, after: KernelOp, how: str) -> Decision:
 
 def _by_sets(tuning: Tuning, why: str) -> Decision:
     """Races and storage of the program after, and where statements stayed the same the flow of values."""
-    compare = not any(step.move.name in OTHER_STATEMENTS for step in tuning.game.trace.steps)
+    compare = all(transformation(step.move.name).keeps_statements for step in tuning.game.trace.steps)
     found = IntegerSetOracle(tuning.before).judge(tuning.after, compare=compare)
     checked = ", ".join(found.checked) or "nothing"
     if found.fault is not None:

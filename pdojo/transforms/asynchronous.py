@@ -78,6 +78,7 @@ class SyncCopy(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "sync_copy"
+    undoes: ClassVar = True
     argued: ClassVar = True
     site: ClassVar = Leaf
     example_machine: ClassVar = "toy-gpu"

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
-from typing import ClassVar, Generic, Self, TypeAlias, TypeVar, cast
+from typing import ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
@@ -85,6 +85,14 @@ class Transformation(RewritePattern, Generic[SiteT]):
     Then they are asked only where the move is made, not of each candidate; a test holds the checks to it. Special
     mappings, and memories that are nearly full, are beyond such proofs.
     """
+    keeps_statements: ClassVar[bool] = True
+    """Whether the program after the move has the same statements and indices, so that instances can be compared."""
+    undoes: ClassVar[bool] = False
+    """Whether each move is another one's inverse, as kernels are written: searches rarely draw it."""
+    finishes: ClassVar[bool] = False
+    """Whether it is worth making wherever it can, once it was worth making somewhere."""
+    exchanges: ClassVar[Literal["order", "values", ""]] = ""
+    """What a search may exchange it for: others that change the order of statements, or how values are computed."""
     example_machine: ClassVar[str] = "x86-64-avx512"
     """The machine on which the example in the docstring is run."""
 

@@ -39,6 +39,9 @@ class Contract(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "contract"
+    keeps_statements: ClassVar = False
+    finishes: ClassVar = True
+    exchanges: ClassVar = "values"
     site: ClassVar = Leaf
 
     @classmethod
@@ -154,6 +157,8 @@ class Expand(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "expand"
+    undoes: ClassVar = True
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Leaf
     restoring: ClassVar = frozenset({"into", "index", "id", "term"})

@@ -61,6 +61,7 @@ class DeleteOp(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "delete_op"
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Leaf
     restoring: ClassVar = frozenset({"declaration"})
@@ -151,6 +152,8 @@ class InsertOp(Transformation[Scope | Leaf]):
     """
 
     name: ClassVar[str] = "insert_op"
+    keeps_statements: ClassVar = False
+    exchanges: ClassVar = "values"
     argued: ClassVar = True
     site: ClassVar = (Scope, Leaf)
     restoring: ClassVar = frozenset({"place", "declare", "position", "ids"})

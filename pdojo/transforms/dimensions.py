@@ -109,6 +109,7 @@ class TileDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "tile_dim"
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Dimension
     size: int
@@ -186,6 +187,7 @@ class CollapseDims(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "collapse_dims"
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Dimension
     restoring: ClassVar = frozenset({"extent"})
@@ -273,6 +275,7 @@ class PadDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "pad_dim"
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Dimension
     to: int
@@ -327,6 +330,8 @@ class UnpadDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "unpad_dim"
+    undoes: ClassVar = True
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Dimension
     to: int

@@ -54,6 +54,8 @@ class JoinScopes(Shaped[Scope]):
     """
 
     name: ClassVar[str] = "join_scopes"
+    finishes: ClassVar = True
+    exchanges: ClassVar = "order"
     argued: ClassVar = True
     site: ClassVar = Scope
     restoring: ClassVar = frozenset({"first", "second"})
@@ -211,6 +213,7 @@ class SplitScopes(Shaped[Scope]):
     """
 
     name: ClassVar[str] = "split_scopes"
+    exchanges: ClassVar = "order"
     argued: ClassVar = True
     site: ClassVar = Scope
     restoring: ClassVar = frozenset({"id"})

@@ -146,6 +146,7 @@ class Unhint(Transformation[Scope | Leaf]):
     """
 
     name: ClassVar[str] = "unhint"
+    undoes: ClassVar = True
     argued: ClassVar = True
     site: ClassVar = (Scope, Leaf)
     kind: str
@@ -253,6 +254,7 @@ class UnhintBuffer(Transformation[Array]):
     """
 
     name: ClassVar[str] = "unhint_buffer"
+    undoes: ClassVar = True
     argued: ClassVar = True
     site: ClassVar = Array
     example_machine: ClassVar = "toy-gpu"

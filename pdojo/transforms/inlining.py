@@ -75,6 +75,8 @@ class InlineOp(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "inline_op"
+    keeps_statements: ClassVar = False
+    exchanges: ClassVar = "values"
     site: ClassVar = Leaf
     restoring: ClassVar = frozenset({"into", "index", "position", "id"})
     input: int
@@ -240,6 +242,7 @@ class OutlineOp(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "outline_op"
+    keeps_statements: ClassVar = False
     site: ClassVar = Leaf
     input: int
     array: str

@@ -45,6 +45,7 @@ class SwapScopes(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "swap_scopes"
+    exchanges: ClassVar = "order"
     site: ClassVar = Scope
 
     @classmethod

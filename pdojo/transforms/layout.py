@@ -35,6 +35,7 @@ class SwapDims(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "swap_dims"
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Dimension
 

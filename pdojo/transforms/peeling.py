@@ -173,6 +173,7 @@ class UnpeelScope(Shaped[Scope]):
     """
 
     name: ClassVar[str] = "unpeel_scope"
+    undoes: ClassVar = True
     site: ClassVar = Scope
     restoring: ClassVar = frozenset({"guards"})
     guards: str = ""

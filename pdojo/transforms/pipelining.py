@@ -195,6 +195,7 @@ class Unpipeline(Shaped[Scope]):
     """
 
     name: ClassVar[str] = "unpipeline"
+    undoes: ClassVar = True
     argued: ClassVar = True
     site: ClassVar = Scope
     stages: int

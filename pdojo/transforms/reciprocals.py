@@ -79,6 +79,8 @@ class Reciprocal(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "reciprocal"
+    keeps_statements: ClassVar = False
+    exchanges: ClassVar = "values"
     site: ClassVar = Leaf
     restoring: ClassVar = frozenset({"input"})
     array: str
@@ -156,6 +158,8 @@ class Divide(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "divide"
+    undoes: ClassVar = True
+    keeps_statements: ClassVar = False
     site: ClassVar = Leaf
     input: int
 

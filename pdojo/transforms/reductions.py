@@ -80,6 +80,7 @@ class SplitReduction(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "split_reduction"
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Scope
     restoring: ClassVar = frozenset({"into", "memory", "reuse", "position", "ids"})
@@ -273,6 +274,8 @@ class MergeReduction(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "merge_reduction"
+    undoes: ClassVar = True
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Scope
     restoring: ClassVar = frozenset({"id"})

@@ -200,6 +200,7 @@ class UnshareBuffer(Transformation[Array]):
     """
 
     name: ClassVar[str] = "unshare_buffer"
+    undoes: ClassVar = True
     site: ClassVar = Array
     restoring: ClassVar[frozenset[str]] = frozenset({"position"})
     position: int = -1

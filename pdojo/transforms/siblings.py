@@ -45,6 +45,7 @@ class SwapNodes(Transformation[Scope | Leaf]):
     """
 
     name: ClassVar[str] = "swap_nodes"
+    exchanges: ClassVar = "order"
     argued: ClassVar = True
     site: ClassVar = (Scope, Leaf)
 

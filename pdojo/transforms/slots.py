@@ -109,6 +109,7 @@ class ReuseDims(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "reuse_dims"
+    finishes: ClassVar = True
     site: ClassVar = Dimension
 
     @classmethod
@@ -225,6 +226,7 @@ class MaterializeDims(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "materialize_dims"
+    undoes: ClassVar = True
     argued: ClassVar = True
     site: ClassVar = Dimension
 

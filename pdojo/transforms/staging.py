@@ -352,6 +352,7 @@ class StageIn(Staging):
     """
 
     name: ClassVar[str] = "stage_in"
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     suffix: ClassVar = "in"
 
@@ -422,6 +423,7 @@ class StageOut(Staging):
     """
 
     name: ClassVar[str] = "stage_out"
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     suffix: ClassVar = "out"
 

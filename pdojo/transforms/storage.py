@@ -68,6 +68,7 @@ class SetLocation(Transformation[Array]):
     """
 
     name: ClassVar[str] = "set_location"
+    finishes: ClassVar = True
     argued: ClassVar = True
     site: ClassVar = Array
     location: str

@@ -37,6 +37,7 @@ class AbsorbInit(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "absorb_init"
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Leaf
 
@@ -92,6 +93,8 @@ class ExposeInit(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "expose_init"
+    undoes: ClassVar = True
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Leaf
     restoring: ClassVar = frozenset({"id"})
@@ -149,6 +152,7 @@ class ForwardSum(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "forward_sum"
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Leaf
 
@@ -203,6 +207,8 @@ class CopySum(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "copy_sum"
+    undoes: ClassVar = True
+    keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Leaf
 

@@ -105,6 +105,7 @@ class UnswizzleDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "unswizzle_dim"
+    undoes: ClassVar = True
     argued: ClassVar = True
     site: ClassVar = Dimension
 

@@ -58,6 +58,7 @@ class TileScope(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "tile_scope"
+    exchanges: ClassVar = "order"
     argued: ClassVar = True
     site: ClassVar = Scope
     restoring: ClassVar = frozenset({"outer", "inner", "ids"})

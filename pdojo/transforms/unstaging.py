@@ -33,6 +33,8 @@ class Unstage(Transformation[Array]):
     """
 
     name: ClassVar[str] = "unstage"
+    undoes: ClassVar = True
+    keeps_statements: ClassVar = False
     site: ClassVar = Array
     array: str = ""
     """What to access again, where the copy may be one of two arrays: of what is copied to it, or of what it goes to."""

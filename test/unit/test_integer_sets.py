@@ -18,10 +18,10 @@ from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 from property.walks import random_texts
-from qa.walks import OTHER_STATEMENTS, Counts, draw
+from qa.walks import Counts, draw
 from unit.test_planted import ILLEGAL, NESTED, RAGGED, forced, program_of, without_guards, without_remainder
 
-OTHERS = {name for name, case in ILLEGAL.items() if Move.parse(case.move).name in OTHER_STATEMENTS}
+OTHERS = {name for name, case in ILLEGAL.items() if not transformation(Move.parse(case.move).name).keeps_statements}
 """What changes statements or indices is seen by execution only."""
 
 ALL = ("races", "storage", "instances", "flow")
@@ -67,7 +67,9 @@ def walk(game: Game, seed: int, length: int) -> set[tuple[str, ...]]:
         if move is None:
             break
         game.apply(move)
-        found = IntegerSetOracle(before.nest).judge(game.program.nest, compare=move.name not in OTHER_STATEMENTS)
+        found = IntegerSetOracle(before.nest).judge(
+            game.program.nest, compare=transformation(move.name).keeps_statements
+        )
         assert found.fault is None, (str(move), found)
         checked.add(found.checked)
     return checked
@@ -224,11 +226,13 @@ def test_statements_in_other_forms_are_no_other_instances() -> None:
     game = Game(parse_notation(PEELED)[0], machine("toy"))
     before = game.program
     game.apply(Move.parse("absorb_init@z#4"))
-    found = IntegerSetOracle(before.nest).judge(game.program.nest, compare="absorb_init" not in OTHER_STATEMENTS)
+    found = IntegerSetOracle(before.nest).judge(
+        game.program.nest, compare=transformation("absorb_init").keeps_statements
+    )
     assert found.fault is None
 
 
-@pytest.mark.parametrize("name", [name for name in TRANSFORMATION_NAMES if name not in OTHER_STATEMENTS])
+@pytest.mark.parametrize("name", [name for name in TRANSFORMATION_NAMES if transformation(name).keeps_statements])
 def test_moves_whose_instances_are_compared_make_no_other_statements(name: str) -> None:
     example = example_of(transformation(name))
     before = Program(example.kernel(), machine(example.machine))

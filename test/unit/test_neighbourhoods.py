@@ -21,7 +21,7 @@ from pdojo.kernels import workload
 from pdojo.search.dojo import Dojo
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
 from pdojo.search.neighbourhoods.cpu import PROPOSALS
-from pdojo.search.neighbourhoods.drawing import RARELY, UNDOING, choices, draw, draw_family, each_family, shuffled
+from pdojo.search.neighbourhoods.drawing import RARELY, choices, draw, draw_family, each_family, shuffled
 from pdojo.search.neighbourhoods.edges import Edges
 from pdojo.search.neighbourhoods.heuristic import Heuristic
 from pdojo.search.neighbourhoods.mutate import Mutate
@@ -29,6 +29,7 @@ from pdojo.search.neighbourhoods.proposals import Alteration
 from pdojo.search.neighbourhoods.sizes import other_sizes
 from pdojo.search.tuning import tune
 from pdojo.transforms.move import Move
+from pdojo.transforms.registry import transformation
 
 MACHINE = machine("x86-64-zen4")
 TINY = """kernel k(x) -> (y)
@@ -206,7 +207,7 @@ def test_families_are_drawn_alike() -> None:
     dojo.step("unroll@t:0")
     program = dojo.game.program
     families = {c.move.name for c in choices(program) if c.is_legal(program)}
-    rare = families & UNDOING
+    rare = {name for name in families if transformation(name).undoes}
     draws = round(100 * (len(families - rare) + RARELY * len(rare)))
     drawn = [draw_family(program, Random(seed)) for seed in range(draws)]
     counts = Counter(move.name for move in drawn if move is not None)

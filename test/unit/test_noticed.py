@@ -597,7 +597,7 @@ def test_a_merged_reduction_gets_no_identifier_that_another_node_got() -> None:
     assert fingerprint(game.kernel) == before
 
 
-OVERWRITTEN = {
+NOT_LISTED = {
     "unpipeline": """kernel k(x) -> (y)
 x f32 [8] heap
 y f32 [9] heap -> y, t
@@ -615,12 +615,36 @@ y f32 [5] heap -> y, t
 4 y[-{0}+4] = x[{0}]
 y[0] = 0
 """,
+    "pad_dim": """kernel k(x) -> (y)
+x f32 [4] heap
+y f32 [4] heap
+t f32 [2, 2] heap
+
+4:v t[{0}//2,{0}%2] = x[{0}]
+4:v y[{0}] = t[{0}//2,{0}%2]
+""",
 }
-"""Arrays that share memory: in the order after the move, what is written last is another one."""
+"""What is written last to shared memory would be another one after the move; vectors would cross padded rows."""
 
 
-@pytest.mark.parametrize("name", OVERWRITTEN)
-def test_a_move_that_loses_a_value_is_not_listed(name: str) -> None:
+@pytest.mark.parametrize("name", NOT_LISTED)
+def test_a_move_that_breaks_a_rule_is_not_listed(name: str) -> None:
     """Where it is applied, another check would refuse it."""
-    game = Game(parse_notation(OVERWRITTEN[name])[0], machine("toy"))
+    game = Game(parse_notation(NOT_LISTED[name])[0], machine("toy"))
     assert name not in {move.name for move in game.moves()}
+
+
+def test_one_less_a_number_is_no_reciprocal() -> None:
+    text = """kernel k(x, s) -> (y, z)
+numerics reciprocal
+x f32 [8] heap
+s f32 [8] heap
+y f32 [8] heap
+z f32 [8] heap
+
+8 z[{0}] = 1 - s[{0}]
+8 y[{0}] = x[{0}] / s[{0}]
+"""
+    game = Game(parse_notation(text)[0], machine("toy"))
+    with pytest.raises(IllegalMove, match="divides no 1"):
+        game.apply('reciprocal@y{array=z index="{0}"}')

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from random import Random
+from typing import Literal
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Memory
@@ -21,12 +23,8 @@ from pdojo.search.neighbourhoods.proposals import Edit, Proposals
 from pdojo.search.neighbourhoods.sizes import other_sizes
 from pdojo.transforms.game import Skipped
 from pdojo.transforms.move import Move
-from pdojo.transforms.registry import instantiate
+from pdojo.transforms.registry import instantiate, transformation, transformation_names
 
-STRUCTURE = ("swap_scopes", "join_scopes", "split_scopes", "swap_nodes", "tile_scope")
-"""Moves that change in which order and how far apart statements run."""
-VALUES = ("inline_op", "reciprocal", "insert_op", "contract")
-"""Moves that change how values are computed, and how often."""
 DROPPED = 1 / 3
 """How often a move on the structure goes, instead of another one coming."""
 PLACES = (Memory.REGISTER, Memory.STACK, Memory.HEAP)
@@ -112,11 +110,11 @@ def _edit(dojo: Dojo, random: Random, options: Sequence[list[Move] | None], name
 def structure(dojo: Dojo, random: Random) -> Edit | None:
     """A move at a random point that fuses, splits, exchanges or tiles; or one of them less."""
     moves = _moves(dojo)
-    present = _positions(moves, *STRUCTURE)
+    present = _positions(moves, *_exchanged("order"))
     if present and random.random() < DROPPED:
         return Edit(_without(moves, random.choice(present)))
     at = random.randrange(len(moves) + 1)
-    drawn = draw(dojo.game.programs[at], random, [random.choice(STRUCTURE)])
+    drawn = draw(dojo.game.programs[at], random, [random.choice(_exchanged("order"))])
     return None if drawn is None else Edit([*moves[:at], drawn, *moves[at:]])
 
 
@@ -139,7 +137,7 @@ def locations(dojo: Dojo, random: Random) -> Edit | None:
 def values(dojo: Dojo, random: Random) -> Edit | None:
     """A temporary less, whose value is computed once more at each use, and the pass from there on; or the opposite."""
     moves = _moves(dojo)
-    present = _positions(moves, *VALUES)
+    present = _positions(moves, *_exchanged("values"))
     if present and random.random() < 0.5:
         at = random.choice(present)
         if moves[at].name == "inline_op":
@@ -155,6 +153,12 @@ def values(dojo: Dojo, random: Random) -> Edit | None:
         if player.transact(lambda leaf=leaf, name=name: recompute(player, leaf, name)):
             return Edit(_moves(started), is_start=True)
     return None
+
+
+@cache
+def _exchanged(kind: Literal["order", "values"]) -> tuple[str, ...]:
+    """The moves that change the order of statements, or how values are computed."""
+    return tuple(name for name in transformation_names() if transformation(name).exchanges == kind)
 
 
 def _recomputable(nest: Nest) -> list[Leaf]:

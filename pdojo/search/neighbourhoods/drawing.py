@@ -22,11 +22,6 @@ from pdojo.transforms.registry import AnyTransformation, transformation, transfo
 T = TypeVar("T")
 RARELY = 0.2
 """How often one of the following families is drawn, relative to the others."""
-UNDOING = frozenset(
-    "unpeel_scope unpipeline unmap sync_copy materialize_dims unshare_buffer unswizzle_dim unpad_dim unstage "
-    "merge_reduction expand expose_init copy_sum divide unhint unhint_buffer".split()
-)
-"""Families of which each move is another one's inverse, as kernels are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +125,7 @@ def _buffer_of(site: Site) -> Buffer | None:
 
 
 def _weight(name: str) -> float:
-    return RARELY if name in UNDOING else 1.0
+    return RARELY if transformation(name).undoes else 1.0
 
 
 def step_if_legal(dojo: Dojo, move: Move) -> bool:

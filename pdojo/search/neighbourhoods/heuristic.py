@@ -14,7 +14,7 @@ from pdojo.search.experts.player import Player
 from pdojo.search.neighbourhoods.lengths import is_too_long
 from pdojo.search.neighbourhoods.proposals import Edit, Proposals, proposals_for
 
-VERSION = 3
+VERSION = 4
 """Of the alterations: the same random numbers lead to other neighbours under another one."""
 SHORT = 3
 """Moves below which a trace is not complete, so that the expert pass makes the next one."""

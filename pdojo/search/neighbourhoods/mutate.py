@@ -9,7 +9,6 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods.composed import CLASSICAL, legal
 from pdojo.search.neighbourhoods.drawing import (
-    UNDOING,
     choices,
     choices_at,
     draw_family,
@@ -32,8 +31,6 @@ MOST = 12
 """Moves that one insertion makes, at most."""
 COMPOSED = 0.25
 """How often moves are inserted that are a classical transformation together."""
-FINISHING = ("join_scopes", "contract", "reuse_dims", "unroll", "vectorize", "stream", "frep", "set_location")
-"""Moves that are made wherever they can once they are a good idea."""
 
 
 class Mutate:
@@ -229,7 +226,7 @@ def _continue(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
     as_policy = random.random() < 0.5
     for move in moves:
         is_made = step_if_legal(dojo, move)
-        if as_policy and move.name in FINISHING:
+        if as_policy and transformation(move.name).finishes:
             _everywhere(dojo, move, random)
         elif not is_made and random.random() < 0.5:
             _elsewhere(dojo, move, random)
@@ -272,7 +269,7 @@ def _change_family(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
     if at_the_end:
         _continue(dojo, moves[at + 1 :], random)
     program = dojo.game.program
-    names = [name for name in transformation_names() if name != moves[at].name and name not in UNDOING]
+    names = [name for name in transformation_names() if name != moves[at].name and not transformation(name).undoes]
     drawn = draw_from(choices_at(program, names, moves[at].at), program, random)
     if drawn is not None:
         dojo.step(drawn)

@@ -33,6 +33,7 @@ class Unroll(MapScope):
     """
 
     name: ClassVar[str] = "unroll"
+    finishes: ClassVar = True
     mapping: ClassVar = Mapping.UNROLL
 
     @classmethod
@@ -121,6 +122,7 @@ class Vectorize(MapScope):
     """
 
     name: ClassVar[str] = "vectorize"
+    finishes: ClassVar = True
     mapping: ClassVar = Mapping.VECTOR
 
     def is_local(self, site: Scope) -> bool:  # everywhere

@@ -30,6 +30,7 @@ class Stream(MapScope):
     """
 
     name: ClassVar[str] = "stream"
+    finishes: ClassVar = True
     mapping: ClassVar = Mapping.STREAM
     example_machine: ClassVar = "toy-snitch"
 
@@ -61,6 +62,7 @@ class Frep(MapScope):
     """
 
     name: ClassVar[str] = "frep"
+    finishes: ClassVar = True
     mapping: ClassVar = Mapping.FREP
     example_machine: ClassVar = "toy-snitch"
 

@@ -35,6 +35,7 @@ class Unmap(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "unmap"
+    undoes: ClassVar = True
     argued: ClassVar = True
     site: ClassVar = Scope
 
