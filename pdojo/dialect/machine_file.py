@@ -279,6 +279,18 @@ def machine_to_json(described: Machine) -> dict[str, Any]:
     return {**data, _UNTRUSTED: untrusted} if untrusted else data
 
 
+def machine_facts(described: Machine) -> dict[str, Any]:
+    """What databases know a machine by: everything but the sentence about it and its backend.
+
+    The facts of all kinds of machine stand side by side, as databases of all versions have them.
+    """
+    data = machine_to_json(described)
+    del data["description"], data["backend"]
+    for key in _PARTS:
+        data |= data.pop(key)
+    return data
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(one) for key, one in cast("Table", value).items()}

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 CRASHING = """
 import os, signal
 from qa import compiled
@@ -60,7 +61,8 @@ def fuzzing(*args: str) -> Generator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "COLUMNS": "120"},
+        # A script finds what is beside it, not what is in the current folder.
+        env={**os.environ, "COLUMNS": "120", "PYTHONPATH": str(ROOT)},
         start_new_session=True,
         # A shell's background jobs ignore the signal, and what they start inherits that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),

@@ -7,10 +7,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from pdojo.dialect.machine_file import machine_facts
 from pdojo.errors import DatabaseError
 from pdojo.search.database.connection import Connection
 from pdojo.search.database.memory import Memory
-from pdojo.search.database.problem import Problem, machine_facts
+from pdojo.search.database.problem import Problem
 from pdojo.search.database.rows import put
 from pdojo.search.database.schema import canonical
 from pdojo.search.evaluation import Evaluator

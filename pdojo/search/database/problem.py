@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 from pdojo.backends.arrays import parameters_of
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.machine_file import machine_to_json
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import print_notation
 from pdojo.kernels import Workload
-from pdojo.search.database.schema import JSON
 from pdojo.search.dojo import Dojo
 
 
@@ -44,10 +42,3 @@ class Problem:
             ",".join(dtypes),
             workload.label if workload else "",
         )
-
-
-def machine_facts(machine: Machine) -> JSON:
-    """What is stored of a machine: everything but the sentence about it."""
-    facts = machine_to_json(machine)
-    del facts["description"]
-    return facts

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from time import perf_counter
 
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.machine_file import machine_to_json
+from pdojo.dialect.machine_file import machine_facts
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
@@ -29,8 +29,7 @@ class Analytical:
     @property
     def settings(self) -> JSON:
         """The machine and the version of the model."""
-        machine = machine_to_json(self._machine)
-        del machine["description"]
+        machine = machine_facts(self._machine)
         return {"evaluator": self.name, "version": VERSION, "machine": machine}
 
     def expect(self, candidate: Candidate) -> None:

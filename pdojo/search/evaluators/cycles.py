@@ -10,7 +10,7 @@ from pdojo.backends.measure import KernelReference, Outcome, Program, Simulated,
 from pdojo.backends.measure.pool import Job, Workers
 from pdojo.backends.snitch.backend import LONGEST, version
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.machine_file import machine_to_json
+from pdojo.dialect.machine_file import machine_facts
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
@@ -53,8 +53,7 @@ class Cycles:
     @property
     def settings(self) -> JSON:
         """The machine, the lowering and the simulator, the inputs, the limit, which is the plain kernel's."""
-        described = machine_to_json(self._machine)
-        del described["description"]
+        described = machine_facts(self._machine)
         return {
             "evaluator": self.name,
             "version": version(),

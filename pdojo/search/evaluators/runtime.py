@@ -12,7 +12,7 @@ from pdojo.backends.measure import Assembled, KernelReference, Limits, Ok, Optio
 from pdojo.backends.measure.environment import environment
 from pdojo.backends.measure.pool import Job, Workers, results
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.machine_file import machine_to_json
+from pdojo.dialect.machine_file import machine_facts
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
@@ -145,8 +145,7 @@ class Runtime:
 
 def settings_of(machine: Machine, environment: JSON) -> JSON:
     """What costs on machines like this one depend on beside the program."""
-    described = machine_to_json(machine)
-    del described["description"]
+    described = machine_facts(machine)
     options = asdict(replace(TIMING, threads=machine.threads))
     racing = {"stages": list(STAGES)}
     return {"evaluator": Runtime.name, "machine": described, "options": options, **racing, "environment": environment}
