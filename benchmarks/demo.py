@@ -40,7 +40,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _arguments() -> Arguments:
-    parser = Arguments(prog="benchmarks.demo", description=__doc__)
+    parser = Arguments(prog="python -m benchmarks.demo", description=__doc__)
     add = parser.add_argument
     add("--threads", type=positive, metavar="N", help="threads, for everyone; by default the machine's")
     add("--seed", type=random_seed, default=0, metavar="N", help="seed of the random inputs")

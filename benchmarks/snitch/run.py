@@ -21,10 +21,10 @@ from benchmarks.snitch.report import print_figures, write_plots
 from pdojo.backends.garbage import collect_now
 from pdojo.backends.measure import Simulated
 from pdojo.backends.measure.pool import Workers
+from pdojo.backends.snitch.backend import version
 from pdojo.dialect.machine import known_machine
 from pdojo.dialect.machine_file import machine_to_json
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.search.evaluators.cycles import version
 
 JSON: TypeAlias = dict[str, Any]
 _OF_CPUS = ("expert", "threads", "peers", "cold", "autotune", "tvm_trials", "samples", "budget", "search", "database")

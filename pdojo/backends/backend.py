@@ -7,8 +7,7 @@ group `pdojo.backends`, that names an object with these attributes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from typing import Any, Protocol, Self, TypeAlias, cast, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from pdojo.backends.measure.worker import Listener
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Nest
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.plugins import BACKENDS, load, plugins
+from pdojo.dialect.plugins import BACKENDS, find, plugins
 from pdojo.errors import LoweringError, PluginError, UsageError
 
 Listing: TypeAlias = Callable[[KernelOp, Machine], str]
@@ -40,6 +39,7 @@ class Runs(Protocol):
         options: Options,
         reference: KernelReference | None = None,
         listener: Listener | None = None,
+        /,
     ) -> list[Outcome]:
         """Run programs on the same inputs; one outcome for each, in order.
 
@@ -140,23 +140,15 @@ _OWN = {
 }
 
 
-def backend_names() -> tuple[str, ...]:
-    """The names of all backends."""
-    return (*_OWN, *plugins(BACKENDS, _OWN))
-
-
 def backend_of(machine: Machine) -> Backend:
     """The backend of a machine. Raises UsageError for a name that nobody knows, PluginError."""
     name = machine.backend
     if not name:
         return _NoBackend(machine.name)
-    if name in _OWN:
-        module, _, attribute = _OWN[name].partition(":")
-        return cast(Backend, getattr(import_module(module), attribute))
-    others = plugins(BACKENDS, _OWN)
-    if name in others:
-        found = load(others[name])
-        if not isinstance(found, Backend):
-            raise PluginError(f"the backend '{name}' is a {type(found).__name__}, which lacks attributes of a Backend")
-        return found
-    raise UsageError(f"machine '{machine.name}' names the backend '{name}'; known are {', '.join(backend_names())}")
+    found = find(BACKENDS, name, _OWN)
+    if found is None:
+        known = ", ".join((*_OWN, *plugins(BACKENDS, _OWN)))
+        raise UsageError(f"machine '{machine.name}' names the backend '{name}'; known are {known}")
+    if not isinstance(found, Backend):
+        raise PluginError(f"the backend '{name}' is a {type(found).__name__}, which lacks attributes of a Backend")
+    return found

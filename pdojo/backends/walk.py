@@ -149,6 +149,11 @@ class LoopBounds:
     """All that use the own variable: decided in each iteration of unrolled code."""
 
 
+def checked_within(scope: Scope) -> LoopBounds:
+    """All of the guard is decided in each iteration, also of loops."""
+    return LoopBounds((), (), (), inner=scope.guard, own=scope.guard)
+
+
 def loop_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
     """Turn the guard of a scope into bounds of its variable wherever that is linear in it."""
     outer: list[Expr] = []

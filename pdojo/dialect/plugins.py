@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 
 from pdojo.errors import PluginError
@@ -47,6 +48,18 @@ def load(entry: EntryPoint) -> object:
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise PluginError(f"{describe(entry)} cannot be loaded: {reason}; repair it, or uninstall it") from error
+
+
+def find(group: str, name: str, own: Mapping[str, str]) -> object | None:
+    """What `own` has under a name, as `module:attribute`, or else an entry point of the group; None if neither has it.
+
+    Raises PluginError.
+    """
+    if name in own:
+        module, _, attribute = own[name].partition(":")
+        return getattr(import_module(module), attribute)
+    others = plugins(group, own)
+    return load(others[name]) if name in others else None
 
 
 def describe(entry: EntryPoint) -> str:

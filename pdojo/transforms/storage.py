@@ -128,12 +128,7 @@ def room(program: Program, wanted: Buffer, present: Buffer, memory: Memory) -> R
         return None  # what threads of a grid need is asked of the program after the move
     if memory is Memory.REGISTER and (problem := register_problem(nest, present, reuse=wanted.reuse)) is not None:
         return Reason(problem)
-    return capacity(program, _bytes(program, wanted, present), present, memory)
-
-
-def capacity(program: Program, needed: int, present: Buffer | None, memory: Memory) -> Reason | None:
-    """Whether `needed` bytes, in place of the buffer `present`, fit into a memory beside the other buffers there."""
-    full = overflow(program, memory, needed, present)
+    full = overflow(program, memory, _bytes(program, wanted, present), present)
     return None if full is None else Reason(full)
 
 

@@ -13,18 +13,8 @@ from pathlib import Path
 from pdojo.errors import UsageError
 from qa.mutation.mutant import Mutant
 
-PARTS = (
-    "pdojo",
-    "tools",
-    "qa",
-    "benchmarks",
-    "test",
-    "docs",
-    "examples",
-    "pyproject.toml",
-    "README.md",
-    "CHANGELOG.md",
-)
+_CODE = ("pdojo", "tools", "qa", "benchmarks", "test")
+PARTS = (*_CODE, "docs", "examples", "pyproject.toml", "README.md", "CHANGELOG.md")
 """What a copy consists of: the packages, the tests, and what the tests read."""
 
 _SKIPPED = shutil.ignore_patterns("Output", "results", ".lit_test_times.txt", ".hypothesis", ".pytest_cache")
@@ -42,7 +32,7 @@ def checkout() -> Path:
 def digest(root: Path) -> str:
     """A number for all sources and tests: results for the same one need not be found again."""
     state = sha256()
-    for part in ("pdojo", "tools", "qa", "benchmarks", "test"):
+    for part in _CODE:
         for path in sorted((root / part).rglob("*")):
             if path.is_file() and path.suffix in (".py", ".pdojo", ".mlir", ".trace") and "Output" not in path.parts:
                 state.update(str(path.relative_to(root)).encode())

@@ -19,6 +19,7 @@ from differential.test_llvm_functions import FUNCTIONS, agrees, special_values
 from differential.test_llvm_random import FEATURES
 from differential.test_llvm_vectors import ACCESSES, MASKS
 from pdojo.backends.arrays import parameters_of
+from pdojo.backends.c.spelling import Spelling
 from pdojo.backends.c.targets import c_text
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import is_float
@@ -206,3 +207,22 @@ def test_dot_products_of_the_host(name: str, tmp_path: Path) -> None:
         assert np.array_equal(found, wanted)
     else:
         assert np.allclose(found, wanted, rtol=1e-5, atol=1e-4)
+
+
+def test_a_target_spells_what_it_says_otherwise() -> None:
+    class Other(Spelling):
+        restrict = "__restrict__"
+
+        def helper(self, text: str) -> str:
+            return text.replace("static inline", "__device__")
+
+        def parallel(self) -> str:
+            return "#pragma other"
+
+    program = kernel("kernel k(x) -> (y)\nx f32 [8] heap\ny f32 [8] heap\n\n8:p y[{0}] = max(x[{0}], 0)\n")
+    usual, other = c_text(program), c_text(program, spelling=Other())
+    assert "#pragma omp parallel for" in usual
+    assert other.count("#pragma other") == 1
+    assert "#pragma omp" not in other
+    assert other.count("__restrict__") == usual.count("restrict") == 3
+    assert other.count("__device__") == usual.count("static inline") > 0

@@ -12,7 +12,8 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from pdojo.backends.measure import KernelReference, Program, Simulated, Simulation
+from pdojo.backends.backend import backend_of
+from pdojo.backends.measure import KernelReference, Options, Program, Simulated, Simulation
 from pdojo.backends.measure.outcome import Deadlock, Timeout, Trap, WrongResult, outcome_from_json
 from pdojo.backends.snitch.assembler import assemble
 from pdojo.backends.snitch.executable import SimulatedKernel, load
@@ -202,8 +203,10 @@ def test_checks_are_on_inputs_of_their_own(cycles: Cycles) -> None:
     assert cycles.check(wrong).failure == "WrongResult"
 
 
-def test_other_inputs(cycles: Cycles) -> None:
-    found = cycles.simulate([candidate(WRONG).program, candidate(STREAMED).program], seed=1, exact=True)
+def test_other_inputs() -> None:
+    programs = [candidate(WRONG).program, candidate(STREAMED).program]
+    with backend_of(SNITCH).runs() as runs:
+        found = runs.compare(programs, Options(seed=1), KernelReference(SCALE))
     assert [type(each) for each in found] == [WrongResult, Simulated]
 
 

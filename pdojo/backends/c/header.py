@@ -28,6 +28,7 @@ _CLOSING = """
 #undef restrict
 #endif
 """
+_SPELLING = Spelling()
 
 
 def header_text(nests: Sequence[Nest]) -> str:
@@ -42,11 +43,8 @@ def _declaration(nest: Nest) -> str:
     named = [(b, local.fresh(b.names[0])) for b in interface]
     lines = [f"/* {nest.name}", *(f"   {comment(buffer, own)}" for buffer, own in named)]
     lines[-1] += " */"
-    parameters = [
-        *(Spelling().parameter(buffer, own) for buffer, own in named),
-        "void *restrict workspace",
-        "int32_t threads",
-    ]
+    pointers = [_SPELLING.parameter(buffer, own) for buffer, own in named]
+    parameters = [*pointers, "void *restrict workspace", "int32_t threads"]
     plan = plan_memory(nest)
     size = f"((size_t){plan.shared_bytes} + (size_t){plan.thread_bytes} * (size_t)(threads))"
     return "\n".join(

@@ -2,56 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.backend import Arrays, Listing
-from pdojo.backends.measure.outcome import Outcome
-from pdojo.backends.measure.request import KernelReference, Options, Program
-from pdojo.backends.measure.worker import Listener, Worker
+from pdojo.backends.measure.worker import Worker
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Nest
 from pdojo.dialect.ops import KernelOp
-
-
-class TimedRuns:
-    """Programs in turns, in one worker process."""
-
-    def __init__(self) -> None:
-        self._worker = Worker()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def compare(
-        self,
-        programs: Sequence[Program],
-        options: Options,
-        reference: KernelReference | None = None,
-        listener: Listener | None = None,
-    ) -> list[Outcome]:
-        """Time programs in turns, on the same arrays. Raises MeasurementError."""
-        return self._worker.compare(programs, options, reference, listener)
-
-    def interrupt(self) -> None:
-        """End what the worker does now."""
-        pid = self._worker.pid
-        if pid is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
-
-    def close(self) -> None:
-        """End the worker."""
-        self._worker.close()
 
 
 class LLVMBackend:
@@ -80,9 +41,9 @@ class LLVMBackend:
 
         processor(machine)
 
-    def runs(self) -> TimedRuns:
-        """A worker process."""
-        return TimedRuns()
+    def runs(self) -> Worker:
+        """A worker process, which times programs in turns."""
+        return Worker()
 
     def execute(self, kernel: KernelOp, machine: Machine, seed: int) -> Arrays:
         """Compile a kernel and call it once on random inputs."""

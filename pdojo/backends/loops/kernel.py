@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from pdojo.backends.loops.emitter import Constants, Indices
 from pdojo.backends.loops.functions import function_op
-from pdojo.backends.walk import LoopBounds, NestWalk
+from pdojo.backends.walk import LoopBounds, NestWalk, checked_within
 from pdojo.dialect.affine import Expr, modulo
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import DTYPES
@@ -66,7 +66,7 @@ class _KernelLowering(NestWalk):
 
     def bounds(self, scope: Scope) -> LoopBounds:
         """Guards are conditions in the loop, for whoever lowers it to simplify."""
-        return LoopBounds((), (), (), inner=scope.guard, own=scope.guard)
+        return checked_within(scope)
 
     @contextmanager
     def guarded(self, constraints: Sequence[Expr]) -> Generator[bool]:

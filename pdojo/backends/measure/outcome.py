@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from math import inf
@@ -40,7 +41,7 @@ class Outcome:
         return {"kind": type(self).__name__, **asdict(self)}
 
 
-class Success(Outcome):
+class Success(Outcome, ABC):
     """The candidate ran, and its result was right where that was checked."""
 
     unit: ClassVar[str]
@@ -49,14 +50,14 @@ class Success(Outcome):
     """None where the result was not checked."""
 
     @property
+    @abstractmethod
     def cost(self) -> float:
         """What a call takes."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def figures(self) -> Mapping[str, str]:
         """The cost and what else is known of the run, spelled for people, by headings of columns."""
-        raise NotImplementedError
 
     @property
     def rightness(self) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import suppress
 from queue import SimpleQueue
 from threading import Event
 from time import perf_counter
@@ -47,16 +45,19 @@ class Workers:
         """The outcome of a simulation."""
         return self.submit(lambda worker: worker.simulate(wanted))
 
-    def simulate_all(self, wanted: Sequence[Simulation]) -> list[Outcome]:
-        """The outcomes of simulations, in order."""
-        return results([self.simulate(each) for each in wanted])
+    def simulate_all(self, wanted: Sequence[Simulation], tell: Callable[[int], None] | None = None) -> list[Outcome]:
+        """The outcomes of simulations, in order; `tell` hears the number of the one that is waited for."""
+        return results([self.simulate(each) for each in wanted], tell)
+
+    def interrupt(self) -> None:
+        """End what the processes do now."""
+        for worker in self._workers:
+            worker.interrupt()
 
     def close(self) -> None:
         """End all processes, whatever they do."""
         self._closing.set()
-        for pid in self.pids:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
+        self.interrupt()
         self._threads.shutdown(cancel_futures=True)
         for worker in self._workers:
             worker.close()
@@ -72,10 +73,22 @@ class Workers:
             self._free.put(worker)
 
 
-def results(jobs: Sequence[Job[T]]) -> list[T]:
-    """The results, in order, when all are there; where waiting ends early, what has not begun is not begun any more."""
+def finished(jobs: Sequence[Job[T]], tell: Callable[[int], None] | None = None) -> Iterator[tuple[T, float]]:
+    """The results, in order, each as soon as it and those before it are there; and how many seconds each took.
+
+    `tell` hears the number of a job that is waited for. If waiting ends early, what has not begun is not begun any
+    more.
+    """
     try:
-        return [job.result()[0] for job in jobs]
+        for number, job in enumerate(jobs):
+            if tell is not None:
+                tell(number)
+            yield job.result()
     finally:
         for job in jobs:
             job.cancel()
+
+
+def results(jobs: Sequence[Job[T]], tell: Callable[[int], None] | None = None) -> list[T]:
+    """The results, in order, when all are there."""
+    return [result for result, _ in finished(jobs, tell)]

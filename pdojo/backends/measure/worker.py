@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias
 
@@ -103,6 +105,13 @@ class Worker:
         if self._process is not None:
             self._process.close()
             self._process = None
+
+    def interrupt(self) -> None:
+        """End what the process does now, and all that it started; may be called from another thread."""
+        pid = self.pid
+        if pid is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
 
     @property
     def pid(self) -> int | None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Self
 
 from pdojo.backends.backend import Arrays, Listing
@@ -48,31 +45,22 @@ class SimulatedRuns:
 
         Raises MeasurementError where nothing could be run, UsageError for caches and threads: one core has none.
         """
-        if options.cold or options.threads > 1:
-            name = programs[0].machine.name
-            raise UsageError(f"{name} is simulated as one core without caches; leave out --cold and --threads")
+        _check_core(programs[0].machine, options.threads, cold=options.cold)
         if self._workers is None:
             self._workers = Workers()
         known = reference if options.check else None
         wanted = [Simulation(program, known, options.seed, LONGEST, exact=options.check) for program in programs]
-        jobs = [self._workers.simulate(each) for each in wanted]
-        found: list[Outcome] = []
-        try:
-            for number, job in enumerate(jobs):
-                if listener is not None:
-                    listener(Event(number, "simulate"))
-                found.append(job.result()[0])
-        finally:
-            # Where that ends early, what has not begun is not begun any more.
-            for job in jobs:
-                job.cancel()
-        return found
+
+        def tell(number: int) -> None:
+            if listener is not None:
+                listener(Event(number, "simulate"))
+
+        return self._workers.simulate_all(wanted, tell)
 
     def interrupt(self) -> None:
         """End what the simulators do now."""
-        for pid in self._workers.pids if self._workers is not None else ():
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
+        if self._workers is not None:
+            self._workers.interrupt()
 
     def close(self) -> None:
         """End all simulators."""
@@ -113,6 +101,7 @@ class SnitchBackend:
         from pdojo.backends.measure.arrays import random_inputs
         from pdojo.backends.snitch.executable import load
 
+        _check_core(machine, machine.threads)
         simulated = load(kernel, machine)
         given = random_inputs(simulated.parameters, seed)
         outputs = simulated.run(given).outputs
@@ -125,6 +114,11 @@ class SnitchBackend:
     def environment(self) -> Mapping[str, Any]:
         """The version of lowering and simulator."""
         return {"lowering and simulator": version()}
+
+
+def _check_core(machine: Machine, threads: int, *, cold: bool = False) -> None:
+    if cold or threads > 1:
+        raise UsageError(f"{machine.name} is simulated as one core without caches; leave out --cold and --threads")
 
 
 def version() -> str:

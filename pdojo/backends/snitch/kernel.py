@@ -21,7 +21,7 @@ from pdojo.backends.snitch.functions import Functions
 from pdojo.backends.snitch.numbers import Numbers
 from pdojo.backends.snitch.statement import Statements
 from pdojo.backends.snitch.streaming import Regions
-from pdojo.backends.walk import LoopBounds, NestWalk, describe
+from pdojo.backends.walk import LoopBounds, NestWalk, checked_within, describe
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.streams import instructions_of, snitch_limits, stream_conflicts
@@ -197,7 +197,7 @@ class _KernelLowering(NestWalk):
 
     def bounds(self, scope: Scope) -> LoopBounds:
         """Guards are checked in each iteration: loops count down from constants."""
-        return LoopBounds((), (), (), inner=scope.guard, own=scope.guard)
+        return checked_within(scope)
 
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
         """Append a statement on whole registers, or lane by lane."""
@@ -249,6 +249,7 @@ class _KernelLowering(NestWalk):
         expected = sum(instructions_of(leaf, scope) for leaf in scope.leaves)
         if scope.extent == 1:
             self.known[scope.depth] = 0
+        # The scopes between, which it repeats too, are not walked.
         around = len(self.extents)
         self.extents[around:] = [s.extent for s in scope.chain[around:]]
         with self.code.frame(FrameKind.HARDWARE_LOOP, scope) as frame:

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from pdojo.backends.measure import KernelReference, Outcome, Program, Simulated, Simulation
-from pdojo.backends.measure.pool import Job, Workers
+from pdojo.backends.measure.pool import Job, Workers, finished
 from pdojo.backends.snitch.backend import LONGEST, version
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.machine_file import machine_facts
@@ -70,15 +70,13 @@ class Cycles:
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
         """The cycles of each program, in order, each as soon as it and those before it are known."""
         jobs = self._jobs.take(candidates)
-        try:
-            for number, job in enumerate(jobs):
-                if listener is not None:
-                    listener(f"simulating {number + 1} of {len(jobs)}")
-                yield _evaluation(*job.result())
-        finally:
-            # Where the search ends early, what has not begun is not begun any more.
-            for job in jobs:
-                job.cancel()
+
+        def tell(number: int) -> None:
+            if listener is not None:
+                listener(f"simulating {number + 1} of {len(jobs)}")
+
+        for outcome, seconds in finished(jobs, tell):
+            yield _evaluation(outcome, seconds)
 
     def check(self, candidate: Candidate) -> Evaluation:
         """Its cycles on inputs of its own.
@@ -91,17 +89,12 @@ class Cycles:
         fresh = Simulation(candidate.program, KernelReference(self._plain), seed, 2 * self.limit, exact=True)
         return _evaluation(*self.simulators.simulate(fresh).result())
 
-    def simulate(self, programs: Sequence[Program], *, seed: int, exact: bool = False) -> list[Outcome]:
-        """Run programs on other inputs than those of costs, without a limit that the plain kernel sets."""
-        wanted = [Simulation(program, KernelReference(self._plain), seed, LONGEST, exact=exact) for program in programs]
-        return self.simulators.simulate_all(wanted)
-
     @property
     def limit(self) -> int:
         """Most cycles of a program."""
         if not self._limit:
             plain = Simulation(Program(self._plain, self._machine), KernelReference(self._plain), SEED, LONGEST)
-            (outcome,) = self.simulators.simulate_all([plain])
+            outcome, _ = self.simulators.simulate(plain).result()
             cycles = outcome.cycles if isinstance(outcome, Simulated) else LONGEST
             self._limit = min(LONGEST, PATIENCE * cycles + SPARE)
         return self._limit

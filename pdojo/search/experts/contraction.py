@@ -218,12 +218,10 @@ def _step(machine: Machine, size: int, height: int, vectors: int, load: float) -
     Vectors are of `size` bytes.
     """
     passes = machine.cpu.passes(size)
-    work, loads = (
-        height * vectors * passes / machine.cpu.fma_pipes,
-        (height + vectors) * passes / machine.cpu.load_pipes,
-    )
+    core = machine.cpu
+    work, loads = height * vectors * passes / core.fma_pipes, (height + vectors) * passes / core.load_pipes
     # Loads take slots even where they are not the bound.
-    return max(work, loads, machine.cpu.fma_latency, vectors * load) + loads / 8
+    return max(work, loads, core.fma_latency, vectors * load) + loads / 8
 
 
 def _depth(leaf: Leaf, identifier: str) -> int:

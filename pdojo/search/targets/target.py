@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.plugins import TARGETS, load, plugins
+from pdojo.dialect.plugins import TARGETS, find
 from pdojo.errors import PluginError, UsageError
 from pdojo.search.evaluation import Evaluator
 from pdojo.transforms.game import Game
@@ -61,13 +60,9 @@ _OWN = {
 def target_of(machine: Machine) -> Target:
     """The target of a machine. Raises UsageError where there is none, PluginError."""
     name = machine.backend
-    if name in _OWN:
-        module, _, attribute = _OWN[name].partition(":")
-        return cast(Target, getattr(import_module(module), attribute))
-    others = plugins(TARGETS, _OWN)
-    if name not in others:
+    found = find(TARGETS, name, _OWN)
+    if found is None:
         raise UsageError(f"nothing is known of tuning for {machine.name}: there is no target '{name}'")
-    found = load(others[name])
     if not isinstance(found, Target):
         raise PluginError(f"the target '{name}' is a {type(found).__name__}; it must be a Target")
     return found
