@@ -15,14 +15,12 @@ from pdojo.errors import PdojoError
 from pdojo.transforms.base import Site, Transformation, identify
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate
-from qa.walks import fingerprint
 
 MALFORMED = "malformed"
 """The rewrite fails, or its result does not verify."""
 CHANGED = "changes the meaning"
 INVALID = "no valid program"
 """What the memory of the program after keeps is not what its elements are; or it has races, whatever they do."""
-NOT_UNDONE = "cannot be undone"
 HARMLESS = "harmless"
 
 
@@ -51,7 +49,7 @@ class Judge:
             return Verdict(MALFORMED, str(error))
         except Exception as error:  # noqa: BLE001  # a rewrite may rely on what its check asks
             return Verdict(MALFORMED, f"{type(error).__name__}: {error}")
-        return self._meaning(after) or self._validity(after) or self._undone(after, wanted, site)
+        return self._meaning(after) or self._validity(after) or Verdict(HARMLESS)
 
     def _meaning(self, after: Program) -> Verdict | None:
         try:
@@ -72,16 +70,6 @@ class Judge:
         except PdojoError as error:
             return Verdict(INVALID, str(error))
         return None
-
-    def _undone(self, after: Program, wanted: Transformation[Any], site: Site) -> Verdict:
-        try:
-            inverse = wanted.inverse(self.before, site)
-            back = rewritten(after, instantiate(inverse), inverse.at)
-        except Exception as error:  # noqa: BLE001  # as above
-            return Verdict(NOT_UNDONE, f"{type(error).__name__}: {error}")
-        if fingerprint(back.kernel) != fingerprint(self.before.kernel):
-            return Verdict(NOT_UNDONE, f"{inverse} gives another program")
-        return Verdict(HARMLESS)
 
 
 def rewritten(program: Program, wanted: Transformation[Any], at: str) -> Program:

@@ -9,6 +9,7 @@ from pdojo.dialect.nest import assign_ids, nest_of
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import PdojoError
+from pdojo.transforms.apply import apply
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Step
 from qa.walks import Check, FailedWalk, Failure, Referee, play
@@ -128,5 +129,6 @@ def _inverse(failed: FailedWalk) -> str:
     """The inverse of the last move, with the identifiers of the printed kernel."""
     (kernel,) = parse_notation(print_notation(failed.kernel))
     game = Game(kernel, failed.machine)
-    game.apply_all(step.move for step in failed.steps)
-    return str(game.inverses[-1])
+    *moves, last = (step.move for step in failed.steps)
+    game.apply_all(moves)
+    return str(apply(game.program, last, verify=False).inverse)

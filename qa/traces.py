@@ -1,8 +1,8 @@
 """Random traces: undone to the letter, edited in the middle, replayed from their text.
 
-For a trace of legal moves: taking all of them back restores the text and all identifiers of the kernel; the printed
-trace, parsed, gives the same program, by identifier and by location; taking back one move in the middle keeps the later
-ones that still apply, and what is left verifies, is valid and means the same.
+For a trace of legal moves: undoing restores the text and all identifiers of every state; the printed trace, parsed,
+gives the same program, by identifier and by location; taking back one move in the middle keeps the later ones that
+still apply, and what is left verifies, is valid and means the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from pdojo.dialect.oracle import equivalent
 from pdojo.errors import PdojoError
 from pdojo.transforms.apply import apply
 from pdojo.transforms.game import Game
-from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Step, Trace
 from qa.shrink import Shrinker, command
 from qa.walks import Announce, Counts, FailedWalk, Failure, draw, fingerprint, silently
@@ -102,7 +101,7 @@ def check_trace(drawn: Drawn, random: Random, counts: TraceCounts) -> Failure | 
     index = random.randrange(len(game.trace.steps))
     execute = random.randrange(MEANING) == 0
     try:
-        return undone(game) or _replayed(game, random, counts) or edited(game, index, counts, execute=execute)
+        return undone(game, index) or _replayed(game, random, counts) or edited(game, index, counts, execute=execute)
     except (PdojoError, DiagnosticException) as error:
         return Failure("trace", str(error))
     except Exception:  # noqa: BLE001  # a crash is a finding like any other
@@ -116,16 +115,15 @@ def _replayed(game: Game, random: Random, counts: TraceCounts) -> Failure | None
     return replayed(game, by_location=random.random() < 0.5)
 
 
-def undone(game: Game) -> Failure | None:
-    """Taking all moves back in reverse order restores the text and the identifiers."""
-    program = game.program
-    for inverse in reversed(game.inverses):
-        try:
-            program = apply(program, inverse, verify=False).program
-        except PdojoError as error:
-            return Failure("undo all", f"{inverse} does not apply: {error}")
-    if fingerprint(program.kernel) != fingerprint(game.programs[0].kernel):
-        return Failure("undo all", f"the moves taken back give another program:\n{print_notation(program.kernel)}")
+def undone(game: Game, length: int) -> Failure | None:
+    """Undoing all moves behind the first `length` gives what these alone give, identifiers too."""
+    back = game.fork()
+    while len(back.trace.steps) > length:
+        back.undo()
+    alone = Game(game.initial.kernel, game.machine)
+    alone.apply_all(step.resolved for step in game.trace.steps[:length])
+    if fingerprint(back.kernel) != fingerprint(alone.kernel):
+        return Failure("undo all", f"undoing to {length} moves gives another program:\n{print_notation(back.kernel)}")
     return None
 
 
@@ -182,7 +180,7 @@ class _TraceShrinker(Shrinker):
 def _all_promises(game: Game, index: int) -> Failure | None:
     try:
         return (
-            undone(game)
+            undone(game, index)
             or replayed(game, by_location=False)
             or replayed(game, by_location=True)
             or edited(game, index, TraceCounts(), execute=True)
@@ -204,22 +202,16 @@ def shrunk_trace(failed: FailedWalk) -> FailedWalk:
 
 
 def trace_lit_test(failed: FailedWalk) -> str:
-    """A lit test: the moves and their inverses, or the moves without one of them, on the command line."""
+    """A lit test: the moves and all of them undone, or without one of them, on the command line."""
     moves = [str(step.move) for step in failed.steps]
     note = "\n".join(f"# {line}" for line in f"{failed.failure.promise}: {failed.failure.detail}".splitlines())
     if failed.failure.promise.startswith("undo ") and failed.failure.promise != "undo all":
         index = failed.failure.promise.split()[1]
         runs = [f"# RUN: {command(failed, moves)} --skip-illegal --undo={index} --verify -t notation"]
     else:
-        back = [str(move) for move in reversed(_inverses(failed))]
+        back = " ".join(f"--undo={number}" for number in reversed(range(len(moves))))
         runs = [
             f"# RUN: {command(failed, [])} -t notation > %t",
-            f"# RUN: {command(failed, [*moves, *back])} -t notation | diff %t -",
+            f"# RUN: {command(failed, moves)} {back} -t notation | diff %t -",
         ]
     return "\n".join([*runs, note, print_notation(failed.kernel)])
-
-
-def _inverses(failed: FailedWalk) -> list[Move]:
-    game = Game(failed.kernel, failed.machine)
-    game.replay(failed.steps)
-    return game.inverses

@@ -1,8 +1,8 @@
 """Random walks through the legal moves of a kernel, with everything checked that a move promises.
 
 After each move: the program verifies; it means what the kernel means (exact oracle, several arithmetics, several
-adversarial schedules); the inverse restores text and identifiers. After some moves: the program is valid, it becomes
-code for its machine if the kernel did, both texts of it parse to it, and the move by identifier gives the same.
+adversarial schedules); the inverse leads back. After some moves: the program is valid, it becomes code for its machine
+if the kernel did, both texts of it parse to it, and the move by identifier gives the same.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from pdojo.errors import PdojoError
 from pdojo.transforms.apply import Applied, apply
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
-from pdojo.transforms.registry import transformation, transformation_names
+from pdojo.transforms.registry import instantiate, transformation, transformation_names
 from pdojo.transforms.trace import Step
+from qa.inverses import lost_on_the_way_back
 from qa.lowers import lowering_error
 
 SOME = 4
@@ -170,13 +171,8 @@ def _lowered(program: Program) -> Failure | None:
 
 
 def _inverse(before: Program, applied: Applied) -> Failure | None:
-    try:
-        back = apply(applied.program, applied.inverse).program.kernel
-    except PdojoError as error:
-        return Failure("inverse", f"{applied.inverse} does not apply: {error}")
-    if fingerprint(back) != fingerprint(before.kernel):
-        return Failure("inverse", f"{applied.inverse} gives another program:\n{print_notation(back)}")
-    return None
+    lost = lost_on_the_way_back(before, applied.program, applied.inverse)
+    return None if lost is None else Failure("inverse", lost)
 
 
 def _replay(before: Program, applied: Applied) -> Failure | None:
@@ -281,10 +277,12 @@ def play(game: Game, move: Move, referee: Referee, number: int) -> Failure | Non
     """Make a legal move and judge it."""
     before = game.program
     try:
+        wanted = instantiate(move)
+        inverse = wanted.inverse(before, wanted.resolve(before, move.at))
         game.apply(move)
         game.kernel.verify()
         step = game.trace.steps[-1]
-        return referee.judge(before, Applied(game.program, step.move, step.resolved, game.inverses[-1]), number)
+        return referee.judge(before, Applied(game.program, step.move, step.resolved, inverse), number)
     except (PdojoError, DiagnosticException) as error:
         return Failure("application", str(error))
     except Exception:  # noqa: BLE001  # a crash is a finding like any other

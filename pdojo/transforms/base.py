@@ -70,15 +70,13 @@ class Refusal:
 class Transformation(RewritePattern, Generic[SiteT]):
     """Base of all transformations. Subclasses are frozen dataclasses whose fields are the parameters.
 
-    Parameters whose default is `""` or `-1` may be left out; those named in `restoring` only carry what an inverse
-    needs to restore names and positions, and are never proposed as choices.
+    Parameters whose default is `""` or `-1` may be left out.
     """
 
     name: ClassVar[str]
     """The move's name."""
     site: ClassVar[SiteKind | tuple[SiteKind, ...]]
     """What kind of place the location names, or which kinds."""
-    restoring: ClassVar[frozenset[str]] = frozenset()
     argued: ClassVar[bool] = False
     """Whether the check proves that the program after the move keeps the `conditions` of every state.
 
@@ -124,15 +122,16 @@ class Transformation(RewritePattern, Generic[SiteT]):
         return False
 
     def is_local(self, site: SiteT) -> bool:  # for subclasses
-        """Whether the check looks at the nest around the site only, or at the buffer (`analysis.excerpts`).
-
-        Names and identifiers that are taken do not count: proposed moves choose others.
-        """
+        """Whether the check looks at the nest around the site only, or at the buffer (`analysis.excerpts`)."""
         return False
 
     @abstractmethod
     def inverse(self, program: Program, site: SiteT) -> Move:
-        """The move that takes this one back, located by identifiers as they will be after it."""
+        """The move of the inverse family, located by identifiers as they will be after this one.
+
+        It leads back to the program before, except for what it makes anew: names, identifiers, the place and the memory
+        of declarations, and the form of guards and of divisions. `Game.undo` replays, and is exact.
+        """
 
     # What follows is the same for all transformations: found and applicable cannot differ.
 
@@ -157,8 +156,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def _checked(self, program: Program, site: SiteT) -> Reason | None:
         """The answer of `check`; where it looks at a part of the program only, it is asked once of each such part."""
-        proposed = all(getattr(self, f.name) == f.default for f in fields(self) if f.name in self.restoring)
-        if not proposed or not self.is_local(site):
+        if not self.is_local(site):
             return self.check(program, site)
         if isinstance(site, Array | Dimension):
             array = site if isinstance(site, Array) else site.array

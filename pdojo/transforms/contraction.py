@@ -20,7 +20,6 @@ from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
 from pdojo.dialect.storage import accesses_of, slot_index
 from pdojo.dialect.verify import describe_scope, index_bounds
 from pdojo.transforms.base import Reason, Transformation
-from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
 
 
@@ -100,7 +99,7 @@ class Contract(Transformation[Leaf]):
         assert isinstance(product, Leaf)
         index = ",".join(e.render("{{{}}}".format) for e in product.output.index)
         term = 0 if site.accumulate is not None else _position(site, product)
-        return Expand(product.output.array.name, index, product.id, term).as_move(f"%{site.id}")
+        return Expand(product.output.array.name, index, term).as_move(f"%{site.id}")
 
 
 def _is_sum(leaf: Leaf) -> bool:
@@ -161,10 +160,8 @@ class Expand(Transformation[Leaf]):
     keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Leaf
-    restoring: ClassVar = frozenset({"into", "index", "id", "term"})
     into: str = ""
     index: str = ""
-    id: str = ""
     term: int = 0
 
     @classmethod
@@ -184,7 +181,7 @@ class Expand(Transformation[Leaf]):
         if not self.into:
             if is_function:
                 return Reason("no temporary for the product is named: into=NAME")
-            return Reason("'index' and 'id' belong to 'into'") if self.index or self.id else None
+            return Reason("'index' belongs to 'into'") if self.index else None
         array = program.nest.arrays.get(self.into)
         if array is None or array.buffer.op is None or array.dtype != site.output.array.dtype:
             return Reason(f"'{self.into}' is no temporary of type {site.output.array.dtype}")
@@ -197,7 +194,7 @@ class Expand(Transformation[Leaf]):
             low, high = index_bounds(site, expression, extent)
             if low < 0 or high >= extent:
                 return Reason(f"the index '{self.index}' leaves the extents of '{self.into}'")
-        return self._misplaced(program, site, array, index) or identifiers_reason(program, [self.id])
+        return self._misplaced(program, site, array, index)
 
     def _misplaced(self, program: Program, site: Leaf, array: Array, index: tuple[Expr, ...]) -> Reason | None:
         """Why the array cannot hold the product where the op stands."""
@@ -234,7 +231,7 @@ class Expand(Transformation[Leaf]):
             chain,
             function="arith.mulf",
             hints=[empty, *(i.hints for i in factors if isinstance(i, Access))],
-            identifier=self.id or fresh_id(program.nest.by_id, f"{site.id}.p"),
+            identifier=fresh_id(program.nest.by_id, f"{site.id}.p"),
         )
         total = self._sum(site, Access(array, index, empty), chain)
         rewriter.insert(product, InsertPoint.before(site.op))

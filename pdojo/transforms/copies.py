@@ -18,22 +18,20 @@ from pdojo.dialect.nest import Access, Array, Buffer, Input, Leaf, Node, Scope, 
 from pdojo.dialect.ops import BufferOp, OpOp, ScopeOp
 from pdojo.dialect.rewriting import build_op, chain_ops, place_guards
 from pdojo.dialect.storage import accesses_of
+from pdojo.transforms.declaring import add_buffer
 from pdojo.transforms.footprint import Copy
 
 Target = tuple[Array, tuple[Expr, ...]]
 """What an access becomes: an array and an index."""
 
 
-def declare(program: Program, name: str, copy: Copy, memory: Memory, position: int, rewriter: PatternRewriter) -> Array:
-    """Declare the buffer of a copy at a position among the declarations."""
+def declare(program: Program, name: str, copy: Copy, memory: Memory, rewriter: PatternRewriter) -> Array:
+    """Declare the buffer of a copy."""
     shape = (*copy.outside, *copy.extents)
     slots = (*(1 for _ in copy.outside), *(0 for _ in copy.extents))
     dtype = copy.source.dtype
     op = BufferOp([name], MemRefType(DTYPES[dtype], shape), memory, slots)
-    existing = list(program.kernel.buffers())
-    anchor = existing[position] if 0 <= position < len(existing) else None
-    following = anchor or next(o for o in program.kernel.body.block.ops if not isinstance(o, BufferOp))
-    rewriter.insert(op, InsertPoint.before(following))
+    add_buffer(program.kernel, op, rewriter)
     buffer = Buffer((name,), dtype, shape, slots, memory, None, op, byte_width(dtype))
     return Array(name, buffer, op.arrays[0])
 
@@ -85,11 +83,6 @@ class Nest:
 
     root: Node
     leaf: Leaf
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Identifiers of its scopes, then of its statement."""
-        return (*(s.id for s in self.leaf.chain[len(self.root.chain) - isinstance(self.root, Scope) :]), self.leaf.id)
 
 
 @dataclass(frozen=True, eq=False)

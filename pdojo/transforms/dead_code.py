@@ -23,8 +23,7 @@ from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access, describe_scope
 from pdojo.errors import NotationError
 from pdojo.transforms.base import Reason, Transformation
-from pdojo.transforms.declaring import place_buffer
-from pdojo.transforms.identifiers import identifiers_reason
+from pdojo.transforms.declaring import add_buffer
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import rewritten
 
@@ -64,7 +63,6 @@ class DeleteOp(Transformation[Leaf]):
     keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Leaf
-    restoring: ClassVar = frozenset({"declaration"})
     declaration: str = ""
 
     @classmethod
@@ -80,26 +78,14 @@ class DeleteOp(Transformation[Leaf]):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """Nobody needs the results, something is left, and `insert_op` can restore the op."""
+        """Nobody needs the results, and something is left."""
         if self.declaration not in ("", KEEP):
             return Reason(f"'declaration' is '{KEEP}' or left out")
         if (reason := needed(program, site)) is not None:
             return reason
-        node = topmost(site)
-        if len(program.nest.siblings(node)) == 1:
+        if len(program.nest.siblings(topmost(site))) == 1:
             return Reason("the kernel would have no op left")
-        if any(shorter_extent(scope) is not None for scope in site.chain[node.depth :]):
-            return Reason("the op could not be restored: a guard only cuts off the last iterations of a scope")
-        try:
-            fragment_text(node)
-        except NotationError as error:
-            return Reason(f"the op could not be restored: {error}")
-        after = rewritten(program, self, site)
-        broken = after.conditions.broken(program.conditions)
-        if broken is not None:
-            # A rule that the op breaks already: no move may bring that about.
-            return Reason(f"the op could not be restored: {broken.text}")
-        return self.fault(program.conditions, after)
+        return self.fault(program.conditions, rewritten(program, self, site))
 
     def _declaration(self, program: Program, site: Leaf) -> Array | None:
         """The array whose declaration goes with the op."""
@@ -121,15 +107,9 @@ class DeleteOp(Transformation[Leaf]):
         node, array = topmost(site), self._declaration(program, site)
         following = program.nest.next_sibling(node)
         neighbour = following or program.nest.siblings(node)[node.position - 1]
-        ids = [n.id for n in (*site.chain[node.depth :], site)]
-        declaration, position = "", -1
-        if array is not None:
-            assert array.buffer.op is not None
-            declaration = declaration_line(array.buffer)
-            position = list(program.kernel.buffers()).index(array.buffer.op)
-        return InsertOp(
-            fragment_text(node), "before" if following else "after", declaration, position, " ".join(ids)
-        ).as_move(f"%{neighbour.id}")
+        declaration = "" if array is None else declaration_line(array.buffer)
+        again = InsertOp(fragment_text(node), "before" if following else "after", declaration)
+        return again.as_move(f"%{neighbour.id}")
 
 
 def topmost(leaf: Leaf) -> Node:
@@ -156,12 +136,9 @@ class InsertOp(Transformation[Scope | Leaf]):
     exchanges: ClassVar = "values"
     argued: ClassVar = True
     site: ClassVar = (Scope, Leaf)
-    restoring: ClassVar = frozenset({"place", "declare", "position", "ids"})
     text: str
     place: str = "before"
     declare: str = ""
-    position: int = -1
-    ids: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope | Leaf, Self]]:
@@ -174,21 +151,12 @@ class InsertOp(Transformation[Scope | Leaf]):
             return Reason("'place' is 'before' or 'after'")
         if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
             return Reason("a vector scope wraps exactly one op")
-        buffers = len(list(program.kernel.buffers()))
-        if not -1 <= self.position <= buffers:
-            return Reason(f"'position' must be between 0 and {buffers}, the number of buffers")
         try:
             fragment = self._fragment(program, site)
         except NotationError as error:
             return Reason(f"'text' or 'declare' cannot be read: {error}")
         if (declared(fragment, program.nest) is None) is not (self.declare == ""):
             return Reason("'declare' declares no buffer")
-        path = statement_of(fragment, len(chain_ops(site)))
-        given = self.ids.split(" ") if self.ids else []
-        if given and len(given) != len(path):
-            return Reason(f"'ids' must be {len(path)} identifiers with blanks between them")
-        if (unusable := identifiers_reason(program, given)) is not None:
-            return unusable
         after = rewritten(program, self, site)
         return self.fault(program.conditions, after) or self._changes(after, program)
 
@@ -210,9 +178,8 @@ class InsertOp(Transformation[Scope | Leaf]):
     def _fragment(self, program: Program, site: Scope | Leaf) -> KernelOp:
         return parse_fragment(program.nest, site.parent, self.declare, self.text)
 
-    def _ids(self, program: Program, site: Scope | Leaf, count: int) -> list[str]:
-        if self.ids:
-            return self.ids.split(" ")
+    @staticmethod
+    def _ids(program: Program, site: Scope | Leaf, count: int) -> list[str]:
         return [fresh_id(program.nest.by_id, f"{site.id}.n{k}") for k in range(count)]
 
     def rewrite(self, program: Program, site: Scope | Leaf, rewriter: PatternRewriter) -> None:
@@ -231,7 +198,7 @@ class InsertOp(Transformation[Scope | Leaf]):
         buffer = declared(fragment, program.nest)
         if buffer is not None:
             buffer.detach()
-            place_buffer(program.kernel, buffer, self.position, rewriter)
+            add_buffer(program.kernel, buffer, rewriter)
         # Nothing but the kernel uses the array from here on.
         path[0].detach()
         path[0].erase()

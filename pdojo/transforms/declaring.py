@@ -1,4 +1,4 @@
-"""New buffers: names for them, declarations as moves carry them, their place among the others."""
+"""New buffers: names for them, and their declarations."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ def fresh_name(taken: Mapping[str, object], base: str) -> str:
     return base
 
 
-def place_buffer(kernel: KernelOp, op: BufferOp, position: int, rewriter: PatternRewriter) -> None:
-    """Insert a declaration at a position among the others; -1 is the end."""
-    existing = list(kernel.buffers())
-    if position in (-1, len(existing)):
-        anchor = next(o for o in kernel.body.block.ops if not isinstance(o, BufferOp))
-    else:
-        anchor = existing[position]
-    rewriter.insert(op, InsertPoint.before(anchor))
+def add_buffer(kernel: KernelOp, op: BufferOp, rewriter: PatternRewriter) -> None:
+    """Insert a declaration behind the others."""
+    first = next(o for o in kernel.body.block.ops if not isinstance(o, BufferOp))
+    rewriter.insert(op, InsertPoint.before(first))

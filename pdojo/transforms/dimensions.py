@@ -183,14 +183,13 @@ class CollapseDims(Transformation[Dimension]):
     8 4 y[{0},{1}] = t[{0},{1}]       8 4 y[{0},{1}] = t[{0}*4+{1}]
 
     Legal for temporaries: (a, b) -> a * size + b is a bijection, and keeps every address. With `extent`, padding at the
-    end of the last tile goes, if no index is in it. Refused where tiling would not give the same indices back.
+    end of the last tile goes, if no index is in it.
     """
 
     name: ClassVar[str] = "collapse_dims"
     keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Dimension
-    restoring: ClassVar = frozenset({"extent"})
     extent: int = -1
 
     @classmethod
@@ -213,20 +212,15 @@ class CollapseDims(Transformation[Dimension]):
             return Reason(f"'extent' must be between {total - size + 1} and {total}, within the last tile")
         joined = self._index(buffer, at)
         return (
-            self._reversible(program, buffer, at)
+            self._beyond(program, buffer, at)
             or slots_reason(program, buffer, at, size, lambda a, extents: (joined(a, extents)[at], a[at], a[at + 1]))
             or access_reason(program, buffer, self._shape(buffer, at), self._slots(buffer, at), joined)
         )
 
-    def _reversible(self, program: Program, buffer: Buffer, at: int) -> Reason | None:
-        size, joined = buffer.shape[at + 1], self._index(buffer, at)
-        uses = accesses_of(program.nest, buffer)
-        for leaf, access in uses:
-            e = joined(access.index, leaf.extents)[at]
-            there = floordiv(e, size, leaf.extents), modulo(e, size, leaf.extents)
-            if there != access.index[at : at + 2]:
-                return Reason(f"{describe_access(access)} would not come back in normal form when the move is undone")
-        for leaf, access in uses if self.extent != -1 else ():
+    def _beyond(self, program: Program, buffer: Buffer, at: int) -> Reason | None:
+        """An access that is in the padding which would go."""
+        joined = self._index(buffer, at)
+        for leaf, access in accesses_of(program.nest, buffer) if self.extent != -1 else ():
             e = joined(access.index, leaf.extents)[at]
             if index_bounds(leaf, e, self.extent)[1] >= self.extent:
                 return Reason(f"{describe_access(access)} goes beyond the extent {self.extent}")

@@ -163,8 +163,7 @@ Generated from the docstrings: `python -m pdojo.transforms.document > docs/moves
 A move is a transformation at a location: `name@location{parameter=value ...}`. How locations are written is said in
 [locations.md](locations.md), how moves are replayed in [traces.md](traces.md), what they may do to rounding in
 [numerics.md](numerics.md), and how it is decided whether one is legal in [legality.md](legality.md).
-Parameters with a default may be left out. Those that only restore names and places when a move is taken back are not
-proposed by `--list-moves`.
+Parameters with a default may be left out. The inverse is the kind of move that leads back; undo replays, and is exact.
 """
 
 _SITES = {"Scope": "a scope", "Leaf": "an op", "Array": "an array", "Dimension": "a dimension of an array"}
@@ -191,8 +190,7 @@ def _parameters(cls: type[Transformation[Any]]) -> Iterator[str]:
     for parameter in fields(cls):
         kind = "an integer" if parameter.type == "int" else "a word"
         need = "" if parameter.default is not MISSING else ", needed"
-        use = ", restores" if parameter.name in cls.restoring else ""
-        yield f"- `{spelled(parameter.name)}`: {kind}{need}{use}"
+        yield f"- `{spelled(parameter.name)}`: {kind}{need}"
 
 
 if __name__ == "__main__":

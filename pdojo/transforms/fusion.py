@@ -18,8 +18,7 @@ from pdojo.dialect.nest import Access, Leaf, Scope, leaves_of
 from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards, reindex
 from pdojo.dialect.verify import describe_scope
-from pdojo.transforms.base import Reason
-from pdojo.transforms.identifiers import identifiers_reason
+from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import (
     Touches,
@@ -32,12 +31,11 @@ from pdojo.transforms.ordering import (
     shared_buffers,
     storage_after,
 )
-from pdojo.transforms.reversal import Shaped, irreversible
 from pdojo.transforms.shifting import Part, conflict_delayed, delayed, delays_of, free_scope, make_scope, part_of
 
 
 @dataclass(frozen=True)
-class JoinScopes(Shaped[Scope]):
+class JoinScopes(Transformation[Scope]):
     """Fuse a scope with the one that immediately follows it.
 
     `join_scopes@t:0`:
@@ -58,10 +56,7 @@ class JoinScopes(Shaped[Scope]):
     exchanges: ClassVar = "order"
     argued: ClassVar = True
     site: ClassVar = Scope
-    restoring: ClassVar = frozenset({"first", "second"})
     shift: int = 0
-    first: str = ""
-    second: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -75,24 +70,21 @@ class JoinScopes(Shaped[Scope]):
 
     def check(self, program: Program, site: Scope) -> Reason | None:
         """The shape, and no backward dependence."""
-        reason = self.shape(program, site)
-        if reason is not None:
-            return reason
-        second = program.nest.next_sibling(site)
-        assert isinstance(second, Scope)
-        return self._shifted(program, site, second) if self.shift else self._plain(program, site, second)
-
-    def shape(self, program: Program, site: Scope) -> Reason | None:
-        """Same extent, mapping and guard; sequential, with a shift."""
         second = program.nest.next_sibling(site)
         if not isinstance(second, Scope):
             return Reason("no scope follows immediately")
+        if (reason := self._shape(site, second)) is not None:
+            return reason
+        return self._shifted(program, site, second) if self.shift else self._plain(program, site, second)
+
+    def _shape(self, site: Scope, second: Scope) -> Reason | None:
+        """Same extent, mapping and guard; sequential, with a shift."""
         if self.shift:
             if not site.mapping is second.mapping is Mapping.SEQUENTIAL:
                 return Reason("only sequential scopes are fused with a shift; unmap them first")
             if not 0 < self.shift < site.extent:
                 return Reason(f"'shift' must be between 0 and {site.extent - 1}, the first scope's extent less one")
-            return identifiers_reason(program, [self.first, self.second], [second.id])
+            return None
         if site.mapping is Mapping.VECTOR:
             return Reason("a vector scope wraps exactly one op")
         if (site.extent, site.mapping) != (second.extent, second.mapping):
@@ -123,9 +115,8 @@ class JoinScopes(Shaped[Scope]):
         conflict = conflict_delayed(program, site.leaves, second.leaves, relation, self.shift)
         if conflict is not None:
             return carried("the second scope needs iterations of the first that would come later", conflict)
-        leaves = [*site.leaves, *second.leaves]
         changed = [*shared_buffers(site.leaves, second.leaves), *displaced_buffers(second.leaves, site.depth)]
-        return irreversible(program, self, site, leaves) or storage_after(program, self, site, changed)
+        return storage_after(program, self, site, changed)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """Two accumulations into one element may change order."""
@@ -135,9 +126,7 @@ class JoinScopes(Shaped[Scope]):
         return reassociates(program.reorders(site.leaves, second.leaves, (*same_iteration(site), AFTER), later))
 
     def _parts(self, program: Program, site: Scope, second: Scope) -> tuple[Part, Part]:
-        taken = program.nest.by_id
-        first_id = self.first or fresh_id(taken, f"{site.id}.g")
-        second_id = self.second or fresh_id(taken, f"{second.id}.g")
+        first_id, second_id = (fresh_id(program.nest.by_id, f"{scope.id}.g") for scope in (site, second))
         return (
             Part(tuple(site.children), site.depth, site.extent, site.guard, wrapper=first_id),
             Part(tuple(second.children), site.depth, second.extent, second.guard, self.shift, wrapper=second_id),
@@ -170,7 +159,7 @@ class JoinScopes(Shaped[Scope]):
             first = self._parts(program, site, second)[0]
             total = max(first.end, second.extent + self.shift)
             after = 1 if first.needs_wrapper([s.extent for s in site.chain[:-1]], total) else after
-        return SplitScopes(after, self.shift, second.id).as_move(f"%{site.id}")
+        return SplitScopes(after, self.shift).as_move(f"%{site.id}")
 
 
 def likely_shifts(first: Scope, second: Scope) -> list[int]:
@@ -196,7 +185,7 @@ def _distances(writer: Leaf, write: Access, reader: Leaf, read: Access, depth: i
 
 
 @dataclass(frozen=True)
-class SplitScopes(Shaped[Scope]):
+class SplitScopes(Transformation[Scope]):
     """Split a scope into two, the first with `after` of its children.
 
     `split_scopes@t:0{after=1}`:
@@ -216,10 +205,8 @@ class SplitScopes(Shaped[Scope]):
     exchanges: ClassVar = "order"
     argued: ClassVar = True
     site: ClassVar = Scope
-    restoring: ClassVar = frozenset({"id"})
     after: int
     shift: int = 0
-    id: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -231,12 +218,11 @@ class SplitScopes(Shaped[Scope]):
 
     def check(self, program: Program, site: Scope) -> Reason | None:
         """The shape, nothing that flows backwards over the cut, no private copy that crosses it."""
-        reason = self.shape(program, site)
-        if reason is not None:
+        if (reason := self._shape(site)) is not None:
             return reason
         return self._shifted(program, site) if self.shift else self._plain(program, site)
 
-    def shape(self, program: Program, site: Scope) -> Reason | None:
+    def _shape(self, site: Scope) -> Reason | None:
         """The cut exists; with a shift, the second part is later."""
         if len(site.children) == 1:
             return Reason("the scope has only one child")
@@ -244,7 +230,7 @@ class SplitScopes(Shaped[Scope]):
             return Reason(f"'after' must be between 1 and {len(site.children) - 1}, the scope's children less one")
         if self.shift and self._shifted_parts(site) is None:
             return Reason(f"what is behind the cut does not run {self.shift} iterations later")
-        return identifiers_reason(program, [self.id])
+        return None
 
     def _shifted_parts(self, site: Scope) -> tuple[Part, Part] | None:
         if site.mapping is not Mapping.SEQUENTIAL or site.guard or self.shift < 0:
@@ -260,7 +246,7 @@ class SplitScopes(Shaped[Scope]):
             return carried("the first part needs earlier iterations of the second", conflict)
         first, second = self._parts(site)
         changed = [*shared_buffers(first, second), *displaced_buffers(second, site.depth)]
-        return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, changed)
+        return storage_after(program, self, site, changed)
 
     def _plain(self, program: Program, site: Scope) -> Reason | None:
         first, second = self._parts(site)
@@ -303,7 +289,7 @@ class SplitScopes(Shaped[Scope]):
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Move the children behind the cut into a new scope."""
-        identifier = self.id or fresh_id(program.nest.by_id, f"{site.id}.s")
+        identifier = fresh_id(program.nest.by_id, f"{site.id}.s")
         parts = self._shifted_parts(site) if self.shift else None
         if parts is not None:
             free_scope(parts[:1], site.id, site, rewriter)
@@ -321,7 +307,4 @@ class SplitScopes(Shaped[Scope]):
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Fuse the two parts again."""
-        parts = self._shifted_parts(site) if self.shift else None
-        if parts is not None:
-            return JoinScopes(self.shift, parts[0].wrapper, parts[1].wrapper).as_move(f"%{site.id}")
-        return JoinScopes().as_move(f"%{site.id}")
+        return JoinScopes(self.shift).as_move(f"%{site.id}")

@@ -66,11 +66,6 @@ class Game:
         return [position.place for position in self.programs.positions]
 
     @property
-    def inverses(self) -> list[Move]:
-        """Per move of the trace, the move that takes it back from the state right after it."""
-        return [self.programs.inverse(number) for number in range(len(self.trace.steps))]
-
-    @property
     def kernel(self) -> KernelOp:
         """The kernel now."""
         return self.program.kernel

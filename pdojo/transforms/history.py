@@ -16,7 +16,6 @@ from pdojo.dialect.nest import Array, Scope
 from pdojo.transforms.apply import make
 from pdojo.transforms.base import Dimension, Site
 from pdojo.transforms.move import Move
-from pdojo.transforms.registry import instantiate
 
 STRIDE = 8
 """One program in so many moves is kept where the others were asked for."""
@@ -60,8 +59,6 @@ class Position:
     """What it was made on."""
     program: Program | None
     """None where it is not kept. Its kernel is never changed."""
-    inverse: Move | None = None
-    """The move that takes it back; None where nobody asked yet."""
 
 
 class History(Sequence[Program]):
@@ -122,15 +119,6 @@ class History(Sequence[Program]):
             if (k + 1) % STRIDE == 0:
                 self.positions[k].program = program.copy()
         return program
-
-    def inverse(self, number: int) -> Move:
-        """The move that takes back the one after the program of that number, in the program after it."""
-        position = self.positions[number]
-        if position.inverse is None:
-            before = self[number]
-            wanted = instantiate(position.move)
-            position.inverse = wanted.inverse(before, wanted.resolve(before, position.move.at))
-        return position.inverse
 
     def fork(self) -> History:
         """A history of its own that begins alike."""

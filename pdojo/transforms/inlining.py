@@ -15,15 +15,12 @@ from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.nest import Access, Array, Input, Leaf, nest_of
 from pdojo.dialect.notation.fragments import declared, parse_fragment, sentence
 from pdojo.dialect.notation.index import parse_index
-from pdojo.dialect.notation.printer import declaration_line
-from pdojo.dialect.ops import BufferOp
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, rebuilt
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access
 from pdojo.errors import NotationError
 from pdojo.transforms.base import Reason, Transformation
-from pdojo.transforms.declaring import fresh_name, place_buffer
-from pdojo.transforms.identifiers import identifiers_reason
+from pdojo.transforms.declaring import add_buffer, fresh_name
 from pdojo.transforms.move import Move
 from pdojo.transforms.recomputation import Recomputation, producing_iteration, recomputation, same_value
 
@@ -78,14 +75,9 @@ class InlineOp(Transformation[Leaf]):
     keeps_statements: ClassVar = False
     exchanges: ClassVar = "values"
     site: ClassVar = Leaf
-    restoring: ClassVar = frozenset({"into", "index", "position", "id"})
     input: int
     into: str = ""
-    """The name of the temporary, or its whole declaration."""
-    index: str = ""
-    """The element of a temporary whose declaration is given."""
-    position: int = -1
-    id: str = ""
+    """The name of the temporary."""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
@@ -115,47 +107,27 @@ class InlineOp(Transformation[Leaf]):
     def _temporary_reason(self, program: Program, site: Leaf, found: Recomputation) -> Reason | None:
         """Why there can be no temporary for the value before the op."""
         if found.producer.function is None:
-            if self.into or self.index or self.id or self.position != -1:
-                return Reason("a copy needs no temporary: leave out 'into', 'index', 'position' and 'id'")
-            return None
+            return Reason("a copy needs no temporary: leave out 'into'") if self.into else None
         if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
             return _CROWDED
-        if self._name(program, site) in program.nest.arrays:
-            return Reason(f"an array '{self._name(program, site)}' exists already")
-        if not -1 <= self.position <= len(list(program.kernel.buffers())):
-            return Reason(f"'position' must be between 0 and {len(list(program.kernel.buffers()))}, the buffers")
-        if (unusable := identifiers_reason(program, [self.id])) is not None:
-            return unusable
-        if self.index and " " not in self.into:
-            return Reason("'index' belongs to a declaration in 'into'")
-        try:
-            array = self._declare(program, site, found)
-            rank = len(self._index(site))
-        except NotationError as error:
-            return Reason(f"'into' or 'index' cannot be read: {sentence(error)}")
-        if array is None or array.dtype != found.producer.output.array.dtype or len(array.shape) != rank:
-            wanted = f"{found.producer.output.array.dtype} array of {rank} dimensions"
-            return Reason(f"'into' must be a name or declare one {wanted}")
+        if self.into in program.nest.arrays:
+            return Reason(f"an array '{self.into}' exists already")
+        if self.into and not (self.into.isidentifier() and self.into.isascii()):
+            return Reason(f"'{self.into}' is no name of an array")
         return None
 
     def _name(self, program: Program, site: Leaf) -> str:
         value = site.inputs[self.input]
         assert isinstance(value, Access)
-        given = self.into.split(maxsplit=1)
-        return given[0] if given else fresh_name(program.nest.arrays, f"{value.array.name}_{site.output.array.name}")
+        return self.into or fresh_name(program.nest.arrays, f"{value.array.name}_{site.output.array.name}")
 
-    def _index(self, site: Leaf) -> tuple[Expr, ...]:
-        if " " in self.into:
-            return parse_index(self.index, site.extents) if self.index else ()
-        return tuple(map(_position, range(site.depth), site.extents))
-
-    def _declare(self, program: Program, site: Leaf, found: Recomputation) -> Array | None:
-        """The temporary: one slot per dimension, a dimension per scope around the op, where nothing else is said."""
-        text = self.into
-        if " " not in text:
-            shape = ", ".join(f"{extent}:N" for extent in site.extents)
-            text = f"{self._name(program, site)} {found.producer.output.array.dtype} [{shape}] stack"
-        return declared_array(program, text)
+    def _declared(self, program: Program, site: Leaf, found: Recomputation) -> Array:
+        """The temporary: one slot per dimension, a dimension per scope around the op."""
+        shape = ", ".join(f"{extent}:N" for extent in site.extents)
+        text = f"{self._name(program, site)} {found.producer.output.array.dtype} [{shape}] stack"
+        array = declared_array(program, text)
+        assert array is not None
+        return array
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
         """Replace the input, or compute it into a new temporary before the op."""
@@ -166,12 +138,11 @@ class InlineOp(Transformation[Leaf]):
         if found.producer.function is None:
             replace_input(site, self.input, found.inputs[0], rewriter)
             return
-        array, index = self._declare(program, site, found), self._index(site)
-        assert array is not None
+        array, index = self._declared(program, site, found), tuple(map(_position, range(site.depth), site.extents))
         assert array.buffer.op is not None
         array.buffer.op.detach()
-        place_buffer(program.kernel, array.buffer.op, self.position, rewriter)
-        identifier = self.id or fresh_id(program.nest.by_id, f"{site.id}.r")
+        add_buffer(program.kernel, array.buffer.op, rewriter)
+        identifier = fresh_id(program.nest.by_id, f"{site.id}.r")
         computed = build_op(
             (array, index), found.inputs, chain_ops(site), function=found.producer.function, identifier=identifier
         )
@@ -290,7 +261,7 @@ class OutlineOp(Transformation[Leaf]):
         return None
 
     def _recomputed_reason(self, program: Program, site: Leaf, found: Recomputation) -> Reason | None:
-        """Why the op before is not one that computes the same value for this use only, and can be restored."""
+        """Why the op before is not one that computes the same value for this use only."""
         value, before = site.inputs[self.input], _previous(program, site)
         if before is None or not isinstance(value, Access) or before.output.key != value.key:
             return Reason("the input is not what the op before computes")
@@ -336,25 +307,15 @@ class OutlineOp(Transformation[Leaf]):
             rewriter.erase(value.array.buffer.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Compute it once more, under the same names and at the same place."""
+        """Compute it once more, under the same name."""
         value = site.inputs[self.input]
         element = Access(program.nest.arrays[self.array], self._index(site))
         found = recomputation(program, site, element)
         assert isinstance(found, Recomputation)
         if found.producer.function is None:
             return InlineOp(self.input).as_move(f"%{site.id}")
-        before = _previous(program, site)
-        assert before is not None
         assert isinstance(value, Access)
-        buffer = value.array.buffer
-        assert isinstance(buffer.op, BufferOp)
-        return InlineOp(
-            self.input,
-            into=declaration_line(buffer),
-            index=index_text(value.index),
-            position=list(program.kernel.buffers()).index(buffer.op),
-            id=before.id,
-        ).as_move(f"%{site.id}")
+        return InlineOp(self.input, into=value.array.name).as_move(f"%{site.id}")
 
 
 def precomputed(producer: Leaf, site: Leaf, wanted: tuple[Input, ...], operands: tuple[Input, ...]) -> Access | None:

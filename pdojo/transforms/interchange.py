@@ -17,7 +17,7 @@ from pdojo.dialect.nest import Scope
 from pdojo.dialect.rewriting import chain_ops, move_into, place_guards, reindex
 from pdojo.dialect.verify import describe_scope
 from pdojo.transforms.base import Reason, Transformation
-from pdojo.transforms.digits import misplaced_guard, only_scope
+from pdojo.transforms.digits import only_scope
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import (
     Touches,
@@ -62,8 +62,6 @@ class SwapScopes(Transformation[Scope]):
             return Reason("the scope does not wrap exactly one scope")
         if inner.mapping is Mapping.VECTOR:
             return Reason("a vector scope wraps exactly one op")
-        if (misplaced := misplaced_guard(inner)) is not None:
-            return misplaced
         if site.mapping is Mapping.PARALLEL and inner.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} cannot be inside {describe_scope(inner)}")
         return self._dependences(program, site, inner) or self._private(program, site, inner)

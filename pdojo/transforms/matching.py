@@ -6,17 +6,13 @@ others, counted from 0, the second. So a `Match` is a proof: whatever is found i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from xdsl.ir import Attribute, Operation
 
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.nest import Access, Constant, Index, Input, Leaf, Node, Scope
-
-Guards: TypeAlias = Mapping[str, Sequence[Expr]]
-"""The guards of the scopes to be, by identifier; those that are not named are found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,25 +110,21 @@ class Match:
         return node
 
 
-def match_scopes(first: Scope, second: Scope, guards: Guards) -> Match | None:
+def match_scopes(first: Scope, second: Scope) -> Match | None:
     """The scope that two neighbours are the parts of; None if they are no parts of one."""
     cut = Cut(first.depth, first.extent, first.extent + second.extent)
     outside = [s.extent for s in first.chain[:-1]]
-    return _Matcher(cut, guards).scopes(first, second, [*outside, cut.total])
+    return _Matcher(cut).scopes(first, second, [*outside, cut.total])
 
 
 @dataclass(frozen=True)
 class _Matcher:
     cut: Cut
-    guards: Guards
 
     def scopes(self, first: Scope, second: Scope, whole: list[int]) -> Match | None:
         """Two scopes that are said to be parts of one; `whole` are the extents of the chain to that."""
-        given = self.guards.get(first.id)
-        guard = self.cut.unite_guards(first.guard, second.guard, whole) if given is None else [*given]
-        if guard is None or self.cut.restrict_guard(guard, whole) != ([*first.guard], [*second.guard]):
-            return None
-        if any(self.cut.dead(guard, whole)):
+        guard = self.cut.unite_guards(first.guard, second.guard, whole)
+        if guard is None or any(self.cut.dead(guard, whole)):
             return None
         children = self._children(first.children, second.children, whole)
         return None if children is None else Match(first, second, guard, children=children)
@@ -143,8 +135,6 @@ class _Matcher:
         for mine in first:
             skipped, both = self._partner(mine, rest, whole)
             if both is None:
-                while rest and self._rank(rest[0]) < self._rank(mine):
-                    found += [m for m in (self._alone(rest.pop(0), whole, second=True),) if m is not None]
                 skipped, both = 0, self._alone(mine, whole, second=False)
             else:
                 found += [m for node in rest[:skipped] if (m := self._alone(node, whole, second=True)) is not None]
@@ -158,10 +148,6 @@ class _Matcher:
         common = any(m.first is not None and m.second is not None for m in found)
         in_second = sum(m.second is not None for m in found)
         return found if common and in_second == len(second) else None
-
-    def _rank(self, node: Node) -> int:
-        """The place of a node among those whose guards are given, which are in order."""
-        return [*self.guards, node.id].index(node.id)
 
     def _partner(self, mine: Node, rest: Sequence[Node], whole: list[int]) -> tuple[int, Match | None]:
         """The first node of the second part that may be the same as `mine`, and how many are before it."""
@@ -186,8 +172,7 @@ class _Matcher:
         if isinstance(node, Leaf):
             return None
         extents = [*whole, node.extent]
-        given = self.guards.get(node.id)
-        guard = self.cut.only(node.guard, extents, second=second) if given is None else [*given]
+        guard = self.cut.only(node.guard, extents, second=second)
         here, there = (1, 0) if second else (0, 1)
         dead = self.cut.dead(guard, extents)
         if dead[here] or not dead[there] or self.cut.restrict_guard(guard, extents)[here] != [*node.guard]:

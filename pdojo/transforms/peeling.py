@@ -11,21 +11,16 @@ from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.affine import var
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.nest import Leaf, Nest, Node, Scope, nest_of
-from pdojo.dialect.notation.index import parse_index
 from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, rebuilt, reindex, set_guard, set_id
 from pdojo.dialect.verify import describe_scope
-from pdojo.errors import NotationError
-from pdojo.transforms.base import Reason
-from pdojo.transforms.digits import undivided
-from pdojo.transforms.identifiers import identifiers_reason
-from pdojo.transforms.matching import Cut, Guards, Match, match_scopes
+from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.matching import Cut, Match, match_scopes
 from pdojo.transforms.move import Move
-from pdojo.transforms.reversal import Shaped, irreversible
 
 PEELED = (Mapping.SEQUENTIAL, Mapping.UNROLL)
 """Mappings of scopes that are peeled: what runs in order stays in order."""
@@ -35,7 +30,7 @@ MOST_CUTS = 4
 
 
 @dataclass(frozen=True)
-class PeelScope(Shaped[Scope]):
+class PeelScope(Transformation[Scope]):
     """Make two scopes of one, with its first `after` iterations and with the others.
 
     `peel_scope@y:0{after=2}`:
@@ -49,9 +44,7 @@ class PeelScope(Shaped[Scope]):
 
     name: ClassVar[str] = "peel_scope"
     site: ClassVar = Scope
-    restoring: ClassVar = frozenset({"ids"})
     after: int
-    ids: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -61,21 +54,7 @@ class PeelScope(Shaped[Scope]):
                 yield from ((scope, cls(at)) for at in likely_cuts(scope))
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """The shape, and a way back. Whether storage keeps its values is asked of the program after."""
-        if (reason := self.shape(program, site)) is not None:
-            return reason
-        if (register := _thread_register(site)) is not None:
-            return Reason(f"'{register}' is in registers of the threads inside, which would use it in two scopes")
-        return None if self.is_plain(program, site) else irreversible(program, self, site, site.leaves)
-
-    def is_plain(self, program: Program, site: Scope) -> bool:
-        """Whether the move surely comes back: no guard and no division sees the scope."""
-        guards = (g for leaf in site.leaves for g in leaf.guards)
-        unseen = undivided(site.leaves, site.depth) and not any(g.uses(site.depth) for g in guards)
-        return unseen and self._dead(site) == (set(), set())
-
-    def shape(self, program: Program, site: Scope) -> Reason | None:
-        """A scope that runs in order, and statements on both sides."""
+        """A scope that runs in order, statements on both sides. Whether storage keeps its values is asked later."""
         if site.mapping not in PEELED:
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
         if not 0 < self.after < site.extent:
@@ -84,11 +63,9 @@ class PeelScope(Shaped[Scope]):
         for dead, which in ((first, "before"), (second, "from")):
             if site.id in dead:
                 return Reason(f"nothing runs {which} iteration {self.after}")
-        wanted = self.ids.split()
-        copied = [node for node in nodes_of(site) if node.id not in first | second]
-        if wanted and len(wanted) != len(copied):
-            return Reason(f"'ids' names {len(wanted)} nodes, the second part has {len(copied)} that the first has too")
-        return identifiers_reason(program, wanted)
+        if (register := _thread_register(site)) is not None:
+            return Reason(f"'{register}' is in registers of the threads inside, which would use it in two scopes")
+        return None
 
     def _cut(self, site: Scope) -> Cut:
         return Cut(site.depth, self.after, site.extent)
@@ -105,12 +82,11 @@ class PeelScope(Shaped[Scope]):
         first, second = self._dead(site)
         names: dict[str, str] = {}
         taken = dict[str, object](program.nest.by_id)
-        wanted = iter(self.ids.split())
         for node in nodes_of(site):
             if node.id in first:
                 names[node.id] = node.id
             elif node.id not in second:
-                names[node.id] = next(wanted, "") or fresh_id(taken, f"{node.id}.r")
+                names[node.id] = fresh_id(taken, f"{node.id}.r")
                 taken[names[node.id]] = node
         return names
 
@@ -145,22 +121,11 @@ class PeelScope(Shaped[Scope]):
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Join the parts."""
-        return self.unpeel(program, site).as_move(f"%{site.id}")
-
-    def unpeel(self, program: Program, site: Scope) -> UnpeelScope:
-        """What joins the parts again, with the guards as they are now."""
-        names = self._names(program, site)
-        dead = self._dead(site)[0]
-        guards = {
-            names[node.id] if node.id in dead else node.id: node.guard
-            for node in nodes_of(site)
-            if isinstance(node, Scope) and node.guard
-        }
-        return UnpeelScope(spell_guards(guards))
+        return UnpeelScope().as_move(f"%{site.id}")
 
 
 @dataclass(frozen=True)
-class UnpeelScope(Shaped[Scope]):
+class UnpeelScope(Transformation[Scope]):
     """Make one scope of two that follow each other and are its first and its last iterations.
 
     `unpeel_scope@y#0:0`:
@@ -169,14 +134,12 @@ class UnpeelScope(Shaped[Scope]):
     6 y[{0}+2] = x[{0}+2]
 
     Legal iff the scope, restricted to the first iterations and to the others, is the first and the second, and no op
-    depends on other iterations of itself. `guards` gives guards that cannot be found from what is left of them.
+    depends on other iterations of itself.
     """
 
     name: ClassVar[str] = "unpeel_scope"
     undoes: ClassVar = True
     site: ClassVar = Scope
-    restoring: ClassVar = frozenset({"guards"})
-    guards: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -187,31 +150,20 @@ class UnpeelScope(Shaped[Scope]):
                 yield scope, cls()
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """The shape, a way back, and storage that keeps its values."""
-        if (reason := self.shape(program, site)) is not None:
-            return reason
-        second = program.nest.next_sibling(site)
-        assert isinstance(second, Scope)
-        return irreversible(program, self, site, [*site.leaves, *second.leaves])
-
-    def shape(self, program: Program, site: Scope) -> Reason | None:
-        """Two parts of one scope."""
+        """Two parts of one scope. Whether storage keeps its values is asked of the program after."""
         second = program.nest.next_sibling(site)
         if not isinstance(second, Scope):
             return Reason("no scope follows immediately")
         if site.mapping not in PEELED or site.mapping is not second.mapping:
             return Reason(f"{describe_scope(site)} and {describe_scope(second)} are not both sequential or unrolled")
-        guards = read_guards(self.guards, site, second)
-        if guards is None:
-            return Reason(f"'{self.guards}' names no guards of the scopes")
-        if match_scopes(site, second, guards) is None:
+        if match_scopes(site, second) is None:
             return Reason("the two scopes are not the first and the last iterations of one")
         return None
 
     def _match(self, program: Program, site: Scope) -> Match:
         second = program.nest.next_sibling(site)
         assert isinstance(second, Scope)
-        found = match_scopes(site, second, read_guards(self.guards, site, second) or {})
+        found = match_scopes(site, second)
         assert found is not None
         return found
 
@@ -230,16 +182,7 @@ class UnpeelScope(Shaped[Scope]):
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Peel again."""
-        return self.peel(program, site).as_move(f"%{site.id}")
-
-    def peel(self, program: Program, site: Scope) -> PeelScope:
-        """What peels again, with the identifiers that the second scope has now."""
-        found = self._match(program, site)
-        identifiers = [m.second.id for m in _matches(found) if m.first is not None and m.second is not None]
-        plain = [f"{m.first.id}.r" for m in _matches(found) if m.first is not None and m.second is not None]
-        taken = program.nest.by_id.keys() - set(identifiers)
-        derived = identifiers == plain and not taken & set(plain)
-        return PeelScope(site.extent, "" if derived else " ".join(identifiers))
+        return PeelScope(site.extent).as_move(f"%{site.id}")
 
 
 def likely_cuts(site: Scope) -> list[int]:
@@ -260,29 +203,6 @@ def nodes_of(site: Node) -> Iterator[Node]:
     yield site
     for child in site.children if isinstance(site, Scope) else ():
         yield from nodes_of(child)
-
-
-def spell_guards(guards: Guards) -> str:
-    """Guards by identifier, as a text that a move can carry."""
-    return "; ".join(f"{name}: {','.join(g.render('{{{}}}'.format) for g in guard)}" for name, guard in guards.items())
-
-
-def read_guards(text: str, first: Scope, second: Scope) -> Guards | None:
-    """Guards by identifier over the scope that two scopes are the parts of; None where the text is none."""
-    known = {node.id: node for scope in (first, second) for node in nodes_of(scope)}
-    found: dict[str, Sequence[Expr]] = {}
-    for entry in text.split("; ") if text else ():
-        name, _, expressions = entry.rpartition(": ")
-        node = known.get(name)
-        if not isinstance(node, Scope):
-            return None
-        extents = [s.extent for s in node.chain]
-        extents[first.depth] = first.extent + second.extent
-        try:
-            found[name] = sorted(parse_index(expressions, extents), key=lambda g: g.key)
-        except NotationError:
-            return None
-    return found
 
 
 def _find_dead(node: Node, cut: Cut, part: int, dead: set[str]) -> bool:
@@ -323,13 +243,6 @@ def _erase_unnamed(scope: ScopeOp, rewriter: PatternRewriter) -> None:
 
 def _node(nest: Nest, op: Operation) -> Scope:
     return next(s for s in nest.scopes if s.op is op)
-
-
-def _matches(found: Match) -> Iterator[Match]:
-    """A match and all inside, in textual order."""
-    yield found
-    for child in found.children:
-        yield from _matches(child)
 
 
 def _merge(found: Match, at: int, depth: int, outside: Sequence[ScopeOp], rewriter: PatternRewriter) -> None:

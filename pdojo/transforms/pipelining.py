@@ -14,8 +14,7 @@ from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.nest import Buffer, Leaf, Node, Scope, leaves_of
 from pdojo.dialect.rewriting import fresh_id
 from pdojo.dialect.verify import describe_scope
-from pdojo.transforms.base import Reason
-from pdojo.transforms.identifiers import identifiers_reason
+from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import (
     carried,
@@ -25,7 +24,6 @@ from pdojo.transforms.ordering import (
     shared_buffers,
     storage_after,
 )
-from pdojo.transforms.reversal import Shaped, irreversible
 from pdojo.transforms.shifting import (
     Part,
     conflict_delayed,
@@ -41,7 +39,7 @@ MOST_STAGES = 4
 
 
 @dataclass(frozen=True)
-class Pipeline(Shaped[Scope]):
+class Pipeline(Transformation[Scope]):
     """Let the first `after` children of a scope run `stages` - 1 iterations ahead of the others.
 
     `pipeline@t:0{stages=2}`:
@@ -58,11 +56,8 @@ class Pipeline(Shaped[Scope]):
     name: ClassVar[str] = "pipeline"
     argued: ClassVar = True
     site: ClassVar = Scope
-    restoring: ClassVar = frozenset({"first", "second"})
     stages: int
     after: int = 1
-    first: str = ""
-    second: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -80,7 +75,7 @@ class Pipeline(Shaped[Scope]):
 
     def check(self, program: Program, site: Scope) -> Reason | None:
         """The shape, and room for what is computed ahead."""
-        if (reason := self.shape(program, site)) is not None:
+        if (reason := self._shape(site)) is not None:
             return reason
         relation = (*same_iteration(site), EQUAL)
         first, second = _halves(site, self.after)
@@ -88,12 +83,10 @@ class Pipeline(Shaped[Scope]):
             conflict = conflict_delayed(program, first, second, relation, ahead)
             if conflict is not None:
                 return self._crowded(site, conflict)
-        if (reason := irreversible(program, self, site, site.leaves)) is not None:
-            return reason
         lost = storage_after(program, self, site, _changed(site, first, second))
         return None if lost is None else self._slots(site) or lost
 
-    def shape(self, program: Program, site: Scope) -> Reason | None:
+    def _shape(self, site: Scope) -> Reason | None:
         """A sequential scope with two parts."""
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
@@ -103,7 +96,7 @@ class Pipeline(Shaped[Scope]):
             return Reason(f"'after' must be between 1 and {len(site.children) - 1}, the scope's children less one")
         if not 2 <= self.stages <= site.extent:
             return Reason(f"'stages' must be between 2 and {site.extent}, the extent")
-        return identifiers_reason(program, [self.first, self.second])
+        return None
 
     def _crowded(self, site: Scope, conflict: Conflict) -> Reason:
         """A value computed ahead takes the place of one that is still needed, or comes before what it needs."""
@@ -142,7 +135,7 @@ class Pipeline(Shaped[Scope]):
     def _parts(self, program: Program, site: Scope) -> tuple[Part, Part]:
         taken = program.nest.by_id
         first, second = site.children[: self.after], site.children[self.after :]
-        identifiers = self.first or fresh_id(taken, f"{site.id}.a"), self.second or fresh_id(taken, f"{site.id}.b")
+        identifiers = fresh_id(taken, f"{site.id}.a"), fresh_id(taken, f"{site.id}.b")
         return (
             Part(tuple(first), site.depth, site.extent, site.guard, wrapper=identifiers[0]),
             Part(tuple(second), site.depth, site.extent, site.guard, self.stages - 1, wrapper=identifiers[1]),
@@ -181,7 +174,7 @@ def _halves(site: Scope, after: int) -> tuple[list[Leaf], list[Leaf]]:
 
 
 @dataclass(frozen=True)
-class Unpipeline(Shaped[Scope]):
+class Unpipeline(Transformation[Scope]):
     """Let the second part of a pipeline run in the iteration of the first again.
 
     `unpipeline@t:0{stages=2}`:
@@ -209,22 +202,16 @@ class Unpipeline(Shaped[Scope]):
                 yield from ((scope, cls(d + 1, after)) for d in delays_of(scope, scope.children[after:]) if d > 0)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """The shape, and no dependence against the order to be."""
-        if (reason := self.shape(program, site)) is not None:
-            return reason
+        """Two parts with the same iterations, one of them later; no dependence against the order to be."""
+        if self._parts(site) is None:
+            return Reason(f"the scope is no pipeline of {self.stages} stages")
         relation = (*same_iteration(site), EQUAL)
         for earlier in range(self.stages - 1):
             conflict = conflict_delayed(program, *_halves(site, self.after), relation, -earlier)
             if conflict is not None:
                 return carried("the second part would come before later iterations of the first", conflict)
         changed = _changed(site, *_halves(site, self.after))
-        return irreversible(program, self, site, site.leaves) or storage_after(program, self, site, changed)
-
-    def shape(self, program: Program, site: Scope) -> Reason | None:
-        """Two parts with the same iterations, one of them later."""
-        if self._parts(site) is None:
-            return Reason(f"the scope is no pipeline of {self.stages} stages")
-        return None
+        return storage_after(program, self, site, changed)
 
     def _parts(self, site: Scope) -> tuple[Part, Part] | None:
         plain = site.mapping is Mapping.SEQUENTIAL and not site.guard and self.stages > 1
@@ -259,4 +246,4 @@ class Unpipeline(Shaped[Scope]):
         parts = self._parts(site)
         assert parts is not None
         after = len(parts[0].children)
-        return Pipeline(self.stages, after, parts[0].wrapper, parts[1].wrapper).as_move(f"%{site.id}")
+        return Pipeline(self.stages, after).as_move(f"%{site.id}")

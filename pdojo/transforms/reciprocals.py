@@ -82,7 +82,6 @@ class Reciprocal(Transformation[Leaf]):
     keeps_statements: ClassVar = False
     exchanges: ClassVar = "values"
     site: ClassVar = Leaf
-    restoring: ClassVar = frozenset({"input"})
     array: str
     index: str = ""
     input: int = 1

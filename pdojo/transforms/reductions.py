@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -23,20 +22,14 @@ from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards,
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_scope
 from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.declaring import add_buffer
 from pdojo.transforms.digits import (
     collapsed_extent,
     collapsed_guards,
     digits_of,
-    irreversible_collapse,
-    irreversible_tiling,
-    misplaced_guard,
 )
-from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import reassociates
-
-_SLOTS = re.compile(r"b(?:\d+_)*0")
-"""The slots of the dimensions of partial results, the last of which is whole."""
 
 
 def _reduction(site: Scope) -> Leaf | None:
@@ -83,13 +76,9 @@ class SplitReduction(Transformation[Scope]):
     keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Scope
-    restoring: ClassVar = frozenset({"into", "memory", "reuse", "position", "ids"})
     size: int
     into: str = ""
-    memory: str = ""
-    reuse: str = ""
-    position: int = -1
-    ids: str = ""
+    """The name of the array of partial results."""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -110,53 +99,18 @@ class SplitReduction(Transformation[Scope]):
             return Reason(f"'size' must be between 1 and {site.extent}, the extent")
         if any(a.array.buffer is leaf.output.array.buffer for a in leaf.reads):
             return Reason(f"the op reads '{leaf.output.array.name}', into which it accumulates")
-        unusable = _idle_reason(site, leaf) or self._partials_reason(program, leaf) or self._ids_reason(program, site)
-        return unusable or irreversible_tiling(site, [leaf], self.size)
+        return _idle_reason(site, leaf) or self._partials_reason(program, leaf)
 
     def _partials_reason(self, program: Program, leaf: Leaf) -> Reason | None:
-        """Why the partial results cannot be declared as wanted."""
+        """Why the partial results cannot be declared."""
         if self.into in program.nest.arrays:
             return Reason(f"an array '{self.into}' exists already")
         if self.into and not (self.into.isidentifier() and self.into.isascii()):
             return Reason(f"'{self.into}' is no name of an array")
-        if self.memory not in ("", Memory.HEAP.value, Memory.STACK.value):
-            return Reason(f"'{self.memory}' is no memory for partial results; heap and stack are")
-        if not self._flags_fit(leaf.output.array):
-            return Reason(
-                "'reuse' must be b, the slots of each dimension of the total, fewer than indices, and 0: b1_0"
-            )
-        flags = self._flags(leaf.output.array)
-        declared = len(list(program.kernel.buffers()))
-        if not -1 <= self.position <= declared:
-            return Reason(f"'position' must be between 0 and {declared}, the number of buffers")
-        scope = racing_scope(program, leaf, leaf.output.index, flags[:-1])
+        scope = racing_scope(program, leaf, leaf.output.index, leaf.output.array.buffer.reuse)
         if scope is not None:
             return Reason(f"iterations of {describe_scope(scope)} would share partial results")
         return None
-
-    def _flags_fit(self, total: Array) -> bool:
-        if self.reuse and not _SLOTS.fullmatch(self.reuse):
-            return False
-        flags = self._flags(total)
-        return len(flags) == len(total.shape) + 1 and all(
-            slots < 2 or slots < extent for slots, extent in zip(flags, total.shape, strict=False)
-        )
-
-    def _flags(self, total: Array) -> tuple[int, ...]:
-        """The slots of each dimension of the partial results."""
-        return tuple(map(int, self.reuse[1:].split("_"))) if self.reuse else (*total.buffer.reuse, 0)
-
-    def _ids_reason(self, program: Program, site: Scope) -> Reason | None:
-        if not self.ids:
-            return None
-        if self.ids.count(" ") != 5:
-            return Reason("'ids' must be six identifiers with a blank between them")
-        return identifiers_reason(program, self.ids.split(" "), [site.id])
-
-    def _memory(self, leaf: Leaf) -> Memory:
-        if self.memory:
-            return Memory(self.memory)
-        return Memory.HEAP if leaf.output.array.buffer.memory is Memory.HEAP else Memory.STACK
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """The order of the sum changes."""
@@ -171,9 +125,8 @@ class SplitReduction(Transformation[Scope]):
             name += "_"
         return name
 
-    def _ids(self, program: Program, site: Scope) -> list[str]:
-        if self.ids:
-            return self.ids.split(" ")
+    @staticmethod
+    def _ids(program: Program, site: Scope) -> list[str]:
         return [fresh_id(program.nest.by_id, name) for name in _part_ids(site.id)]
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
@@ -225,26 +178,17 @@ class SplitReduction(Transformation[Scope]):
     def _declare(self, program: Program, leaf: Leaf, rewriter: PatternRewriter) -> Array:
         total = leaf.output.array
         shape = (*total.shape, self.size)
-        flags = self._flags(total)
-        memory = self._memory(leaf)
+        flags = (*total.buffer.reuse, 0)
+        memory = Memory.HEAP if total.buffer.memory is Memory.HEAP else Memory.STACK
         name = self._into(program, leaf)
         op = BufferOp([name], MemRefType(DTYPES[total.dtype], shape), memory, flags)
-        block = program.kernel.body.block
-        existing = list(program.kernel.buffers())
-        position = len(existing) if self.position == -1 else self.position
-        anchor = existing[position] if position < len(existing) else None
-        following = anchor or next(o for o in block.ops if not isinstance(o, BufferOp))
-        rewriter.insert(op, InsertPoint.before(following))
+        add_buffer(program.kernel, op, rewriter)
         buffer = Buffer((name,), total.dtype, shape, flags, memory, None, op, byte_width(total.dtype))
         return Array(name, buffer, op.arrays[0])
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Merge the partial results."""
-        leaf = _reduction(site)
-        assert leaf is not None
-        ids = self._ids(program, site)
-        identifier = "" if ids[1] == f"{site.id}.o" else site.id
-        return MergeReduction(identifier).as_move(f"%{ids[1]}")
+        return MergeReduction().as_move(f"%{self._ids(program, site)[1]}")
 
 
 @dataclass(frozen=True)
@@ -278,8 +222,6 @@ class MergeReduction(Transformation[Scope]):
     keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Scope
-    restoring: ClassVar = frozenset({"id"})
-    id: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -293,9 +235,7 @@ class MergeReduction(Transformation[Scope]):
         found = _partials(program, site)
         if isinstance(found, str):
             return Reason(found)
-        gone = [n.id for n in (found.zero, site, found.inner, found.final, found.start, found.combine)]
-        unusable = identifiers_reason(program, [self.id], gone) or misplaced_guard(found.inner)
-        return unusable or irreversible_collapse(site, found.inner) or _idle_reason(site, found.step)
+        return _idle_reason(site, found.step)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """The order of the sum changes."""
@@ -304,10 +244,11 @@ class MergeReduction(Transformation[Scope]):
         assert found.step.accumulate is not None
         return reassociates(not ACCUMULATIONS[found.step.accumulate].exact)
 
-    def _identifier(self, program: Program, parts: _Partials) -> str:
+    @staticmethod
+    def _identifier(program: Program, parts: _Partials) -> str:
         taken, base = program.nest.by_id, parts.outer.id.removesuffix(".o")
         natural = f"{base}.o" == parts.outer.id and base not in taken
-        return self.id or (base if natural else fresh_id(taken, f"{parts.outer.id}*{parts.inner.id}"))
+        return base if natural else fresh_id(taken, f"{parts.outer.id}*{parts.inner.id}")
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """One scope, one accumulation; the partial results and their declaration go."""
@@ -339,22 +280,11 @@ class MergeReduction(Transformation[Scope]):
             rewriter.erase(op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Split again, with the same name, memory, place and identifiers."""
+        """Split again, with the same name."""
         parts = _partials(program, site)
         assert not isinstance(parts, str)
-        buffer = parts.step.output.array.buffer
-        assert buffer.op is not None
-        identifier = self._identifier(program, parts)
-        ids = [parts.zero.id, site.id, parts.inner.id, parts.final.id, parts.start.id, parts.combine.id]
-        natural = _part_ids(identifier)
-        return SplitReduction(
-            parts.inner.extent,
-            into=buffer.names[0],
-            memory=buffer.memory.value,
-            reuse="b" + "_".join(map(str, buffer.reuse)),
-            position=list(program.kernel.buffers()).index(buffer.op),
-            ids="" if ids == natural else " ".join(ids),
-        ).as_move(f"%{identifier}")
+        split = SplitReduction(parts.inner.extent, into=parts.step.output.array.name)
+        return split.as_move(f"%{self._identifier(program, parts)}")
 
 
 def _partials(program: Program, site: Scope) -> _Partials | str:

@@ -20,6 +20,7 @@ from pdojo.dialect.ops import BufferOp
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access, describe_scope
 from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.declaring import add_buffer
 from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory
 
@@ -110,9 +111,7 @@ class ShareBuffer(Transformation[Array]):
     name: ClassVar[str] = "share_buffer"
     argued: ClassVar = True
     site: ClassVar = Array
-    restoring: ClassVar[frozenset[str]] = frozenset({"place"})
     with_: str
-    place: int = -1
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
@@ -132,10 +131,6 @@ class ShareBuffer(Transformation[Array]):
             return Reason(f"there is no array '{self.with_}'")
         if (refused := callers_memory(site) or self._unlike(site, host)) is not None:
             return refused
-        names = host.buffer.names
-        first = 0 if host.buffer.op is not None else 1
-        if self.place != -1 and not first <= self.place <= len(names):
-            return Reason(f"'place' must be between {first} and {len(names)}, a place among the arrays there")
         fixed = _fixed(program.nest, site) or _several_threads(program.nest, [site.buffer, host.buffer])
         return fixed or self._loss(program, site, host)
 
@@ -166,8 +161,7 @@ class ShareBuffer(Transformation[Array]):
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """One declaration for both."""
         host = program.nest.arrays[self.with_].buffer
-        names = list(host.names)
-        names.insert(len(names) if self.place == -1 else self.place, site.name)
+        names = [*host.names, site.name]
         old = host.guests if host.op is None else host.op
         _declare(program, host, names if host.op is not None else names[1:], rewriter)
         if old is not None:
@@ -176,11 +170,8 @@ class ShareBuffer(Transformation[Array]):
         rewriter.erase(site.buffer.op)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Take it out again, to the place of its declaration."""
-        declared = list(program.kernel.buffers())
-        assert site.buffer.op is not None
-        position = declared.index(site.buffer.op)
-        return UnshareBuffer(-1 if position == len(declared) - 1 else position).as_move(site.name)
+        """Take it out again."""
+        return UnshareBuffer().as_move(site.name)
 
 
 @dataclass(frozen=True)
@@ -202,8 +193,6 @@ class UnshareBuffer(Transformation[Array]):
     name: ClassVar[str] = "unshare_buffer"
     undoes: ClassVar = True
     site: ClassVar = Array
-    restoring: ClassVar[frozenset[str]] = frozenset({"position"})
-    position: int = -1
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
@@ -219,28 +208,19 @@ class UnshareBuffer(Transformation[Array]):
             return Reason(f"'{site.name}' shares its memory with no other array")
         if site.intent is not None:
             return Reason(f"'{site.name}' is an interface array; the arrays in its memory can leave it")
-        declared = len(list(program.kernel.buffers()))
-        if not -1 <= self.position <= declared:
-            return Reason(f"'position' must be between 0 and {declared}, the number of buffers")
         return _fixed(nest, site)
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """Two declarations."""
         host = site.buffer
-        declared = list(program.kernel.buffers())
-        position = len(declared) if self.position == -1 else self.position
         old = host.guests if host.op is None else host.op
         assert old is not None
-        rest = _declare(program, host, [name for name in _guests(host) if name != site.name], rewriter)
+        _declare(program, host, [name for name in _guests(host) if name != site.name], rewriter)
         own = _new_buffer(host, [site.name])
-        behind = next(op for op in program.kernel.body.block.ops if not isinstance(op, BufferOp))
-        anchor = declared[position] if position < len(declared) else behind
-        rewriter.insert(own, InsertPoint.before(rest if anchor is old and rest is not None else anchor))
+        add_buffer(program.kernel, own, rewriter)
         rewriter.replace_all_uses_with(site.value, own.arrays[0])
         rewriter.erase(old)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Put it back, to its place among the names."""
-        names = site.buffer.names
-        at, others = names.index(site.name), [name for name in names if name != site.name]
-        return ShareBuffer(others[0], -1 if at == len(names) - 1 else at).as_move(site.name)
+        """Put it back."""
+        return ShareBuffer(next(name for name in site.buffer.names if name != site.name)).as_move(site.name)

@@ -26,7 +26,6 @@ from pdojo.dialect.verify import describe_access, describe_scope, index_bounds
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.copies import copy_nest, declare, redirect, staged
 from pdojo.transforms.footprint import Copy, Placed, box_copy, iteration_copy
-from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import same_iteration
 
@@ -42,15 +41,13 @@ class Staging(Transformation[Scope]):
     """What staging in and staging out share: names, places, what the copy must not do."""
 
     site: ClassVar = Scope
-    restoring: ClassVar = frozenset({"into", "position", "ids"})
     suffix: ClassVar[str]
     """Of the names of copies."""
     array: str
     location: str
     form: str = "iteration"
     into: str = ""
-    position: int = -1
-    ids: str = ""
+    """The name of the copy."""
 
     @staticmethod
     @abstractmethod
@@ -112,7 +109,6 @@ class Staging(Transformation[Scope]):
         return (
             self._memory_reason(program, site, copy)
             or self.legality(program, site, copy)
-            or self._ids_reason(program, site, copy)
             or self._after_reason(program, site, copy)
         )
 
@@ -121,9 +117,6 @@ class Staging(Transformation[Scope]):
             return Reason(f"an array '{self.into}' exists already")
         if self.into and not (self.into.isidentifier() and self.into.isascii()):
             return Reason(f"'{self.into}' is no name of an array")
-        declared = len(list(program.kernel.buffers()))
-        if not -1 <= self.position <= declared:
-            return Reason(f"'position' must be between 0 and {declared}, the number of buffers")
         return None
 
     @staticmethod
@@ -172,12 +165,6 @@ class Staging(Transformation[Scope]):
         ):
             return Reason(f"threads of {describe_scope(threads)} would share the copy; registers belong to one")
         return None
-
-    def _ids_reason(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
-        wanted = len(self.natural_ids(program, site, copy))
-        if self.ids and self.ids.count(" ") != wanted - 1:
-            return Reason(f"'ids' must be {wanted} identifiers with a blank between them")
-        return identifiers_reason(program, self.ids.split(" ")) if self.ids else None
 
     def _after_reason(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
         """Why the program with the copy is not well; asked of it only where that is not plain to see."""
@@ -233,7 +220,7 @@ class Staging(Transformation[Scope]):
             name += "_"
         return name
 
-    def natural_ids(self, program: Program, site: Scope, copy: Copy) -> list[str]:
+    def _ids(self, program: Program, site: Scope, copy: Copy) -> list[str]:
         """Identifiers of the new nodes: scopes and statement of each copy nest."""
         prefix = f"{site.id}.{self.array}"
         names = [
@@ -250,9 +237,9 @@ class Staging(Transformation[Scope]):
         source = program.nest.arrays[self.array]
         copy = self.plan(site, source)
         assert isinstance(copy, Copy)
-        ids = self.ids.split(" ") if self.ids else self.natural_ids(program, site, copy)
+        ids = self._ids(program, site, copy)
         directions = self.directions(program, site, copy)
-        temporary = declare(program, self.copy_name(program), copy, Memory(self.location), self.position, rewriter)
+        temporary = declare(program, self.copy_name(program), copy, Memory(self.location), rewriter)
         redirect(site.leaves, {a: (temporary, index) for a, index in copy.uses.items()}, rewriter)
         here, there = (temporary, copy.slot), (source, copy.index)
         count = len(copy.extents) + 1

@@ -17,7 +17,6 @@ from pdojo.dialect.nest import Access, Input, Leaf
 from pdojo.dialect.ops import OpOp
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
 from pdojo.transforms.base import Reason, Transformation
-from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
 
 _TWO_FUNCTIONS = Reason("the op accumulates what a function computes, which is no single operation")
@@ -74,9 +73,7 @@ class AbsorbInit(Transformation[Leaf]):
 
     def inverse(self, program: Program, site: Leaf) -> Move:
         """The two again."""
-        first = program.nest.previous_sibling(site)
-        assert first is not None
-        return ExposeInit(first.id).as_move(f"%{site.id}")
+        return ExposeInit().as_move(f"%{site.id}")
 
 
 @dataclass(frozen=True)
@@ -97,8 +94,6 @@ class ExposeInit(Transformation[Leaf]):
     keeps_statements: ClassVar = False
     argued: ClassVar = True
     site: ClassVar = Leaf
-    restoring: ClassVar = frozenset({"id"})
-    id: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
@@ -115,7 +110,7 @@ class ExposeInit(Transformation[Leaf]):
             return Reason("a vector scope wraps exactly one op")
         if _shares(site.output, site.reads):
             return Reason(f"the op reads the memory of '{site.output.array.name}'")
-        return identifiers_reason(program, [self.id])
+        return None
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
         """An assignment before, and an accumulation in its place."""
@@ -128,7 +123,7 @@ class ExposeInit(Transformation[Leaf]):
             [first],
             chain_ops(site),
             hints=[empty, *_hints(first)],
-            identifier=self.id or fresh_id(program.nest.by_id, f"{site.id}.v"),
+            identifier=fresh_id(program.nest.by_id, f"{site.id}.v"),
         )
         rewriter.insert(init, InsertPoint.before(site.op))
         rewriter.replace(site.op, _accumulation(site, site.output, accumulate, terms, site.id))

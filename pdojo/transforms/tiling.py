@@ -21,13 +21,8 @@ from pdojo.transforms.digits import (
     collapsed_extent,
     collapsed_guards,
     digits_of,
-    irreversible_collapse,
-    irreversible_tiling,
-    misplaced_guard,
     only_scope,
-    undivided,
 )
-from pdojo.transforms.identifiers import identifiers_reason
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import rewritten
 from pdojo.transforms.peeling import PeelScope, UnpeelScope
@@ -53,20 +48,15 @@ class TileScope(Transformation[Scope]):
 
     With `tail=peel` the iterations of the partial tile become a scope of their own behind the full ones, without guard.
 
-    Legal: the order of the iterations stays. Refused only for divisions that would not come back in normal form, and
-    where `peel_scope` is.
+    Legal: the order of the iterations stays. With `tail=peel`, refused where `peel_scope` is.
     """
 
     name: ClassVar[str] = "tile_scope"
     exchanges: ClassVar = "order"
     argued: ClassVar = True
     site: ClassVar = Scope
-    restoring: ClassVar = frozenset({"outer", "inner", "ids"})
     size: int
     tail: str = "guard"
-    outer: str = ""
-    inner: str = ""
-    ids: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -90,28 +80,19 @@ class TileScope(Transformation[Scope]):
             return Reason(f"'size' must be between 1 and {site.extent}, the extent")
         if self.tail not in (GUARD, PEEL):
             return Reason(f"'tail' must be {GUARD} or {PEEL}, not '{self.tail}'")
-        if self.tail == PEEL:
-            return self._check_peeling(program, site)
-        unusable = identifiers_reason(program, [self.outer, self.inner], [site.id])
-        return unusable or irreversible_tiling(site, site.leaves, self.size)
-
-    def _check_peeling(self, program: Program, site: Scope) -> Reason | None:
+        if self.tail != PEEL:
+            return None
         if site.extent % self.size == 0:
             return Reason(f"{self.size} divides the extent {site.extent}: there is no tail")
-        outer, inner = self._ids(program, site)
-        unusable = identifiers_reason(program, [outer, inner, *self.ids.split()], [site.id])
-        refused = unusable or self._peel(site).check(program, site)
-        if refused is not None or undivided(site.leaves, site.depth):
-            return refused
-        peeled = rewritten(program, self._peel(site), site)
-        return TileScope(self.size).check(peeled, scope_named(peeled, site.id))
+        return self._peel(site).check(program, site)
 
     def _peel(self, site: Scope) -> PeelScope:
-        return PeelScope(site.extent - site.extent % self.size, self.ids)
+        return PeelScope(site.extent - site.extent % self.size)
 
-    def _ids(self, program: Program, site: Scope) -> tuple[str, str]:
+    @staticmethod
+    def _ids(program: Program, site: Scope) -> tuple[str, str]:
         taken = program.nest.by_id
-        return self.outer or fresh_id(taken, f"{site.id}.o"), self.inner or fresh_id(taken, f"{site.id}.i")
+        return fresh_id(taken, f"{site.id}.o"), fresh_id(taken, f"{site.id}.i")
 
     def is_local(self, site: Scope) -> bool:  # everywhere
         """The nest decides."""
@@ -122,8 +103,7 @@ class TileScope(Transformation[Scope]):
         if self.tail == PEEL:
             self._peel(site).rewrite(program, site, rewriter)
             peeled = program.successor(program.kernel)
-            plain = TileScope(self.size, outer=self.outer, inner=self.inner)
-            plain.rewrite(peeled, scope_named(peeled, site.id), rewriter)
+            TileScope(self.size).rewrite(peeled, scope_named(peeled, site.id), rewriter)
             return
         outer_id, inner_id = self._ids(program, site)
         outer = ScopeOp(-(-site.extent // self.size), id=outer_id)
@@ -144,12 +124,7 @@ class TileScope(Transformation[Scope]):
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Collapse the two scopes."""
-        outer, inner = self._ids(program, site)
-        identifier = "" if common_id(outer, inner) == site.id else site.id
-        if self.tail == PEEL:
-            guards = self._peel(site).unpeel(program, site).guards
-            return CollapseScopes(PEEL, identifier, guards).as_move(f"%{outer}")
-        return CollapseScopes(id=identifier).as_move(f"%{outer}")
+        return CollapseScopes(self.tail).as_move(f"%{self._ids(program, site)[0]}")
 
 
 def common_id(outer: str, inner: str) -> str:
@@ -169,17 +144,14 @@ class CollapseScopes(Transformation[Scope]):
 
     With `tail=peel` the scope that follows becomes part of it too: what `tile_scope{tail=peel}` has made.
 
-    Legal: the order of the iterations stays. A guard that cuts off the last iterations shortens the extent. Refused
-    only for divisions that would not come back in normal form, and where `unpeel_scope` is.
+    Legal: the order of the iterations stays. A guard that cuts off the last iterations shortens the extent. With
+    `tail=peel`, refused where `unpeel_scope` is.
     """
 
     name: ClassVar[str] = "collapse_scopes"
     argued: ClassVar = True
     site: ClassVar = Scope
-    restoring: ClassVar = frozenset({"id", "guards"})
     tail: str = "guard"
-    id: str = ""
-    guards: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -200,9 +172,7 @@ class CollapseScopes(Transformation[Scope]):
             return Reason("only sequential scopes collapse; unmap them first")
         if self.tail not in (GUARD, PEEL):
             return Reason(f"'tail' must be {GUARD} or {PEEL}, not '{self.tail}'")
-        unusable = identifiers_reason(program, [self.id], [site.id, inner.id])
-        refused = unusable or misplaced_guard(inner) or irreversible_collapse(site, inner)
-        return self._check_tail(program, site, inner) if refused is None and self.tail == PEEL else refused
+        return self._check_tail(program, site, inner) if self.tail == PEEL else None
 
     def _check_tail(self, program: Program, site: Scope, inner: Scope) -> Reason | None:
         tail = program.nest.next_sibling(site)
@@ -210,11 +180,11 @@ class CollapseScopes(Transformation[Scope]):
         if not isinstance(tail, Scope) or tail.extent >= inner.extent or not whole:
             return Reason(f"no tail of less than {inner.extent} iterations follows full tiles")
         collapsed, scope = self._collapsed(program, site, inner)
-        return UnpeelScope(self.guards).check(collapsed, scope)
+        return UnpeelScope().check(collapsed, scope)
 
     def _collapsed(self, program: Program, site: Scope, inner: Scope) -> tuple[Program, Scope]:
         """The program with full tiles collapsed, and their scope."""
-        collapsed = rewritten(program, CollapseScopes(id=self.id), site)
+        collapsed = rewritten(program, CollapseScopes(), site)
         return collapsed, scope_named(collapsed, self._identifier(program, site, inner))
 
     def is_local(self, site: Scope) -> bool:
@@ -226,10 +196,10 @@ class CollapseScopes(Transformation[Scope]):
         inner = only_scope(site)
         assert inner is not None
         if self.tail == PEEL:
-            CollapseScopes(id=self.id).rewrite(program, site, rewriter)
+            CollapseScopes().rewrite(program, site, rewriter)
             collapsed = program.successor(program.kernel)
             scope = scope_named(collapsed, self._identifier(program, site, inner))
-            UnpeelScope(self.guards).rewrite(collapsed, scope, rewriter)
+            UnpeelScope().rewrite(collapsed, scope, rewriter)
             return
         depth, outside = site.depth, tuple(s.extent for s in site.chain[:-1])
         total = collapsed_extent(site, inner)
@@ -245,15 +215,10 @@ class CollapseScopes(Transformation[Scope]):
     def _identifier(self, program: Program, site: Scope, inner: Scope) -> str:
         taken, before = program.nest.by_id, common_id(site.id, inner.id)
         # Since the tiling, another node may have got the identifier.
-        return self.id or (before if before not in taken else "") or fresh_id(taken, f"{site.id}*{inner.id}")
+        return (before if before not in taken else "") or fresh_id(taken, f"{site.id}*{inner.id}")
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Tile by the inner extent."""
         inner = only_scope(site)
         assert inner is not None
-        identifier = self._identifier(program, site, inner)
-        names = ("", "") if identifier == common_id(site.id, inner.id) else (site.id, inner.id)
-        if self.tail == PEEL:
-            ids = UnpeelScope(self.guards).peel(*self._collapsed(program, site, inner)).ids
-            return TileScope(inner.extent, PEEL, *names, ids).as_move(f"%{identifier}")
-        return TileScope(inner.extent, GUARD, *names).as_move(f"%{identifier}")
+        return TileScope(inner.extent, self.tail).as_move(f"%{self._identifier(program, site, inner)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self, cast
 
@@ -10,11 +10,8 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.nest import Array, Scope
-from pdojo.dialect.notation.equality import plain_mlir
-from pdojo.dialect.ops import KernelOp, OpOp, ScopeOp
 from pdojo.transforms.base import Reason, Transformation
 from pdojo.transforms.copies import Staged, redirect, staged
-from pdojo.transforms.footprint import Copy
 from pdojo.transforms.move import Move
 from pdojo.transforms.staging import FORMS, StageIn, StageOut, Staging
 
@@ -28,8 +25,8 @@ class Unstage(Transformation[Array]):
     8 t[{0}] = x[{0}*2]
     4 8 y[{0},{1}] = exp(t[{1}])  -->  4 8 y[{0},{1}] = exp(x[{1}*2])
 
-    Legal iff staging again is legal and gives this very program, to the letter, and the program without the copy keeps
-    its values, has no race and can run: an array with reused dimensions may have its values in the copy only.
+    Legal iff staging again is legal and gives this very program, and the program without the copy keeps its values, has
+    no race and can run: an array with reused dimensions may have its values in the copy only.
     """
 
     name: ClassVar[str] = "unstage"
@@ -85,15 +82,12 @@ class Unstage(Transformation[Array]):
         scope = without.nest.by_id[found.site.id]
         assert isinstance(scope, Scope)
         kind = StageIn if found.behind is None else StageOut
-        buffer = found.copy.buffer
-        assert buffer.op is not None
-        position = list(program.kernel.buffers()).index(buffer.op)
-        ids = [i for n in (found.before, found.behind) if n is not None for i in n.ids]
-        wanted = _fingerprint(program.kernel)
+        wanted = _text(program)
         for form in FORMS:
-            move = kind(found.source.name, buffer.memory.value, form, found.copy.name, position, " ".join(ids))
-            if move.check(without, scope) is None and _fingerprint(move.rehearse(without, scope).kernel) == wanted:
-                return _shortest(move, without, scope, ids)
+            move = kind(found.source.name, found.copy.buffer.memory.value, form, found.copy.name)
+            if move.check(without, scope) is None and _text(move.rehearse(without, scope)) == wanted:
+                unnamed = replace(move, into="")
+                return unnamed if unnamed.copy_name(without) == move.into else move
         return None
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
@@ -103,7 +97,7 @@ class Unstage(Transformation[Array]):
         _remove(found[0], rewriter)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Stage again, with the same name, place and identifiers."""
+        """Stage again, with the same name."""
         found = self._found(program, site)
         assert not isinstance(found, Reason)
         return found[1].as_move(f"%{found[0].site.id}")
@@ -118,17 +112,7 @@ def _remove(found: Staged, rewriter: PatternRewriter) -> None:
     rewriter.erase(found.copy.buffer.op)
 
 
-def _shortest(move: Staging, program: Program, scope: Scope, ids: Sequence[str]) -> Staging:
-    """The move without what it would choose by itself."""
-    copy = move.plan(scope, program.nest.arrays[move.array])
-    assert isinstance(copy, Copy)
-    if move.natural_ids(program, scope, copy) == list(ids):
-        move = replace(move, ids="")
-    if move.position == len(list(program.kernel.buffers())):
-        move = replace(move, position=-1)
-    return replace(move, into="") if replace(move, into="").copy_name(program) == move.into else move
-
-
-def _fingerprint(kernel: KernelOp) -> tuple[str, list[str]]:
-    """Text and identifiers."""
-    return plain_mlir(kernel), [op.id.data for op in kernel.walk() if isinstance(op, ScopeOp | OpOp) and op.id]
+def _text(program: Program) -> tuple[list[str], str]:
+    """The program; the order of its declarations does not count."""
+    header, _, tree = program.text.partition("\n\n")
+    return sorted(header.splitlines()), tree

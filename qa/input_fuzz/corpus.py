@@ -15,6 +15,7 @@ import pdojo
 from pdojo.dialect.machine import machine, shipped_machines
 from pdojo.dialect.notation import parse_notation
 from pdojo.kernels import kernel_names
+from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.game import Game
 from qa.random_kernels import features_for, random_text
 
@@ -160,11 +161,7 @@ def _traces() -> list[str]:
 
 def _moves() -> list[str]:
     """The legal moves on the kernel, and inverses that carry texts."""
-    game = Game(parse_notation(KERNEL)[0], machine("toy"))
-    moves = [str(move) for move in game.moves()]
-    inverses: list[str] = []
-    for move in moves:
-        after = game.fork()
-        after.apply(move)
-        inverses.append(str(after.inverses[-1]))
-    return [*moves, *inverses, ",".join(moves[:3])]
+    program = Game(parse_notation(KERNEL)[0], machine("toy")).program
+    moves = legal_moves(program)
+    inverses = (apply(program, move).inverse for move in moves)
+    return [*map(str, moves), *map(str, inverses), ",".join(map(str, moves[:3]))]

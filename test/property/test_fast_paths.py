@@ -30,8 +30,6 @@ from pdojo.transforms.apply import refused_moves
 from pdojo.transforms.base import Reason, Refusal, Transformation
 from pdojo.transforms.footprint import Copy
 from pdojo.transforms.game import Game
-from pdojo.transforms.peeling import PeelScope
-from pdojo.transforms.reversal import irreversible
 from pdojo.transforms.sharing import ShareBuffer
 from pdojo.transforms.staging import Staging
 from property.walks import random_texts
@@ -218,21 +216,6 @@ def judge_copies_of_what_is_accessed(monkeypatch: pytest.MonkeyPatch) -> Answers
         return found
 
     monkeypatch.setattr(Staging, "is_exact", checked)
-    return asked
-
-
-def judge_peeling_that_no_guard_sees(monkeypatch: pytest.MonkeyPatch) -> Answers:
-    asked: Answers = Counter()
-    is_plain = PeelScope.is_plain
-
-    def checked(self: PeelScope, program: Program, site: Scope) -> bool:
-        found = is_plain(self, program, site)
-        guarded = any(leaf.guards for leaf in site.leaves)
-        asked[found and guarded] += 1
-        assert not found or irreversible(program, self, site, site.leaves) is None, (program.text, self)
-        return found
-
-    monkeypatch.setattr(PeelScope, "is_plain", checked)
     return asked
 
 

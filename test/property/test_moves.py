@@ -151,8 +151,8 @@ def test_regressions(name: str) -> None:
     referee = Referee(game.program, 0)
     for number, move in enumerate(moves):
         assert play(game, Move.parse(move), referee, 4 * number) is None
-    for inverse in reversed(game.inverses):
-        game.apply(inverse)
+    while game.trace.steps:
+        game.undo()
     assert print_notation(game.kernel) == before
 
 

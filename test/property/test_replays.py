@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -12,6 +13,7 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.errors import IllegalMove
 from pdojo.kernels import kernel_names
 from pdojo.transforms.apply import apply, make, refused_moves
 from pdojo.transforms.document import example_of
@@ -49,7 +51,7 @@ def test_the_examples_leave_no_strangers(name: str) -> None:
 
 @pytest.mark.parametrize("on", ["toy", "toy-gpu", "toy-snitch"])
 def test_walks_there_and_back(on: str) -> None:
-    """Every second walk is taken back from its end on, so that moves which only lead back are played again too."""
+    """Every second walk takes each move back, so that moves which only lead back are played again too."""
     kernels = [small_kernel(name, Random(k)) for k, name in enumerate(kernel_names())]
     made: Counter[str] = Counter()
     for seed, kernel in enumerate([*kernels, *(parse_notation(text)[0] for text in random_texts(7))]):
@@ -60,9 +62,10 @@ def test_walks_there_and_back(on: str) -> None:
             move = draw(game.program, random, Counts())
             if move is not None:
                 game.apply(move)
+            if move is not None and seed % 2:
+                with suppress(IllegalMove):
+                    game.apply(apply(game.programs[-2], game.trace.steps[-1].resolved).inverse)
         assert not strangers(game.kernel)
-        for inverse in reversed(game.inverses) if seed % 2 else ():
-            game.apply(inverse)
         made.update(step.move.name for step in game.trace.steps)
         expected = [(program.text, list(program.nest.by_id)) for program in game.programs]
         again = Game(kernel, machine(on))
@@ -72,6 +75,5 @@ def test_walks_there_and_back(on: str) -> None:
         assert str(again.kernel) == str(game.kernel)
         assert list(again.programs.texts()) == [text for text, _ in expected]
         assert [(program.text, list(program.nest.by_id)) for program in again.programs] == expected
-        assert again.inverses == game.inverses
         assert again.places == game.places
     assert len(made) > 20, made

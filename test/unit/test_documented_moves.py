@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.oracle.compare import equivalent
-from pdojo.transforms.apply import apply
 from pdojo.transforms.document import DECLARATION, document, example_of
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
+from qa.inverses import lost_on_the_way_back
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -33,9 +35,8 @@ def test_the_example_is_true(name: str) -> None:
 def test_the_example_keeps_its_meaning_and_can_be_taken_back(name: str) -> None:
     example = example_of(transformation(name))
     applied = example.run()
-    undone = apply(applied.program, applied.inverse).program
     before = example.kernel()
-    assert print_notation(undone.kernel) == print_notation(before)
+    assert lost_on_the_way_back(Program(before, machine(example.machine)), applied.program, applied.inverse) is None
     if name not in ("contract", "expand"):  # the rounding is another meaning
         assert equivalent(before, applied.program.kernel) is None
 

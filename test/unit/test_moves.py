@@ -27,6 +27,7 @@ from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 from pdojo.transforms.slots import ReuseDims
 from pdojo.transforms.tiling import TileScope
 from pdojo.transforms.trace import Step, Trace
+from qa.inverses import lost_on_the_way_back
 
 TOY = machine("toy")
 
@@ -349,13 +350,12 @@ class TestUndo:
 
     @pytest.mark.parametrize("text", [PLAIN, SOFTMAX])
     def test_inverses_survive_being_written_down(self, text: str) -> None:
-        """Every legal move, taken back by its inverse as text, restores the program to the letter."""
+        """The inverse of every legal move, as text, leads back."""
         state = game(text)
         for move in state.moves():
             applied = apply(state.program, move)
-            back = apply(applied.program, Move.parse(str(applied.inverse)))
-            assert print_notation(back.program.kernel) == print_notation(state.kernel), move
-            assert [n.id for n in back.program.nest.leaves] == [n.id for n in state.program.nest.leaves]
+            inverse = Move.parse(str(applied.inverse))
+            assert lost_on_the_way_back(state.program, applied.program, inverse) is None, move
 
 
 class TestPatterns:
@@ -415,7 +415,6 @@ def test_found_is_applicable() -> None:
 def test_names_and_parameters(name: str) -> None:
     cls = transformation(name)
     assert cls.name == name
-    assert cls.restoring <= set(cls.__dataclass_fields__)
 
 
 class TestNoGather:
