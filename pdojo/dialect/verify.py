@@ -23,6 +23,7 @@ from pdojo.dialect.names import name_problem
 from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope, nest_of
 from pdojo.dialect.ops import MOST_SCOPES, BufferOp, KernelOp, OpOp, ScopeOp, Swizzle
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import granule_numbers
 from pdojo.dialect.syntax import MOST_PARTS, names_of
 from pdojo.dialect.verify_mappings import describe_scope as describe_scope
@@ -183,16 +184,16 @@ def _verify_swizzles(buffer: BufferOp, name: str) -> None:
             _fail(buffer, f"dimension {dimension} of buffer '{name}' cannot be swizzled: {problem}")
 
 
-def swizzle_problem(shape: Sequence[int], slots: Sequence[int], dimension: int, swizzle: Swizzle) -> str | None:
+def swizzle_problem(shape: Sequence[int], slots: Sequence[int], dimension: int, swizzle: Swizzle) -> Reason | None:
     """Why a dimension cannot be swizzled so, None if it can."""
     by, granule = swizzle
     if not 0 <= by < len(shape) or by == dimension:
-        return "'by' must be another dimension"
+        return Reason("'by' must be another dimension")
     if slots[dimension] or slots[by]:
-        return f"dimensions {dimension} and {by} must be whole, not reused or folded"
+        return Reason(f"dimensions {dimension} and {by} must be whole, not reused or folded")
     granules = shape[dimension] // max(granule, 1)
     if granule < 1 or shape[dimension] % granule or granules < 2 or granules & (granules - 1):
-        return f"'granule' must divide the extent {shape[dimension]} into 2, 4, 8 ... granules"
+        return Reason(f"'granule' must divide the extent {shape[dimension]} into 2, 4, 8 ... granules")
     return None
 
 
@@ -304,7 +305,7 @@ def _verify_ids(nest: Nest) -> None:
 def _verify_scope(scope: Scope) -> None:
     problem = misplaced_mapping(scope)
     if problem is not None:
-        _fail(scope.op, problem)
+        _fail(scope.op, problem.text)
 
 
 def describe_access(access: Access) -> str:
@@ -364,38 +365,40 @@ def _verify_lanes(leaf: Leaf, access: Access) -> None:
         if scope.mapping is Mapping.VECTOR:
             for problem in (folded_lanes(access, scope, access.array.buffer.reuse), swizzled_lanes(access, scope)):
                 if problem is not None:
-                    _fail(leaf.op, problem)
+                    _fail(leaf.op, problem.text)
 
 
-def folded_lanes(access: Access, scope: Scope, slots: Sequence[int]) -> str | None:
+def folded_lanes(access: Access, scope: Scope, slots: Sequence[int]) -> Reason | None:
     """Why the access cannot be a vector access over `scope` for the slots of its buffer, None if it can."""
     if any(count > 1 and e.uses(scope.depth) for e, count in zip(access.index, slots, strict=True)):
-        return f"{describe_access(access)} runs through a folded dimension over {describe_scope(scope)}"
+        return Reason(f"{describe_access(access)} runs through a folded dimension over {describe_scope(scope)}")
     return None
 
 
-def swizzled_lanes(access: Access, scope: Scope, swizzles: MappingABC[int, Swizzle] | None = None) -> str | None:
+def swizzled_lanes(access: Access, scope: Scope, swizzles: MappingABC[int, Swizzle] | None = None) -> Reason | None:
     """Why the access cannot be a vector access over `scope` for its buffer's swizzles (or others), None if it can."""
     extents = [s.extent for s in scope.chain]
     buffer = access.array.buffer
     for dimension, swizzle in (buffer.swizzles if swizzles is None else swizzles).items():
         granule, by = granule_numbers(access.index, buffer.shape, dimension, swizzle, extents)
         if granule.uses(scope.depth) or by.uses(scope.depth):
-            return f"{describe_access(access)} runs through granules of a swizzle over {describe_scope(scope)}"
+            return Reason(f"{describe_access(access)} runs through granules of a swizzle over {describe_scope(scope)}")
     return None
 
 
-def async_problem(leaf: Leaf) -> str | None:
+def async_problem(leaf: Leaf) -> Reason | None:
     """Why a statement cannot be a copy that runs on its own, whatever the machine; None if it can."""
     (source, *others) = leaf.inputs
     plain = leaf.function is None and leaf.accumulate is None and not others
     if not plain or not isinstance(source, Access):
-        return "only plain copies of an array run on their own"
+        return Reason("only plain copies of an array run on their own")
     memories = source.array.buffer.memory, leaf.output.array.buffer.memory
     if memories != (Memory.HEAP, Memory.SHARED):
-        return f"it must copy from heap to shared memory, not from {memories[0].value} to {memories[1].value} memory"
+        return Reason(
+            f"it must copy from heap to shared memory, not from {memories[0].value} to {memories[1].value} memory"
+        )
     if not any(s.mapping is Mapping.GRID for s in leaf.chain):
-        return "only blocks of a grid (a scope ':g' around it) have copies that run on their own"
+        return Reason("only blocks of a grid (a scope ':g' around it) have copies that run on their own")
     return None
 
 

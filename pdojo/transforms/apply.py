@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.reason import Reason
 from pdojo.errors import IllegalMove
-from pdojo.transforms.base import Reason, Refusal, Site, Transformation, identify
+from pdojo.transforms.base import Refusal, Site, Transformation, identify
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate, transformation, transformation_names
 

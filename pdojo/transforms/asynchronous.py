@@ -14,8 +14,9 @@ from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Leaf
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.verify import async_problem
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 
 
@@ -50,8 +51,7 @@ class AsyncCopy(Transformation[Leaf]):
         """A copy between the right memories, in a grid, of a size that the machine copies."""
         if site.asynchronous:
             return Reason("the copy runs on its own already")
-        problem = async_problem(site) or async_size_problem(site, program.machine)
-        return None if problem is None else Reason(problem)
+        return async_problem(site) or async_size_problem(site, program.machine)
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
         """Set the flag."""
@@ -104,15 +104,15 @@ class SyncCopy(Transformation[Leaf]):
         return AsyncCopy().as_move(f"%{site.id}")
 
 
-def async_size_problem(leaf: Leaf, machine: Machine, lanes: int = 0) -> str | None:
+def async_size_problem(leaf: Leaf, machine: Machine, lanes: int = 0) -> Reason | None:
     """Why the machine has no copy of this size that runs on its own; `lanes` are those to be, 0 those that are."""
     sizes = machine.gpu.async_copy_bytes
     if not sizes:
-        return f"{machine.name} has no copies that run on their own"
+        return Reason(f"{machine.name} has no copies that run on their own")
     element = byte_width(leaf.output.array.dtype)
     around = leaf.parent
     lanes = lanes or (around.extent if around is not None and around.mapping is Mapping.VECTOR else 1)
     for size in (element, element * lanes):
         if size not in sizes:
-            return f"{machine.name} copies {', '.join(map(str, sizes))} bytes on its own, not {size}"
+            return Reason(f"{machine.name} copies {', '.join(map(str, sizes))} bytes on its own, not {size}")
     return None

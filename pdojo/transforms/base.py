@@ -23,6 +23,7 @@ from pdojo.dialect.locations import find_array, find_dimension, find_node, locat
 from pdojo.dialect.machine import Machine, known_machine
 from pdojo.dialect.nest import Array, Leaf, Scope
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError, Undecided
 from pdojo.transforms.move import Move
@@ -43,14 +44,6 @@ SiteKind: TypeAlias = type[Scope] | type[Leaf] | type[Array] | type[Dimension]
 """A kind of site."""
 
 SiteT = TypeVar("SiteT", bound=Site)
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why a transformation is refused at a site: a sentence, and the collision that shows it."""
-
-    text: str
-    witness: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +188,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         if self.keeps_hints and (changed := _other_hints(before.hints, present.hints)) is not None:
             return changed
         if (broken := before.broken(present, proved=proved)) is not None:
-            return Reason(broken.text, broken.witness)
+            return broken
         useless = next((text for text in before.useless if text not in present.useless), None)
         if self.keeps_hints and useless is not None:
             return Reason(f"a hint that is of no use would become of use: {useless}; clear it first")

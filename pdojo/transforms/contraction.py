@@ -16,10 +16,11 @@ from pdojo.dialect.analysis.races import racing_scope
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.nest import Access, Array, Input, Leaf
 from pdojo.dialect.ops import OpOp, ScopeOp
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
 from pdojo.dialect.storage import accesses_of, slot_index
 from pdojo.dialect.verify import describe_scope, index_bounds
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 
 

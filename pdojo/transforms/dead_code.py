@@ -18,11 +18,12 @@ from pdojo.dialect.nest import Array, Leaf, Node, Scope, leaves_of, nest_of
 from pdojo.dialect.notation.fragments import declared, fragment_text, parse_fragment, statement_of
 from pdojo.dialect.notation.printer import declaration_line
 from pdojo.dialect.ops import KernelOp, OpOp, ScopeOp
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, fresh_id, reindex, set_id
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access, describe_scope
 from pdojo.errors import NotationError
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.declaring import add_buffer
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import rewritten

@@ -15,11 +15,12 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Access, Buffer, Input
 from pdojo.dialect.ops import BufferOp
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, rebuilt
 from pdojo.dialect.storage import accesses_of, slot_index
 from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verify import describe_access, index_bounds
-from pdojo.transforms.base import Dimension, Reason, Transformation
+from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory, hinted, swizzled, temporaries
 
@@ -65,7 +66,7 @@ def access_reason(
             moved = Access(access.array, index(access.index, leaf.extents), access.hints)
             problem = lane_problem(moved, leaf, lanes, program.machine, reuse=tuple(slots), extents=tuple(shape))
             if problem is not None:
-                return Reason(problem)
+                return problem
     return fixed
 
 

@@ -26,8 +26,9 @@ from pdojo.dialect.analysis.streams import streams_of
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.nest import Access, Array, Leaf, Scope
 from pdojo.dialect.ops import BufferOp, ScopeOp, hints_attr
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.verify import describe_access, describe_scope
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory, temporaries
 
@@ -120,7 +121,7 @@ class Hint(Transformation[Scope | Leaf]):
             problem = rules.scope_misfit(program, site, self.kind, self.value)
         else:
             problem = rules.access_misfit(program, site, self.access, self.kind, self.value)
-        return None if problem is None else Reason(problem)
+        return problem
 
     def rewrite(self, program: Program, site: Scope | Leaf, rewriter: PatternRewriter) -> None:
         """Add the entry to the hints."""
@@ -231,8 +232,7 @@ class HintBuffer(Transformation[Array]):
             return refused
         if self.kind in site.buffer.hints.data:
             return Reason(f"'{site.name}' has the hint already")
-        problem = rules.buffer_misfit(program, site, self.kind)
-        return None if problem is None else Reason(problem)
+        return rules.buffer_misfit(program, site, self.kind)
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """Add the entry."""

@@ -15,11 +15,12 @@ from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.nest import Access, Array, Input, Leaf, nest_of
 from pdojo.dialect.notation.fragments import declared, parse_fragment, sentence
 from pdojo.dialect.notation.index import parse_index
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, rebuilt
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access
 from pdojo.errors import NotationError
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.declaring import add_buffer, fresh_name
 from pdojo.transforms.move import Move
 from pdojo.transforms.recomputation import Recomputation, producing_iteration, recomputation, same_value

@@ -14,9 +14,10 @@ from pdojo.dialect.analysis.collision import AFTER, ANY, BEFORE
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.nest import Scope
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, move_into, place_guards, reindex
 from pdojo.dialect.verify import describe_scope
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.digits import only_scope
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import (
@@ -86,7 +87,7 @@ class SwapScopes(Transformation[Scope]):
         for buffer in private_buffers(program, site):
             violation = program.storage_violation(buffer.names[0], buffer.reuse, within=inner.depth)
             if violation is not None:
-                return Reason("a private copy keeps its value over iterations of the inner scope", violation.detail)
+                return Reason("a private copy keeps its value over iterations of the inner scope", violation.witness)
         return None
 
     def numerics(self, program: Program, site: Scope) -> Numerics:

@@ -14,10 +14,11 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.nest import Access, Buffer, Input, Leaf
 from pdojo.dialect.ops import BufferOp
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, rebuilt
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.syntax import names_of
-from pdojo.transforms.base import Dimension, Reason, Transformation
+from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory, hinted, swizzled, temporaries
 
@@ -56,13 +57,13 @@ class SwapDims(Transformation[Dimension]):
         if buffer.memory is Memory.REGISTER:
             problem = register_problem(program.nest, buffer, order)
             if problem is not None:
-                return Reason(problem)
+                return problem
         for leaf, access in accesses_of(program.nest, buffer):
             lanes = leaf.parent
             if lanes is not None and lanes.mapping is Mapping.VECTOR:
                 problem = lane_problem(access, leaf, lanes, program.machine, order)
                 if problem is not None:
-                    return Reason(problem)
+                    return problem
         return swizzled(buffer) or hinted(program, buffer)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere

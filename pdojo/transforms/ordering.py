@@ -17,9 +17,10 @@ from pdojo.dialect.analysis.program import Conflict, Program, Touch
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.nest import Buffer, Leaf, Node, Scope
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import private_scope
 from pdojo.dialect.verify import describe_scope
-from pdojo.transforms.base import Reason, Site, Transformation
+from pdojo.transforms.base import Site, Transformation
 
 Touches: TypeAlias = MappingABC[Leaf, tuple[Touch, ...]] | None
 """Accesses to look at; None for those of the program, to cells."""
@@ -94,7 +95,7 @@ def storage_after(program: Program, move: Move, site: Scope | Leaf, folded: Sequ
     for buffer in folded:
         violation = after.storage_violation(buffer.names[0], buffer.reuse)
         if violation is not None:
-            return Reason(violation.reason, violation.detail)
+            return violation
         race = find_race(after, only={after.nest.arrays[buffer.names[0]].buffer})
         if race is not None:
             return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))

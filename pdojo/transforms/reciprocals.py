@@ -14,10 +14,11 @@ from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.nest import Access, Constant, Input, Leaf
 from pdojo.dialect.notation.fragments import sentence
 from pdojo.dialect.notation.index import parse_index
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import build_op, chain_ops
 from pdojo.dialect.verify import describe_access
 from pdojo.errors import NotationError
-from pdojo.transforms.base import Reason, Transformation, locate
+from pdojo.transforms.base import Transformation, locate
 from pdojo.transforms.inlining import index_text, input_reason, precomputed
 from pdojo.transforms.move import Move
 from pdojo.transforms.recomputation import Recomputation, recomputation, same_value

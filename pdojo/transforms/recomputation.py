@@ -14,9 +14,10 @@ from pdojo.dialect.analysis.origins import element_uses, number_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.nest import Access, Constant, Index, Input, Leaf
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import substitute_input
 from pdojo.dialect.verify import describe_access
-from pdojo.transforms.base import Reason, locate
+from pdojo.transforms.base import locate
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,11 @@ from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, byte_width, identity_value
 from pdojo.dialect.nest import Access, Array, Buffer, Constant, Leaf, Node, Scope
 from pdojo.dialect.ops import BufferOp, ScopeOp
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards, substitute_input
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_scope
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.declaring import add_buffer
 from pdojo.transforms.digits import (
     collapsed_extent,
@@ -233,14 +234,14 @@ class MergeReduction(Transformation[Scope]):
     def check(self, program: Program, site: Scope) -> Reason | None:
         """The pattern, and nobody else uses the partial results."""
         found = _partials(program, site)
-        if isinstance(found, str):
-            return Reason(found)
+        if isinstance(found, Reason):
+            return found
         return _idle_reason(site, found.step)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """The order of the sum changes."""
         found = _partials(program, site)
-        assert not isinstance(found, str)
+        assert not isinstance(found, Reason)
         assert found.step.accumulate is not None
         return reassociates(not ACCUMULATIONS[found.step.accumulate].exact)
 
@@ -253,7 +254,7 @@ class MergeReduction(Transformation[Scope]):
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """One scope, one accumulation; the partial results and their declaration go."""
         parts = _partials(program, site)
-        assert not isinstance(parts, str)
+        assert not isinstance(parts, Reason)
         depth, size, outside = site.depth, parts.inner.extent, chain_ops(site)
         total = collapsed_extent(site, parts.inner)
         scope = ScopeOp(total, id=self._identifier(program, parts))
@@ -282,29 +283,31 @@ class MergeReduction(Transformation[Scope]):
     def inverse(self, program: Program, site: Scope) -> Move:
         """Split again, with the same name."""
         parts = _partials(program, site)
-        assert not isinstance(parts, str)
+        assert not isinstance(parts, Reason)
         split = SplitReduction(parts.inner.extent, into=parts.step.output.array.name)
         return split.as_move(f"%{self._identifier(program, parts)}")
 
 
-def _partials(program: Program, site: Scope) -> _Partials | str:
+def _partials(program: Program, site: Scope) -> _Partials | Reason:
     """The parts of a split reduction, or what is missing."""
     siblings = program.nest.siblings(site)
     around = siblings[site.position - 1 : site.position + 2] if site.position else []
     inner = site.children[0]
     if len(around) != 3 or len(site.children) != 1 or not isinstance(inner, Scope):
-        return "the scope is not the middle one of initialisation, accumulation and combination"
+        return Reason("the scope is not the middle one of initialisation, accumulation and combination")
     zero, final = around[0], around[2]
     found = _single_ops(zero, inner, final)
     if found is None or not isinstance(zero, Scope) or not isinstance(final, Scope):
-        return "initialisation, accumulation and combination must be scopes around one op each"
+        return Reason("initialisation, accumulation and combination must be scopes around one op each")
     parts = _Partials(zero, site, inner, final, *found)
     if any(s.mapping is not Mapping.SEQUENTIAL for s in (zero, site, inner, final)):
-        return "the scopes of the partial results are mapped; unmap them first"
+        return Reason("the scopes of the partial results are mapped; unmap them first")
     if zero.guard or final.guard or not zero.extent == inner.extent == final.extent:
-        return "the scopes over the partial results differ"
+        return Reason("the scopes over the partial results differ")
     if parts.step.output.array.shape != (*parts.combine.output.array.shape, inner.extent):
-        return "the partial results have more room than split_reduction gives them; unpad their dimensions first"
+        return Reason(
+            "the partial results have more room than split_reduction gives them; unpad their dimensions first"
+        )
     return _mismatch(program, parts) or parts
 
 
@@ -314,34 +317,34 @@ def _single_ops(*nodes: Node) -> tuple[Leaf, Leaf, Leaf] | None:
     return (leaves[0], leaves[1], leaves[2]) if len(leaves) == 3 else None
 
 
-def _mismatch(program: Program, parts: _Partials) -> str | None:
+def _mismatch(program: Program, parts: _Partials) -> Reason | None:
     """What about the three ops is not a split reduction."""
     start, step, combine, depth = parts.start, parts.step, parts.combine, parts.outer.depth
     partial = step.output.array
     if step.accumulate is None or combine.accumulate != step.accumulate or start.accumulate is not None:
-        return "the ops do not initialise, accumulate and combine with one operation"
+        return Reason("the ops do not initialise, accumulate and combine with one operation")
     identity = Constant(identity_value(step.accumulate, partial.dtype), partial.dtype)
     if start.function is not None or start.inputs != (identity,):
-        return "the partial results do not start at the neutral element"
+        return Reason("the partial results do not start at the neutral element")
     if combine.function is not None or len(combine.reads) != 1 or len(combine.inputs) != 1:
-        return "the combination does more than add up the partial results"
+        return Reason("the combination does more than add up the partial results")
     slot = (*combine.output.index, var(depth))
     expected = (*combine.output.index, var(depth + 1))
     if any(_uses(combine.output.index, d) for d in (depth, depth + 1)):
-        return "the total depends on the partial result"
+        return Reason("the total depends on the partial result")
     read = combine.reads[0]
     if read.array is not partial or (start.output.array, start.output.index) != (partial, slot):
-        return "the three ops use different partial results"
+        return Reason("the three ops use different partial results")
     if read.index != slot or step.output.index != expected:
-        return "the three ops index the partial results differently"
+        return Reason("the three ops index the partial results differently")
     uses = accesses_of(program.nest, partial.buffer)
     plain = not partial.buffer.swizzles and not partial.buffer.hints.data
     if partial.intent is not None or len(partial.buffer.names) != 1 or len(uses) != 3 or not plain:
-        return f"'{partial.name}' is used elsewhere, or its buffer is swizzled or has hints"
+        return Reason(f"'{partial.name}' is used elsewhere, or its buffer is swizzled or has hints")
     if any(a.hints.data for leaf in (start, combine) for a in leaf.accesses):
-        return "the initialisation or the combination has hints, which would be lost; clear them first"
+        return Reason("the initialisation or the combination has hints, which would be lost; clear them first")
     if any(a.array.buffer is combine.output.array.buffer for a in step.reads):
-        return f"the accumulation reads '{combine.output.array.name}'"
+        return Reason(f"the accumulation reads '{combine.output.array.name}'")
     return None
 
 

@@ -17,9 +17,10 @@ from pdojo.dialect.attributes import Intent, Memory
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.nest import Array, Buffer, Nest, Scope
 from pdojo.dialect.ops import BufferOp
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access, describe_scope
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.declaring import add_buffer
 from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory
@@ -150,7 +151,7 @@ class ShareBuffer(Transformation[Array]):
         """Values that one of the arrays would take from the other, in order or between concurrent iterations."""
         violation = program.sharing_violation(site.buffer, host.buffer)
         if violation is not None:
-            return Reason(violation.reason, violation.detail)
+            return violation
         if not any(s.mapping.is_concurrent for s in program.nest.scopes):
             return None
         race = find_race(program, program.touches_together(site.buffer, host.buffer), {host.buffer})

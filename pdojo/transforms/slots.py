@@ -16,9 +16,10 @@ from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Access, Buffer, Leaf, Scope
 from pdojo.dialect.ops import reuse_attr
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access, describe_scope, folded_lanes
-from pdojo.transforms.base import Dimension, Reason, Transformation
+from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory, room, swizzled, temporaries
 
@@ -50,8 +51,7 @@ def _restored(site: Dimension) -> Move:
 
 def _lost(program: Program, site: Dimension, slots: tuple[int, ...]) -> Reason | None:
     """Whether a value is overwritten too early, or read too late, if the buffer takes these slots."""
-    violation = program.storage_violation(site.array.name, slots)
-    return None if violation is None else Reason(violation.reason, violation.detail)
+    return program.storage_violation(site.array.name, slots)
 
 
 def _shared_slot(program: Program, buffer: Buffer, slots: tuple[int, ...]) -> Reason | None:
@@ -196,7 +196,7 @@ class FoldDim(Transformation[Dimension]):
         slots = _with(buffer.reuse, site.index, self.slots)
         for _, access, lanes in _vector_accesses(program, buffer):
             if (problem := folded_lanes(access, lanes, slots)) is not None:
-                return Reason(problem)
+                return problem
         lost = _streamed(program, buffer) or _lost(program, site, slots) or _shared_slot(program, buffer, slots)
         return lost or room(program, replace(buffer, reuse=slots), buffer, buffer.memory)
 
@@ -268,7 +268,7 @@ class MaterializeDims(Transformation[Dimension]):
         for leaf, access, lanes in _vector_accesses(program, buffer):
             problem = lane_problem(access, leaf, lanes, program.machine, reuse=wanted.reuse)
             if problem is not None:
-                return Reason(problem)
+                return problem
         return room(program, wanted, buffer, buffer.memory)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere

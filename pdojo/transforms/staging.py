@@ -21,9 +21,10 @@ from pdojo.dialect.analysis.storage_check import describe_use, uninitialised, us
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Array, Leaf, Scope
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import fresh_id
 from pdojo.dialect.verify import describe_access, describe_scope, index_bounds
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.copies import copy_nest, declare, redirect, staged
 from pdojo.transforms.footprint import Copy, Placed, box_copy, iteration_copy
 from pdojo.transforms.move import Move

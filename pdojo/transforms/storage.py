@@ -15,9 +15,10 @@ from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Memory, MemoryAttr
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Array, Buffer
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 
 
@@ -127,9 +128,8 @@ def room(program: Program, wanted: Buffer, present: Buffer, memory: Memory) -> R
     if is_in_grid(nest, present):
         return None  # what threads of a grid need is asked of the program after the move
     if memory is Memory.REGISTER and (problem := register_problem(nest, present, reuse=wanted.reuse)) is not None:
-        return Reason(problem)
-    full = overflow(program, memory, _bytes(program, wanted, present), present)
-    return None if full is None else Reason(full)
+        return problem
+    return overflow(program, memory, _bytes(program, wanted, present), present)
 
 
 def _bytes(program: Program, wanted: Buffer, present: Buffer) -> int:

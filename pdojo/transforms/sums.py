@@ -15,8 +15,9 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import ACCUMULATIONS, accumulates
 from pdojo.dialect.nest import Access, Input, Leaf
 from pdojo.dialect.ops import OpOp
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 
 _TWO_FUNCTIONS = Reason("the op accumulates what a function computes, which is no single operation")

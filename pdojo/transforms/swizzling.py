@@ -13,9 +13,10 @@ from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.nest import Buffer
 from pdojo.dialect.ops import Swizzle, swizzle_attr
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import swizzle_problem, swizzled_lanes
-from pdojo.transforms.base import Dimension, Reason, Transformation
+from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory, hinted, temporaries
 
@@ -70,7 +71,7 @@ class SwizzleDim(Transformation[Dimension]):
             if {dimension, present.by} & {site.index} or dimension == self.by:
                 return Reason(f"dimension {dimension} is swizzled by {present.by}; unswizzle_dim first")
         if (problem := swizzle_problem(buffer.shape, buffer.reuse, site.index, swizzle)) is not None:
-            return Reason(problem)
+            return problem
         return self._lanes(program, site, swizzle) or hinted(program, buffer)
 
     @staticmethod
@@ -80,7 +81,7 @@ class SwizzleDim(Transformation[Dimension]):
             if lanes is not None and lanes.mapping is ScopeMapping.VECTOR:
                 problem = swizzled_lanes(access, lanes, {site.index: swizzle})
                 if problem is not None:
-                    return Reason(problem)
+                    return problem
         return None
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:

@@ -14,9 +14,10 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Scope
 from pdojo.dialect.ops import ScopeOp
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards, reindex
 from pdojo.dialect.verify import describe_scope
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.digits import (
     collapsed_extent,
     collapsed_guards,

@@ -10,7 +10,8 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.nest import Array, Scope
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.dialect.reason import Reason
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.copies import Staged, redirect, staged
 from pdojo.transforms.move import Move
 from pdojo.transforms.staging import FORMS, StageIn, StageOut, Staging

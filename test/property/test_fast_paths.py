@@ -20,14 +20,15 @@ from pdojo.dialect.analysis.conditions import Conditions
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.program import Program, caller_of
 from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.analysis.storage_check import Caller, Use, Violation
+from pdojo.dialect.analysis.storage_check import Caller, Use
 from pdojo.dialect.machine import machine
 from pdojo.dialect.nest import Array, Buffer, Scope
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.reason import Reason
 from pdojo.kernels import kernel_names
 from pdojo.transforms.apply import refused_moves
-from pdojo.transforms.base import Reason, Refusal, Transformation
+from pdojo.transforms.base import Refusal, Transformation
 from pdojo.transforms.footprint import Copy
 from pdojo.transforms.game import Game
 from pdojo.transforms.sharing import ShareBuffer
@@ -96,7 +97,7 @@ def judge_storage(monkeypatch: pytest.MonkeyPatch) -> Answers:
         found = within(uses, reuse)
         asked[found] += 1
         judged = found and asked[True] <= JUDGED
-        violation: Violation | None = storage_check.compare_flows(uses, innermost(uses)) if judged else None
+        violation: Reason | None = storage_check.compare_flows(uses, innermost(uses)) if judged else None
         assert violation is None, violation
         return found
 
@@ -139,7 +140,7 @@ def judge_memories_that_arrays_leave(monkeypatch: pytest.MonkeyPatch) -> Answers
     asked: Answers = Counter()
     sharing = Program.sharing_violation
 
-    def checked(self: Program, guest: Buffer, host: Buffer) -> Violation | None:
+    def checked(self: Program, guest: Buffer, host: Buffer) -> Reason | None:
         before = self.storage.exact_queries
         found = sharing(self, guest, host)
         quick = found is None and self.storage.exact_queries == before

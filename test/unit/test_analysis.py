@@ -107,7 +107,7 @@ FOUR = "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap\nz f32 [8] heap\n\n"
 def storage(body: str, *reuse: int) -> str | None:
     """What goes wrong if the dimensions of t are reused so."""
     violation = program(body).storage_violation("t", reuse)
-    return None if violation is None else violation.reason
+    return None if violation is None else violation.text
 
 
 def test_every_read_needs_a_write_of_its_own_iteration() -> None:
@@ -226,7 +226,7 @@ def test_lanes_of_permuted_dimensions() -> None:
     assert lane_problem(leaf.output, leaf, lanes, state.machine, (0, 1)) is None
     problem = lane_problem(leaf.output, leaf, lanes, state.machine, (1, 0))
     assert problem is not None
-    assert "is strided" in problem
+    assert "is strided" in problem.text
 
 
 @pytest.mark.parametrize("extents", [(3, 4), (3, 5), (3, 7)])

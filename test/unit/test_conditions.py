@@ -17,10 +17,11 @@ from pdojo.dialect.attributes import Mapping, MappingAttr
 from pdojo.dialect.machine import machine
 from pdojo.dialect.nest import Scope
 from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.reason import Reason
 from pdojo.errors import IllegalMove, Undecided
 from pdojo.transforms import registry
 from pdojo.transforms.apply import apply, legal_moves
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Step

@@ -9,9 +9,9 @@ from pdojo.dialect.machine import machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.reason import Reason
 from pdojo.errors import IllegalMove
 from pdojo.transforms.apply import confirm, legal, make
-from pdojo.transforms.base import Reason
 from pdojo.transforms.game import Game
 from pdojo.transforms.history import STRIDE, Place
 from pdojo.transforms.move import Move

@@ -1,7 +1,7 @@
 """Every transformation has lit tests of its rewriting, of its inverse, and of every reason for which it is refused.
 
 The reasons are read from the source: the sentences that the code of a transformation, and whatever it calls in pdojo,
-gives to `Reason` or `Violation`, or returns where the return type is `str | None` or a union with `str`.
+gives to `Reason`, or returns where the return type is `str | None` or a union with `str`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import pytest
 from pdojo.dialect.analysis.conditions import buffer_problems
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.storage_check import StorageChecks
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.dialect.reason import Reason
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.mapping.unmap import storage_reason
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
@@ -107,7 +108,7 @@ def sentences(function: FunctionType) -> Iterator[str]:
     for node in ast.walk(code_of(function)):
         wanted: ast.expr | None = None
         match node:
-            case ast.Call(func=ast.Name(id="Reason" | "Violation" | "carried"), args=[first, *_]):
+            case ast.Call(func=ast.Name(id="Reason" | "carried"), args=[first, *_]):
                 wanted = first
             case ast.Return(value=ast.Constant() | ast.JoinedStr() as value) if returns_message(function):
                 wanted = value

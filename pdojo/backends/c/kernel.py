@@ -23,6 +23,7 @@ from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.nest import Buffer, Leaf, Nest, Scope
 from pdojo.dialect.notation.printer import header_lines, tree_lines
+from pdojo.dialect.reason import Reason
 from pdojo.errors import LoweringError
 
 BACKEND = "c"
@@ -227,7 +228,7 @@ class _KernelText(NestWalk):
         except LoweringError as error:
             raise LoweringError(f"{where}, {error}") from None
         found = match(self.nest, scope, intrinsic)
-        if isinstance(found, str):
+        if isinstance(found, Reason):
             raise LoweringError(f"{describe(scope)} is not what '{intrinsic.name}' computes: {found}")
         return found
 

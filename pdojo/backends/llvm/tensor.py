@@ -23,6 +23,7 @@ from pdojo.dialect.analysis.tensor import Operand, match
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.intrinsic import Intrinsic, pattern_of
 from pdojo.dialect.nest import Nest, Scope
+from pdojo.dialect.reason import Reason
 from pdojo.errors import LoweringError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class TensorUnit:
         """Append the call that computes a nest. Raises LoweringError where the machine cannot."""
         intrinsic = self._intrinsic(scope)
         found = match(self.nest, scope, intrinsic)
-        if isinstance(found, str):
+        if isinstance(found, Reason):
             raise LoweringError(f"{describe(scope)} is not what '{intrinsic.name}' computes: {found}")
         self.used[intrinsic.name] = intrinsic
         code = reach.code

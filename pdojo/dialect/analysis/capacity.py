@@ -11,12 +11,13 @@ from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Buffer, Nest, Scope
+from pdojo.dialect.reason import Reason
 
 LIMITED = (Memory.STACK, Memory.REGISTER)
 """Memories of which a thread has few bytes, as the machine's description says."""
 
 
-def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer | None = None) -> str | None:
+def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer | None = None) -> Reason | None:
     """Why the buffers of a memory do not fit there, with `needed` bytes more, in place of the buffer `present`."""
     limit = _limit(program.machine, memory)
     if limit is None:
@@ -34,7 +35,7 @@ def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer 
         # A frame has room for each.
         total = needed + sum(physical_bytes(program.nest, b) for b in used)
     if total > limit:
-        return f"{memory.value} buffers would take {total} bytes; {program.machine.name} allows {limit}"
+        return Reason(f"{memory.value} buffers would take {total} bytes; {program.machine.name} allows {limit}")
     return None
 
 
@@ -54,7 +55,7 @@ MOST_STATEMENTS = 1 << 14
 """Most statements that a kernel may be unrolled to; iterations, twice as many. Compilers take minutes for more."""
 
 
-def unrolled(nest: Nest, most: int = MOST_STATEMENTS) -> str | None:
+def unrolled(nest: Nest, most: int = MOST_STATEMENTS) -> Reason | None:
     """Why a kernel is too large where scopes `:u`, and those of one iteration, are unrolled; None if it is not."""
 
     def turns(scopes: Iterable[Scope]) -> int:
@@ -64,7 +65,7 @@ def unrolled(nest: Nest, most: int = MOST_STATEMENTS) -> str | None:
     iterations = sum(turns(s.chain) for s in nest.scopes if s.mapping is Mapping.UNROLL or s.extent == 1)
     for count, what, limit in ((statements, "statements", most), (iterations, "iterations", 2 * most)):
         if count > limit:
-            return f"the kernel unrolls to {count} {what}, more than {limit}; unroll fewer scopes"
+            return Reason(f"the kernel unrolls to {count} {what}, more than {limit}; unroll fewer scopes")
     return None
 
 

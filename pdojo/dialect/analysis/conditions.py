@@ -18,13 +18,14 @@ from pdojo.dialect.analysis.frames import frame_problem
 from pdojo.dialect.analysis.hints import hint_problems, owned_hints, unusable_hints
 from pdojo.dialect.analysis.lanes import lane_problem, register_problem
 from pdojo.dialect.analysis.placement import machine_problems, meaning_problems
-from pdojo.dialect.analysis.program import Problem, Program
+from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Buffer, Leaf
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_scope
 from pdojo.errors import Undecided
@@ -37,14 +38,14 @@ class Conditions:
     A move must not break others, nor lose hints.
     """
 
-    problems: Mapping[str, Problem]
+    problems: Mapping[str, Reason]
     """By what they are about."""
     useless: tuple[str, ...]
     """Hints that nothing can use where they are."""
     hints: Mapping[str, Attribute]
     """Of scopes and buffers, by their owners."""
 
-    def broken(self, after: Conditions, *, proved: bool = False) -> Problem | None:
+    def broken(self, after: Conditions, *, proved: bool = False) -> Reason | None:
         """A rule that the state after a move breaks and this one does not.
 
         What integer sets do not settle counts as broken, but where the check of the move has `proved` it.
@@ -59,7 +60,7 @@ def conditions(program: Program) -> Conditions:
     return Conditions({p.about or p.text: p for p in _problems(program)}, useless, owned_hints(program))
 
 
-def _problems(program: Program) -> Iterator[Problem]:
+def _problems(program: Program) -> Iterator[Reason]:
     for buffer in program.live_ranges:
         question = "conditions", program.uses_content(buffer)
         yield from program.known.excerpts.verdict(question, lambda b=buffer: tuple(buffer_problems(program, b)))
@@ -67,15 +68,15 @@ def _problems(program: Program) -> Iterator[Problem]:
     yield from unusable_hints(program)
     for memory in LIMITED:
         if (full := overflow(program, memory)) is not None:
-            yield Problem(full, about=f"room in {memory.value} memory")
+            yield replace(full, about=f"room in {memory.value} memory")
     if (large := unrolled(program.nest)) is not None:
-        yield Problem(large, about="unrolled code")
+        yield replace(large, about="unrolled code")
     if program.is_special:
         yield from meaning_problems(program)
         yield from machine_problems(program)
 
 
-def buffer_problems(program: Program, buffer: Buffer) -> Iterator[Problem]:
+def buffer_problems(program: Program, buffer: Buffer) -> Iterator[Reason]:
     """Why a buffer does not keep its values, is raced for, or cannot be accessed as it is, at most once of a kind."""
     kinds = ((_storage, "values"), (_race, "race"), (_registers, "registers"), (_frame, "frame"), (_lanes, "lanes"))
     for ask, kind in kinds:
@@ -83,50 +84,47 @@ def buffer_problems(program: Program, buffer: Buffer) -> Iterator[Problem]:
         try:
             found = ask(program, buffer)
         except Undecided as undecided:
-            yield Problem(str(undecided), about=f"{about}, undecided", is_open=True)
+            yield Reason(str(undecided), about=f"{about}, undecided", is_open=True)
         else:
             if found is not None:
                 yield replace(found, about=about)
 
 
-def _storage(program: Program, buffer: Buffer) -> Problem | None:
+def _storage(program: Program, buffer: Buffer) -> Reason | None:
     if not any(buffer.reuse) and len(buffer.names) == 1:
         return None
-    violation = program.storage_violation(buffer.names[0], buffer.reuse)
-    return None if violation is None else Problem(violation.reason, violation.detail)
+    return program.storage_violation(buffer.names[0], buffer.reuse)
 
 
-def _race(program: Program, buffer: Buffer) -> Problem | None:
+def _race(program: Program, buffer: Buffer) -> Reason | None:
     mine = {leaf: tuple(t for t in ts if t.access.array.buffer is buffer) for leaf, ts in program.touches.items()}
     race = find_race(program, mine)
     if race is None:
         return None
-    return Problem(f"iterations of {describe_scope(race.scope)} would race", str(race.conflict))
+    return Reason(f"iterations of {describe_scope(race.scope)} would race", str(race.conflict))
 
 
-def _registers(program: Program, buffer: Buffer) -> Problem | None:
-    problem = register_problem(program.nest, buffer) if buffer.memory is Memory.REGISTER else None
-    return None if problem is None else Problem(problem)
+def _registers(program: Program, buffer: Buffer) -> Reason | None:
+    return register_problem(program.nest, buffer) if buffer.memory is Memory.REGISTER else None
 
 
-def _frame(program: Program, buffer: Buffer) -> Problem | None:
-    problem = None if is_in_grid(program.nest, buffer) else frame_problem(program.nest, buffer)
-    return None if problem is None else Problem(problem)
+def _frame(program: Program, buffer: Buffer) -> Reason | None:
+    return None if is_in_grid(program.nest, buffer) else frame_problem(program.nest, buffer)
 
 
-def _lanes(program: Program, buffer: Buffer) -> Problem | None:
+def _lanes(program: Program, buffer: Buffer) -> Reason | None:
     problems = (_lane_problem(program, leaf, access) for leaf, access in accesses_of(program.nest, buffer))
-    return next((Problem(problem) for problem in problems if problem is not None), None)
+    return next((problem for problem in problems if problem is not None), None)
 
 
-def _lane_problem(program: Program, leaf: Leaf, access: Access) -> str | None:
+def _lane_problem(program: Program, leaf: Leaf, access: Access) -> Reason | None:
     lanes = leaf.parent
     if lanes is None or lanes.mapping is not ScopeMapping.VECTOR:
         return None
     return lane_problem(access, leaf, lanes, program.machine)
 
 
-def _lane_counts(program: Program) -> Iterator[Problem]:
+def _lane_counts(program: Program) -> Iterator[Reason]:
     """Vectors of a length that the machine does not have for the widest operand."""
     for leaf in program.nest.leaves:
         lanes = leaf.parent
@@ -136,4 +134,4 @@ def _lane_counts(program: Program) -> Iterator[Problem]:
         widest = max((v.array.dtype if isinstance(v, Access) else v.dtype for v in values), key=byte_width)
         if lanes.extent not in program.machine.vector_lanes(widest):
             text = f"{describe_scope(lanes)} is no vector of {program.machine.name} for {widest}"
-            yield Problem(text, about=f"{lanes.extent} lanes of {widest}")
+            yield Reason(text, about=f"{lanes.extent} lanes of {widest}")

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.nest import Buffer, Leaf, Nest, Scope
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import accesses_of, private_scope
 from pdojo.dialect.verify import describe_access, describe_scope
 
@@ -30,7 +31,7 @@ def frame_owners(nest: Nest, buffer: Buffer) -> tuple[Scope | None, ...]:
     return _owners(_groups(nest, buffer), private=private_scope(nest, buffer) is not None)
 
 
-def frame_problem(nest: Nest, buffer: Buffer) -> str | None:
+def frame_problem(nest: Nest, buffer: Buffer) -> Reason | None:
     """Why some statement would not reach the buffer, or not find its value there; None if all do."""
     groups, private = _groups(nest, buffer), private_scope(nest, buffer) is not None
     if private and len(groups) > 1 and (problem := _value_from_outside(buffer, groups)) is not None:
@@ -42,7 +43,9 @@ def frame_problem(nest: Nest, buffer: Buffer) -> str | None:
     if far is None:
         return None
     access = next(a for a in far.accesses if a.array.buffer is buffer)
-    return f"{describe_access(access)}: '{access.array.name}' is in registers, which another thread cannot reach"
+    return Reason(
+        f"{describe_access(access)}: '{access.array.name}' is in registers, which another thread cannot reach"
+    )
 
 
 def _groups(nest: Nest, buffer: Buffer) -> dict[Scope | None, list[Leaf]]:
@@ -62,7 +65,7 @@ def _owners(groups: Groups, *, private: bool) -> tuple[Scope | None, ...]:
     return (None,)
 
 
-def _value_from_outside(buffer: Buffer, groups: Groups) -> str | None:
+def _value_from_outside(buffer: Buffer, groups: Groups) -> Reason | None:
     """Each thread's copy dies with its parallel scope, so each must begin with a write."""
     for scope, leaves in groups.items():
         first = leaves[0]
@@ -70,7 +73,7 @@ def _value_from_outside(buffer: Buffer, groups: Groups) -> str | None:
         access = next((a for a in reads if a.array.buffer is buffer), None)
         if access is not None:
             place = "outside of parallel scopes" if scope is None else f"in {describe_scope(scope)}"
-            return (
+            return Reason(
                 f"{describe_access(access)} is read {place}, but '{access.array.name}' has a reused dimension that a "
                 f"parallel scope indexes: each thread has its own copy, which ends with that scope; materialize the "
                 f"dimension"

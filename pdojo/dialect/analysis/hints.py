@@ -8,10 +8,11 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
 
 from pdojo.dialect.analysis.lanes import Stride, known_alignment, lane_stride
-from pdojo.dialect.analysis.program import Problem, Program
+from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Scope
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.verify import describe_access, describe_scope
 
 NONTEMPORAL = "nontemporal"
@@ -49,23 +50,23 @@ def value_of(hint: Attribute) -> int:
     return hint.value.data if isinstance(hint, IntegerAttr) else -1
 
 
-def access_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: int) -> str | None:
+def access_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: int) -> Reason | None:
     """Why an access (0 the output, then the reads) cannot carry a hint; None if it can."""
     if kind not in ACCESS_HINTS:
-        return f"'{kind}' is no hint of an access; known are {', '.join(ACCESS_HINTS)}"
+        return Reason(f"'{kind}' is no hint of an access; known are {', '.join(ACCESS_HINTS)}")
     access = leaf.accesses[number]
     if access.array.buffer.memory is Memory.REGISTER:
-        return f"'{access.array.name}' is in registers"
+        return Reason(f"'{access.array.name}' is in registers")
     if value > FARTHEST:
-        return f"'value' must be at most {FARTHEST}, a distance in bytes"
+        return Reason(f"'value' must be at most {FARTHEST}, a distance in bytes")
     match kind:
         case "prefetch":
             if number == 0 or value < 1:
-                return "a prefetch needs a read access (access=1 ...) and a distance in bytes (value=...)"
+                return Reason("a prefetch needs a read access (access=1 ...) and a distance in bytes (value=...)")
             return None
         case "nontemporal":
             if number != 0 or leaf.accumulate is not None or value != -1:
-                return "only plain stores are non-temporal (access=0, no value)"
+                return Reason("only plain stores are non-temporal (access=0, no value)")
             lanes = leaf.parent
             return None if lanes is None or lanes.mapping is not Mapping.VECTOR else streaming_misfit(leaf, lanes)
         case "lane":
@@ -76,7 +77,7 @@ def access_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: i
             return _cache_misfit(program, leaf, number, kind, value)
 
 
-def streaming_misfit(leaf: Leaf, lanes: Scope, access: Access | None = None) -> str | None:
+def streaming_misfit(leaf: Leaf, lanes: Scope, access: Access | None = None) -> Reason | None:
     """Why these lanes cannot bypass the caches, as instructions do it with whole vectors; None if they can.
 
     The access is the store where it is left out.
@@ -86,48 +87,52 @@ def streaming_misfit(leaf: Leaf, lanes: Scope, access: Access | None = None) -> 
     if stride is Stride.BROADCAST and access is not leaf.output:
         return None  # one element
     if any(g.uses(lanes.depth) for g in lanes.guard):
-        return f"a guard masks lanes of {describe_access(access)}"
+        return Reason(f"a guard masks lanes of {describe_access(access)}")
     if stride is not Stride.CONTIGUOUS:
-        return f"the lanes of {describe_access(access)} are not contiguous"
+        return Reason(f"the lanes of {describe_access(access)} are not contiguous")
     size, known = lanes.extent * byte_width(access.array.dtype), known_alignment(access, leaf, lanes)
     if known % size:
-        return f"vectors of {size} bytes of {describe_access(access)} are only known to be aligned to {known} bytes"
+        return Reason(
+            f"vectors of {size} bytes of {describe_access(access)} are only known to be aligned to {known} bytes"
+        )
     return None
 
 
-def _lane_misfit(program: Program, leaf: Leaf, number: int, value: int) -> str | None:
+def _lane_misfit(program: Program, leaf: Leaf, number: int, value: int) -> Reason | None:
     region = next((s for s in leaf.chain if s.mapping is Mapping.STREAM), None)
     access = leaf.accesses[number]
     if region is None or access.array.buffer.memory is not Memory.HEAP or ORDINARY in access.hints.data:
-        return f"{describe_access(access)} is no stream: only streams have a lane"
+        return Reason(f"{describe_access(access)} is no stream: only streams have a lane")
     if not 0 <= value < program.machine.snitch.stream_registers:
-        return f"'value' must be the number of a stream register, less than {program.machine.snitch.stream_registers}"
+        return Reason(
+            f"'value' must be the number of a stream register, less than {program.machine.snitch.stream_registers}"
+        )
     for other in region.leaves:
         for position, another in enumerate(other.accesses):
             taken = another.hints.data.get(LANE)
             if (other, position) != (leaf, number) and taken is not None and value_of(taken) == value:
-                return f"{describe_access(another)} takes lane {value} of the region already"
+                return Reason(f"{describe_access(another)} takes lane {value} of the region already")
     return None
 
 
-def _ordinary_misfit(program: Program, access: Access, value: int) -> str | None:
+def _ordinary_misfit(program: Program, access: Access, value: int) -> Reason | None:
     if not program.machine.snitch.stream_registers:
-        return f"{program.machine.name} has no streams, which '{ORDINARY}' is about"
+        return Reason(f"{program.machine.name} has no streams, which '{ORDINARY}' is about")
     if access.array.buffer.memory is not Memory.HEAP:
-        return f"'{access.array.name}' is not on the heap, which alone is streamed"
-    return None if value == -1 else f"'{ORDINARY}' has no value"
+        return Reason(f"'{access.array.name}' is not on the heap, which alone is streamed")
+    return None if value == -1 else Reason(f"'{ORDINARY}' has no value")
 
 
-def _cache_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: int) -> str | None:
+def _cache_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: int) -> Reason | None:
     access = leaf.accesses[number]
     if not any(s.mapping is Mapping.GRID for s in leaf.chain):
-        return f"'{kind}' is a cache policy of grids"
+        return Reason(f"'{kind}' is a cache policy of grids")
     if access.array.buffer.memory is not Memory.HEAP:
-        return f"'{access.array.name}' is not on the heap, where alone caches are"
+        return Reason(f"'{access.array.name}' is not on the heap, where alone caches are")
     if value != -1:
-        return f"'{kind}' has no value"
+        return Reason(f"'{kind}' has no value")
     if kind == READONLY and (number == 0 or _is_written(program, access)):
-        return f"'{access.array.name}' is written by the kernel: it cannot be read through the read-only cache"
+        return Reason(f"'{access.array.name}' is written by the kernel: it cannot be read through the read-only cache")
     return None
 
 
@@ -136,25 +141,27 @@ def _is_written(program: Program, access: Access) -> bool:
     return buffer.intent is not Intent.IN or any(leaf.output.array.buffer is buffer for leaf in program.nest.leaves)
 
 
-def scope_misfit(program: Program, scope: Scope, kind: str, value: int) -> str | None:
+def scope_misfit(program: Program, scope: Scope, kind: str, value: int) -> Reason | None:
     """Why a scope cannot carry a hint; None if it can."""
     if kind not in SCOPE_HINTS:
-        return f"'{kind}' is no hint of a scope; known are {', '.join(SCOPE_HINTS)}"
+        return Reason(f"'{kind}' is no hint of a scope; known are {', '.join(SCOPE_HINTS)}")
     if scope.mapping is not Mapping.GRID or any(s.mapping is Mapping.GRID for s in scope.chain[:-1]):
-        return f"{describe_scope(scope)} is no outermost grid scope: only launches have launch bounds"
+        return Reason(f"{describe_scope(scope)} is no outermost grid scope: only launches have launch bounds")
     if not 1 <= value <= MOST_BLOCKS:
-        return f"'value' must be between 1 and {MOST_BLOCKS}, the blocks that a multiprocessor should hold at once"
+        return Reason(
+            f"'value' must be between 1 and {MOST_BLOCKS}, the blocks that a multiprocessor should hold at once"
+        )
     return None
 
 
-def buffer_misfit(program: Program, array: Array, kind: str) -> str | None:
+def buffer_misfit(program: Program, array: Array, kind: str) -> Reason | None:
     """Why a buffer cannot carry a hint; None if it can."""
     if kind not in BUFFER_HINTS:
-        return f"'{kind}' is no hint of a buffer; known are {', '.join(BUFFER_HINTS)}"
+        return Reason(f"'{kind}' is no hint of a buffer; known are {', '.join(BUFFER_HINTS)}")
     if array.buffer.memory is not Memory.HEAP:
-        return f"'{array.name}' is not on the heap, where alone caches are"
+        return Reason(f"'{array.name}' is not on the heap, where alone caches are")
     if not program.machine.gpu.block_threads:
-        return f"{program.machine.name} cannot keep a buffer in its caches"
+        return Reason(f"{program.machine.name} cannot keep a buffer in its caches")
     return None
 
 
@@ -177,7 +184,7 @@ def is_hinted(program: Program) -> bool:
     return bool(owned_hints(program)) or next(_mapped_accesses(program), None) is not None
 
 
-def unusable_hints(program: Program) -> Iterator[Problem]:
+def unusable_hints(program: Program) -> Iterator[Reason]:
     """Hints that no machine can use where they are: on accesses to registers, on vectors whose lanes do not fit.
 
     No move leads to them, and none that leads away could be taken back, so no game starts with them.
@@ -185,32 +192,32 @@ def unusable_hints(program: Program) -> Iterator[Problem]:
     for leaf in program.nest.leaves:
         for access in leaf.accesses:
             if access.hints.data and access.array.buffer.memory is Memory.REGISTER:
-                yield Problem(f"{describe_access(access)} has hints, which registers cannot honour; take them out")
+                yield Reason(f"{describe_access(access)} has hints, which registers cannot honour; take them out")
         lanes = leaf.parent
         if lanes is None or lanes.mapping is not Mapping.VECTOR:
             continue
         for access in leaf.accesses:
             if NONTEMPORAL in access.hints.data and (misfit := streaming_misfit(leaf, lanes, access)) is not None:
-                yield Problem(f"{misfit}, which the hint 'nontemporal' needs; take it out, or declare 'align'")
+                yield Reason(f"{misfit}, which the hint 'nontemporal' needs; take it out, or declare 'align'")
 
 
-def hint_problems(program: Program) -> Iterator[Problem]:
+def hint_problems(program: Program) -> Iterator[Reason]:
     """Hints that nothing can use where they are."""
     for leaf, number, kind, value in _mapped_accesses(program):
         problem = access_misfit(program, leaf, number, kind, value)
         if problem is not None:
-            yield Problem(f"hint '{kind}' could not be used any more: {problem}")
+            yield Reason(f"hint '{kind}' could not be used any more: {problem}")
     for scope in program.nest.scopes:
         for kind, value in scope.hints.data.items():
             problem = scope_misfit(program, scope, kind, value_of(value))
             if problem is not None:
-                yield Problem(f"hint '{kind}' could not be used any more: {problem}")
+                yield Reason(f"hint '{kind}' could not be used any more: {problem}")
     for buffer in program.nest.buffers:
         yield from _buffer_problems(program, buffer)
 
 
-def _buffer_problems(program: Program, buffer: Buffer) -> Iterator[Problem]:
+def _buffer_problems(program: Program, buffer: Buffer) -> Iterator[Reason]:
     for kind in buffer.hints.data:
         problem = buffer_misfit(program, program.nest.arrays[buffer.names[0]], kind)
         if problem is not None:
-            yield Problem(f"hint '{kind}' could not be used any more: {problem}")
+            yield Reason(f"hint '{kind}' could not be used any more: {problem}")

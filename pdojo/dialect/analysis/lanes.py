@@ -12,6 +12,7 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import accesses_of, physical_shape, slot_index
 from pdojo.dialect.verify import describe_access, describe_scope, folded_lanes, swizzled_lanes
 
@@ -77,7 +78,7 @@ def lane_problem(
     order: tuple[int, ...] = (),
     reuse: tuple[int, ...] | None = None,
     extents: tuple[int, ...] | None = None,
-) -> str | None:
+) -> Reason | None:
     """Why the access cannot be one vector access over `scope`, None if it can.
 
     `order` permutes its dimensions; `reuse` are the flags of its buffer and `extents` its shape, where they are not
@@ -94,11 +95,13 @@ def lane_problem(
     if problem is not None:
         return problem
     if stride is Stride.IRREGULAR:
-        return f"the access {described} divides the lane number; vector accesses are contiguous, broadcast or strided"
+        return Reason(
+            f"the access {described} divides the lane number; vector accesses are contiguous, broadcast or strided"
+        )
     if stride is Stride.STRIDED and access.array.buffer.memory.value == "register":
-        return f"the access {described} is strided, but registers hold whole vectors"
+        return Reason(f"the access {described} is strided, but registers hold whole vectors")
     if stride is Stride.STRIDED and not machine.gather:
-        return f"the access {described} is strided, which {machine.name} cannot do"
+        return Reason(f"the access {described} is strided, which {machine.name} cannot do")
     return None
 
 
@@ -114,7 +117,7 @@ def in_tensor_scope(scope: Scope) -> bool:
 
 def register_problem(
     nest: Nest, buffer: Buffer, order: tuple[int, ...] = (), reuse: tuple[int, ...] | None = None
-) -> str | None:
+) -> Reason | None:
     """Why the buffer cannot live in registers, None if it can: constants and whole vectors index registers.
 
     `order` permutes its dimensions, `reuse` are its flags, where they are not those it has.
@@ -125,7 +128,7 @@ def register_problem(
     owners: set[Scope | None] = set()
     for leaf, access in accesses_of(nest, buffer):
         if access.hints.data:
-            return f"{describe_access(access)} has hints, which registers cannot honour; clear them first"
+            return Reason(f"{describe_access(access)} has hints, which registers cannot honour; clear them first")
         if any(s.mapping is Mapping.GRID for s in leaf.chain):
             continue  # `threads.py` has the rules for threads of a grid
         owners.add(next((s for s in reversed(leaf.chain) if s.mapping.is_threaded), None))
@@ -135,12 +138,16 @@ def register_problem(
             for depth in expression.variables():
                 scope = leaf.chain[depth]
                 if scope.mapping not in (Mapping.UNROLL, Mapping.VECTOR) and not in_tensor_scope(scope):
-                    return f"{describe_access(access)} is indexed by {describe_scope(scope)}; registers need constants"
+                    return Reason(
+                        f"{describe_access(access)} is indexed by {describe_scope(scope)}; registers need constants"
+                    )
         lanes = leaf.chain[-1] if leaf.chain and leaf.chain[-1].mapping is Mapping.VECTOR else None
         if lanes is not None and lane_stride(index, shape, lanes.depth) in (Stride.STRIDED, Stride.IRREGULAR):
-            return f"{describe_access(access)} is strided over {describe_scope(lanes)}; registers hold whole vectors"
+            return Reason(
+                f"{describe_access(access)} is strided over {describe_scope(lanes)}; registers hold whole vectors"
+            )
     if len(owners) > 1:
-        return f"'{buffer.names[0]}' is used by several threads; registers belong to one"
+        return Reason(f"'{buffer.names[0]}' is used by several threads; registers belong to one")
     return None
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pdojo.dialect.analysis.hints import hint_problems, is_hinted
-from pdojo.dialect.analysis.program import Problem, Program
+from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.streams import snitch_limits, stream_conflicts
 from pdojo.dialect.analysis.threads import gpu_limits, visibility_problems
 from pdojo.dialect.attributes import Memory
+from pdojo.dialect.reason import Reason
 from pdojo.errors import InvalidKernel
 
 
@@ -23,13 +24,13 @@ def is_special(program: Program) -> bool:
     return special or is_hinted(program)
 
 
-def meaning_problems(program: Program) -> Iterator[Problem]:
+def meaning_problems(program: Program) -> Iterator[Reason]:
     """Accesses that would not see the value that the program means."""
     yield from visibility_problems(program)
     yield from stream_conflicts(program)
 
 
-def machine_problems(program: Program) -> Iterator[Problem]:
+def machine_problems(program: Program) -> Iterator[Reason]:
     """What the machine cannot do."""
     yield from gpu_limits(program)
     yield from snitch_limits(program)
@@ -37,7 +38,7 @@ def machine_problems(program: Program) -> Iterator[Problem]:
     yield from _tensor_problems(program)
 
 
-def _tensor_problems(program: Program) -> Iterator[Problem]:
+def _tensor_problems(program: Program) -> Iterator[Reason]:
     if any(scope.intrinsic for scope in program.nest.scopes):
         # Few programs have such scopes, and what they need takes time to import.
         from pdojo.dialect.analysis.tensor import tensor_problems

@@ -21,7 +21,6 @@ from pdojo.dialect.analysis.origins import Origins
 from pdojo.dialect.analysis.storage_check import (
     Caller,
     StorageChecks,
-    Violation,
     remapped_chain,
     uses_of,
     uses_together,
@@ -32,6 +31,7 @@ from pdojo.dialect.functions import ACCUMULATIONS
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Nest, Node, Scope, nest_of
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import accesses_of, cell_of, copy_depths
 from pdojo.dialect.verify import describe_access
 
@@ -61,18 +61,6 @@ class Conflict:
 def _describe(access: Access, writes: bool, iteration: tuple[int, ...]) -> str:
     at = f" at iteration ({', '.join(map(str, iteration))})" if iteration else ""
     return f"{'write' if writes else 'read'} of {describe_access(access)}{at}"
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why a program cannot be as it is mapped: a sentence, and what shows it."""
-
-    text: str
-    witness: str = ""
-    about: str = ""
-    """What stays the same where a move changes the wording; `text` where it is empty."""
-    is_open: bool = False
-    """Whether integer sets have not settled it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +305,7 @@ class Program:
         reuse: Sequence[int],
         mappings: MappingABC[Scope, Mapping] | None = None,
         within: int | None = None,
-    ) -> Violation | None:
+    ) -> Reason | None:
         """What goes wrong if the dimensions of the array's buffer are reused as said and some scopes remapped.
 
         `within` asks also that no value crosses iterations of the scopes down to that depth.
@@ -325,7 +313,7 @@ class Program:
         buffer = self.nest.arrays[array].buffer
         return self.storage.violation(uses_of(self.nest, array, reuse, mappings), reuse, within, caller_of(buffer))
 
-    def sharing_violation(self, guest: Buffer, host: Buffer) -> Violation | None:
+    def sharing_violation(self, guest: Buffer, host: Buffer) -> Reason | None:
         """What goes wrong if the arrays of two buffers lived in the memory of `host`."""
         uses = uses_together(self.nest, [guest, host], host.reuse)
         if not any(host.reuse) and host.intent is not Intent.INOUT:

@@ -10,11 +10,12 @@ from pdojo.dialect.analysis.collision import Collisions, Order, Query, Relation,
 from pdojo.dialect.analysis.excerpts import Excerpt
 from pdojo.dialect.analysis.origins import Origins
 from pdojo.dialect.analysis.program import Conflict, Known, Program, Touch
-from pdojo.dialect.analysis.storage_check import StorageChecks, Use, Violation
+from pdojo.dialect.analysis.storage_check import StorageChecks, Use
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Buffer, Nest, Node, Scope
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.verify import describe_access
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class RecordingProgram(Program):
         reuse: Sequence[int],
         mappings: Mapping[Scope, ScopeMapping] | None = None,
         within: int | None = None,
-    ) -> Violation | None:
+    ) -> Reason | None:
         """The answer of the program, written down."""
         before = self.storage.exact_queries
         violation = super().storage_violation(array, reuse, mappings, within)
@@ -107,15 +108,15 @@ class RecordingProgram(Program):
         self._add_storage(f"'{array}' with slots [{slots}]", violation, before)
         return violation
 
-    def sharing_violation(self, guest: Buffer, host: Buffer) -> Violation | None:
+    def sharing_violation(self, guest: Buffer, host: Buffer) -> Reason | None:
         """The answer of the program, written down."""
         before = self.storage.exact_queries
         violation = super().sharing_violation(guest, host)
         self._add_storage(f"'{guest.names[0]}' in the memory of '{host.names[0]}'", violation, before)
         return violation
 
-    def _add_storage(self, about: str, violation: Violation | None, before: int) -> None:
-        answer = "every value is kept" if violation is None else f"{violation.reason}: {violation.detail}"
+    def _add_storage(self, about: str, violation: Reason | None, before: int) -> None:
+        answer = "every value is kept" if violation is None else f"{violation.text}: {violation.witness}"
         how = "integer sets" if self.storage.exact_queries > before else "digits"
         self.record.add(Question("storage", about, "", answer, how))
 

@@ -21,6 +21,7 @@ from pdojo.dialect.analysis.coverage import common_depth, covers
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import cell_of, copy_depths
 from pdojo.dialect.verify import describe_access, node_path, relative_paths
 
@@ -64,25 +65,17 @@ ItemT = TypeVar("ItemT")
 UseKey: TypeAlias = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """Why storage does not keep a value; `detail` names accesses and iterations."""
-
-    reason: str
-    detail: str
-
-
 class StorageChecks:
     """Answers and remembers storage questions by content; shared by all states of a game."""
 
     def __init__(self) -> None:
-        self._answers = Answers[UseKey, Violation | None]()
+        self._answers = Answers[UseKey, Reason | None]()
         self.exact_queries = 0
         """How many questions needed integer sets."""
 
     def violation(
         self, uses: Sequence[Use], reuse: Sequence[int], within: int | None = None, caller: Caller | None = None
-    ) -> Violation | None:
+    ) -> Reason | None:
         """What goes wrong with these uses of one buffer whose dimensions are reused as said; None if nothing does.
 
         `within` asks also that no value crosses iterations of the scopes down to that depth, which all uses share.
@@ -101,7 +94,7 @@ class StorageChecks:
         key = (tuple(reuse), owner, caller, *content_of(uses))
         return self._answers.of(key, lambda: self._decide(uses, owner, caller))
 
-    def _decide(self, uses: Sequence[Use], owner: int | None, caller: Caller | None) -> Violation | None:
+    def _decide(self, uses: Sequence[Use], owner: int | None, caller: Caller | None) -> Reason | None:
         lost = lost_value(uses)
         if lost is not None:
             read, overwriting = lost
@@ -122,8 +115,8 @@ def _names(uses: Sequence[Use], caller: Caller | None) -> list[str]:
     return sorted(names)
 
 
-def _overwritten(name: str, detail: str) -> Violation:
-    return Violation(f"'{name}' would be overwritten before its last read", detail)
+def _overwritten(name: str, detail: str) -> Reason:
+    return Reason(f"'{name}' would be overwritten before its last read", detail)
 
 
 def uses_of(
@@ -171,7 +164,7 @@ def _owner(uses: Sequence[Use], reuse: Sequence[int]) -> tuple[Use, int] | None:
     return found
 
 
-def _misplaced(uses: Sequence[Use], reuse: Sequence[int]) -> Violation | None:
+def _misplaced(uses: Sequence[Use], reuse: Sequence[int]) -> Reason | None:
     """A private copy cannot be reached from outside the one scope that owns it."""
     found = _owner(uses, reuse)
     if found is None:
@@ -181,7 +174,7 @@ def _misplaced(uses: Sequence[Use], reuse: Sequence[int]) -> Violation | None:
     outside = next((u for u in uses if depth >= u.leaf.depth or u.leaf.chain[depth] is not owner), None)
     if outside is None:
         return None
-    return Violation(
+    return Reason(
         f"'{inside.access.array.name}' would be private to each iteration of a concurrent scope, "
         "but is used outside it",
         f"threaded scope {{{depth}}} of extent {owner.extent} owns the copies, "
@@ -289,7 +282,7 @@ def content_of(uses: Sequence[Use]) -> UseKey:
 
 
 @bounded()
-def compare_flows(uses: Sequence[Use], owner: int | None, caller: Caller | None = None) -> Violation | None:
+def compare_flows(uses: Sequence[Use], owner: int | None, caller: Caller | None = None) -> Reason | None:
     """Compare the flow of values over elements with that over cells, exactly."""
     arrays = _names(uses, caller)
     elements = [(arrays.index(u.access.array.name), *u.access.index) for u in uses]
@@ -301,12 +294,12 @@ def compare_flows(uses: Sequence[Use], owner: int | None, caller: Caller | None 
         return _overwritten(name, f"value lost between write and read {_point(lost, uses, caller)}")
     wrong = by_cell.subtract(by_element)
     if not wrong.is_empty():
-        return Violation(f"'{name}' would be read before it is written", f"stale value {_point(wrong, uses, caller)}")
+        return Reason(f"'{name}' would be read before it is written", f"stale value {_point(wrong, uses, caller)}")
     if owner is not None:
         within = by_cell if caller is None else flow(uses, [(0, *u.cell) for u in uses])
         crossing = within.subtract(_same_iteration(uses, owner))
         if not crossing.is_empty():
-            return Violation(
+            return Reason(
                 f"a value in the private copy of '{name}' would cross iterations of a concurrent scope",
                 f"write and read {_point(crossing, uses, caller)}",
             )

@@ -16,12 +16,13 @@ from pdojo.dialect.analysis.collision import ANY, BEFORE, EQUAL, Relation
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.hints import ORDINARY
 from pdojo.dialect.analysis.lanes import Stride, known_alignment, linear_address, stride_over
-from pdojo.dialect.analysis.program import Conflict, Problem, Program, Touch
+from pdojo.dialect.analysis.program import Conflict, Program, Touch
 from pdojo.dialect.analysis.stream_patterns import Pattern, address_in_bytes, condensed, joint_walk, pattern_of
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import physical_index, physical_shape
 from pdojo.dialect.verify import describe_access, describe_scope
 
@@ -128,17 +129,17 @@ def regions(program: Program) -> Iterator[Scope]:
     return (s for s in program.nest.scopes if s.mapping is Mapping.STREAM)
 
 
-def stream_conflicts(program: Program) -> Iterator[Problem]:
+def stream_conflicts(program: Program) -> Iterator[Reason]:
     """Cells that a region writes and reads, or writes by two streams, in an order that streams do not keep."""
     for region in regions(program):
         conflict = _read_after_write(program, region)
         if conflict is not None:
             name = conflict.first_access.array.name
-            yield Problem(f"{describe_scope(region)} reads '{name}' ahead, before it is written", str(conflict))
+            yield Reason(f"{describe_scope(region)} reads '{name}' ahead, before it is written", str(conflict))
         conflict = _write_after_write(program, region)
         if conflict is not None:
             name = conflict.first_access.array.name
-            yield Problem(f"{describe_scope(region)} writes '{name}' by two streams, in no known order", str(conflict))
+            yield Reason(f"{describe_scope(region)} writes '{name}' by two streams, in no known order", str(conflict))
 
 
 def _read_after_write(program: Program, region: Scope) -> Conflict | None:
@@ -184,7 +185,7 @@ def _write_after_write(program: Program, region: Scope) -> Conflict | None:
     return None
 
 
-def snitch_limits(program: Program) -> Iterator[Problem]:
+def snitch_limits(program: Program) -> Iterator[Reason]:
     """What streams and hardware loops of the machine cannot do."""
     for region in regions(program):
         yield from _region_limits(program, region)
@@ -193,28 +194,26 @@ def snitch_limits(program: Program) -> Iterator[Problem]:
             yield from _loop_limits(program, scope)
 
 
-def _region_limits(program: Program, region: Scope) -> Iterator[Problem]:
+def _region_limits(program: Program, region: Scope) -> Iterator[Reason]:
     machine, where = program.machine, describe_scope(region)
     if not machine.snitch.stream_registers:
-        yield Problem(f"{where}: {machine.name} has no stream registers")
+        yield Reason(f"{where}: {machine.name} has no stream registers")
         return
     guarded = next((s for leaf in region.leaves for s in leaf.chain[region.depth :] if s.guard), None)
     if guarded is not None:
-        yield Problem(f"{describe_scope(guarded)} has a guard, but streams run over whole boxes")
+        yield Reason(f"{describe_scope(guarded)} has a guard, but streams run over whole boxes")
     streams = streams_of(program.nest, region, machine)
     if len(streams) > machine.snitch.stream_registers:
-        yield Problem(
-            f"{where} would need {len(streams)} streams; {machine.name} has {machine.snitch.stream_registers}"
-        )
+        yield Reason(f"{where} would need {len(streams)} streams; {machine.name} has {machine.snitch.stream_registers}")
     for stream in streams:
         problems = [_access_problem(program, leaf, access, region) for leaf, access in stream.members]
         problem = next((p for p in problems if p is not None), None) or _walk_problem(program, stream, region)
         if problem is not None:
-            yield Problem(problem)
+            yield problem
     used = sum(_bytes_of(program, buffer) for buffer in program.nest.buffers if buffer.memory is not Memory.REGISTER)
     # Models have no memory of their own.
     if machine.architecture and used > machine.cache_bytes[-1]:
-        yield Problem(
+        yield Reason(
             f"{where} streams from the memory of the core, which has {machine.cache_bytes[-1]} bytes; the arrays take "
             f"{used}"
         )
@@ -224,74 +223,78 @@ def _bytes_of(program: Program, buffer: Buffer) -> int:
     return prod(physical_shape(program.nest, buffer)) * byte_width(buffer.dtype)
 
 
-def _access_problem(program: Program, leaf: Leaf, access: Access, region: Scope) -> str | None:
+def _access_problem(program: Program, leaf: Leaf, access: Access, region: Scope) -> Reason | None:
     """Why an access is no element of a stream."""
     described = describe_access(access)
     if access.array.buffer.swizzles:
-        return f"'{access.array.name}' is swizzled; streams are linear"
+        return Reason(f"'{access.array.name}' is swizzled; streams are linear")
     # Rows that follow each other in memory are divided in the index, and not in the address.
     for atom, _ in address_in_bytes(program.nest, access, leaf).terms:
         if not isinstance(atom, int) and any(v >= region.depth for v in atom.numerator.variables()):
-            return f"{described} divides a variable of the region; streams are linear"
+            return Reason(f"{described} divides a variable of the region; streams are linear")
     if not is_float(access.array.dtype):
-        return f"{described} is of type {access.array.dtype}; streams are floating-point registers"
+        return Reason(f"{described} is of type {access.array.dtype}; streams are floating-point registers")
     lanes = leaf.chain[-1] if leaf.chain[-1].mapping is Mapping.VECTOR else None
     return _word_problem(access, leaf, lanes)
 
 
-def _walk_problem(program: Program, stream: Stream, region: Scope) -> str | None:
+def _walk_problem(program: Program, stream: Stream, region: Scope) -> Reason | None:
     """Why no address generator can make the addresses of a stream."""
     machine, described = program.machine, describe_access(stream.access)
     pattern = walk_of(program.nest, stream, region, machine)
     if len(pattern.bounds) > machine.snitch.stream_dims:
-        return (
+        return Reason(
             f"{described} needs {len(pattern.bounds)} dimensions in the region; a stream has "
             f"{machine.snitch.stream_dims}"
         )
     longest = max(pattern.bounds, default=1)
     if longest > LONGEST:
-        return f"{described} has {longest} elements in a dimension; streams count to {LONGEST}"
+        return Reason(f"{described} has {longest} elements in a dimension; streams count to {LONGEST}")
     return None
 
 
-def _word_problem(access: Access, leaf: Leaf, lanes: Scope | None) -> str | None:
+def _word_problem(access: Access, leaf: Leaf, lanes: Scope | None) -> Reason | None:
     """Why an access is not of whole, aligned words."""
     described = describe_access(access)
     index, width = physical_index(access, leaf.chain), byte_width(access.array.dtype)
     if lanes is None:
-        return None if width == WORD else f"{described} is of type {access.array.dtype}; streams move 8 bytes at once"
+        return (
+            None
+            if width == WORD
+            else Reason(f"{described} is of type {access.array.dtype}; streams move 8 bytes at once")
+        )
     if width * lanes.extent != WORD or stride_over(index, lanes.depth) is not Stride.CONTIGUOUS:
-        return f"{described} is no vector of 8 contiguous bytes, which streams move at once"
+        return Reason(f"{described} is no vector of 8 contiguous bytes, which streams move at once")
     if known_alignment(access, leaf, lanes) % WORD:
-        return f"{described} is not known to be aligned to 8 bytes, which streams move at once"
+        return Reason(f"{described} is not known to be aligned to 8 bytes, which streams move at once")
     return None
 
 
-def _loop_limits(program: Program, loop: Scope) -> Iterator[Problem]:
+def _loop_limits(program: Program, loop: Scope) -> Iterator[Reason]:
     machine, core, where = program.machine, program.machine.snitch, describe_scope(loop)
     if not core.frep_instructions:
-        yield Problem(f"{where}: {machine.name} has no hardware loops")
+        yield Reason(f"{where}: {machine.name} has no hardware loops")
         return
     guarded = next((s for leaf in loop.leaves for s in leaf.chain[loop.depth :] if s.guard), None)
     if guarded is not None:
-        yield Problem(f"{describe_scope(guarded)} has a guard, but a hardware loop repeats the same instructions")
+        yield Reason(f"{describe_scope(guarded)} has a guard, but a hardware loop repeats the same instructions")
     nested = sum(1 for s in loop.chain if s.mapping is Mapping.FREP)
     if nested > max(1, core.frep_nesting):
-        yield Problem(
+        yield Reason(
             f"{where} is in a nest of {nested} hardware loops; {machine.name} has nests of {core.frep_nesting}"
         )
     if loop.extent > core.frep_trips:
-        yield Problem(f"{where} has too many iterations; hardware loops of {machine.name} have {core.frep_trips}")
+        yield Reason(f"{where} has too many iterations; hardware loops of {machine.name} have {core.frep_trips}")
     instructions = sum(instructions_of(leaf, loop) for leaf in loop.leaves)
     if instructions > core.frep_instructions:
-        yield Problem(
+        yield Reason(
             f"{where} would repeat {instructions} instructions; hardware loops of {machine.name} hold "
             f"{core.frep_instructions}"
         )
     for leaf in loop.leaves:
         problem = _function_problem(program, leaf) or _operand_problem(leaf, loop) or _lanes_problem(leaf)
         if problem is not None:
-            yield Problem(problem)
+            yield problem
 
 
 def instructions_of(leaf: Leaf, loop: Scope) -> int:
@@ -308,18 +311,18 @@ def has_extremum(loop: Scope) -> bool:
     return any(f in EXTREMA for leaf in loop.leaves for f in (leaf.function, leaf.accumulate))
 
 
-def _function_problem(program: Program, leaf: Leaf) -> str | None:
+def _function_problem(program: Program, leaf: Leaf) -> Reason | None:
     """Why a statement is no instruction of the floating-point unit."""
     machine = program.machine
     for function in (leaf.function, leaf.accumulate):
         if function is not None and function not in FPU_FUNCTIONS:
-            return f"'{function}' is no instruction of the floating-point unit, which repeats hardware loops"
+            return Reason(f"'{function}' is no instruction of the floating-point unit, which repeats hardware loops")
         if function in EXTREMA and not program.permits(Numerics.NUMBERS):
-            return (
+            return Reason(
                 f"'{function}' in a hardware loop would lose a NaN, which the kernel does not permit (numerics numbers)"
             )
         if function in DIVISIONS and "xdiv_sqrt" not in machine.features and not divides_exactly(leaf):
-            return f"'{function}' needs a divider, which {machine.name} does not have (feature xdiv_sqrt)"
+            return Reason(f"'{function}' needs a divider, which {machine.name} does not have (feature xdiv_sqrt)")
     return None
 
 
@@ -332,19 +335,19 @@ def divides_exactly(leaf: Leaf) -> bool:
     return mantissa == 0.5 and -13 <= exponent <= 15
 
 
-def _lanes_problem(leaf: Leaf) -> str | None:
+def _lanes_problem(leaf: Leaf) -> Reason | None:
     """Why the lanes of a statement are no whole registers, which one instruction computes."""
     lanes = leaf.chain[-1]
     if lanes.mapping is not Mapping.VECTOR:
         return None
     if leaf.function == "math.fma":
-        return "'math.fma' of lanes is two instructions; accumulate it with 'fma='"
+        return Reason("'math.fma' of lanes is two instructions; accumulate it with 'fma='")
     for access in leaf.accesses:
         index, width = physical_index(access, leaf.chain), byte_width(access.array.dtype)
         if not any(e.uses(lanes.depth) for e in index):
-            return f"{describe_access(access)} is one number for all lanes; hardware loops need it in each lane"
+            return Reason(f"{describe_access(access)} is one number for all lanes; hardware loops need it in each lane")
         if access.array.buffer.memory is Memory.REGISTER and not _is_whole(access, leaf, width):
-            return f"{describe_access(access)} is no whole register of {WORD // width} lanes"
+            return Reason(f"{describe_access(access)} is no whole register of {WORD // width} lanes")
     return None
 
 
@@ -363,23 +366,27 @@ def _is_whole(access: Access, leaf: Leaf, width: int) -> bool:
     )
 
 
-def _operand_problem(leaf: Leaf, loop: Scope) -> str | None:
+def _operand_problem(leaf: Leaf, loop: Scope) -> Reason | None:
     """Why a statement is not instructions on registers and streams alone."""
     for value in leaf.inputs:
         if isinstance(value, Index) or (isinstance(value, Constant) and not value.dtype.startswith(("f", "bf"))):
-            return "hardware loops have no integer operands"
+            return Reason("hardware loops have no integer operands")
     in_region = any(s.mapping is Mapping.STREAM for s in leaf.chain)
     for access in leaf.accesses:
         streamed = in_region and is_streamed(access)
         memory = access.array.buffer.memory
         if not access.array.dtype.startswith("f"):
-            return f"'{access.array.name}' is of type {access.array.dtype}; hardware loops are for floating point"
+            return Reason(
+                f"'{access.array.name}' is of type {access.array.dtype}; hardware loops are for floating point"
+            )
         if memory is Memory.HEAP and not streamed:
-            return f"{describe_access(access)} is in memory; stream a scope around {describe_scope(loop)}"
+            return Reason(f"{describe_access(access)} is in memory; stream a scope around {describe_scope(loop)}")
         if memory not in (Memory.HEAP, Memory.REGISTER):
-            return f"{describe_access(access)} is in {memory.value} memory; hardware loops use streams and registers"
+            return Reason(
+                f"{describe_access(access)} is in {memory.value} memory; hardware loops use streams and registers"
+            )
         if memory is Memory.REGISTER and not _only_constants(access, leaf):
-            return f"{describe_access(access)} is not indexed by constants, as registers are"
+            return Reason(f"{describe_access(access)} is not indexed by constants, as registers are")
     return None
 
 

@@ -16,11 +16,12 @@ from operator import mul
 from typing import TypeAlias
 
 from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.analysis.program import Problem, Program
+from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.intrinsic import FREE, Intrinsic, Pattern, pair, pattern_of, same_form
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Access, Array, Constant, Leaf, Nest, Node, Scope
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import physical_index, physical_shape
 from pdojo.dialect.verify import describe_access, describe_scope
 
@@ -48,7 +49,7 @@ Place: TypeAlias = tuple[Access, Access, Leaf]
 """An access of the meaning, that of the program, and the program's statement."""
 
 
-def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> Match | str:
+def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> Match | Reason:
     """Unify the nest at the scope with the meaning; why that fails, where it does."""
     pattern = pattern_of(intrinsic)
     problem = _shape_problem(pattern, site)
@@ -69,21 +70,21 @@ def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> Match | str:
     operands: list[Operand] = []
     for name in pattern.operands:
         found = _operand(nest, pattern, site, [p for p in places if p[0].array.name == name])
-        if isinstance(found, str):
+        if isinstance(found, Reason):
             return found
         operands.append(found)
     return Match(intrinsic, tuple(operands))
 
 
-def _shape_problem(pattern: Pattern, site: Scope) -> str | None:
+def _shape_problem(pattern: Pattern, site: Scope) -> Reason | None:
     """The form of the nest: extents, places of statements, no guards, no mappings inside."""
     if not same_form(pattern.root, site):
-        return f"the nest has another form than the meaning, {_form(pattern.root)}"
+        return Reason(f"the nest has another form than the meaning, {_form(pattern.root)}")
     for scope in _scopes(site):
         if scope.guard:
-            return f"{describe_scope(scope)} has a guard"
+            return Reason(f"{describe_scope(scope)} has a guard")
         if scope is not site and scope.mapping is not Mapping.SEQUENTIAL:
-            return f"{describe_scope(scope)} inside is mapped"
+            return Reason(f"{describe_scope(scope)} inside is mapped")
     return None
 
 
@@ -101,25 +102,25 @@ def _scopes(node: Node) -> Iterator[Scope]:
             yield from _scopes(child)
 
 
-def _statement_problem(pattern: Leaf, leaf: Leaf) -> str | None:
+def _statement_problem(pattern: Leaf, leaf: Leaf) -> Reason | None:
     """The function, the accumulation, the constants and the types."""
     written = describe_access(leaf.output)
     if leaf.asynchronous:
-        return f"the copy to {written} is asynchronous"
+        return Reason(f"the copy to {written} is asynchronous")
     if (pattern.function, len(pattern.inputs)) != (leaf.function, len(leaf.inputs)):
-        return f"the statement that writes {written} computes another function than the meaning"
+        return Reason(f"the statement that writes {written} computes another function than the meaning")
     if (pattern.accumulate, pattern.contracted) != (leaf.accumulate, leaf.contracted):
-        return f"the statement that writes {written} accumulates in another way than the meaning"
+        return Reason(f"the statement that writes {written} accumulates in another way than the meaning")
     for one, other in zip(pattern.inputs, leaf.inputs, strict=True):
         if not isinstance(one, Access) and (not isinstance(one, Constant) or one != other):
-            return f"an input of the statement that writes {written} is not the constant of the meaning"
+            return Reason(f"an input of the statement that writes {written} is not the constant of the meaning")
         if isinstance(one, Access) and not isinstance(other, Access):
-            return f"an input of the statement that writes {written} is no array"
+            return Reason(f"an input of the statement that writes {written} is no array")
     for one, other in _accesses(pattern, leaf):
         if one.array.dtype != other.array.dtype:
-            return f"{describe_access(other)} is {other.array.dtype}; the meaning wants {one.array.dtype}"
+            return Reason(f"{describe_access(other)} is {other.array.dtype}; the meaning wants {one.array.dtype}")
         if other.hints.data:
-            return f"{describe_access(other)} has hints, which one instruction cannot honour; clear them first"
+            return Reason(f"{describe_access(other)} has hints, which one instruction cannot honour; clear them first")
     return None
 
 
@@ -132,38 +133,42 @@ def _accesses(pattern: Leaf, leaf: Leaf) -> list[tuple[Access, Access]]:
     return pairs
 
 
-def _binding_problem(pattern: Pattern, places: list[Place], bound: dict[str, Array]) -> str | None:
+def _binding_problem(pattern: Pattern, places: list[Place], bound: dict[str, Array]) -> Reason | None:
     """Each array of the meaning stands for one array, and operands that are written share memory with no other."""
     for one, other, _ in places:
         before = bound.setdefault(one.array.name, other.array)
         if before is not other.array:
-            return f"'{one.array.name}' of the meaning would be '{before.name}' and '{other.array.name}'"
+            return Reason(f"'{one.array.name}' of the meaning would be '{before.name}' and '{other.array.name}'")
     written = {leaf.output.array.name for leaf in pattern.nest.leaves}
     names = list(pattern.operands)
     for position, name in enumerate(names):
         for second in names[position + 1 :]:
             if bound[name].buffer is bound[second].buffer and written & {name, second}:
-                return f"operands '{name}' and '{second}' of the meaning would share the memory of '{bound[name].name}'"
+                return Reason(
+                    f"operands '{name}' and '{second}' of the meaning would share the memory of '{bound[name].name}'"
+                )
     return None
 
 
 def _temporary_problem(
     nest: Nest, pattern: Pattern, site: Scope, places: list[Place], bound: dict[str, Array]
-) -> str | None:
+) -> Reason | None:
     """Temporaries keep their values within one body, where the meaning does, and nothing else reads them."""
     for name, array in bound.items():
         if name in pattern.operands:
             continue
         if array.intent is not None:
-            return f"'{array.name}' is an interface array, but the instruction keeps '{name}' to itself"
+            return Reason(f"'{array.name}' is an interface array, but the instruction keeps '{name}' to itself")
         if any(other is not name and bound[other] is array for other in bound):
-            return f"'{array.name}' would be '{name}' of the meaning, and another array too"
+            return Reason(f"'{array.name}' would be '{name}' of the meaning, and another array too")
         indices = {other.index for one, other, _ in places if one.array.name == name}
         if len(indices) > 1:
-            return f"'{array.name}' is written and read at different indices"
+            return Reason(f"'{array.name}' is written and read at different indices")
         for reader in nest.readers[array.name]:
             if site not in reader.chain and not _own_value(nest, reader, array, site):
-                return f"'{array.name}' is read outside of the nest, but the instruction keeps '{name}' to itself"
+                return Reason(
+                    f"'{array.name}' is read outside of the nest, but the instruction keeps '{name}' to itself"
+                )
     return None
 
 
@@ -188,12 +193,12 @@ def _own_value(nest: Nest, reader: Leaf, array: Array, site: Scope) -> bool:
     )
 
 
-def _operand(nest: Nest, pattern: Pattern, site: Scope, places: list[Place]) -> Operand | str:
+def _operand(nest: Nest, pattern: Pattern, site: Scope, places: list[Place]) -> Operand | Reason:
     """The base address and the free strides of one operand, from all its accesses."""
     found: Operand | None = None
     for one, other, leaf in places:
         if other.array.buffer.swizzles:
-            return f"'{other.array.name}' is swizzled, but operands lie in memory by strides"
+            return Reason(f"'{other.array.name}' is swizzled, but operands lie in memory by strides")
         extents = leaf.extents
         address = _address(nest, other, leaf)
         local = {d: const(0) for d in range(site.depth, leaf.depth)}
@@ -206,16 +211,16 @@ def _operand(nest: Nest, pattern: Pattern, site: Scope, places: list[Place]) -> 
             strides.append(address.coefficient(depth + site.depth))
             expected = expected + var(depth + site.depth) * strides[-1]
         if address - start != expected:
-            return (
+            return Reason(
                 f"{describe_access(other)} does not lie in memory as '{one.array.name}' of the meaning must: "
                 f"its elements are {_spell(address - start)} apart, not {_spell(expected)}"
             )
         operand = Operand(other.array, start - wanted.constant, tuple(strides))
         if found is not None and found != operand:
-            return f"accesses to '{other.array.name}' do not begin at one address"
+            return Reason(f"accesses to '{other.array.name}' do not begin at one address")
         found = operand
         if pattern.writes(one.array) and _overlapping(pattern, one.array, strides):
-            return f"elements of '{other.array.name}' that the instruction writes would be one cell"
+            return Reason(f"elements of '{other.array.name}' that the instruction writes would be one cell")
     assert found is not None, "every operand of a meaning is used"
     return found
 
@@ -247,17 +252,15 @@ def available(machine: Machine) -> dict[str, Intrinsic]:
     return {i.name: i for i in machine.intrinsics if i.available(machine.features)}
 
 
-def tensor_problems(program: Program) -> Iterator[Problem]:
+def tensor_problems(program: Program) -> Iterator[Reason]:
     """Scopes mapped to a tensor unit that are not what their instruction computes, on the program's machine."""
     known = available(program.machine)
     for scope in program.nest.scopes:
         if scope.mapping is not Mapping.TENSOR:
             continue
         if scope.intrinsic not in known:
-            yield Problem(f"{program.machine.name} has no intrinsic '{scope.intrinsic}' for {describe_scope(scope)}")
+            yield Reason(f"{program.machine.name} has no intrinsic '{scope.intrinsic}' for {describe_scope(scope)}")
             continue
         found = match(program.nest, scope, known[scope.intrinsic])
-        if isinstance(found, str):
-            yield Problem(
-                f"{describe_scope(scope)} would not be what the instruction computes: {found}; unmap it first"
-            )
+        if isinstance(found, Reason):
+            yield Reason(f"{describe_scope(scope)} would not be what the instruction computes: {found}; unmap it first")

@@ -22,10 +22,11 @@ from typing import TypeAlias
 from pdojo.dialect.affine import Expr, linear, var
 from pdojo.dialect.analysis.collision import EQUAL, Query
 from pdojo.dialect.analysis.lanes import physical_bytes
-from pdojo.dialect.analysis.program import Conflict, Problem, Program, Touch
+from pdojo.dialect.analysis.program import Conflict, Program, Touch
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import accesses_of, copy_depths, physical_index
 from pdojo.dialect.verify import describe_access, describe_scope
 
@@ -42,7 +43,7 @@ def is_in_grid(nest: Nest, buffer: Buffer) -> bool:
     return any(launch_of(leaf) is not None for leaf, _ in accesses_of(nest, buffer))
 
 
-def visibility_problems(program: Program) -> Iterator[Problem]:
+def visibility_problems(program: Program) -> Iterator[Reason]:
     """Buffers whose memory some of their accesses cannot reach."""
     for buffer in program.live_ranges:
         if buffer.memory is not Memory.HEAP:
@@ -51,32 +52,32 @@ def visibility_problems(program: Program) -> Iterator[Problem]:
                 yield problem
 
 
-def memory_problem(program: Program, buffer: Buffer) -> Problem | None:
+def memory_problem(program: Program, buffer: Buffer) -> Reason | None:
     """Why the memory of a buffer cannot be where it is; None if it can, or if the buffer is not used in a grid."""
     accesses = accesses_of(program.nest, buffer)
     launches = list(dict.fromkeys(launch_of(leaf) for leaf, _ in accesses))
     name = buffer.names[0]
     if launches == [None]:
-        return Problem(f"'{name}' is in shared memory, but is not used in a grid") if _is_shared(buffer) else None
+        return Reason(f"'{name}' is in shared memory, but is not used in a grid") if _is_shared(buffer) else None
     launch = next(s for s in launches if s is not None)
     if len(launches) > 1:
         outside = next(a for leaf, a in accesses if launch_of(leaf) is not launch)
-        return Problem(
+        return Reason(
             f"'{name}' is in {_place(buffer)}, which lasts for one iteration of {describe_scope(launch)}, but is used "
             "outside it",
             f"{describe_access(outside)} is outside it",
         )
     violation = program.storage_violation(name, buffer.reuse, within=launch.depth)
     if violation is not None:
-        return Problem(
+        return Reason(
             f"'{name}' is in {_place(buffer)}, which lasts for one iteration of {describe_scope(launch)}: "
-            f"{violation.reason}",
-            violation.detail,
+            f"{violation.text}",
+            violation.witness,
         )
     if _is_shared(buffer):
         copies = copy_depths([(a, leaf.chain) for leaf, a in accesses], buffer.reuse)
         if any(depth > launch.depth for depth in copies):
-            return Problem(f"each thread has its own copy of '{name}', which shared memory does not hold")
+            return Reason(f"each thread has its own copy of '{name}', which shared memory does not hold")
         return None
     for level in (Mapping.BLOCK, Mapping.WARP):
         problem = _Level(program, buffer, launch, level).problem()
@@ -103,7 +104,7 @@ class _Level:
     launch: Scope
     mapping: Mapping
 
-    def problem(self) -> Problem | None:
+    def problem(self) -> Reason | None:
         """Why the buffer is neither distributed nor replicated."""
         touches = [t for leaf in self.program.nest.leaves for t in self.program.touches[leaf] if self._is_mine(t)]
         threads = [self._threads(t.leaf) for t in touches]
@@ -119,19 +120,19 @@ class _Level:
     def _threads(self, leaf: Leaf) -> list[Scope]:
         return [s for s in leaf.chain if s.mapping is self.mapping]
 
-    def _not_distributed(self, touches: Sequence[Touch], indexed: Sequence[Touch]) -> Problem | None:
+    def _not_distributed(self, touches: Sequence[Touch], indexed: Sequence[Touch]) -> Reason | None:
         name, place = self.buffer.names[0], _place(self.buffer)
         wanted = [s.extent for s in self._threads(indexed[0].leaf)]
         for touch in touches:
             if [s.extent for s in self._threads(touch.leaf)] != wanted:
-                return Problem(
+                return Reason(
                     f"'{name}' is in {place}: threads that are indexed at one access must be so at every access",
                     f"{describe_access(indexed[0].access)} is, {describe_access(touch.access)} is not by the same",
                 )
         for one, other in combinations_with_replacement(touches, 2):
             conflict = self._shared_cell(one, other)
             if conflict is not None:
-                return Problem(f"'{name}' is in {place}, but two threads access one of its cells", str(conflict))
+                return Reason(f"'{name}' is in {place}, but two threads access one of its cells", str(conflict))
         return None
 
     def _shared_cell(self, one: Touch, other: Touch) -> Conflict | None:
@@ -149,21 +150,21 @@ class _Level:
             return None
         return Conflict(one.leaf, one.access, other.leaf, other.access, witness, one.writes, other.writes)
 
-    def _not_replicated(self, touches: Sequence[Touch]) -> Problem | None:
+    def _not_replicated(self, touches: Sequence[Touch]) -> Reason | None:
         name, place = self.buffer.names[0], _place(self.buffer)
         for write in touches:
             threads = self._threads(write.leaf)
             if not write.writes or not threads:
                 continue
             if write.leaf.accumulate is None:
-                return Problem(
+                return Reason(
                     f"'{name}' is in {place}, of which only one thread of {describe_scope(threads[-1])} would have the "
                     "value",
                     f"write of {describe_access(write.access)}",
                 )
             for read in touches:
                 if threads[0] in read.leaf.chain and read.commutes_with != write.commutes_with:
-                    return Problem(
+                    return Reason(
                         f"'{name}' is in {place}, where threads have the sum over {describe_scope(threads[0])} only "
                         "after it",
                         f"accumulation into {describe_access(write.access)}, access to {describe_access(read.access)} "
@@ -172,7 +173,7 @@ class _Level:
         return None
 
 
-def _index_problem(buffer: Buffer, accesses: Sequence[Placed]) -> Problem | None:
+def _index_problem(buffer: Buffer, accesses: Sequence[Placed]) -> Reason | None:
     """Within a thread, constants index registers, and anything but the grid the stack."""
     name, place = buffer.names[0], _place(buffer)
     allowed = (Mapping.UNROLL, Mapping.VECTOR)
@@ -182,18 +183,18 @@ def _index_problem(buffer: Buffer, accesses: Sequence[Placed]) -> Problem | None
             for depth in expression.variables():
                 scope = leaf.chain[depth]
                 if scope.mapping is Mapping.GRID:
-                    return Problem(
+                    return Reason(
                         f"{describe_access(access)} is indexed by {describe_scope(scope)}; reuse the dimension"
                     )
                 if buffer.memory is Memory.REGISTER and scope.mapping not in allowed:
-                    return Problem(
+                    return Reason(
                         f"{describe_access(access)} is indexed by {describe_scope(scope)}; registers need constants"
                     )
                 if scope.mapping in (Mapping.BLOCK, Mapping.WARP):
-                    return Problem(f"{describe_access(access)} divides the number of a thread, which has its own stack")
+                    return Reason(f"{describe_access(access)} divides the number of a thread, which has its own stack")
         parts.add(tuple(_thread_part(e, leaf) for e in physical_index(access, leaf.chain)))
     if len(parts) > 1:
-        return Problem(f"'{name}' is in {place}, but not indexed by threads in the same way at every access")
+        return Reason(f"'{name}' is in {place}, but not indexed by threads in the same way at every access")
     return None
 
 
@@ -247,27 +248,27 @@ _LISTED = 4096
 """So many values are listed."""
 
 
-def gpu_limits(program: Program) -> Iterator[Problem]:
+def gpu_limits(program: Program) -> Iterator[Reason]:
     """What the machine does not have: warps, blocks, so many threads, so much memory."""
     machine = program.machine
     for scope in program.nest.scopes:
         if scope.mapping in (Mapping.GRID, Mapping.BLOCK) and not machine.gpu.block_threads:
-            yield Problem(f"{describe_scope(scope)}: {machine.name} has no blocks of threads")
+            yield Reason(f"{describe_scope(scope)}: {machine.name} has no blocks of threads")
         if scope.mapping is Mapping.WARP and not machine.gpu.warp_size:
-            yield Problem(f"{describe_scope(scope)}: {machine.name} has no warps")
+            yield Reason(f"{describe_scope(scope)}: {machine.name} has no warps")
         elif scope.mapping is Mapping.WARP and machine.gpu.warp_size % scope.extent:
-            yield Problem(
+            yield Reason(
                 f"{describe_scope(scope)} does not divide the warps of {machine.name}, which have "
                 f"{machine.gpu.warp_size} threads"
             )
     for leaf in program.nest.leaves:
         threads = prod(s.extent for s in leaf.chain if s.mapping in (Mapping.BLOCK, Mapping.WARP))
         if launch_of(leaf) is not None and threads > machine.gpu.block_threads > 0:
-            yield Problem(f"blocks would have {threads} threads; {machine.name} allows {machine.gpu.block_threads}")
+            yield Reason(f"blocks would have {threads} threads; {machine.name} allows {machine.gpu.block_threads}")
     yield from _memory_limits(program)
 
 
-def _memory_limits(program: Program) -> Iterator[Problem]:
+def _memory_limits(program: Program) -> Iterator[Reason]:
     machine, nest = program.machine, program.nest
     limits = {
         Memory.SHARED: machine.gpu.shared_bytes,
@@ -282,4 +283,4 @@ def _memory_limits(program: Program) -> Iterator[Problem]:
             used[launch, buffer.memory] = used.get((launch, buffer.memory), 0) + size
     for (_, memory), size in used.items():
         if size > limits[memory]:
-            yield Problem(f"{memory.value} buffers would take {size} bytes; {machine.name} allows {limits[memory]}")
+            yield Reason(f"{memory.value} buffers would take {size} bytes; {machine.name} allows {limits[memory]}")

@@ -45,7 +45,7 @@ def _check(program: Program) -> None:
     for buffer in nest.buffers:
         violation = program.storage_violation(buffer.names[0], buffer.reuse)
         if violation is not None:
-            raise InvalidKernel(f"{violation.reason} ({violation.detail})")
+            raise InvalidKernel(f"{violation.text} ({violation.witness})")
     _check_races(program)
     for problem in (*meaning_problems(program), *unusable_hints(program)):
         raise InvalidKernel(f"{problem.text}{problem.witness and f' ({problem.witness})'}")

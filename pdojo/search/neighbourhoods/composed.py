@@ -13,13 +13,13 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Scope
+from pdojo.dialect.reason import Reason
 from pdojo.search.dojo import Dojo
 from pdojo.search.experts.loops import indexing, sink, straighten
 from pdojo.search.experts.player import Player
 from pdojo.search.neighbourhoods.drawing import Choice, choices, shuffled
 from pdojo.search.neighbourhoods.lengths import COPIES
 from pdojo.search.neighbourhoods.sizes import lanes_of
-from pdojo.transforms.base import Reason
 from pdojo.transforms.move import Move
 from pdojo.transforms.staging import Staging
 

@@ -14,9 +14,9 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, byte_width
 from pdojo.dialect.nest import Access, Leaf, Scope
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.verify import describe_access, describe_scope
 from pdojo.transforms.asynchronous import async_size_problem
-from pdojo.transforms.base import Reason
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.ordering import reassociates, same_iteration
 
@@ -140,11 +140,11 @@ class Vectorize(MapScope):
             known = ", ".join(map(str, lanes)) or "none"
             return Reason(f"extent {site.extent} is no vector length of {program.machine.name} for {widest}: {known}")
         if leaf.asynchronous and (unsized := async_size_problem(leaf, program.machine, site.extent)) is not None:
-            return Reason(unsized)
+            return unsized
         for access in leaf.accesses:
             problem = lane_problem(access, leaf, site, program.machine)
             if problem is not None:
-                return Reason(problem)
+                return problem
         if NONTEMPORAL in leaf.output.hints.data and (misfit := streaming_misfit(leaf, site)) is not None:
             return Reason(f"{misfit}; the hint 'nontemporal' could not be used any more, clear it first")
         return self._lanes_independent(program, site, leaf)

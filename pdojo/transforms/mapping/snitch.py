@@ -10,7 +10,7 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.streams import has_extremum
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.nest import Scope
-from pdojo.transforms.base import Reason
+from pdojo.dialect.reason import Reason
 from pdojo.transforms.mapping.scope import MapScope
 
 

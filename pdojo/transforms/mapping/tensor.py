@@ -14,8 +14,9 @@ from pdojo.dialect.analysis.tensor import available, match
 from pdojo.dialect.attributes import Mapping, MappingAttr, Numerics
 from pdojo.dialect.intrinsic import pattern_of, same_form
 from pdojo.dialect.nest import Scope
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.verify import describe_scope
-from pdojo.transforms.base import EFFECT, Reason, Transformation
+from pdojo.transforms.base import EFFECT, Transformation
 from pdojo.transforms.mapping.unmap import Unmap
 from pdojo.transforms.move import Move
 
@@ -68,8 +69,8 @@ class Tensorize(Transformation[Scope]):
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped already; unmap it first")
         found = match(program.nest, site, intrinsic)
-        if isinstance(found, str):
-            return Reason(found)
+        if isinstance(found, Reason):
+            return found
         for numerics in map(Numerics, intrinsic.numerics):
             if not program.permits(numerics):
                 return Reason(f"it would {EFFECT[numerics]}, which the kernel does not permit")

@@ -15,9 +15,10 @@ from pdojo.dialect.analysis.storage_check import remapped_chain
 from pdojo.dialect.analysis.streams import has_extremum
 from pdojo.dialect.attributes import Mapping, MappingAttr, Memory, Numerics
 from pdojo.dialect.nest import Leaf, Scope
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import physical_index
 from pdojo.dialect.verify import describe_scope
-from pdojo.transforms.base import Reason, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import reassociates, same_iteration
 
@@ -110,7 +111,7 @@ def storage_reason(program: Program, site: Scope) -> Reason | None:
         if any(buffer.reuse) and _reused_by(site, buffer.names):
             violation = program.storage_violation(buffer.names[0], buffer.reuse, mappings)
             if violation is not None:
-                return Reason(violation.reason, violation.detail)
+                return violation
             race = find_race(program, program.touches_if(mappings, only={buffer}), {buffer}, site.chain[:-1])
             if race is not None:
                 return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))
