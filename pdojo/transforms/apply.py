@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.reason import Reason
 from pdojo.errors import IllegalMove
@@ -39,7 +40,7 @@ def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
     inverse = wanted.inverse(program, site)
     after = wanted.rehearse(program, site)
     if verify:
-        confirm(surface, wanted.fault(program.conditions, after, proved=wanted.proves(program)))
+        confirm(surface, wanted.fault(conditions_of(program), after, proved=wanted.proves(program)))
     return Applied(after, surface, resolved, inverse)
 
 

@@ -16,7 +16,10 @@ from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.analysis.conditions import Conditions
+from pdojo.dialect.analysis.capacity import is_crowded
+from pdojo.dialect.analysis.conditions import Conditions, conditions_of
+from pdojo.dialect.analysis.excerpts import content_of, excerpt_of
+from pdojo.dialect.analysis.placement import is_special
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.locations import find_array, find_dimension, find_node, location_of
@@ -139,7 +142,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def _asked(self, program: Program, site: SiteT) -> Reason | None:
         reason = self._checked(program, site)
         if reason is None and not self.proves(program):
-            reason = self.fault(program.conditions, self.rehearse(program, site))
+            reason = self.fault(conditions_of(program), self.rehearse(program, site))
         if reason is None:
             numerics = self.numerics(program, site)
             if program.permits(numerics):
@@ -153,11 +156,11 @@ class Transformation(RewritePattern, Generic[SiteT]):
             return self.check(program, site)
         if isinstance(site, Array | Dimension):
             array = site if isinstance(site, Array) else site.array
-            question = self, identify(site), program.content_of(array.buffer)
-            return program.known.excerpts.verdict(question, lambda: self.check(program, site))
+            question = self, identify(site), content_of(program, array.buffer)
+            return program.known.remembered.verdict(question, lambda: self.check(program, site))
         if not site.id:
             return self.check(program, site)
-        excerpt = program.excerpt(site)
+        excerpt = excerpt_of(program, site)
         if (self, site.id) not in excerpt.verdicts:
             part = excerpt.program
             excerpt.verdicts[self, site.id] = self.check(part, self.resolve(part, identify(site)))
@@ -165,7 +168,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def proves(self, program: Program) -> bool:
         """Whether what the check accepts on this program surely keeps the conditions, if the check is right."""
-        return self.argued and not (self.introduces_rules or program.is_special or program.is_crowded)
+        return self.argued and not (self.introduces_rules or is_special(program) or is_crowded(program))
 
     def fault(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
         """Why the program after the move is none that the move may lead to; None if it is well.
@@ -182,7 +185,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def breach(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
         """`fault` of a well-formed program."""
         try:
-            present = after.conditions
+            present = conditions_of(after)
         except Undecided as undecided:
             return Reason(str(undecided))
         if self.keeps_hints and (changed := _other_hints(before.hints, present.hints)) is not None:
@@ -254,7 +257,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
             if self.refusal(program, site) is not None:
                 continue
             after = self.rehearse(program, site)
-            if self.fault(program.conditions, after, proved=self.proves(program)) is None:
+            if self.fault(conditions_of(program), after, proved=self.proves(program)) is None:
                 self.rewrite(program, site, rewriter)
                 return
 

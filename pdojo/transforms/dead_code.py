@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
+from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.origins import element_uses, number_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent, Mapping
@@ -86,7 +87,7 @@ class DeleteOp(Transformation[Leaf]):
             return reason
         if len(program.nest.siblings(topmost(site))) == 1:
             return Reason("the kernel would have no op left")
-        return self.fault(program.conditions, rewritten(program, self, site))
+        return self.fault(conditions_of(program), rewritten(program, self, site))
 
     def _declaration(self, program: Program, site: Leaf) -> Array | None:
         """The array whose declaration goes with the op."""
@@ -159,7 +160,7 @@ class InsertOp(Transformation[Scope | Leaf]):
         if (declared(fragment, program.nest) is None) is not (self.declare == ""):
             return Reason("'declare' declares no buffer")
         after = rewritten(program, self, site)
-        return self.fault(program.conditions, after) or self._changes(after, program)
+        return self.fault(conditions_of(program), after) or self._changes(after, program)
 
     @staticmethod
     def _changes(after: Program, program: Program) -> Reason | None:

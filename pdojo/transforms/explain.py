@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.recording import Question, Record, RecordingProgram
 from pdojo.dialect.nest import Array
@@ -49,7 +50,7 @@ def explain(program: Program, move: Move) -> Explanation:
     record = Record()
     watched = RecordingProgram(program.kernel, program.machine, record)
     # What the program keeps or breaks before the move is asked of every state, and no part of the evidence.
-    _ = watched.conditions
+    _ = conditions_of(watched)
     record.clear()
     wanted = instantiate(move)
     site = wanted.resolve(watched, move.at)

@@ -8,6 +8,7 @@ from typing import Any
 
 from xdsl.utils.exceptions import VerifyException
 
+from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.placement import check_tensor_scopes
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
@@ -89,7 +90,7 @@ class Game:
         wanted, site = legal(program, Move.parse(move) if isinstance(move, str) else move)
         step, place = _described(program, wanted, site)
         after = wanted.rehearse(program, site)
-        confirm(step.move, wanted.fault(program.conditions, after, proved=wanted.proves(program)))
+        confirm(step.move, wanted.fault(conditions_of(program), after, proved=wanted.proves(program)))
         self._add(step, place, after)
 
     def apply_all(self, moves: Iterable[Move | str]) -> None:
@@ -126,7 +127,7 @@ class Game:
                 skipped.append(Skipped(step.move, str(error)))
                 continue
             made, place = _described(program, wanted, site)
-            conditions, proved = program.conditions, wanted.proves(program)
+            conditions, proved = conditions_of(program), wanted.proves(program)
             after = wanted.perform(program, site)
             try:
                 ask = wanted.fault if careful else wanted.breach

@@ -13,9 +13,11 @@ from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.collision import EQUAL, Domain, Query
+from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.integer_sets import Reach, unreached
 from pdojo.dialect.analysis.lanes import Stride, stride_over
+from pdojo.dialect.analysis.placement import is_special
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.analysis.storage_check import describe_use, uninitialised, uses_of
 from pdojo.dialect.attributes import Intent, Mapping, Memory
@@ -177,7 +179,9 @@ class Staging(Transformation[Scope]):
         name = next(iter(after.nest.arrays.keys() - program.nest.arrays.keys()))
         copy, source = after.nest.arrays[name], after.nest.arrays[self.array]
         return (
-            self.beyond(after, site, copy) or self.fault(program.conditions, after) or _unwritten_reason(after, source)
+            self.beyond(after, site, copy)
+            or self.fault(conditions_of(program), after)
+            or _unwritten_reason(after, source)
         )
 
     def is_exact(self, program: Program, site: Scope, copy: Copy) -> bool:
@@ -188,7 +192,7 @@ class Staging(Transformation[Scope]):
         copy race for the source now. And what comes in has a value, for the scope reads it now before it writes it.
         """
         known = (bool(copy.whole) and self.reads_first(site, copy)) or self.only_reads(copy)
-        return known and not program.is_special and not self._strides(program, site, copy)
+        return known and not is_special(program) and not self._strides(program, site, copy)
 
     def only_reads(self, copy: Copy) -> bool:  # for subclasses
         """Whether the copy nests only read an input of the kernel, and surely within its extents."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self, cast
+from typing import ClassVar, Self
 
 from xdsl.pattern_rewriter import PatternRewriter
 
@@ -51,9 +51,7 @@ class Unstage(Transformation[Array]):
 
     def _found(self, program: Program, site: Array) -> tuple[Staged, Staging] | Reason:
         """How the array is staged, and the move that stages it again; or why nobody can say. Remembered."""
-        if (self, site.name) not in program.verdicts:
-            program.verdicts[self, site.name] = self._find(program, site)
-        return cast("tuple[Staged, Staging] | Reason", program.verdicts[self, site.name])
+        return program.once((self, site.name), lambda: self._find(program, site))
 
     def _find(self, program: Program, site: Array) -> tuple[Staged, Staging] | Reason:
         guesses = [found for found in staged(program, site) if self.array in ("", found.source.name)]

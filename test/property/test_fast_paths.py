@@ -16,7 +16,7 @@ import pytest
 from pdojo.dialect.analysis import collision, conditions, origins, storage_check
 from pdojo.dialect.analysis.clobber import Instance
 from pdojo.dialect.analysis.collision import Collisions, Query, Witness
-from pdojo.dialect.analysis.conditions import Conditions
+from pdojo.dialect.analysis.conditions import Conditions, conditions_of
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.program import Program, caller_of
 from pdojo.dialect.analysis.races import find_race
@@ -247,7 +247,7 @@ def judge_moves_that_argue(monkeypatch: pytest.MonkeyPatch) -> Answers:
         found = refusal(self, program, site)
         if found is None and self.argued and random.random() < SAMPLED:
             asked[True] += 1
-            fault = self.fault(program.conditions, self.rehearse(program, site))
+            fault = self.fault(conditions_of(program), self.rehearse(program, site))
             assert fault is None, (program.text, self.at(program, site), fault)
         return found
 
@@ -258,7 +258,7 @@ def judge_moves_that_argue(monkeypatch: pytest.MonkeyPatch) -> Answers:
 def judge_conditions_that_are_remembered(monkeypatch: pytest.MonkeyPatch) -> Answers:
     """What concerns one buffer is asked once for each content; asked anew, the answer is the same."""
     asked: Answers = Counter()
-    remembered = conditions.conditions
+    remembered = conditions._conditions  # pyright: ignore[reportPrivateUsage]
 
     def checked(program: Program) -> Conditions:
         found = remembered(program)
@@ -267,7 +267,7 @@ def judge_conditions_that_are_remembered(monkeypatch: pytest.MonkeyPatch) -> Ans
         assert asked[True] > JUDGED or remembered(fresh) == found, program.text
         return found
 
-    monkeypatch.setattr(conditions, "conditions", checked)
+    monkeypatch.setattr(conditions, "_conditions", checked)
     return asked
 
 

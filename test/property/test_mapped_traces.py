@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pdojo.kernels
+from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machine import machine
@@ -82,7 +83,7 @@ def test_every_state_keeps_the_meaning(case: Case) -> None:
     expected = meaning(game.program.nest, 7)
     for step in trace.steps:
         game.apply(step.move)
-        assert game.program.conditions.problems == {}
+        assert conditions_of(game.program).problems == {}
         difference = equivalent(expected, game.program.nest, schedules=2, seed=7)
         assert difference is None, f"{step.move}: {difference}"
     validate(game.program)

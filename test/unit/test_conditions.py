@@ -11,6 +11,7 @@ from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker
 
 from pdojo.dialect.analysis import conditions
 from pdojo.dialect.analysis.capacity import MOST_STATEMENTS
+from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import Race
 from pdojo.dialect.attributes import Mapping, MappingAttr
@@ -32,7 +33,7 @@ DECLARED = "x f32 [4] heap\ny f32 [4] heap\n"
 def broken(body: str, on: str = "toy") -> list[str]:
     """The conditions that a kernel from x to y breaks: declarations, an empty line, statements."""
     kernel = parse_notation(f"kernel k(x) -> (y)\n{body}\n")[0]
-    return [problem.text for problem in Program(kernel, machine(on)).conditions.problems.values()]
+    return [problem.text for problem in conditions_of(Program(kernel, machine(on))).problems.values()]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_moves_that_break_nothing_else_are_legal_where_the_kernel_breaks_a_condi
     """Kernels are written for other machines, too; a move may change what the message says."""
     game = Game(parse_notation(THREE)[0], machine("toy"))
     game.apply("tile_scope@y:0{size=2}")
-    assert [p.text for p in game.program.conditions.problems.values()] == [
+    assert [p.text for p in conditions_of(game.program).problems.values()] == [
         "scope {2} of extent 3:v is no vector of toy for f32"
     ]
 
@@ -217,7 +218,7 @@ def test_what_integer_sets_do_not_settle_is_left_to_checks_that_prove_it(monkeyp
     with pytest.raises(IllegalMove, match="integer sets do not settle it"):
         game.apply("wrong_and_careful@y#1:0")
     game.apply("tile_scope@y#1:0{size=2}")
-    assert game.program.conditions.problems.keys() == {"race of 'x', undecided", "race of 'y', undecided"}
+    assert conditions_of(game.program).problems.keys() == {"race of 'x', undecided", "race of 'y', undecided"}
     game.apply("unroll@y#1:1")
 
 
@@ -285,7 +286,7 @@ def test_what_a_kernel_breaks_may_be_said_in_other_words_after_a_move() -> None:
     text = f"{HEADS}x f32 [4, 8] heap\ny f32 [8, 4] heap\n\n8 4:v y[{{0}},{{1}}] = x[{{1}},{{0}}]\n"
     game = Game(parse_notation(text)[0], machine("toy-gpu"))
     game.apply("tile_scope@y:0{size=2}")
-    assert list(game.program.conditions.problems) == ["lanes of 'x'"]
+    assert list(conditions_of(game.program).problems) == ["lanes of 'x'"]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pdojo.dialect.analysis.excerpts import content_of, excerpt_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machine import machine
 from pdojo.dialect.notation import parse_notation
@@ -31,7 +32,7 @@ TWO = """t f32 [8{}] {}
 )
 def test_nests_that_share_slots_or_registers_are_asked_about_together(slots: str, memory: str, nests: int) -> None:
     state = program(TWO.format(slots, memory))
-    assert [len(state.excerpt(root).program.nest.children) for root in state.nest.children] == [nests, nests]
+    assert [len(excerpt_of(state, root).program.nest.children) for root in state.nest.children] == [nests, nests]
 
 
 def test_nests_that_share_with_each_other_by_a_third_one() -> None:
@@ -39,7 +40,7 @@ def test_nests_that_share_with_each_other_by_a_third_one() -> None:
         "t f32 [8:N] heap\ns f32 [8:N] heap\n\n8\n| t[{0}] = x[{0}]\n| y[{0}] = t[{0}]\n"
         "8\n| t[{0}] = x[{0}]\n| s[{0}] = t[{0}]\n| y[{0}] = s[{0}]\n8\n| s[{0}] = x[{0}]\n| z[{0}] = s[{0}]"
     )
-    assert len(state.excerpt(state.nest.children[0]).program.nest.children) == 3
+    assert len(excerpt_of(state, state.nest.children[0]).program.nest.children) == 3
 
 
 ONE = "t f32 [8] heap\n\n8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]\n8 z[{0}] = 0"
@@ -48,7 +49,7 @@ ONE = "t f32 [8] heap\n\n8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]\n8 z[{0}] = 0"
 def test_states_that_differ_elsewhere_have_an_excerpt_in_common() -> None:
     first = program(ONE)
     second = program(ONE.replace("z[{0}] = 0", "z[{0}] = 1"), first)
-    ours, others = ([state.excerpt(root).verdicts for root in state.nest.children] for state in (first, second))
+    ours, others = ([excerpt_of(state, root).verdicts for root in state.nest.children] for state in (first, second))
     assert [one is other for one, other in zip(ours, others, strict=True)] == [True, True, False]
 
 
@@ -68,7 +69,8 @@ def test_what_matters_to_a_nest_makes_another_excerpt(there: str, here: str) -> 
     first = program(ONE)
     second = program(ONE.replace(there, here), first)
     if first.text != second.text:
-        assert first.excerpt(first.nest.children[0]).verdicts is not second.excerpt(second.nest.children[0]).verdicts
+        ours, theirs = (excerpt_of(state, state.nest.children[0]).verdicts for state in (first, second))
+        assert ours is not theirs
 
 
 USES = """t f32 [8] heap
@@ -83,7 +85,7 @@ PLAIN = ("heap", "8", "0", "=")
 
 def content(body: str) -> object:
     state = program(body)
-    return state.content_of(state.nest.arrays["t"].buffer)
+    return content_of(state, state.nest.arrays["t"].buffer)
 
 
 def test_the_content_of_a_buffer_leaves_out_what_does_not_matter() -> None:

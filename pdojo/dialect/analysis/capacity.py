@@ -75,6 +75,10 @@ def is_crowded(program: Program) -> bool:
     A memory would be too small if all buffers there were in use at once; or the kernel would unroll to too much if a
     move made two of each statement.
     """
+    return program.once("crowded", lambda: _is_crowded(program))
+
+
+def _is_crowded(program: Program) -> bool:
     if unrolled(program.nest, MOST_STATEMENTS // 2) is not None:
         return True
     for memory in LIMITED:

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from xdsl.ir import Attribute
 
 from pdojo.dialect.analysis.capacity import LIMITED, overflow, unrolled
+from pdojo.dialect.analysis.excerpts import uses_content
 from pdojo.dialect.analysis.frames import frame_problem
 from pdojo.dialect.analysis.hints import hint_problems, owned_hints, unusable_hints
 from pdojo.dialect.analysis.lanes import lane_problem, register_problem
-from pdojo.dialect.analysis.placement import machine_problems, meaning_problems
+from pdojo.dialect.analysis.placement import is_special, machine_problems, meaning_problems
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.threads import is_in_grid
@@ -54,16 +55,20 @@ class Conditions:
         return next((p for p in new if not (proved and p.is_open)), None)
 
 
-def conditions(program: Program) -> Conditions:
+def conditions_of(program: Program) -> Conditions:
     """The conditions of a program that is well-formed (`verify_nest`)."""
-    useless = tuple(problem.text for problem in hint_problems(program)) if program.is_special else ()
+    return program.once("conditions", lambda: _conditions(program))
+
+
+def _conditions(program: Program) -> Conditions:
+    useless = tuple(problem.text for problem in hint_problems(program)) if is_special(program) else ()
     return Conditions({p.about or p.text: p for p in _problems(program)}, useless, owned_hints(program))
 
 
 def _problems(program: Program) -> Iterator[Reason]:
     for buffer in program.live_ranges:
-        question = "conditions", program.uses_content(buffer)
-        yield from program.known.excerpts.verdict(question, lambda b=buffer: tuple(buffer_problems(program, b)))
+        question = "conditions", uses_content(program, buffer)
+        yield from program.known.remembered.verdict(question, lambda b=buffer: tuple(buffer_problems(program, b)))
     yield from _lane_counts(program)
     yield from unusable_hints(program)
     for memory in LIMITED:
@@ -71,7 +76,7 @@ def _problems(program: Program) -> Iterator[Reason]:
             yield replace(full, about=f"room in {memory.value} memory")
     if (large := unrolled(program.nest)) is not None:
         yield replace(large, about="unrolled code")
-    if program.is_special:
+    if is_special(program):
         yield from meaning_problems(program)
         yield from machine_problems(program)
 

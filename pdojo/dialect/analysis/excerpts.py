@@ -7,32 +7,18 @@ accesses to one buffer, and the room in memory.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.analysis.lanes import physical_bytes
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.remembered import Content, Verdicts
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.nest import Buffer, Nest, Node, leaves_of
 from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import relative_paths
-
-if TYPE_CHECKING:
-    from pdojo.dialect.analysis.program import Program
-
-MOST_EXCERPTS = 256
-"""Excerpts that are remembered; they hold their operations."""
-
-MOST_VERDICTS = 1 << 16
-"""Answers about buffers that are remembered."""
-
-Content: TypeAlias = bytes
-"""Digest of all that something depends on: the text of a nest is kilobytes, and thousands of them are remembered."""
-
-AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,37 +26,23 @@ class Excerpt:
     """A part of a program, as a program, and what was decided about this content in whatever program it was."""
 
     program: Program
-    verdicts: dict[Hashable, object]
+    verdicts: Verdicts
 
 
-class Excerpts:
-    """Remembers excerpts by content; one object is shared by all states of a game."""
+def excerpt_of(program: Program, node: Node) -> Excerpt:
+    """The nest of a node, and those that it shares slots, registers or buffers of several arrays with."""
+    if not program.has_excerpts:
+        return Excerpt(program, program.verdicts)
+    root = _root(node)
+    return program.once(("excerpt", root.position), lambda: _excerpt(program, root))
 
-    def __init__(self) -> None:
-        self._known: OrderedDict[Content, tuple[Program | None, dict[Hashable, object]]] = OrderedDict()
-        """None stands for all of a program: whoever asks has it, and may change its kernel afterwards."""
-        self._verdicts: OrderedDict[Hashable, object] = OrderedDict()
 
-    def verdict(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
-        """The answer to a question that holds all it depends on."""
-        if question not in self._verdicts:
-            self._verdicts[question] = decide()
-            if len(self._verdicts) > MOST_VERDICTS:
-                self._verdicts.popitem(last=False)
-        return cast(AnswerT, self._verdicts[question])
-
-    def of(self, program: Program, node: Node) -> Excerpt:
-        """The nest of a node, and those that it shares slots, registers or buffers of several arrays with."""
-        roots = _together(program.nest, _root(node))
-        content = _content(program.nest, roots)
-        part, verdicts = self._known.get(content, (None, {}))
-        if part is None and len(roots) < len(program.nest.children):
-            part = _cut_out(program, roots)
-        self._known[content] = part, verdicts
-        self._known.move_to_end(content)
-        if len(self._known) > MOST_EXCERPTS:
-            self._known.popitem(last=False)
-        return Excerpt(part or program, verdicts)
+def _excerpt(program: Program, root: Node) -> Excerpt:
+    roots = _together(program.nest, root)
+    whole = len(roots) == len(program.nest.children)
+    content = _content(program.nest, roots)
+    part, verdicts = program.known.remembered.part(content, lambda: None if whole else _cut_out(program, roots))
+    return Excerpt(part or program, verdicts)
 
 
 def _root(node: Node) -> Node:
@@ -120,8 +92,17 @@ def _cut_out(program: Program, roots: list[Node]) -> Program:
     return program.successor(kernel)
 
 
-def content_of_buffer(program: Program, buffer: Buffer) -> Content:
+def content_of(program: Program, buffer: Buffer) -> Hashable:
+    """All that moves may ask about one buffer: its uses, and what else takes memory."""
+    return uses_content(program, buffer), program.once("memory use", lambda: _memory_use(program))
+
+
+def uses_content(program: Program, buffer: Buffer) -> Content:
     """All that the uses of one buffer are: its declaration, and who accesses it where."""
+    return program.once(("uses", buffer), lambda: _uses_content(program, buffer))
+
+
+def _uses_content(program: Program, buffer: Buffer) -> Content:
     from pdojo.dialect.notation.printer import access_text, declaration_line
 
     users = list(dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer)))
@@ -139,7 +120,7 @@ def _digest(*parts: object) -> Content:
     return sha256(repr(parts).encode()).digest()
 
 
-def memory_use(program: Program) -> tuple[object, ...]:
+def _memory_use(program: Program) -> tuple[object, ...]:
     """The buffers that take room in a memory of limited size, and how much."""
     nest = program.nest
     return tuple(

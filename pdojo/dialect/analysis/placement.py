@@ -19,6 +19,10 @@ from pdojo.errors import InvalidKernel
 
 def is_special(program: Program) -> bool:
     """Whether some scope or buffer has a mapping, a memory or a hint that a CPU does not have."""
+    return program.once("special", lambda: _is_special(program))
+
+
+def _is_special(program: Program) -> bool:
     nest = program.nest
     special = any(s.mapping.is_special for s in nest.scopes) or any(b.memory is Memory.SHARED for b in nest.buffers)
     return special or is_hinted(program)

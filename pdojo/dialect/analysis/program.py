@@ -7,17 +7,17 @@ is legal exactly if the pairs of instances that it puts in another order do not 
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import ClassVar, TypeVar, cast
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation, Witness
-from pdojo.dialect.analysis.excerpts import Excerpt, Excerpts, content_of_buffer, memory_use
 from pdojo.dialect.analysis.liveness import LiveRange, live_ranges
 from pdojo.dialect.analysis.origins import Origins
+from pdojo.dialect.analysis.remembered import Remembered
 from pdojo.dialect.analysis.storage_check import (
     Caller,
     StorageChecks,
@@ -29,14 +29,13 @@ from pdojo.dialect.analysis.turns import done_before
 from pdojo.dialect.attributes import Intent, Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Nest, Node, Scope, nest_of
+from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Nest, Scope, nest_of
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.storage import accesses_of, cell_of, copy_depths
 from pdojo.dialect.verify import describe_access
 
-if TYPE_CHECKING:
-    from pdojo.dialect.analysis.conditions import Conditions
+AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ class Known:
     collisions: Collisions = field(default_factory=Collisions)
     storage: StorageChecks = field(default_factory=StorageChecks)
     origins: Origins = field(default_factory=Origins)
-    excerpts: Excerpts = field(default_factory=Excerpts)
+    remembered: Remembered = field(default_factory=Remembered)
 
 
 class Program:
@@ -106,6 +105,9 @@ class Program:
     be given where it is known.
     """
 
+    has_excerpts: ClassVar[bool] = True
+    """Whether questions about a part of the program may be asked of that part alone (`excerpts`)."""
+
     def __init__(
         self, kernel: KernelOp, machine: Machine, known: Known | None = None, nest: Nest | None = None
     ) -> None:
@@ -113,10 +115,14 @@ class Program:
         self.machine = machine
         self.known = known or Known()
         self._nest = nest
-        self._excerpts: dict[int, Excerpt] = {}
-        self._contents: dict[Buffer, Hashable] = {}
         self.verdicts: dict[Hashable, object] = {}
-        """What was decided about this program, for whoever asks again; the keys are up to those who decide."""
+        """What was decided about this program; the keys are up to those who decide."""
+
+    def once(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
+        """The answer to a question about this program, which is decided when it is asked first."""
+        if question not in self.verdicts:
+            self.verdicts[question] = decide()
+        return cast(AnswerT, self.verdicts[question])
 
     @property
     def collisions(self) -> Collisions:
@@ -212,27 +218,6 @@ class Program:
     def live_ranges(self) -> dict[Buffer, LiveRange]:
         """Per buffer, the statements and the scope within which its values are needed."""
         return live_ranges(self.nest)
-
-    @cached_property
-    def is_special(self) -> bool:
-        """Whether some scope or buffer has a mapping, a memory or a hint that has rules of its own."""
-        from pdojo.dialect.analysis.placement import is_special  # it asks programs
-
-        return is_special(self)
-
-    @cached_property
-    def is_crowded(self) -> bool:
-        """Whether stack or registers have no room for all buffers at once, so that the order of statements matters."""
-        from pdojo.dialect.analysis.capacity import is_crowded  # it asks programs
-
-        return is_crowded(self)
-
-    @cached_property
-    def conditions(self) -> Conditions:
-        """What must hold of every state, and which of it the program breaks."""
-        from pdojo.dialect.analysis.conditions import conditions  # it asks programs
-
-        return conditions(self)
 
     def permits(self, numerics: Numerics) -> bool:
         """Whether moves of this numerics class may be used on the kernel."""
@@ -335,35 +320,13 @@ class Program:
         return self.successor(nest.kernel, nest)
 
     def retire(self) -> None:
-        """The kernel is another one from now on: neither the program nor its scopes can be asked anything any more.
+        """Invalidate this view after its kernel was rewritten in place.
 
-        Nothing leads from scopes to those around them and back any more, so that they are freed at once.
+        Scopes refer to each other in circles, which are opened here so that their memory is freed at once.
         """
         for scope in self.nest.scopes:
             vars(scope).clear()
         vars(self).clear()
-
-    @cached_property
-    def memory_use(self) -> Hashable:
-        """What takes room in memories of limited size."""
-        return memory_use(self)
-
-    def content_of(self, buffer: Buffer) -> Hashable:
-        """All that moves may ask about one buffer, as a comparable value: its uses, and what else takes memory."""
-        return self.uses_content(buffer), self.memory_use
-
-    def uses_content(self, buffer: Buffer) -> Hashable:
-        """All that the uses of one buffer are, as a comparable value (`excerpts`)."""
-        if buffer not in self._contents:
-            self._contents[buffer] = content_of_buffer(self, buffer)
-        return self._contents[buffer]
-
-    def excerpt(self, node: Node) -> Excerpt:
-        """The top-level nest around a node, with those that share its slots or registers (`excerpts`)."""
-        root = node.chain[0] if node.chain else node
-        if root.position not in self._excerpts:
-            self._excerpts[root.position] = self.known.excerpts.of(self, root)
-        return self._excerpts[root.position]
 
 
 def caller_of(buffer: Buffer) -> Caller | None:

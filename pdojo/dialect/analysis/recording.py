@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 from pdojo.dialect.analysis.collision import Collisions, Order, Query, Relation, Witness, impossible
-from pdojo.dialect.analysis.excerpts import Excerpt
 from pdojo.dialect.analysis.origins import Origins
 from pdojo.dialect.analysis.program import Conflict, Known, Program, Touch
 from pdojo.dialect.analysis.storage_check import StorageChecks, Use
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Buffer, Nest, Node, Scope
+from pdojo.dialect.nest import Buffer, Nest, Scope
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.verify import describe_access
-
-if TYPE_CHECKING:
-    pass
 
 AnswerT = TypeVar("AnswerT")
 
@@ -60,6 +56,9 @@ class Record:
 class RecordingProgram(Program):
     """A program that writes down its questions in a record, and hands that on to its successors."""
 
+    has_excerpts: ClassVar = False
+    """What is asked is written down with the names of this program."""
+
     def __init__(
         self,
         kernel: KernelOp,
@@ -75,10 +74,6 @@ class RecordingProgram(Program):
     def successor(self, kernel: KernelOp, nest: Nest | None = None) -> Program:
         """The program for another kernel, with the same record."""
         return RecordingProgram(kernel, self.machine, self.record, self.known, nest)
-
-    def excerpt(self, node: Node) -> Excerpt:
-        """All of it: what is asked is written down with the names of this program."""
-        return Excerpt(self, self.verdicts)
 
     def _collide(self, one: Touch, other: Touch, relation: Relation, *, racing: bool) -> Witness | None:
         collisions = cast(_Collisions, self.collisions)
