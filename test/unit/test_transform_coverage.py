@@ -35,8 +35,6 @@ SHARED = Program, StorageChecks
 ELSEWHERE = {
     ("*", "is strided, which"): "no machine description lacks gathers; test_moves.py makes one",
     ("vectorize", "what an earlier lane writes"): "no statement depends on itself; test_planted.py has one that does",
-    ("merge_reduction", "only cuts off its last"): "peeling leaves such guards, and two scopes where one is asked for",
-    ("merge_reduction", "always holds in the collapsed scope"): "the inner scope holds an op and no other scope",
     ("unstage", "is no vector of"): "the copy has the type of the array",
     ("unstage", "is strided, but registers"): "what is in registers is copied lane by lane",
     ("reciprocal", "must be between 0"): "a division has a second input",
@@ -46,8 +44,6 @@ ELSEWHERE = {
     ("*", "which ends with that scope"): "the question whether storage keeps values comes first, and says the same",
     ("*", "runs through"): "what vectors ask of folds and swizzles: vectorize, fold_dim and swizzle_dim show it",
     ("materialize_dims", "is strided over"): "the question about lanes comes first",
-    ("unpeel_scope", "would not come back"): "what is in one part only, with divisions that no walk has met",
-    ("pipeline", "would not come back"): "no program in canonical form has a guard that could be lost",
     ("frep", "permit"): "the rule of hardware loops says the same, and first",
     ("swap_dims", "is strided, but registers"): "the question about registers comes first",
     ("collapse_dims", "is strided, but registers"): "another length of rows makes divisions of what was contiguous",
@@ -225,7 +221,7 @@ def test_no_folder_without_a_transformation() -> None:
 
 
 def test_the_reasons_of_a_known_transformation() -> None:
-    """The reading of the source itself: reasons of the class, its base, helpers and constants."""
-    found = "\n".join(reasons(transformation("tile_scope").check, transformation("tile_scope")))
-    for part in ("unmap\\ it\\ first", "the\\ extent", "is\\ taken", "divisions"):
+    """The reading of the source itself: reasons of the check, its methods, helpers and constants."""
+    found = "\n".join(reasons(transformation("inline_op").check, transformation("inline_op")))
+    for part in ("must\\ be\\ between", "exists\\ already", "several\\ ops\\ write", "vector\\ scope\\ wraps"):
         assert part in found
