@@ -1,7 +1,8 @@
 """The code blocks of README.md and docs/ are run.
 
 `console`: lines after `$ ` are shell commands, the lines that follow are their output (`...` stands for anything).
-`python`: run in one namespace per page. `pdojo` and `mlir`: parsed and verified.
+`python`: run. `pdojo` and `mlir`: parsed and verified. Each block is a test of its own, except on a page with the line
+`<!-- blocks build on each other -->`: its blocks are one test, in one folder and one Python namespace.
 
 A comment in front of a console block makes it small enough for a test. Each of its lines says what stands for what:
 
@@ -19,6 +20,7 @@ import doctest
 import re
 import subprocess
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,7 @@ _BLOCK = re.compile(
 )
 SHOWN = ("examples", "docs", "pdojo", "tools", "README.md", "LICENSE", "Makefile", "pyproject.toml", "setup.py")
 _RUN = ("console", "python", "pdojo", "mlir")
+_TOGETHER = "<!-- blocks build on each other -->\n"
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,19 @@ def blocks() -> list[Block]:
     return [block for block in found if block.language in _RUN]
 
 
+def sequences() -> list[tuple[Block, ...]]:
+    """The blocks that are run one after another: all of a page that says so, each by itself elsewhere."""
+    found: list[tuple[Block, ...]] = []
+    for page, of_page in groupby(blocks(), lambda block: block.page):
+        together = tuple(of_page)
+        if _TOGETHER in page.read_text():
+            assert all(block.exempt is None for block in together), f"{page}: a block needs one that is not run"
+            found.append(together)
+        else:
+            found += [(block,) for block in together]
+    return found
+
+
 def _pair(row: str) -> tuple[str, str]:
     written, arrow, run = row.partition(" -> ")
     assert arrow, f"'{row}': write `what stands on the page -> what the test runs`"
@@ -75,29 +91,28 @@ def test_every_console_block_of_the_readme_is_run() -> None:
     assert [block for block in consoles if block.exempt is not None] == []
 
 
-_NAMESPACES: dict[Path, dict[str, object]] = {}
-
-
-@pytest.mark.parametrize("block", blocks(), ids=str)
-def test_block(
-    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("sequence", sequences(), ids=lambda sequence: str(sequence[0]))
+def test_blocks(
+    sequence: tuple[Block, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if block.exempt is not None:
-        pytest.skip(f"documentation block not run: {block.exempt}")
     # A scratch copy of the clone's face: commands name files as a reader would, and write nothing into the clone.
     for path in (path for path in ROOT.iterdir() if path.name in SHOWN):
         (tmp_path / path.name).symlink_to(path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PDOJO_DATABASE", str(tmp_path / "searches.db"))
-    match block.language:
-        case "console":
-            run_console(block)
-        case "python":
-            exec(compile(block.code, str(block), "exec"), _NAMESPACES.setdefault(block.page, {}))
-        case language:
-            form = "notation" if language == "pdojo" else "mlir"
-            (tmp_path / "block").write_text(block.code)
-            assert main(["block", f"--input-format={form}"]) == 0, capsys.readouterr().err
+    namespace: dict[str, object] = {}
+    for block in sequence:
+        if block.exempt is not None:
+            pytest.skip(f"documentation block not run: {block.exempt}")
+        match block.language:
+            case "console":
+                run_console(block)
+            case "python":
+                exec(compile(small_text(block), str(block), "exec"), namespace)
+            case language:
+                form = "notation" if language == "pdojo" else "mlir"
+                (tmp_path / "block").write_text(block.code)
+                assert main(["block", f"--input-format={form}"]) == 0, capsys.readouterr().err
 
 
 def run_console(block: Block) -> None:
