@@ -69,7 +69,7 @@ def _run(args: Sequence[str] | None) -> None:
     if not chosen:
         raise UsageError(f"no mutant has {' and '.join(map(repr, given.only))} in its name, file or moves; see --list")
     if given.list:
-        _list(chosen, as_json=given.json)
+        _list(root, chosen, as_json=given.json)
         return
     problems = stale(root)
     if problems:
@@ -95,9 +95,9 @@ def _matches(mutant: Mutant, text: str) -> bool:
     return any(text in part for part in (mutant.name, mutant.file, *mutant.moves))
 
 
-def _list(mutants: Sequence[Mutant], *, as_json: bool) -> None:
+def _list(root: Path, mutants: Sequence[Mutant], *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps([asdict(mutant) for mutant in mutants], indent=1))
+        print(json.dumps([asdict(mutant) | asdict(mutant.edit(root)) for mutant in mutants], indent=1))
         return
     table = Table(title=f"{len(mutants)} planted defects")
     for heading in ("mutant", "what it breaks", "where"):

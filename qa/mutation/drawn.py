@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -12,6 +11,8 @@ from typing import TypeAlias
 
 from pdojo.errors import UsageError
 from qa.mutation.mutant import Mutant
+from qa.mutation.operators import shorter, with_operator
+from qa.mutation.source import Edit, Source
 
 _COMPARISONS: dict[type[ast.cmpop], ast.cmpop] = {
     ast.Lt: ast.LtE(),
@@ -40,18 +41,16 @@ Change: TypeAlias = tuple[ast.expr, ast.expr, str]
 
 
 @dataclass(frozen=True)
-class Drawn(Mutant):
-    """A defect at one place of a file: `old` begins at the byte `start`."""
+class Drawn:
+    """A change at one place of one version of a file."""
 
-    start: int = 0
+    place: Edit
 
-    def mutated(self, root: Path) -> str:
-        """The text of the file with the defect. Raises UsageError where the file is another one."""
-        source = self.path(root).read_bytes()
-        old = self.old.encode()
-        if source[self.start : self.start + len(old)] != old:
-            raise UsageError(f"mutant '{self.name}' was drawn from another version of {self.file}")
-        return (source[: self.start] + self.new.encode() + source[self.start + len(old) :]).decode()
+    def edit(self, source: Source, symbol: str) -> Edit:
+        """The change. Raises UsageError if the file is another version."""
+        if not source.has(self.place):
+            raise UsageError(f"it was drawn from another version, in which '{symbol}' has: {self.place.old}")
+        return self.place
 
 
 def draw(root: Path, within: str, count: int, seed: int) -> list[Mutant]:
@@ -65,21 +64,12 @@ def draw(root: Path, within: str, count: int, seed: int) -> list[Mutant]:
 
 
 def _all(root: Path, path: Path) -> Iterator[Mutant]:
-    source = path.read_text(encoding="utf-8")
+    source = Source(path.read_text(encoding="utf-8"))
     file = path.relative_to(root / "pdojo").as_posix()
-    lines = source.encode().splitlines(keepends=True)
-    offsets = [0]
-    for line in lines:
-        offsets.append(offsets[-1] + len(line))
-    for symbol, node in _expressions(ast.parse(source), ""):
+    for symbol, node in _expressions(source.tree, ""):
         for old, new, what in _changes(node):
-            start = offsets[old.lineno - 1] + old.col_offset
-            assert old.end_lineno is not None
-            assert old.end_col_offset is not None
-            end = offsets[old.end_lineno - 1] + old.end_col_offset
-            text = source.encode()[start:end].decode()
             name = f"{file}:{old.lineno}:{old.col_offset}: {what}"
-            yield Drawn(name, file, symbol, text, f"({ast.unparse(new)})", f"{what} in {symbol}", (), start)
+            yield Mutant(name, file, symbol, Drawn(source.replacing(old, new)), f"{what} in {symbol}", ())
 
 
 def _expressions(node: ast.AST, symbol: str) -> Iterator[tuple[str, ast.expr]]:
@@ -120,17 +110,14 @@ Operator: TypeAlias = Callable[[ast.expr], Iterator[tuple[ast.expr, str]]]
 def _boolean(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
     """One part of a conjunction or disjunction goes."""
     if isinstance(node, ast.BoolOp):
-        for k, part in enumerate(node.values):
-            rest: Sequence[ast.expr] = [*node.values[:k], *node.values[k + 1 :]]
-            new = rest[0] if len(rest) == 1 else ast.BoolOp(node.op, list(rest))
-            yield new, f"without '{ast.unparse(part)}'"
+        for part in node.values:
+            yield shorter(node, part), f"without '{ast.unparse(part)}'"
 
 
 def _comparison(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
     if isinstance(node, ast.Compare):
         for k, operator in enumerate(node.ops):
-            new = copy.deepcopy(node)
-            new.ops[k] = _COMPARISONS[type(operator)]
+            new = with_operator(node, k, _COMPARISONS[type(operator)])
             yield new, f"'{ast.unparse(new)}' for '{ast.unparse(node)}'"
 
 
@@ -138,15 +125,13 @@ def _number(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
     if isinstance(node, ast.Constant) and type(node.value) is int:
         yield ast.Constant(node.value + 1), f"{node.value + 1} for {node.value}"
     if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        new = copy.deepcopy(node)
-        new.op = _ARITHMETIC[type(node.op)]
+        new = ast.BinOp(node.left, _ARITHMETIC[type(node.op)], node.right)
         yield new, f"'{ast.unparse(new)}' for '{ast.unparse(node)}'"
 
 
 def _function(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _NAMES:
-        new = copy.deepcopy(node)
-        new.func = ast.Name(_NAMES[node.func.id])
+        new = ast.Call(ast.Name(_NAMES[node.func.id]), node.args, node.keywords)
         yield new, f"'{_NAMES[node.func.id]}' for '{node.func.id}' in '{ast.unparse(node)}'"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,8 @@ from qa.mutation.catalogue import MUTANTS, stale
 from qa.mutation.copies import checkout
 from qa.mutation.drawn import draw
 from qa.mutation.killers import Runner, Stage, asked_before, lit, output_of, what_failed
-from qa.mutation.mutant import Mutant, family
+from qa.mutation.mutant import Change, Mutant, family
+from qa.mutation.operators import Quoted, answers, never, replaced, returns
 from qa.mutation.results import Result, Results
 
 ROOT = checkout()
@@ -33,24 +35,31 @@ def test_every_mutant_names_moves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("change", "message"),
     [
-        ("if conflict is nothing:", "if False:", "its text is 0 times"),
-        ("return", "pass", "times in transforms/ordering.py, reordered, should be once"),
-        ("if conflict is None:", "if (:", "is no Python"),
-        ("if conflict is None:", "if (conflict is None):", "changes nothing"),
-        ("if conflict is None:", "if nonsense:", "uses a name that transforms/ordering.py lacks: nonsense"),
+        (never("nothing"), "0 places instead of one: condition 'nothing'"),
+        (returns("None"), "2 places instead of one: return ''"),
+        (Quoted("conflict = ask(None)", "conflict ="), "is no Python"),
+        (replaced("ask(None)", "ask ( None )"), "changes nothing"),
+        (answers("storage_after", "nonsense"), "uses a name that transforms/ordering.py lacks: nonsense"),
     ],
 )
-def test_a_mutant_that_does_not_fit_is_an_error(old: str, new: str, message: str) -> None:
-    mutant = family("transforms/ordering.py", "reordered", "join_scopes")("x", "", old, new)
-    with pytest.raises(UsageError, match=message):
+def test_a_mutant_that_does_not_fit_is_an_error(change: Change, message: str) -> None:
+    mutant = family("transforms/ordering.py", "reordered", "join_scopes")("x", "", change)
+    with pytest.raises(UsageError, match=f"^mutant 'x' .*{message}"):
         mutant.mutated(ROOT)
 
 
-def test_a_symbol_that_is_gone_is_an_error() -> None:
-    with pytest.raises(UsageError, match=r"transforms/ordering.py has no 'nothing'"):
-        family("transforms/ordering.py", "nothing", "join_scopes")("x", "", "a", "b").mutated(ROOT)
+@pytest.mark.parametrize(
+    ("file", "symbol", "message"),
+    [
+        ("transforms/ordering.py", "nothing", "does not fit transforms/ordering.py, nothing: there is no 'nothing'"),
+        ("transforms/nothing.py", "reordered", "mutant 'x': cannot read 'transforms/nothing.py'"),
+    ],
+)
+def test_a_file_or_a_symbol_that_is_gone_is_an_error(file: str, symbol: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        family(file, symbol, "join_scopes")("x", "", never("conflict")).mutated(ROOT)
 
 
 def test_drawn_mutants_are_small_changes_of_the_source() -> None:
@@ -190,3 +199,6 @@ def test_mistakes_are_one_message(arguments: Sequence[str], message: str, capsys
 def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list", "--only", "join: vectors"]) == 0
     assert "1 planted defects" in capsys.readouterr().out
+    assert main(["--list", "--only", "join: vectors", "--json"]) == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert (listed["old"], listed["new"]) == ("site.mapping is Mapping.VECTOR", "(False)")

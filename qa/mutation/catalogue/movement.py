@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from qa.mutation.mutant import family
+from qa.mutation.operators import always, assigned, never, replaced, returns, without
 
 _STAGING = "transforms/staging.py"
 _UNSTAGING = "transforms/unstaging.py"
@@ -35,325 +36,188 @@ MUTANTS = (
     _in(
         "stage in: what is written may be copied",
         "The scope reads a copy that is older than what it wrote.",
-        "if witness is not None:",
-        "if False:",
+        never("witness"),
     ),
-    _in(
-        "stage in: beyond the array",
-        "The copy nest reads elements that the array does not have.",
-        "if low < 0 or high >= extent:",
-        "if low < 0:",
-    ),
+    _in("stage in: beyond the array", "The copy nest reads elements that the array does not have.", without("extent")),
     _out(
         "stage out: old values are not needed",
         "A partial update writes back elements that the copy never got.",
-        'return "w" if needed is None else "rw"',
-        'return "w"',
+        returns("'w'", "rw"),
     ),
     _out(
         "stage out: an element twice in the copy",
         "Of two places of the copy the wrong one is written back.",
-        "if own and (witness := program.collisions.find(twice)) is not None:",
-        "if False and (witness := program.collisions.find(twice)) is not None:",
+        never("own"),
     ),
     _out(
         "stage out: more goes back than was written",
         "Elements that the scope did not write are overwritten.",
-        "if spared is None:",
-        "if True:",
+        always("spared"),
     ),
     _out(
-        "stage out: guests of the memory",
-        "Another array of the buffer sees old values.",
-        "if access.array is not copy.source and access.array.buffer is copy.source.buffer:",
-        "if False:",
+        "stage out: guests of the memory", "Another array of the buffer sees old values.", never("copy.source.buffer")
     ),
+    _stage("stage: registers with changing indices", "A loop indexes registers.", never("REGISTER extents")),
     _stage(
-        "stage: registers with changing indices",
-        "A loop indexes registers.",
-        "if memory is Memory.REGISTER and copy.extents:",
-        "if False:",
+        "stage: shared memory of threads", "Each thread takes the memory of the block for itself.", never("SHARED GRID")
     ),
-    _stage(
-        "stage: shared memory of threads",
-        "Each thread takes the memory of the block for itself.",
-        "if memory is Memory.SHARED and (Mapping.GRID not in mappings or {Mapping.BLOCK, Mapping.WARP} & {*mappings}):",
-        "if False:",
-    ),
-    _stage(
-        "stage: hints are lost",
-        "Undoing does not give the hints back.",
-        "if access.hints.data:",
-        "if False:",
-    ),
-    _stage(
-        "stage: inside of streams",
-        "An access to a stream goes to a copy.",
-        "if scope.mapping in _PATTERNS:",
-        "if False:",
-    ),
+    _stage("stage: hints are lost", "Undoing does not give the hints back.", never("hints")),
+    _stage("stage: inside of streams", "An access to a stream goes to a copy.", never("_PATTERNS")),
     family(_STAGING, "_threads_inside", "stage_in", "stage_out")(
-        "stage: registers for threads",
-        "Threads share a copy in a register.",
-        "if s.mapping.is_threaded",
-        "if False",
+        "stage: registers for threads", "Threads share a copy in a register.", never("is_threaded")
     ),
     family(_UNSTAGING, "Unstage._staging", "unstage")(
         "unstage: whatever staging would give",
         "A copy that holds something else is taken for what it was copied from.",
-        "and _fingerprint(move.rehearse(without, scope).kernel) == wanted:",
-        "and wanted:",
+        always("_fingerprint"),
     ),
     family(_UNSTAGING, "_shortest", "unstage")(
         "unstage: undone with other identifiers",
         "Later moves of a trace do not find the copy nest again.",
-        "if move.natural_ids(program, scope, copy) == list(ids):",
-        "if True:",
+        always("natural_ids"),
     ),
-    _box(
-        "box: no guards",
-        "The copy nest reads elements that the array does not have.",
-        "if g.bounds(around)[0] < 0]",
-        "if g.bounds(around)[0] < -1000]",
-    ),
+    _box("box: no guards", "The copy nest reads elements that the array does not have.", never("bounds")),
     _box(
         "box: places from the start of the array",
         "The scope accesses the copy at the index of the array.",
-        "a.index[d] - bases[d] for d in wide",
-        "a.index[d] for d in wide",
+        replaced("a.index[d] - bases[d]", "a.index[d]"),
     ),
     family(_FOOTPRINT, "_interval", *_BOTH)(
         "box: the last element is left out",
         "The box is shorter than what is accessed.",
-        "extent = high - low + 1",
-        "extent = max(1, high - low)",
+        assigned("extent", "max(1, high - low)"),
     ),
     _iteration(
         "copy: guards of any access",
         "Elements that one access needs and another does not are not copied.",
-        "set[Expr].intersection(*guarded.values())",
-        "set[Expr].union(*guarded.values())",
+        replaced("set[Expr].intersection", "set[Expr].union"),
     ),
     family(_FOOTPRINT, "_guards", *_BOTH)(
         "copy: guards that others decide",
         "Elements are not copied, because of a variable that the copy nest does not have.",
-        "if all(v < depth or v in order for v in g.variables())]",
-        "if any(v < depth or v in order for v in g.variables())]",
+        replaced("all", "any"),
     ),
     _share(
         "share: lost values do not matter",
         "An array overwrites values of the other that are still needed.",
-        "if violation is not None:",
-        "if False:",
+        never("violation"),
+    ),
+    _share("share: threads may race", "A thread overwrites another array's value of another thread.", always("race")),
+    family(_SHARING, "ShareBuffer._unlike", "share_buffer")(
+        "share: inputs as memory", "The caller's input is overwritten.", never("intent")
     ),
     _share(
-        "share: threads may race",
-        "A thread overwrites another array's value of another thread.",
-        "if race is None:",
-        "if True:",
-    ),
-    _share(
-        "share: inputs as memory",
-        "The caller's input is overwritten.",
-        "if host.intent is Intent.IN:",
-        "if False:",
-    ),
-    _share(
-        "share: arrays that share already",
-        "An array leaves its own companions behind.",
-        "if len(site.buffer.names) > 1:",
-        "if False:",
+        "share: arrays that share already", "An array leaves its own companions behind.", never("site.buffer.names")
     ),
     family(_SHARING, "_difference", "share_buffer")(
         "share: other locations",
         "A buffer of registers in the heap.",
-        "if mine != other), None)",
-        'if mine != other and what != "location"), None)',
+        replaced("mine != other", "mine != other and what != 'location'"),
     ),
     family(_SHARING, "_difference", "share_buffer")(
         "share: other slots",
         "The array has more slots than the memory.",
-        "if mine != other), None)",
-        'if mine != other and what != "slots"), None)',
+        replaced("mine != other", "mine != other and what != 'slots'"),
     ),
     family(_SHARING, "_fixed", "share_buffer", "unshare_buffer")(
-        "share: hints stay",
-        "Hints for one memory sit on another.",
-        "if access.array is array and access.hints.data:",
-        "if False:",
+        "share: hints stay", "Hints for one memory sit on another.", never("array data")
     ),
     family(_SHARING, "_several_threads", "share_buffer", "unshare_buffer")(
-        "share: registers of several threads",
-        "Threads are given one register.",
-        "if len(owners) > 1 else None",
-        "if False else None",
+        "share: registers of several threads", "Threads are given one register.", never("owners")
     ),
-    _share(
-        "share: undone to the end",
-        "Undoing declares the array elsewhere.",
-        "-1 if position == len(declared) - 1 else position",
-        "-1",
-    ),
+    _share("share: undone to the end", "Undoing declares the array elsewhere.", always("declared")),
     _unshare(
         "unshare: undone to the end",
         "Undoing lists the arrays in another order.",
-        "-1 if at == len(names) - 1 else at",
-        "-1",
+        replaced("-1 if at == len(names) - 1 else at", "-1"),
     ),
     family(_CHECK, "_consecutive", "share_buffer")(
-        "turns: overlapping ones",
-        "Two arrays use one memory at the same time.",
-        "return _parts(uses, names) if apart else [list(uses)]",
-        "return _parts(uses, names)",
+        "turns: overlapping ones", "Two arrays use one memory at the same time.", returns("_parts(uses, names)")
     ),
     _turns(
-        "turns: what the caller gave",
-        "The caller's values are overwritten before they are read.",
-        "if caller.writes or not own",
-        "if not own",
+        "turns: what the caller gave", "The caller's values are overwritten before they are read.", without("writes")
     ),
-    _turns(
-        "turns: what the caller gets",
-        "The caller gets the values of the guest.",
-        "if others and not _before(max(others), min(own), uses, places):",
-        "if False:",
-    ),
+    _turns("turns: what the caller gets", "The caller gets the values of the guest.", never("_before")),
     _turns(
         "turns: one cell for all iterations",
         "The guest of a later iteration overwrites what the caller gets from an earlier one.",
-        " or not _apart(uses, depth)",
-        "",
+        without("_apart"),
     ),
-    _peel(
-        "peel: a mapped scope",
-        "Threads of one scope become those of two.",
-        "if site.mapping not in PEELED:",
-        "if False:",
-    ),
+    _peel("peel: a mapped scope", "Threads of one scope become those of two.", never("site.mapping")),
     _peel(
         "peel: guards that look at the scope are kept by both parts",
         "Taking the move back does not restore a guard.",
-        "not any(g.uses(site.depth) for g in guards)",
-        "True",
+        always("uses"),
     ),
     _stage(
         "stage: any copy is what the scope accesses",
         "Bounds, races and values of what else is copied are not asked.",
-        "(bool(copy.whole) and self.reads_first(site, copy))",
-        "self.reads_first(site, copy)",
+        without("whole"),
     ),
     _out(
         "stage out: what is written first needs no value before",
         "The copy nest reads elements that nothing wrote.",
-        "return all(leaf.accumulate is not None for leaf, access in accesses if access is leaf.output)",
-        "return True",
+        returns("True", "accumulate"),
     ),
-    _in(
-        "stage in: inputs end nowhere",
-        "The copy nest reads beyond an input.",
-        "within = all(low >= 0 and high < n for (low, high), n in zip(ranges, copy.source.shape, strict=True))",
-        "within = True",
-    ),
+    _in("stage in: inputs end nowhere", "The copy nest reads beyond an input.", assigned("within", "True")),
     family(_STAGING, "_follows", *_BOTH)(
         "stage: a place that is written in other iterations",
         "A read is taken to follow a write that has fewer iterations.",
-        "mine == other and all(reader.extents[v] <= writer.extents[v] for v in mine.variables())",
-        "mine == other",
+        without("variables"),
     ),
     family(_COVERAGE, "fills_box", *_BOTH)(
-        "stage: a part of the box is the whole",
-        "What is copied back was not all written.",
-        "if interval(expression, extents) != (0, extent - 1):",
-        "if False:",
+        "stage: a part of the box is the whole", "What is copied back was not all written.", never("interval")
     ),
     family(_TURNS, "_comes_after", "share_buffer")(
         "share: only statements in order count",
         "An array comes back to memory in a later iteration.",
-        "relations: list[Relation] = [(*(EQUAL,) * k, BEFORE) for k in range(depth)]",
-        "relations: list[Relation] = []",
+        assigned("relations", "[]"),
     ),
     family(_TURNS, "_comes_after", "share_buffer")(
         "share: the order of statements is ignored",
         "An array comes back to memory in a later statement.",
-        "if follows:",
-        "if False:",
+        never("follows"),
     ),
     family(_PROGRAM, "Program.sharing_violation", "share_buffer")(
-        "share: what the caller gave may go",
-        "An array takes the memory of values of the caller.",
-        "if not any(host.reuse) and host.intent is not Intent.INOUT:",
-        "if not any(host.reuse):",
+        "share: what the caller gave may go", "An array takes the memory of values of the caller.", without("INOUT")
     ),
     family(_PROGRAM, "Program.sharing_violation", "share_buffer")(
         "share: what the caller gets may be overwritten",
         "An array takes the memory of an output that is done with.",
-        "if host.intent is None and done_before(hosts, guests, self.collisions):",
-        "if done_before(hosts, guests, self.collisions):",
+        without("intent None"),
     ),
     _peel(
         "peel: registers of threads inside",
         "Registers of one thread are used in two scopes.",
-        "if (register := _thread_register(site)) is not None:",
-        "if (register := None) is not None:",
+        assigned("register", "None"),
     ),
     _peel(
         "peel: the second part starts at zero",
         "The last iterations are those at the beginning.",
-        "var(site.depth) + self.after))",
-        "var(site.depth)))",
+        replaced("var(site.depth) + self.after", "var(site.depth)"),
     ),
-    _peel(
-        "peel: parts that never run",
-        "A scope without anything that runs.",
-        "if site.id in dead:",
-        "if False:",
-    ),
-    _unpeel(
-        "unpeel: other mappings",
-        "A sequential scope is unrolled, or an unrolled one is not.",
-        "if site.mapping not in PEELED or site.mapping is not second.mapping:",
-        "if site.mapping not in PEELED:",
+    _peel("peel: parts that never run", "A scope without anything that runs.", never("site.id")),
+    family(_PEELING, "UnpeelScope.shape", "unpeel_scope")(
+        "unpeel: other mappings", "A sequential scope is unrolled, or an unrolled one is not.", without("second")
     ),
     _cut(
         "match: indices of the first part only",
         "The second part accesses other elements than it did.",
-        "if self.restrict(guess, whole) == (first, second):",
-        "if self.restrict(guess, whole)[0] == first:",
+        replaced("self.restrict(guess, whole) == (first, second)", "self.restrict(guess, whole)[0] == first"),
     ),
     _cut(
         "match: guards of the first part only",
         "The second part runs other iterations than it did.",
-        "if self.restrict_guard(plain, whole) == ([*first], [*second]):",
-        "if self.restrict_guard(plain, whole)[0] == [*first]:",
+        replaced(
+            "self.restrict_guard(plain, whole) == ([*first], [*second])",
+            "self.restrict_guard(plain, whole)[0] == [*first]",
+        ),
     ),
+    _matcher("match: other functions", "The second part computes what the first does.", without("_LEAF")),
+    _matcher("match: other arrays", "The second part accesses the array of the first.", never("array")),
+    _matcher("match: other constants", "The second part has the constant of the first.", returns("first", "repr")),
+    _matcher("match: other extents inside", "The second part runs as far as the first.", without("extent")),
     _matcher(
-        "match: other functions",
-        "The second part computes what the first does.",
-        "if _facts(first.op, _LEAF) != _facts(second.op, _LEAF) or",
-        "if",
-    ),
-    _matcher(
-        "match: other arrays",
-        "The second part accesses the array of the first.",
-        "if first.array is not second.array:",
-        "if False:",
-    ),
-    _matcher(
-        "match: other constants",
-        "The second part has the constant of the first.",
-        "return first if repr(first) == repr(second) else None",
-        "return first",
-    ),
-    _matcher(
-        "match: other extents inside",
-        "The second part runs as far as the first.",
-        "same = mine.extent == other.extent and ",
-        "same = ",
-    ),
-    _matcher(
-        "match: nothing in common",
-        "Two scopes that have nothing to do with each other become one.",
-        "return found if common and in_second == len(second) else None",
-        "return found if in_second == len(second) else None",
+        "match: nothing in common", "Two scopes that have nothing to do with each other become one.", without("common")
     ),
 )
