@@ -198,7 +198,7 @@ MUTANTS = (
         "What was decided for other slots or extents is taken for decided.",
         replaced("[declaration_line(b) for b in nest.buffers if b in used]", "[]"),
     ),
-    family(_EXCERPTS, "content_of_buffer", *_STORAGE)(
+    family(_EXCERPTS, "_uses_content", *_STORAGE)(
         "excerpts: places of uses",
         "What was decided about a buffer in another order is taken for decided.",
         answers("relative_paths", "[]"),

@@ -19,11 +19,6 @@ _misplaced = family(_CONTRACTION, "Expand._misplaced", "expand")
 
 MUTANTS = (
     _parts("partial results: the total is read", "The statement reads the total while it is in parts.", never("reads")),
-    _parts(
-        "partial results: divisions that do not come back",
-        "Undoing gives another spelling of an index.",
-        without("irreversible_tiling"),
-    ),
     _partials("partial results: shared by threads", "Threads write each other's partial results.", never("scope")),
     _rewrite("partial results: no guard on the tail", "Terms beyond the end are added.", never("extent")),
     _rewrite(

@@ -20,7 +20,7 @@ MUTANTS = (
     _values(
         "conditions: values are lost",
         "A move that argues wrongly leads to a program that overwrites values.",
-        always("violation"),
+        returns("None", "storage_violation"),
     ),
     _values(
         "conditions: only arrays alone keep values", "Arrays that share memory are not asked about.", without("names")
@@ -107,15 +107,15 @@ MUTANTS = (
     family("transforms/base.py", "Transformation.match_and_rewrite", "tile_scope")(
         "conditions: not asked by patterns", "A wrong check ships a wrong program in a pass.", always("fault")
     ),
-    family(_EXCERPTS, "content_of_buffer", "unmap", "unroll")(
+    family(_EXCERPTS, "_uses_content", "unmap", "unroll")(
         "excerpts: scopes around uses",
         "Answers about one mapping are taken for those about another.",
         dropped("chain_texts"),
     ),
-    family("dialect/analysis/program.py", "Program.content_of", "set_location", "pad_dim")(
+    family(_EXCERPTS, "content_of", "set_location", "pad_dim")(
         "excerpts: room in memory",
         "What was room enough before other buffers came is taken to be.",
-        replaced("self.memory_use", "()"),
+        answers("once", "()"),
     ),
     family("transforms/unstaging.py", "Unstage._find", "unstage", "stage_in")(
         "unstage: either of two arrays", "The inverse of staging gives another program.", never("len again")

@@ -58,9 +58,6 @@ MUTANTS = (
     ),
     _collapse("collapse dims: any slots", "A reused dimension and a whole one become one.", never("reuse")),
     _collapse(
-        "collapse dims: indices that do not come back", "Undoing gives another spelling of an index.", never("there")
-    ),
-    _collapse(
         "collapse dims: cut into elements",
         "Elements of the last tile are cut off with the padding.",
         compared("index_bounds", ">"),

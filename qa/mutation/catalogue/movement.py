@@ -69,12 +69,7 @@ MUTANTS = (
     family(_UNSTAGING, "Unstage._staging", "unstage")(
         "unstage: whatever staging would give",
         "A copy that holds something else is taken for what it was copied from.",
-        always("_fingerprint"),
-    ),
-    family(_UNSTAGING, "_shortest", "unstage")(
-        "unstage: undone with other identifiers",
-        "Later moves of a trace do not find the copy nest again.",
-        always("natural_ids"),
+        always("_text"),
     ),
     _box("box: no guards", "The copy nest reads elements that the array does not have.", never("bounds")),
     _box(
@@ -125,12 +120,6 @@ MUTANTS = (
     family(_SHARING, "_several_threads", "share_buffer", "unshare_buffer")(
         "share: registers of several threads", "Threads are given one register.", never("owners")
     ),
-    _share("share: undone to the end", "Undoing declares the array elsewhere.", always("declared")),
-    _unshare(
-        "unshare: undone to the end",
-        "Undoing lists the arrays in another order.",
-        replaced("-1 if at == len(names) - 1 else at", "-1"),
-    ),
     family(_CHECK, "_consecutive", "share_buffer")(
         "turns: overlapping ones", "Two arrays use one memory at the same time.", returns("_parts(uses, names)")
     ),
@@ -144,11 +133,6 @@ MUTANTS = (
         without("_apart"),
     ),
     _peel("peel: a mapped scope", "Threads of one scope become those of two.", never("site.mapping")),
-    _peel(
-        "peel: guards that look at the scope are kept by both parts",
-        "Taking the move back does not restore a guard.",
-        always("uses"),
-    ),
     _stage(
         "stage: any copy is what the scope accesses",
         "Bounds, races and values of what else is copied are not asked.",
@@ -197,7 +181,7 @@ MUTANTS = (
         replaced("var(site.depth) + self.after", "var(site.depth)"),
     ),
     _peel("peel: parts that never run", "A scope without anything that runs.", never("site.id")),
-    family(_PEELING, "UnpeelScope.shape", "unpeel_scope")(
+    family(_PEELING, "UnpeelScope.check", "unpeel_scope")(
         "unpeel: other mappings", "A sequential scope is unrolled, or an unrolled one is not.", without("second")
     ),
     _cut(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qa.mutation.mutant import family
-from qa.mutation.operators import assigned, never, replaced, returns, without
+from qa.mutation.operators import assigned, never, replaced, returns
 
 _FILE = "transforms/pipelining.py"
 _FUSION = "transforms/fusion.py"
@@ -33,7 +33,7 @@ MUTANTS = (
         "A value computed ahead takes the place of one that is still needed.",
         returns("None", "_slots"),
     ),
-    family(_FILE, "Pipeline.shape", "pipeline")(
+    family(_FILE, "Pipeline._shape", "pipeline")(
         "pipeline: a mapped scope",
         "The mapping of the scope is lost, or threads run ahead of each other.",
         never("mapping"),
@@ -46,7 +46,9 @@ MUTANTS = (
     _back(
         "unpipeline: nothing overtakes", "A value is overwritten before the second part has read it.", never("conflict")
     ),
-    _back("unpipeline: storage is not asked", "In fewer iterations values share a slot.", without("storage_after")),
+    _back(
+        "unpipeline: storage is not asked", "In fewer iterations values share a slot.", returns("None", "storage_after")
+    ),
     family(_FILE, "Unpipeline._parts", "unpipeline")(
         "unpipeline: parts of other lengths", "One part runs as often as the other.", never("first.guard")
     ),
@@ -75,17 +77,13 @@ MUTANTS = (
         "shift: dependences do not matter", "The second scope reads what the first writes later.", never("conflict")
     ),
     family(_FUSION, "JoinScopes._shifted", "join_scopes")(
-        "shift: storage is not asked", "In the order with a shift, values share a slot.", without("storage_after")
+        "shift: storage is not asked",
+        "In the order with a shift, values share a slot.",
+        returns("None", "storage_after"),
     ),
     family(_FUSION, "SplitScopes._shifted", "split_scopes")(
         "shift: undone against a dependence",
         "The first part runs before the iterations of the second that it needs.",
         never("conflict"),
-    ),
-    family(_REVERSAL, "_comes_back", "join_scopes", "pipeline", "unpipeline")(
-        "reversal: another text is good enough", "Undoing gives another program.", returns("True", "_letters")
-    ),
-    family(_REVERSAL, "irreversible", "join_scopes", "pipeline", "unpipeline")(
-        "reversal: guards always come back", "Undoing gives another program.", without("guards")
     ),
 )

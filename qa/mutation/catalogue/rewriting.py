@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qa.mutation.mutant import family
-from qa.mutation.operators import Quoted, always, answers, assigned, compared, never, passed, replaced, returns, without
+from qa.mutation.operators import Quoted, always, answers, assigned, compared, never, passed, replaced, returns
 
 _FILE = "dialect/rewriting.py"
 _AFFINE = "dialect/affine.py"
@@ -60,12 +60,6 @@ MUTANTS = (
     ),
     family(_FILE, "fresh_id", "tile_scope", "split_scopes")(
         "identifiers: taken ones", "Two nodes have one identifier.", never("taken")
-    ),
-    family("transforms/identifiers.py", "identifiers_reason", "tile_scope", "split_reduction")(
-        "identifiers: given ones may be taken", "Two nodes have one identifier.", without("taken")
-    ),
-    family("transforms/identifiers.py", "identifiers_reason", "split_reduction", "tile_scope")(
-        "identifiers: the same twice", "Two new nodes have one identifier.", without("position")
     ),
     _divide(
         "index: the remainder is dropped",

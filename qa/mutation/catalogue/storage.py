@@ -32,7 +32,9 @@ MUTANTS = (
         "storage: the caller's memory", "The layout of an interface array changes under its owner.", always("intent")
     ),
     family(_SLOTS, "_lost", "reuse_dims", "fold_dim", "materialize_dims")(
-        "slots: lost values do not matter", "A value is overwritten before its last read.", always("violation")
+        "slots: lost values do not matter",
+        "A value is overwritten before its last read.",
+        returns("None", "storage_violation"),
     ),
     family(_SLOTS, "_shared_slot", "reuse_dims", "fold_dim")(
         "slots: threads may share one", "Threads overwrite each other's values.", always("race")

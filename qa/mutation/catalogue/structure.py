@@ -76,11 +76,6 @@ MUTANTS = (
     family(_FUSION, "JoinScopes.inverse", "join_scopes")(
         "join: undone behind the first child", "Undoing the fusion cuts at the wrong place.", answers("len", "1")
     ),
-    family(_FUSION, "JoinScopes.inverse", "join_scopes")(
-        "join: undone with another identifier",
-        "Later moves of a trace do not find the second scope again.",
-        dropped("second.id"),
-    ),
     family(_FUSION, "SplitScopes._plain", "split_scopes")(
         "split: dependences the wrong way",
         "The first part runs before the iterations of the second that it needs.",
@@ -123,31 +118,11 @@ MUTANTS = (
         "The order of the iterations changes, though no dependence was asked.",
         assigned("value", "var(depth) + var(depth + 1) * -(-site.extent // self.size)"),
     ),
-    _tile(
-        "tile: divisions that do not come back",
-        "Undoing the tiling gives another spelling of an index.",
-        without("irreversible_tiling"),
-    ),
     _tile("tile: a mapped scope", "The mapping of the scope is lost.", never("site.mapping")),
-    family(_TILING, "TileScope.inverse", "tile_scope")(
-        "tile: the identifier is not restored",
-        "Later moves of a trace do not find the scope after undoing.",
-        assigned("identifier", "''"),
-    ),
     _collapse(
         "collapse: mapped scopes",
         "Threads or lanes become sequential iterations, or the other way round.",
         never("inner site.mapping"),
-    ),
-    _collapse(
-        "collapse: divisions that do not come back",
-        "Undoing the collapse gives another spelling of an index.",
-        without("irreversible_collapse"),
-    ),
-    _collapse(
-        "collapse: guards that do not come back",
-        "Undoing the collapse puts a guard on another scope.",
-        without("misplaced_guard"),
     ),
     family(_DIGITS, "collapsed_guards", "collapse_scopes")(
         "collapse: the inner guard is lost",
