@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
-from pdojo_tools.programs import aligned, load_kernel, machine_for
+from pdojo_tools.programs import load_kernel, machine_for
 from pdojo_tools.tables import Row, load_note, measurements, print_program, print_trace
 from rich.console import Console
 
@@ -24,7 +24,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, LocationError, MeasurementError
 from pdojo.kernels import kernel_path, workload
 from pdojo.search.experts import EXPERT_PASSES
-from pdojo.search.tuning import Tuning, tune
+from pdojo.search.tuning import Tuning, assume_alignment, make_moves
 from pdojo.transforms.trace import Trace
 
 KERNEL = "softmax"
@@ -52,7 +52,7 @@ def _run(args: Sequence[str] | None) -> None:
     given = _arguments().parse_args(args)
     began = time.perf_counter()
     console = Console()
-    kernel = aligned(load_kernel(KERNEL), None)
+    kernel = assume_alignment(load_kernel(KERNEL), None)
     machine = machine_for(kernel, "host", given.threads)
     tunings = dict(_tunings(console, kernel, machine))
     _show(console, tunings)
@@ -65,11 +65,11 @@ def _run(args: Sequence[str] | None) -> None:
 
 def _tunings(console: Console, kernel: KernelOp, machine: Machine) -> Iterator[tuple[str, Tuning]]:
     """The plain program, what each expert pass makes of it, and what the trace made by hand does."""
-    yield "plain", tune(kernel, machine, None)
+    yield "plain", make_moves(kernel, machine, None)
     for name in EXPERT_PASSES:
         with console.status(f"{name} pass"):
             start = time.perf_counter()
-            tuning = tune(kernel, machine, name)
+            tuning = make_moves(kernel, machine, name)
         seconds = time.perf_counter() - start
         console.print(f"{name} pass: {len(tuning.game.trace.steps)} moves in {seconds:.1f} s", highlight=False)
         yield name, tuning
@@ -79,7 +79,7 @@ def _tunings(console: Console, kernel: KernelOp, machine: Machine) -> Iterator[t
         return
     with console.status("manual trace"):
         try:
-            tuning = tune(kernel, machine, None, Trace.load(path))
+            tuning = make_moves(kernel, machine, None, Trace.load(path))
         except (IllegalMove, LocationError) as error:
             console.print(f"manual trace: it does not fit this machine: {error}", markup=False)
             return

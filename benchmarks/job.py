@@ -22,7 +22,7 @@ from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.kernels import Workload
-from pdojo.search.tuning import Tuning, tune
+from pdojo.search.tuning import Tuning, make_moves
 
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]
@@ -67,7 +67,7 @@ def measure(
     tell("tuning")
     started = time.perf_counter()
     try:
-        tuning = tune(plain, machine, None if expert == "none" else expert)
+        tuning = make_moves(plain, machine, None if expert == "none" else expert)
     except PdojoError as error:
         return {**record, "rows": [_row(OURS, expert, CompileError(str(error)))]}
     record |= {"tuning_seconds": time.perf_counter() - started, "trace": tuning.game.trace.dump()}

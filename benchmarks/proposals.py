@@ -22,7 +22,7 @@ from pdojo.dialect.machine import machine
 from pdojo.search.dojo import Dojo
 from pdojo.search.features import features
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
-from pdojo.search.tuning import tune
+from pdojo.search.tuning import make_moves
 
 KERNELS = ("softmax:24576x512", "layernorm:4096x4096")
 """What is looked at where nothing is named."""
@@ -75,7 +75,7 @@ def main() -> None:
         "kernel", "neighbourhood", "a second", "found", "different", "where the time goes", title="neighbours"
     )
     for kernel in given.kernels:
-        start = Dojo.of(tune(with_alignment(load_kernel(kernel), 64), machine(given.machine), "heuristic").game)
+        start = Dojo.of(make_moves(with_alignment(load_kernel(kernel), 64), machine(given.machine), "heuristic").game)
         for name in NEIGHBOURHOODS:
             began = time.process_time()
             found, different = _propose(name, start, given.count, Random(given.seed), walk=given.walk)

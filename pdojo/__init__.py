@@ -1,4 +1,21 @@
-"""A game of legal moves that turns numerical kernels into fast ones."""
+"""A game of legal moves that turns numerical kernels into fast ones.
+
+    kernels   names of the kernels of the library
+    load      a kernel of the library, or of a file
+    parse     a kernel of a text
+    machine   a machine by its name; this one by default
+    game      play with a kernel: legal moves, made and taken back
+    compile   a kernel as a callable on NumPy arrays and PyTorch tensors
+    run       call a kernel once
+    tune      let an expert pass and a search make the moves, verify, measure
+
+>>> import pdojo
+>>> tuned = pdojo.tune("softmax:4x8", expert="naive", measure=False)
+>>> tuned.is_verified
+True
+>>> pdojo.run(tuned.kernel).shape
+(4, 8)
+"""
 
 from __future__ import annotations
 
@@ -6,7 +23,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pdojo.backends.executable import Executable, compile
+    from pdojo.api.calls import compile, game, run
+    from pdojo.api.programs import load, parse
+    from pdojo.api.tuning import tune
+    from pdojo.backends.arrays import aligned
+    from pdojo.backends.executable import Executable
     from pdojo.dialect.machine import Machine, machine
     from pdojo.errors import (
         IllegalMove,
@@ -18,24 +39,32 @@ if TYPE_CHECKING:
         PdojoError,
         UsageError,
     )
+    from pdojo.search.flow import TuneListener
+    from pdojo.search.result import TuneResult
+    from pdojo.transforms.game import Game
+
+    __version__: str
+
+    def kernels() -> tuple[str, ...]:
+        """The names of all library kernels, sorted."""
+        ...
+
 
 _HOMES = {
+    **dict.fromkeys(("compile", "game", "run"), "pdojo.api.calls"),
+    **dict.fromkeys(("load", "parse"), "pdojo.api.programs"),
+    "tune": "pdojo.api.tuning",
+    "aligned": "pdojo.backends.arrays",
     "Executable": "pdojo.backends.executable",
-    "compile": "pdojo.backends.executable",
-    "Machine": "pdojo.dialect.machine",
-    "machine": "pdojo.dialect.machine",
-    "IllegalMove": "pdojo.errors",
-    "InvalidKernel": "pdojo.errors",
-    "LocationError": "pdojo.errors",
-    "LoweringError": "pdojo.errors",
-    "MeasurementError": "pdojo.errors",
-    "NotationError": "pdojo.errors",
-    "PdojoError": "pdojo.errors",
-    "UsageError": "pdojo.errors",
+    **dict.fromkeys(("Machine", "machine"), "pdojo.dialect.machine"),
+    "TuneListener": "pdojo.search.flow",
+    "TuneResult": "pdojo.search.result",
+    "Game": "pdojo.transforms.game",
 }
 
 __all__ = [
     "Executable",
+    "Game",
     "IllegalMove",
     "InvalidKernel",
     "LocationError",
@@ -44,14 +73,33 @@ __all__ = [
     "MeasurementError",
     "NotationError",
     "PdojoError",
+    "TuneListener",
+    "TuneResult",
     "UsageError",
+    "__version__",
+    "aligned",
     "compile",
+    "game",
+    "kernels",
+    "load",
     "machine",
+    "parse",
+    "run",
+    "tune",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that the tools start quickly."""
-    if name not in _HOMES:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("pdojo")
+    if name == "kernels":
+        return import_module("pdojo.kernels")
+    if name not in __all__:
         raise AttributeError(f"module 'pdojo' has no attribute '{name}'")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOMES.get(name, "pdojo.errors")), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, imported or not."""
+    return sorted({*globals(), *__all__})

@@ -30,7 +30,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import PdojoError
 from pdojo.kernels import kernel_names, workload
 from pdojo.search.experts import EXPERT_PASSES
-from pdojo.search.tuning import tune
+from pdojo.search.tuning import make_moves
 from pdojo.transforms.game import Game
 from qa.random_kernels import features_for, random_text
 
@@ -61,7 +61,7 @@ def jobs(walks: int) -> list[Job]:
 def _tuned(kernel: str, expert: str, name: str) -> Iterator[tuple[str, str]]:
     described = machine(name)
     try:
-        tuning = tune(workload(kernel).instantiate(), described, expert)
+        tuning = make_moves(workload(kernel).instantiate(), described, expert)
     except PdojoError as error:
         yield "pass", str(error)
         return

@@ -10,7 +10,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pdojo_tools.command import Arguments, add_align, message, run_tool
-from pdojo_tools.inputs import Chunk, Program, parse, raised_by_xdsl, read_input, split
+from pdojo_tools.inputs import read_input
 from pdojo_tools.machines import add_machine, named_machine
 from pdojo_tools.outputs import write_output
 from pdojo_tools.steps import AppendStep, Step, parse_passes, suggestion
@@ -25,6 +25,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import InvalidKernel, LoweringError, NotationError, PdojoError, UsageError
+from pdojo.frontends.text import Chunk, Program, parse, raised_by_xdsl, split
 
 if TYPE_CHECKING:
     from pdojo.transforms.game import Game

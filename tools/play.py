@@ -10,12 +10,12 @@ from importlib.util import find_spec
 from pdojo_tools.command import Arguments, add_align, positive, run_tool
 from pdojo_tools.machines import add_machine
 from pdojo_tools.outputs import check_writable
-from pdojo_tools.programs import aligned, load_kernel, machine_for
+from pdojo_tools.programs import load_kernel, machine_for
 
 from pdojo.errors import UsageError
 from pdojo.search.dojo import Dojo
 from pdojo.search.experts import EXPERT_PASSES
-from pdojo.search.tuning import tune
+from pdojo.search.tuning import assume_alignment, make_moves
 from pdojo.transforms.trace import Trace
 
 
@@ -50,10 +50,10 @@ def _run(args: Sequence[str] | None) -> None:
         check_writable(given.output)
     trace = None if given.trace is None else Trace.load(given.trace)
     plain = load_kernel(given.program, given.kernel, shape=given.shape, dtype=given.dtype)
-    kernel = aligned(plain, given.align, trace)
+    kernel = assume_alignment(plain, given.align, trace)
     machine = machine_for(kernel, given.machine, given.threads, trust=given.trust_machine)
     _check_terminal()
-    tuning = tune(kernel, machine, None if given.expert == "none" else given.expert, trace)
+    tuning = make_moves(kernel, machine, None if given.expert == "none" else given.expert, trace)
     _play(Dojo.of(tuning.game), given.output)
 
 

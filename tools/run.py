@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pdojo_tools.command import Arguments, add_align, positive, random_seed, run_tool
 from pdojo_tools.machines import add_machine
 from pdojo_tools.moves import report_trace
-from pdojo_tools.programs import aligned, load_kernel, machine_for
+from pdojo_tools.programs import load_kernel, machine_for
 
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.backend import backend_of
@@ -26,7 +26,7 @@ from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.search.tuning import tune
+from pdojo.search.tuning import assume_alignment, make_moves
 from pdojo.transforms.trace import Trace
 
 
@@ -60,11 +60,11 @@ def _run(args: Sequence[str] | None) -> None:
         raise UsageError("nothing is left to do with --no-check --no-time; see pdojo-run --help")
     trace = None if given.trace is None else Trace.load(given.trace)
     plain = load_kernel(given.program, given.kernel, shape=given.shape, dtype=given.dtype)
-    kernel = aligned(plain, given.align, trace)
+    kernel = assume_alignment(plain, given.align, trace)
     machine = machine_for(kernel, given.machine, given.threads, trust=given.trust_machine)
     reference = KernelReference(print_notation(kernel))
     if trace is not None:
-        kernel = tune(kernel, machine, None, trace).after
+        kernel = make_moves(kernel, machine, None, trace).after
         report_trace(str(given.trace), len(trace.steps), trace, kernel)
     backend = backend_of(machine)
     if given.check or given.time:

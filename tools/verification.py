@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from pdojo_tools.inputs import Chunk
-from pdojo_tools.programs import library_workload
 from xdsl.dialects.builtin import ModuleOp
 
+from pdojo.api.programs import library_workload
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.backends.measure.check import Rounding, compare
@@ -22,6 +21,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.oracle import check_valid, equivalent
 from pdojo.dialect.oracle.instances import INSTANCE_LIMIT, count_instances
 from pdojo.errors import InvalidKernel, UsageError
+from pdojo.frontends.text import Chunk
 from pdojo.kernels import Workload
 from pdojo.search.deciding import decide
 from pdojo.search.tuning import Tuning

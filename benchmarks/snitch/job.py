@@ -21,7 +21,7 @@ from pdojo.errors import PdojoError
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluators.cycles import Cycles
 from pdojo.search.experts import EXPERT_PASSES
-from pdojo.search.tuning import Tuning, tune
+from pdojo.search.tuning import Tuning, make_moves
 from pdojo.transforms.trace import Trace
 
 JSON: TypeAlias = dict[str, Any]
@@ -108,14 +108,14 @@ def _tuned(
     if strategy == SEARCH:
         return _searched(plain, machine, evaluations, seed, tell)
     if strategy in EXPERT_PASSES:
-        return tune(plain, machine, strategy)
+        return make_moves(plain, machine, strategy)
     path = kernel.trace(dtype)
-    return None if path is None else tune(plain, machine, None, Trace.load(str(path)))
+    return None if path is None else make_moves(plain, machine, None, Trace.load(str(path)))
 
 
 def _searched(plain: KernelOp, machine: Machine, evaluations: int, seed: int, tell: Listener) -> Tuning:
     """The best that a search finds from the naive program on. Raises as `searched` does."""
-    root = Dojo.of(tune(plain, machine, "naive").game)
+    root = Dojo.of(make_moves(plain, machine, "naive").game)
     evaluator = Cycles(machine, plain)
     try:
         return searched(Plan(*SEARCHED, evaluations, seed), root, evaluator, tell).best

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -10,6 +9,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from pdojo.backends.tensors import array_of, dtype_of, is_tensor, tensor_of
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.nest import Nest
 from pdojo.dialect.rounding import INTERFACE
@@ -54,6 +54,25 @@ def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any], alignment: int = A
     return memory[start : start + count * dtype.itemsize].view(dtype).reshape(shape)
 
 
+def aligned(array: AnyArray) -> AnyArray:
+    """A copy of an array, or of a tensor on the CPU, at a multiple of 64 bytes, as tuned kernels may ask for.
+
+    Raises UsageError for a tensor that has no memory here.
+
+    >>> import numpy as np
+    >>> import pdojo
+    >>> x = pdojo.aligned(np.ones((4, 8), np.float32))
+    >>> x.ctypes.data % 64
+    0
+    """
+    source = array_of(array, "array") if is_tensor(array) else np.asarray(array)
+    copy = aligned_empty(source.shape, source.dtype)
+    copy[...] = source
+    if not is_tensor(array):
+        return copy
+    return tensor_of(copy, "bf16" if str(array.dtype) == "torch.bfloat16" else "")
+
+
 def empty_for(parameter: Parameter) -> NDArray[Any]:
     """An array that fits an output."""
     return aligned_empty(parameter.shape, INTERFACE[parameter.dtype], max(ALIGNMENT, parameter.alignment))
@@ -63,7 +82,11 @@ def view(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
     """The caller's memory as a NumPy array; raises UsageError, naming the array, where it does not fit."""
     array = cast("NDArray[Any]", value) if isinstance(value, np.ndarray) else _imported(value, parameter)
     wanted = INTERFACE[parameter.dtype]
+    tensor: Any = value if not isinstance(value, np.ndarray) and is_tensor(value) else None
     if array.dtype != wanted:
+        if tensor is not None:
+            taken = dtype_of(wanted, parameter.dtype)
+            raise UsageError(f"array '{parameter.name}' has dtype {tensor.dtype}, the kernel takes {taken}")
         hint = " (bit patterns of bf16)" if parameter.dtype == "bf16" else ""
         raise UsageError(f"array '{parameter.name}' has dtype {array.dtype}, the kernel takes {wanted}{hint}")
     if array.shape != parameter.shape:
@@ -71,13 +94,14 @@ def view(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
             f"array '{parameter.name}' has shape {_shape(array.shape)}, the kernel takes {_shape(parameter.shape)}"
         )
     if not array.flags.c_contiguous:
-        raise UsageError(f"array '{parameter.name}' is not C-contiguous; pass numpy.ascontiguousarray of it")
+        hint = f"{parameter.name}.contiguous()" if tensor is not None else "numpy.ascontiguousarray of it"
+        raise UsageError(f"array '{parameter.name}' is not C-contiguous; pass {hint}")
     if parameter.written and not array.flags.writeable:
         raise UsageError(f"array '{parameter.name}' is read-only, but the kernel writes it")
     if array.ctypes.data % parameter.alignment:
         raise UsageError(
             f"array '{parameter.name}' lies at an address that is no multiple of {parameter.alignment} bytes, "
-            f"which the kernel relies on; allocate it with pdojo.backends.arrays.aligned_empty"
+            f"which the kernel relies on; pass pdojo.aligned({parameter.name}), which is a copy at such an address"
         )
     return array
 
@@ -106,8 +130,8 @@ def _shape(shape: Sequence[int]) -> str:
 
 def _imported(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
     """The memory of a foreign array, without a copy."""
-    if type(value).__module__.partition(".")[0] == "torch":
-        return _from_torch(value, parameter)
+    if is_tensor(value):
+        return array_of(value, parameter.name)
     if not hasattr(value, "__dlpack__"):
         raise UsageError(
             f"array '{parameter.name}' is a {type(value).__name__}; pass a NumPy array, a PyTorch tensor on the CPU, "
@@ -117,14 +141,3 @@ def _imported(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
         return np.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise UsageError(f"array '{parameter.name}' cannot be shared through DLPack: {error}") from error
-
-
-def _from_torch(tensor: Any, parameter: Parameter) -> NDArray[Any]:
-    if tensor.device.type != "cpu":
-        raise UsageError(f"array '{parameter.name}' is on device '{tensor.device}'; move it to the CPU")
-    tensor = tensor.detach()
-    if str(tensor.dtype) == "torch.bfloat16":
-        # NumPy has no bfloat16: the same memory as bit patterns. PyTorch is loaded already: the tensor is its own.
-        torch: Any = sys.modules["torch"]
-        return tensor.view(torch.int16).numpy().view(np.uint16)
-    return tensor.numpy()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.arrays import AnyArray, Parameter, aligned_empty, check_overlap, empty_for, parameters_of, view
+from pdojo.backends.arguments import CallArguments, Outputs
+from pdojo.backends.arrays import AnyArray, Parameter, aligned_empty, parameters_of
 from pdojo.backends.openmp import start_threads
-from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
 from pdojo.dialect.ops import KernelOp
@@ -21,9 +21,6 @@ from pdojo.errors import UsageError
 if TYPE_CHECKING:
     from pdojo.backends.llvm.build import Native
     from pdojo.backends.llvm.objects import ObjectCode
-
-Outputs = Any
-"""The array of the one `out` argument, a tuple where there are several, None where there is none."""
 
 
 class Workspaces(Protocol):
@@ -59,12 +56,13 @@ class Code(Protocol):
         ...
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class LoadedKernel:
     """A kernel that can be called.
 
     Call it with arrays in the order of the interface or by name. `out` arrays may be left out: then they are allocated,
-    aligned to 64 bytes. The call returns the `out` arrays. It is safe to call from several threads at once.
+    aligned to 64 bytes. The call returns the `out` arrays: tensors if tensors were given, else NumPy arrays. Nothing is
+    copied. It is safe to call from several threads at once.
     """
 
     name: str
@@ -82,14 +80,13 @@ class LoadedKernel:
 
     def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, where one does not fit."""
-        views = self._views(arrays, named)
-        self._run([v.ctypes.data for v in views])
-        outputs = [v for v, p in zip(views, self.parameters, strict=True) if p.intent is Intent.OUT]
-        return None if not outputs else outputs[0] if len(outputs) == 1 else tuple(outputs)
+        arguments = CallArguments.of(self.name, self.parameters, arrays, named)
+        self._run([v.ctypes.data for v in arguments.views])
+        return arguments.outputs
 
     def bind(self, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
         """Check the arrays once; calling the result runs the kernel on them, with next to no overhead."""
-        views = self._views(arrays, named)
+        views = CallArguments.of(self.name, self.parameters, arrays, named).views
         pointers = [v.ctypes.data for v in views]
         workspace = self._allocate()
         function, threads = self._function, self.threads
@@ -104,27 +101,16 @@ class LoadedKernel:
 
         return run_together if self._concurrent else run
 
-    def _views(self, arrays: tuple[AnyArray, ...], named: Mapping[str, AnyArray]) -> list[NDArray[Any]]:
-        given = self._given(arrays, named)
-        views = [view(given[p.name], p) if p.name in given else empty_for(p) for p in self.parameters]
-        check_overlap(views, self.parameters)
-        return views
+    def random_inputs(self, seed: int = 0) -> dict[str, NDArray[Any]]:
+        """Aligned arrays for all that the kernel reads, by name, the same for the same seed."""
+        from pdojo.backends.measure.arrays import random_arguments
 
-    def _given(self, arrays: tuple[AnyArray, ...], named: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-        names = [p.name for p in self.parameters]
-        if len(arrays) > len(names):
-            raise UsageError(f"kernel '{self.name}' takes {len(names)} arrays ({', '.join(names)}), not {len(arrays)}")
-        given = dict(zip(names, arrays, strict=False))
-        for name, array in named.items():
-            if name not in names:
-                raise UsageError(f"kernel '{self.name}' has no array '{name}'; it has {', '.join(names)}")
-            if name in given:
-                raise UsageError(f"array '{name}' of kernel '{self.name}' is given twice")
-            given[name] = array
-        missing = [p.name for p in self.parameters if p.name not in given and p.intent is not Intent.OUT]
-        if missing:
-            raise UsageError(f"kernel '{self.name}' needs {', '.join(missing)}; only 'out' arrays may be left out")
-        return given
+        return random_arguments(self.parameters, seed)
+
+    def __repr__(self) -> str:
+        rows = [f"{p.intent.value} {p.name} {p.dtype}[{', '.join(map(str, p.shape))}]" for p in self.parameters]
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        return f"<{type(self).__name__} {self.name}({', '.join(rows)}), {threads}>"
 
     def _run(self, pointers: list[int]) -> None:
         if self._concurrent:
@@ -150,9 +136,14 @@ class LoadedKernel:
         return aligned_empty((size,), np.dtype(np.uint8)) if size else None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Executable(LoadedKernel):
-    """A kernel that was compiled in this process: it also shows its code."""
+    """A kernel that was compiled in this process: it also shows its code. `pdojo.compile` makes it.
+
+    >>> import pdojo
+    >>> pdojo.compile("exp:8x8")
+    <Executable exp(in x f32[8, 8], out y f32[8, 8]), 1 thread>
+    """
 
     native: Native = field(kw_only=True)
 

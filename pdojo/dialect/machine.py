@@ -76,7 +76,12 @@ class Snitch(_Part):
 
 @dataclass(frozen=True)
 class Machine:
-    """What is known of a processor. Sizes in bytes. The fields are the keys of a machine file (docs/machines.md)."""
+    """What is known of a processor. Sizes in bytes. The fields are the keys of a machine file (docs/machines.md).
+
+    >>> import pdojo
+    >>> pdojo.machine("x86-64-avx2")
+    <Machine x86-64-avx2, 8 threads>
+    """
 
     name: str
     vector_bytes: tuple[int, ...]
@@ -114,6 +119,9 @@ class Machine:
     intrinsics: tuple[Intrinsic, ...] = ()
     """Instructions that compute whole nests, for `tensorize`; each may need features that the machine lacks."""
 
+    def __repr__(self) -> str:
+        return f"<Machine {self.name}, {self.threads} thread{'s' * (self.threads != 1)}>"
+
     @property
     def private_cache(self) -> int:
         """Bytes of the largest cache that a core has for itself: the second one, or the only one."""
@@ -147,14 +155,23 @@ def is_machine_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None and _PATH.fullmatch(text) is None
 
 
-def machine(name: str = "host", *, trust: bool = False) -> Machine:
+def machine(name: str | None = None, *, trust: bool = False) -> Machine:
     """The machine description of that name, or in the file of that name where it ends in `.toml` or has a slash.
 
+    None, like `host`, describes the processor that this runs on.
+
     For names from a command line or a program; names in kernels, traces and databases are data: `known_machine`. With
-    `trust` the code of a file's intrinsics may be compiled and run. `host` describes the processor that this runs on.
-    Raises UsageError for a name that is not known and for a file that is no machine description, PluginError where
-    another package's description cannot be loaded.
+    `trust` the code of a file's intrinsics may be compiled and run. Raises UsageError for a name that is not known and
+    for a file that is no machine description, PluginError where another package's description cannot be loaded.
+
+    >>> import pdojo
+    >>> pdojo.machine("x86-64-avx512").vector_lanes("f32")
+    (4, 8, 16)
+    >>> pdojo.machine() == pdojo.machine("host")
+    True
     """
+    if name is None:
+        return host()
     if _PATH.fullmatch(name):
         from pdojo.dialect.machine_file import read_machine
 

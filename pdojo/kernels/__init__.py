@@ -1,7 +1,29 @@
-"""The operator library: one notation file per kernel, in its plain form, for any sizes and element types."""
+"""The operator library: one notation file per kernel, in its plain form, for any sizes and element types.
+
+`pdojo.kernels()` gives the names; `pdojo.load` makes kernels of them: `softmax` at the sizes of its file,
+`softmax:64x512` at others.
+
+>>> import pdojo
+>>> "softmax" in pdojo.kernels()
+True
+"""
 
 from __future__ import annotations
+
+import sys
+from types import ModuleType
 
 from pdojo.kernels.workload import PRESETS, TABLE_3, Workload, kernel_names, kernel_path, workload
 
 __all__ = ["PRESETS", "TABLE_3", "Workload", "kernel_names", "kernel_path", "workload"]
+
+
+class _Library(ModuleType):
+    """This module: it has the name that callers expect of a function, so it can be called."""
+
+    def __call__(self) -> tuple[str, ...]:
+        """The names of all library kernels, sorted."""
+        return kernel_names()
+
+
+sys.modules[__name__].__class__ = _Library

@@ -1,9 +1,10 @@
-"""Tuning one kernel: the moves of a trace, then those of an expert pass."""
+"""The moves of a trace, then those of an expert pass."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, LocationError
@@ -32,7 +33,14 @@ class Tuning:
         return self.game.kernel
 
 
-def tune(kernel: KernelOp, machine: Machine, expert: str | None, trace: Trace | None = None) -> Tuning:
+def assume_alignment(kernel: KernelOp, given: int | None, trace: Trace | None = None) -> KernelOp:
+    """A copy with what callers guarantee: the alignment that is given, else the trace's, else the usual one."""
+    if given is not None:
+        return with_alignment(kernel, given)
+    return with_alignment(kernel, *(trace.alignments if trace and trace.alignments else (ALIGNMENT,)))
+
+
+def make_moves(kernel: KernelOp, machine: Machine, expert: str | None, trace: Trace | None = None) -> Tuning:
     """Replay a trace, then let an expert pass make moves; both may be left out.
 
     Raises IllegalMove or LocationError, with the number of the move, for a trace that does not apply.

@@ -21,6 +21,7 @@ from pdojo.transforms.apply import confirm, legal, legal_moves, refused_moves
 from pdojo.transforms.base import Refusal, Site, Transformation, identify
 from pdojo.transforms.history import History, Place, Position, place_of
 from pdojo.transforms.move import Move
+from pdojo.transforms.shown import html_of
 from pdojo.transforms.trace import Step, Trace
 
 
@@ -39,7 +40,14 @@ class Game:
     """A state of the game: the initial kernel, the program now, and the trace between them.
 
     The kernel that is passed in is copied and brought into canonical form; it is never changed. Raises InvalidKernel
-    where it is not valid: from a program without meaning no move could keep it.
+    where it is not valid: from a program without meaning no move could keep it. `pdojo.game` also takes a text, a path
+    or the name of a library kernel.
+
+    >>> import pdojo
+    >>> game = pdojo.Game(pdojo.load("softmax:4x8"), pdojo.machine("x86-64-avx2"))
+    >>> game.apply("join_scopes@m:0")
+    >>> [str(move) for move in game.trace.moves]
+    ['join_scopes@m:0']
     """
 
     def __init__(self, kernel: KernelOp, machine: Machine) -> None:
@@ -175,6 +183,14 @@ class Game:
         later = self.trace.steps[index + 1 :]
         self._cut(index)
         return self.replay(later)
+
+    def __repr__(self) -> str:
+        count = len(self.trace.steps)
+        return f"<Game {self.kernel.sym_name.data} on {self.machine.name}: {count} move{'s' * (count != 1)} made>"
+
+    def _repr_html_(self) -> str:
+        title = f"{self.kernel.sym_name.data} on {self.machine.name}: {len(self.moves())} legal moves"
+        return html_of(title, self.program.text, self.trace.moves)
 
     def _add(self, step: Step, place: Place, program: Program | None) -> None:
         self.programs.positions.append(Position(step.resolved, place, program))

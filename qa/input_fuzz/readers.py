@@ -8,7 +8,6 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pdojo_tools.inputs import Chunk, parse
 from xdsl.context import Context
 from xdsl.printer import Printer
 from xdsl.universe import Universe
@@ -24,6 +23,7 @@ from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LocationError, LoweringError, NotationError, PdojoError, UsageError
 from pdojo.files import decode
+from pdojo.frontends.text import Chunk, parse
 from pdojo.kernels import workload
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move, parse_moves

@@ -24,7 +24,7 @@ from pdojo.dialect.machine import Machine, host, machine
 from pdojo.dialect.nest import Nest, nest_of
 from pdojo.errors import LoweringError
 from pdojo.kernels import workload
-from pdojo.search.tuning import tune
+from pdojo.search.tuning import make_moves
 
 ZEN4 = "x86-64-zen4"
 DOTS = {"matmul_i8": "vpdpbusd_512_broadcast", "matmul_bf16": "vdpbf16ps_512_broadcast"}
@@ -168,7 +168,7 @@ def test_straight_code(name: str) -> None:
 def test_other_products(text: str) -> None:
     """Batches, operands that lie the other way round, several loops of terms."""
     subject = with_alignment(kernel(text), 64)
-    found = tune(subject, host() if not MISSING else machine(ZEN4), "heuristic")
+    found = make_moves(subject, host() if not MISSING else machine(ZEN4), "heuristic")
     validate(found.game.program)
     assert DOTS["matmul_i8"] in used(found.game.program.nest)
     if MISSING:
@@ -185,7 +185,7 @@ def test_other_products(text: str) -> None:
 @pytest.mark.parametrize("text", [SIGNED, EXACT])
 def test_what_the_instruction_does_not_mean(text: str) -> None:
     """Signed times signed is another product, and rounding is the kernel's to permit."""
-    found = tune(with_alignment(kernel(text), 64), machine(ZEN4), "heuristic")
+    found = make_moves(with_alignment(kernel(text), 64), machine(ZEN4), "heuristic")
     assert not used(found.game.program.nest)
 
 
@@ -297,7 +297,7 @@ def test_tiles_by_plain_code(name: str, shape: str) -> None:
     """The nests, the layouts and the strides that tiles get are right, whole and with rests."""
     described = emulated()
     subject = with_alignment(workload(f"{name}:{shape}").instantiate(), 64)
-    found = tune(subject, described, "heuristic")
+    found = make_moves(subject, described, "heuristic")
     validate(found.game.program)
     assert (TILES[name] in used(found.game.program.nest)) == (shape != "33x100x40" or name == "matmul_bf16")
     inputs = inputs_of(nest_of(subject), 5)
@@ -324,7 +324,7 @@ def test_every_tile_product() -> None:
             "32 32\n| c[{0},{1}] = 0\n| 128 c[{0},{1}] += u[{0},{2}] * v[{2},{1}]\n"
         )
         subject = with_alignment(kernel(text), 64)
-        found = tune(subject, described, "heuristic")
+        found = make_moves(subject, described, "heuristic")
         assert name in used(found.game.program.nest)
         inputs = inputs_of(nest_of(subject), 7)
         expected = interpret(subject, {key: values.copy() for key, values in inputs.items()})

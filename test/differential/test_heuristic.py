@@ -22,7 +22,7 @@ from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.rounding import from_interface
 from pdojo.kernels import kernel_names, workload
 from pdojo.kernels.meaning import meaning
-from pdojo.search.tuning import Tuning, tune
+from pdojo.search.tuning import Tuning, make_moves
 
 SHAPES = {
     "attention": ("2x37x41x16", "1x64x64x32"),
@@ -55,7 +55,7 @@ def tuned(name: str, shape: str, dtype: str | None = None, on: str = "host") -> 
 
 def tuned_for(name: str, shape: str, on: Machine, dtype: str | None = None) -> Tuning:
     kernel = with_alignment(workload(f"{name}:{shape}", dtype).instantiate(), 64)
-    found = tune(kernel, on, "heuristic")
+    found = make_moves(kernel, on, "heuristic")
     validate(found.game.program)
     return found
 
@@ -147,7 +147,7 @@ def test_a_reason_for_every_move() -> None:
 def test_replaying_the_trace_gives_the_same_program() -> None:
     found = tuned("conv", "2x7x5x20x37x3")
     kernel = with_alignment(workload("conv:2x7x5x20x37x3").instantiate(), 64)
-    again = tune(kernel, host(), None, found.game.trace)
+    again = make_moves(kernel, host(), None, found.game.trace)
     assert again.game.program.text == found.game.program.text
 
 

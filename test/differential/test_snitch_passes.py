@@ -23,7 +23,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.kernels import workload
 from pdojo.search.deciding import decide
 from pdojo.search.experts import EXPERT_PASSES
-from pdojo.search.tuning import Tuning, tune
+from pdojo.search.tuning import Tuning, make_moves
 from pdojo.transforms.trace import Trace
 
 KERNELS = (
@@ -68,7 +68,7 @@ def sums_lanes(program: KernelOp) -> bool:
 
 @cache
 def tuned(name: str, dtype: str, expert: str, on: str = "snitch-xdiv") -> Tuning:
-    return tune(plain(name, dtype), machine(on), expert)
+    return make_moves(plain(name, dtype), machine(on), expert)
 
 
 @cache
@@ -165,7 +165,7 @@ def test_traces_made_by_hand() -> None:
         path = kernel.trace(dtype)
         assert path is not None
         on = kernel.machine(machine("snitch"))
-        tuning = tune(kernel.instantiate(dtype), on, None, Trace.load(path))
+        tuning = make_moves(kernel.instantiate(dtype), on, None, Trace.load(path))
         inputs = inputs_for(tuning.before, 3)
         results, simulated = run_snitch(tuning.after, inputs, on)
         agree(tuning.after, results, interpret_stepwise(tuning.after, inputs))
@@ -178,7 +178,7 @@ def test_traces_made_by_hand() -> None:
 @pytest.mark.parametrize(("name", "cycles"), [("relu:16x16", 3108), ("reducemax:16x16", 3396)])
 def test_naive_maxima_take_the_cycles_of_rtl(name: str, cycles: int) -> None:
     """Those that keep NaN: half of the time they wait for comparisons, whose results go to the integer core."""
-    program = tune(with_alignment(workload(name, "f64").instantiate(), 64), DIVIDES, "naive").after
+    program = make_moves(with_alignment(workload(name, "f64").instantiate(), 64), DIVIDES, "naive").after
     found, result = run_snitch(program, inputs := inputs_for(program, 5))
     agree(program, found, interpret_stepwise(program, inputs))
     assert result.cycles == pytest.approx(cycles, rel=0.01)
@@ -189,7 +189,7 @@ def test_naive_maxima_take_the_cycles_of_rtl(name: str, cycles: int) -> None:
 def test_maxima_that_may_lose_nan_are_one_instruction(name: str, dtype: str) -> None:
     """No comparison and no branch, in hardware loops or not; inside of exp they keep NaN all the same."""
     permitted = snitch_source(tuned(name, dtype, "naive").after, DIVIDES).text
-    exact = snitch_source(tune(workload(name, dtype).instantiate(), DIVIDES, "naive").after, DIVIDES).text
+    exact = snitch_source(make_moves(workload(name, dtype).instantiate(), DIVIDES, "naive").after, DIVIDES).text
     inside = 2 if name.startswith("softmax") else 0
     assert (permitted.count("feq."), permitted.count("ordered")) == (inside, 2 * inside)
     assert exact.count("feq.") > inside

@@ -27,7 +27,7 @@ from pdojo.dialect.interpreter import interpret_stepwise
 from pdojo.dialect.nest import nest_of
 from pdojo.errors import SimulationError
 from pdojo.search.experts import EXPERT_PASSES
-from pdojo.search.tuning import tune
+from pdojo.search.tuning import make_moves
 
 HEAD = """\
 kernel k(x, a) -> (y, z)
@@ -127,7 +127,7 @@ def test_library(name: str, dtype: str | None, expert: str) -> None:
     """What the passes make of the library runs on the simulator, which stops what hardware would get wrong."""
     plain = with_permission(with_alignment(tiny(name, dtype), 64), Numerics.NUMBERS)
     inputs = inputs_for(plain, 2)
-    loaded = load(tune(plain, DIVIDES, expert).after, DIVIDES)
+    loaded = load(make_moves(plain, DIVIDES, expert).after, DIVIDES)
     close(loaded.run(inputs).outputs, interpret_stepwise(plain, inputs), plain)
 
 

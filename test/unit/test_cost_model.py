@@ -15,7 +15,7 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Candidate
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.evaluators.model import BYTES_PER_CYCLE, ModelCost, estimate
-from pdojo.search.tuning import Tuning, tune
+from pdojo.search.tuning import Tuning, make_moves
 
 MACHINE = machine("x86-64-zen4")
 
@@ -86,7 +86,7 @@ def test_a_sum_waits_for_itself_unless_it_has_several_parts() -> None:
 )
 def test_passes_stand_in_their_order(name: str) -> None:
     plain = with_alignment(workload(name).instantiate(), 64)
-    costs = [cost_of(tune(plain, MACHINE, expert)) for expert in (None, "greedy", "heuristic")]
+    costs = [cost_of(make_moves(plain, MACHINE, expert)) for expert in (None, "greedy", "heuristic")]
     assert costs == sorted(costs, reverse=True)
     assert costs[0] > 3 * costs[-1]
 
@@ -110,6 +110,6 @@ def test_a_program_costs_what_its_text_costs() -> None:
     """States bring their program with them, others only have its text."""
     for name in ("softmax:64x64", "matmul:32x32x32", "layernorm:4x100"):
         plain = with_alignment(workload(name).instantiate(), 64)
-        here = Candidate.of(Dojo.of(tune(plain, MACHINE, "heuristic").game))
+        here = Candidate.of(Dojo.of(make_moves(plain, MACHINE, "heuristic").game))
         (one,), (other,) = (Analytical(MACHINE).evaluate([c]) for c in (here, replace(here, nest=None)))
         assert one == other

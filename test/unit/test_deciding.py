@@ -14,7 +14,7 @@ from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.kernels import kernel_names, workload
 from pdojo.search.deciding import decide
 from pdojo.search.shrinking import family_of, shrunk
-from pdojo.search.tuning import Tuning, tune
+from pdojo.search.tuning import Tuning, make_moves
 from pdojo.transforms.game import Game
 from pdojo.transforms.slots import ReuseDims
 from pdojo.transforms.trace import Trace
@@ -26,7 +26,7 @@ LONG = ("attention", "batchnorm", "conv", "depthwise_conv", "matmul_bf16", "matm
 
 def tuned(name: str, expert: str | None, moves: str = "") -> Tuning:
     kernel = with_alignment(workload(name).instantiate(), 64)
-    return tune(kernel, machine("x86-64-avx512"), expert, Trace.parse(moves))
+    return make_moves(kernel, machine("x86-64-avx512"), expert, Trace.parse(moves))
 
 
 @pytest.mark.parametrize("expert", ["heuristic", "greedy"])

@@ -27,7 +27,7 @@ from pdojo.search.neighbourhoods.heuristic import Heuristic
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.search.neighbourhoods.proposals import Alteration
 from pdojo.search.neighbourhoods.sizes import other_sizes
-from pdojo.search.tuning import tune
+from pdojo.search.tuning import make_moves
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation
 
@@ -49,7 +49,7 @@ def tiny(name: str = "toy") -> Dojo:
 @cache
 def expert(name: str) -> Dojo:
     """What the heuristic pass makes of a kernel; not to be changed."""
-    return Dojo.of(tune(with_alignment(workload(name).instantiate(), 64), MACHINE, "heuristic").game)
+    return Dojo.of(make_moves(with_alignment(workload(name).instantiate(), 64), MACHINE, "heuristic").game)
 
 
 def test_a_draw_is_a_uniform_choice_from_the_legal_moves() -> None:

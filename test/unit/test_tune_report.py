@@ -12,17 +12,13 @@ from pathlib import Path
 import pytest
 from pdojo_tools import tune
 from pdojo_tools.tuning import prefixes
-from pdojo_tools.tuning.checking import Timed
-from pdojo_tools.tuning.finding import Found, Plan
 from pdojo_tools.tuning.limits import cost_text
-from pdojo_tools.tuning.live import Baselines
 from pdojo_tools.tuning.prefixes import Prefix, grouped, time_prefixes
 from pdojo_tools.tuning.report import charts
 from pdojo_tools.tuning.report.chapter import Chapter, measured_table
 from pdojo_tools.tuning.report.elements import Html, html, table, tag
 from pdojo_tools.tuning.report.plot import Axis
 from pdojo_tools.tuning.report.sides import sides
-from pdojo_tools.tuning.subject import Subject
 
 from pdojo.backends.measure import Ok
 from pdojo.dialect.machine import host
@@ -30,9 +26,12 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.search.database.rows import Key
 from pdojo.search.deciding import Decision
 from pdojo.search.evaluation import Candidate, Evaluation
+from pdojo.search.planned import Baselines, Found, Plan
 from pdojo.search.progress import Budget, Row
-from pdojo.search.tuning import Tuning
-from pdojo.search.tuning import tune as make_moves
+from pdojo.search.result import TuneResult
+from pdojo.search.subject import Subject
+from pdojo.search.timing import Timed
+from pdojo.search.tuning import Tuning, make_moves
 from search_games import Weather, find, start
 from tuned_kernels import ADD, SOFTMAX, model
 
@@ -140,7 +139,7 @@ def test_convergence_of_a_timed_search(fails: bool) -> None:
     subject = Subject("it", None, tuning, None, "none")
     plan = Plan("sample", "edges", Budget(20), "runtime", "pass")
     found = Found(plan, 1, "s", Baselines(inf, inf, "pass"), result, {}, "a.sqlite", (Key(1, ""), Key(1, "")))
-    text = Chapter(subject, Tuning(result.best.dojo.game), Decision("right"), found=found).html(0)
+    text = Chapter(TuneResult(subject, Tuning(result.best.dojo.game), Decision("right"), found=found)).html(0)
     section = text[text.index("Convergence") : text.index("Program")]
     assert ("times as fast as the start" in section) != fails
     assert ("times what the start takes" in section) != fails

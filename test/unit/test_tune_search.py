@@ -16,10 +16,8 @@ from typing import NoReturn
 import pytest
 from pdojo_tools import tune
 from pdojo_tools.tuning import session
-from pdojo_tools.tuning.checking import Timed
-from pdojo_tools.tuning.finding import Found, Plan
 from pdojo_tools.tuning.limits import budget_text, cost_text, duration, parse_budget, times_text
-from pdojo_tools.tuning.live import Baselines, Display, seconds_left
+from pdojo_tools.tuning.live import Display, best_text, seconds_left
 from pdojo_tools.tuning.targets import Targets
 from rich.console import Console
 
@@ -29,10 +27,12 @@ from pdojo.dialect.machine import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
+from pdojo.search import flow
 from pdojo.search.database import Database, Problem
+from pdojo.search.planned import Baselines, Found, Plan
 from pdojo.search.progress import Budget, Progress
-from pdojo.search.tuning import Tuning
-from pdojo.search.tuning import tune as make_moves
+from pdojo.search.timing import Timed
+from pdojo.search.tuning import Tuning, make_moves
 from pdojo.transforms.trace import Trace
 from search_games import Weather, best_in, find, start
 from tuned_kernels import ADD, MACHINE, SOFTMAX, model
@@ -241,14 +241,14 @@ def test_the_last_measurement_decides(
 ) -> None:
     """But where others kept the processors busy."""
 
-    def measured(_: Console, programs: Sequence[tuple[str, KernelOp, int]], *__: object) -> list[Timed]:
+    def measured(programs: Sequence[tuple[str, KernelOp, int]], *_: object) -> list[Timed]:
         costs = (3.0, 1.0, cost)
         return [
             Timed(title, Ok((seconds,) * 3, 1, 1, load, 1, 0.0, None), moves)
             for (title, _, moves), seconds in zip(programs, costs, strict=True)
         ]
 
-    monkeypatch.setattr(session, "measure", measured)
+    monkeypatch.setattr(flow, "measure", measured)
     trace = tmp_path / "best.trace"
     args = [each for each in model(softmax, database=tmp_path / "db", budget="30") if each != "--no-measure"]
     assert tune.main([*args, "-o", str(trace)]) == 0
@@ -287,7 +287,7 @@ def test_the_last_measurement_is_remembered(tmp_path: Path) -> None:
 def test_ctrl_c_behind_the_last_measurement_stores_what_it_decided(
     softmax: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def measured(_: Console, programs: Sequence[tuple[str, KernelOp, int]], *__: object) -> list[Timed]:
+    def measured(programs: Sequence[tuple[str, KernelOp, int]], *_: object) -> list[Timed]:
         slower = (3.0, 1.0, 1.2)
         return [
             Timed(title, Ok((seconds,) * 3, 1, 1, 0.0, 1, 0.0, None), moves)
@@ -297,7 +297,7 @@ def test_ctrl_c_behind_the_last_measurement_stores_what_it_decided(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(session, "measure", measured)
+    monkeypatch.setattr(flow, "measure", measured)
     monkeypatch.setattr(session, "prefixes_of", interrupted)
     trace = tmp_path / "best.trace"
     args = [each for each in model(softmax, database=tmp_path / "db", budget="30") if each != "--no-measure"]
@@ -435,14 +435,14 @@ def test_what_is_timed_is_compared_with_what_it_was_timed_beside() -> None:
     """No product of ratios of different minutes, and none where the processors were busy."""
     now = progress(3, 1.0)
     both = "best 1000 ms, 4.00 times as fast as plain, 2.00 times as fast as the pass"
-    assert Baselines(4.0, 2.0).said(now, "s") == both
+    assert best_text(Baselines(4.0, 2.0), now, "s") == both
     # By the root's cost, which is 2.
-    assert Baselines(4.0, 3.0, "pass").said(now, "s") == "best 2.00 times as fast as the pass"
-    assert Baselines(5.0, 3.0, "plain").said(now, "s") == "best 2.00 times as fast as plain"
-    busy = Baselines(4.0, 2.0, "pass").said(replace(now, is_measured=False), "s")
+    assert best_text(Baselines(4.0, 3.0, "pass"), now, "s") == "best 2.00 times as fast as the pass"
+    assert best_text(Baselines(5.0, 3.0, "plain"), now, "s") == "best 2.00 times as fast as plain"
+    busy = best_text(Baselines(4.0, 2.0, "pass"), replace(now, is_measured=False), "s")
     assert busy == "best faster than the pass, by how much could not be measured: the processors were busy"
-    assert Baselines(4.0, 2.0, "pass").said(replace(now, best=inf), "s") == "best -"
-    fails = Baselines(inf, 2.0, "plain").said(replace(now, root=inf, is_measured=False), "s")
+    assert best_text(Baselines(4.0, 2.0, "pass"), replace(now, best=inf), "s") == "best -"
+    fails = best_text(Baselines(inf, 2.0, "plain"), replace(now, root=inf, is_measured=False), "s")
     assert fails == "best 1000 ms; plain could not be run"
 
 

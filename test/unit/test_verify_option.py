@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pdojo_tools.inputs import Chunk
 from pdojo_tools.opt import main
 from pdojo_tools.verification import verify_meaning
 from xdsl.dialects.builtin import ModuleOp
 
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import InvalidKernel, UsageError
+from pdojo.frontends.text import Chunk
 
 KERNEL = """
 kernel f(x) -> (y)

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 
 from pdojo_tools.command import Arguments, add_align, positive, random_seed
 from pdojo_tools.machines import add_machine
-from pdojo_tools.tuning.evaluators import EVALUATORS, check_runs_here, evaluator_for
 from pdojo_tools.tuning.limits import parse_budget
 
 from pdojo.dialect.machine import Machine, machine
 from pdojo.dialect.notation.source import did_you_mean
 from pdojo.errors import UsageError
+from pdojo.search.evaluators.named import EVALUATORS, check_runs_here, evaluator_for
 from pdojo.search.experts import EXPERT_PASSES
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS
-from pdojo.search.neighbourhoods.proposals import has_proposals
+from pdojo.search.planned import EVALUATIONS, Plan, usual_neighbourhood
 from pdojo.search.progress import Budget
 from pdojo.search.strategies import STRATEGIES, strategy
 
@@ -23,8 +23,6 @@ DESCRIPTION = """Tune kernels by an expert pass and by search, verify them, and 
 
 Kernels are .pdojo or MLIR files, library kernels (`softmax`), and those at sizes (`softmax:24576x512`). docs/tuning.md
 says more."""
-BUDGET = 1000
-"""Evaluations of a search."""
 COMPARED_BUDGET = 250
 """Evaluations of each search of a comparison."""
 SEEDS = 5
@@ -44,7 +42,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     for name in given.search or ():
         # What it needs must be installed: nobody should learn that after a pass of minutes.
         strategy(name)
-    evaluations = COMPARED_BUDGET if given.compare else BUDGET
+    evaluations = COMPARED_BUDGET if given.compare else EVALUATIONS
     defaults = {"budget": Budget(evaluations), "start": "plain" if given.compare else "pass"}
     for name, value in defaults.items():
         if getattr(given, name) is None:
@@ -68,8 +66,21 @@ def neighbourhoods_for(given: argparse.Namespace, described: Machine) -> list[st
     """The neighbourhoods that were asked for, or a machine's own; comparisons have edges beside it."""
     if given.neighbourhood is not None:
         return given.neighbourhood
-    usual = "heuristic" if has_proposals(described) else "mutate"
+    usual = usual_neighbourhood(described)
     return ["edges", usual] if given.compare else [usual]
+
+
+def plan_of(given: argparse.Namespace, described: Machine) -> Plan:
+    """The plan of a search. Raises UsageError where the evaluator does not fit the machine."""
+    return Plan(
+        given.search[0],
+        neighbourhoods_for(given, described)[0],
+        given.budget,
+        evaluator_for(described, given.evaluator),
+        given.start,
+        given.seed,
+        given.fresh,
+    )
 
 
 def _arguments() -> Arguments:
@@ -113,7 +124,7 @@ def _add_search(parser: Arguments) -> None:
         "--budget",
         type=_budget,
         metavar="N,TIME",
-        help=f"evaluations (1000), a time (90s, 15m, 2h), or both; {BUDGET} evaluations by default",
+        help=f"evaluations (1000), a time (90s, 15m, 2h), or both; {EVALUATIONS} evaluations by default",
     )
     add(
         "--evaluator",

@@ -12,10 +12,8 @@ from pdojo_tools.outputs import check_writable
 from pdojo_tools.tuning.arguments import SEEDS, check_subject, neighbourhoods_for
 from pdojo_tools.tuning.comparing_plot import MISSING, write_plots
 from pdojo_tools.tuning.curves import JSON, NEAR, Comparison, Curve, Key, Reference, Standing
-from pdojo_tools.tuning.evaluators import evaluator_for, make_evaluator, version_of
-from pdojo_tools.tuning.finding import baselines_of
-from pdojo_tools.tuning.live import Baselines, Display
-from pdojo_tools.tuning.subject import Subject, subject_of
+from pdojo_tools.tuning.live import Display
+from pdojo_tools.tuning.subject import subject_of
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -28,9 +26,12 @@ from pdojo.search.database import Database, Problem
 from pdojo.search.database.schema import canonical, digest
 from pdojo.search.driver import search
 from pdojo.search.evaluation import Evaluator
+from pdojo.search.evaluators.named import evaluator_for, make_evaluator, version_of
 from pdojo.search.neighbourhoods import neighbourhood
+from pdojo.search.planned import Baselines, baselines_of
 from pdojo.search.progress import Budget, Ending
 from pdojo.search.strategies import STRATEGIES, strategy
+from pdojo.search.subject import Subject
 
 OUTPUT = "pdojo-compare.json"
 SHORT = 12

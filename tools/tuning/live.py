@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
 from types import TracebackType
 from typing import Self
@@ -19,6 +18,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from pdojo.search.planned import Baselines
 from pdojo.search.progress import Budget, Progress
 
 REDRAW = 1.0
@@ -27,33 +27,23 @@ QUIET = 30.0
 """Seconds between two plain lines where nothing better was found."""
 
 
-@dataclass(frozen=True)
-class Baselines:
-    """Costs of the plain kernel and of what the pass made of it; infinite where one could not be run."""
+def best_text(baselines: Baselines, progress: Progress, unit: str) -> str:
+    """What the best costs, and how many times as fast as the baselines it is.
 
-    plain: float = inf
-    passed: float = inf
-    start: str = ""
-    """Which of them the search starts from (`plain`, `pass`) where programs are timed: the best is timed beside that
-    one only. '' where all costs compare with one another."""
-
-    def said(self, progress: Progress, unit: str) -> str:
-        """What the best costs, and how many times as fast as these it is.
-
-        Where programs are timed there is one number, which was measured in turns.
-        """
-        if progress.best == inf:
-            return "best -"
-        if self.start:
-            name = "plain" if self.start == "plain" else "the pass"
-            if progress.root == inf:
-                return f"best {cost_text(progress.best, unit)}; {name} could not be run"
-            if not progress.is_measured:
-                return f"best faster than {name}, by how much could not be measured: the processors were busy"
-            return f"best {times_text(progress.root, progress.best)} times as fast as {name}"
-        pairs = [("plain", self.plain), ("the pass", self.passed)]
-        gains = [f"{times_text(cost, progress.best)} times as fast as {name}" for name, cost in pairs if cost < inf]
-        return ", ".join([f"best {cost_text(progress.best, unit)}", *gains])
+    Where programs are timed there is one number, which was measured in turns.
+    """
+    if progress.best == inf:
+        return "best -"
+    if baselines.start:
+        name = "plain" if baselines.start == "plain" else "the pass"
+        if progress.root == inf:
+            return f"best {cost_text(progress.best, unit)}; {name} could not be run"
+        if not progress.is_measured:
+            return f"best faster than {name}, by how much could not be measured: the processors were busy"
+        return f"best {times_text(progress.root, progress.best)} times as fast as {name}"
+    pairs = [("plain", baselines.plain), ("the pass", baselines.passed)]
+    gains = [f"{times_text(cost, progress.best)} times as fast as {name}" for name, cost in pairs if cost < inf]
+    return ", ".join([f"best {cost_text(progress.best, unit)}", *gains])
 
 
 class Display:
@@ -122,7 +112,7 @@ class Display:
         return f"{stand}: {self._best_text(progress)}"
 
     def _best_text(self, progress: Progress) -> str:
-        return self._baselines.said(progress, self._unit)
+        return best_text(self._baselines, progress, self._unit)
 
     def _pace(self, progress: Progress) -> str:
         count = f"{progress.evaluations}"

@@ -10,12 +10,11 @@ from math import inf
 from pathlib import Path
 from typing import Any, Self
 
-from pdojo_tools.tuning.checking import Timed, print_times
-from pdojo_tools.tuning.finding import Found, Hunt, goes_on, plan_of, reason
+from pdojo_tools.tuning.arguments import plan_of
 from pdojo_tools.tuning.limits import duration, times_text
 from pdojo_tools.tuning.live import QUIET, REDRAW
+from pdojo_tools.tuning.narrator import Narrator, goes_on_text
 from pdojo_tools.tuning.session import Session
-from pdojo_tools.tuning.subject import Subject
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
@@ -31,7 +30,12 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Candidate
 from pdojo.search.evaluators.cluster import Cluster, OnCluster
 from pdojo.search.evaluators.cluster.evaluator import WORKER_LOST
+from pdojo.search.flow import check_timed, decided, verified
+from pdojo.search.planned import Found, PlannedSearch, reason
 from pdojo.search.racing import STAGES, Heat
+from pdojo.search.result import TuneResult
+from pdojo.search.subject import Subject
+from pdojo.search.timing import Timed
 
 
 @dataclass(frozen=True)
@@ -80,10 +84,10 @@ def _task(
         assert turn.database is not None
         evaluator = OnCluster(cluster, subject.plain, seed=plan.seed or 0, stop=turn.stop)
         try:
-            hunt = Hunt.of(subject, plan, turn.database, evaluator)
-            if hunt.known:
-                console.print(f"{subject.title}: {goes_on(hunt)}", markup=False, highlight=False, soft_wrap=True)
-            found = hunt.run(hunt.baselines(), turn.listener, rivals)
+            search = PlannedSearch.of(subject, plan, turn.database, evaluator)
+            if search.known:
+                console.print(f"{subject.title}: {goes_on_text(search)}", markup=False, highlight=False, soft_wrap=True)
+            found = search.run(search.baselines(), turn.listener, rivals)
             if found.is_interrupted:
                 return Catch(found, ())
             try:
@@ -122,14 +126,14 @@ def _conclude(session: Session, number: int, subject: Subject, standing: Standin
     if standing.result is None:
         session.console.print("interrupted before there was a result")
         return
-    found, timed = standing.result.found, standing.result.timed
-    session.print_search(found)
-    tuning, verdict = session.verified(subject, found)
+    found, timed = standing.result.found, list(standing.result.timed)
+    narrator = Narrator(session.console, subject)
+    narrator.found(found)
+    tuning, decision = verified(subject, found, narrator)
     if timed:
-        print_times(session.console, timed, subject.plain)
-        timed = list(timed)
-        tuning, verdict = session.decided(subject, tuning, verdict, found, timed)
-    session.finish(number, session.chapter(subject, tuning, verdict, found, timed))
+        check_timed(timed, narrator)
+        tuning, decision = decided(subject, tuning, decision, found, timed, narrator)
+    session.conclude(number, TuneResult(subject, tuning, decision, timed, found))
 
 
 class Board:

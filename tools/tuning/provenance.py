@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Mapping
 from typing import Any, cast
 
-from pdojo_tools.tuning.finding import Found
 from pdojo_tools.tuning.limits import budget_text
-from pdojo_tools.tuning.subject import Subject
 
 from pdojo.backends.backend import backend_of
 from pdojo.search.dojo import fingerprint_of
-from pdojo.search.tuning import Tuning
+from pdojo.search.result import TuneResult
 
 
-def provenance(
-    given: argparse.Namespace, subject: Subject, tuning: Tuning, found: Found | None, environment: Mapping[str, Any]
-) -> dict[str, Any]:
+def provenance(result: TuneResult, environment: Mapping[str, Any]) -> dict[str, Any]:
     """Facts by name, in the order in which they are shown."""
-    machine = subject.machine
+    machine, subject, game, found = result.machine, result.subject, result.tuning.game, result.found
     facts: dict[str, Any] = {
         "made": time.strftime("%Y-%m-%d %H:%M:%S %z"),
         "kernel": subject.title,
@@ -28,9 +23,9 @@ def provenance(
         "threads": machine.threads,
         "alignment": f"{subject.alignment} bytes",
         "expert pass": subject.expert,
-        "moves": len(tuning.game.trace.steps),
-        "plain program": fingerprint_of(tuning.game.programs[0].text),
-        "tuned program": fingerprint_of(tuning.game.program.text),
+        "moves": len(game.trace.steps),
+        "plain program": fingerprint_of(game.programs[0].text),
+        "tuned program": fingerprint_of(game.program.text),
     }
     if backend_of(machine).is_simulated:
         facts |= backend_of(machine).environment()

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdojo_tools.outputs import check_folder, check_writable, write_output
-from pdojo_tools.tuning.subject import Subject
 
 from pdojo.errors import PdojoError, UsageError
+from pdojo.search.subject import Subject
 from pdojo.transforms.trace import Trace
 
 

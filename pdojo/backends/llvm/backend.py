@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal
 
 from pdojo.backends.backend import Arrays, Listing
 from pdojo.backends.measure.worker import Worker
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Nest
 from pdojo.dialect.ops import KernelOp
+
+if TYPE_CHECKING:
+    from pdojo.backends.executable import Executable
 
 
 class LLVMBackend:
@@ -48,19 +48,21 @@ class LLVMBackend:
     def execute(self, kernel: KernelOp, machine: Machine, seed: int) -> Arrays:
         """Compile a kernel and call it once on random inputs."""
         from pdojo.backends.arrays import empty_for
-        from pdojo.backends.executable import compile as compile_kernel
-        from pdojo.backends.measure.arrays import random_inputs
 
-        executable = compile_kernel(kernel, machine, threads=machine.threads)
-        inputs = random_inputs(executable.parameters, seed)
-        arrays: dict[str, NDArray[np.generic]] = {}
-        for parameter in executable.parameters:
-            array = arrays[parameter.name] = empty_for(parameter)
-            if parameter.name in inputs:
-                array[...] = inputs[parameter.name]
+        executable = self.compile(kernel, machine, machine.threads, "full")
+        parameters, inputs = executable.parameters, executable.random_inputs(seed)
+        before = {f"{p.name}_before": inputs[p.name].copy() for p in parameters if p.written and p.name in inputs}
+        arrays = {p.name: inputs[p.name] if p.name in inputs else empty_for(p) for p in parameters}
         executable(**arrays)
-        before = {f"{p.name}_before": inputs[p.name] for p in executable.parameters if p.written and p.name in inputs}
         return {**before, **arrays}
+
+    def compile(
+        self, kernel: KernelOp, machine: Machine, threads: int | None, optimize: Literal["search", "full"]
+    ) -> Executable:
+        """The kernel as a callable."""
+        from pdojo.backends.executable import compile as compile_here
+
+        return compile_here(kernel, machine, threads=threads, optimize=optimize)
 
     def environment(self) -> Mapping[str, Any]:
         """The processor, the system, and the tool chain."""

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.arrays import Parameter
+from pdojo.backends.arrays import Parameter, empty_for
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.rounding import INTERFACE, round_float64, to_interface
@@ -45,6 +45,15 @@ def random_inputs(
     return {
         p.name: _random(p, np.random.default_rng(s), between.get(p.name)) for p, s in zip(read, streams, strict=True)
     }
+
+
+def random_arguments(parameters: Sequence[Parameter], seed: int) -> dict[str, NDArray[Any]]:
+    """The same arrays at the addresses that the kernel asks for, to call it with."""
+    arrays = random_inputs(parameters, seed)
+    found = {p.name: empty_for(p) for p in parameters if p.name in arrays}
+    for name, array in found.items():
+        array[...] = arrays[name]
+    return found
 
 
 def _random(

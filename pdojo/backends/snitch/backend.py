@@ -12,7 +12,7 @@ from pdojo.backends.measure.request import KernelReference, Options, Program, Si
 from pdojo.backends.measure.worker import Event, Listener
 from pdojo.backends.sources import RUNNING, source_digest
 from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Nest
+from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 
@@ -98,18 +98,21 @@ class SnitchBackend:
 
     def execute(self, kernel: KernelOp, machine: Machine, seed: int) -> Arrays:
         """Simulate a kernel once on random inputs."""
+        from pdojo.backends.arrays import parameters_of
         from pdojo.backends.measure.arrays import random_inputs
+
+        parameters = parameters_of(nest_of(kernel))
+        given = random_inputs(parameters, seed)
+        outputs = self.call(kernel, machine, given)
+        before = {f"{p.name}_before": given[p.name] for p in parameters if p.written and p.name in given}
+        return {**before, **{p.name: outputs[p.name] if p.written else given[p.name] for p in parameters}}
+
+    def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
+        """Simulate a kernel once on the arrays that it reads; gives those that it writes."""
         from pdojo.backends.snitch.executable import load
 
         _check_core(machine, machine.threads)
-        simulated = load(kernel, machine)
-        given = random_inputs(simulated.parameters, seed)
-        outputs = simulated.run(given).outputs
-        before = {f"{p.name}_before": given[p.name] for p in simulated.parameters if p.written and p.name in given}
-        return {
-            **before,
-            **{p.name: outputs[p.name] if p.written else given[p.name] for p in simulated.parameters},
-        }
+        return load(kernel, machine).run(inputs).outputs
 
     def environment(self) -> Mapping[str, Any]:
         """The version of lowering and simulator."""

@@ -8,20 +8,19 @@ from math import inf
 from typing import Any
 
 from pdojo_tools.tables import busy_note, load_note
-from pdojo_tools.tuning.checking import Timed
-from pdojo_tools.tuning.finding import Found
 from pdojo_tools.tuning.limits import budget_text, cost_text, duration, times_text
 from pdojo_tools.tuning.prefixes import Group, Prefix, grouped
 from pdojo_tools.tuning.report.charts import convergence, steps
 from pdojo_tools.tuning.report.elements import Html, folded, html, joined, listing, note, section, table, tag
 from pdojo_tools.tuning.report.sides import sides
-from pdojo_tools.tuning.subject import Subject
 
 from pdojo.backends.backend import backend_of
 from pdojo.backends.measure import Success
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import LoweringError
-from pdojo.search.deciding import Decision
+from pdojo.search.planned import Found
+from pdojo.search.result import TuneResult
+from pdojo.search.timing import Timed
 from pdojo.search.tuning import Tuning
 
 MOST_LINES = 4000
@@ -42,47 +41,33 @@ _KINDS = {
 class Chapter:
     """All that is known of a kernel that was tuned."""
 
-    subject: Subject
-    tuning: Tuning
-    """The best program."""
-    verdict: Decision
-    """What shows that it keeps its meaning."""
-    timed: Sequence[Timed] = ()
-    """The last measurement, plain program first; empty where nothing was measured."""
-    found: Found | None = None
-    """What the search said, where there was one."""
+    result: TuneResult
     prefixes: Sequence[Prefix] = ()
     unit: str = "s"
     """Of the costs of prefixes."""
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Provenance: what was asked for, machine, tool chain."""
 
-    @property
-    def is_verified(self) -> bool:
-        """Whether all its results were compared: exactly, or with those of the plain program where it was run."""
-        ran = self.found is not None and self.found.plan.evaluator != "analytical"
-        return self.verdict.is_exact or ran or (bool(self.timed) and self.timed[-1].cost < inf)
-
     def html(self, number: int) -> Html:
         """The part of the page. Names in it begin with `kN-`."""
-        return tag("article", tag("h2", self.subject.title), *self._sections(f"k{number}-"), id=f"k{number}")
+        return tag("article", tag("h2", self.result.subject.title), *self._sections(f"k{number}-"), id=f"k{number}")
 
     def _sections(self, prefix: str) -> Iterator[Html]:
         yield section("Summary", f"{prefix}summary", self._summary())
-        if self.found is not None:
-            yield section("Convergence", f"{prefix}convergence", *self._convergence(self.found))
-        texts = (print_notation(self.subject.plain), print_notation(self.tuning.after))
+        if self.result.found is not None:
+            yield section("Convergence", f"{prefix}convergence", *self._convergence(self.result.found))
+        texts = (print_notation(self.result.subject.plain), print_notation(self.result.tuning.after))
         yield section("Program", f"{prefix}program", sides(*texts))
         yield section("Trace", f"{prefix}trace", *self._trace())
-        yield section("Generated code", f"{prefix}code", *_code(self.tuning))
-        if self.found is not None:
-            yield section("Failures", f"{prefix}failures", _failures(self.found))
-            yield section("Where the time went", f"{prefix}time", _spent(self.found))
+        yield section("Generated code", f"{prefix}code", *_code(self.result.tuning))
+        if self.result.found is not None:
+            yield section("Failures", f"{prefix}failures", _failures(self.result.found))
+            yield section("Where the time went", f"{prefix}time", _spent(self.result.found))
         yield section("Provenance", f"{prefix}provenance", _provenance(self.facts))
 
     def _summary(self) -> Html:
-        measured = measured_table(self.timed) if self.timed else note("Nothing was measured in the end.")
-        return joined([measured, note(self.verdict.said)])
+        measured = measured_table(self.result.timed) if self.result.timed else note("Nothing was measured in the end.")
+        return joined([measured, note(self.result.decision.said)])
 
     def _convergence(self, found: Found) -> Iterator[Html]:
         result, plan = found.result, found.plan
@@ -114,14 +99,14 @@ class Chapter:
         yield folded(f"Every new best: {len(better)}", table(("evaluation", "after", heading), rows, left=()))
 
     def _trace(self) -> Iterator[Html]:
-        moves = self.tuning.game.trace.moves
+        moves = self.result.tuning.game.trace.moves
         if not self.prefixes:
             yield table(
                 ("", "move"), [(k + 1, tag("span", move, kind="move")) for k, move in enumerate(moves)], left=(1,)
             )
             return
         how = "The median time of a call" if self.unit == "s" else f"The estimate in {self.unit}"
-        if backend_of(self.subject.machine).is_simulated:
+        if backend_of(self.result.subject.machine).is_simulated:
             how = "The simulated cycles of a call"
         yield note(f"{how} after each move. Moves after which it stays the same within 3 % share a row.")
         yield steps(self.prefixes, self.unit)

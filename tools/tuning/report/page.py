@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from pdojo_tools.tuning.checking import unit_of
 from pdojo_tools.tuning.limits import cost_text, times_text
 from pdojo_tools.tuning.report.chapter import Chapter
 from pdojo_tools.tuning.report.elements import Html, joined, note, table, tag
@@ -26,7 +25,7 @@ _OF_SEARCHES = ("convergence", "failures", "time")
 
 def page(chapters: Sequence[Chapter], made: str) -> str:
     """The whole page; `made` says when and by what."""
-    title = f"pdojo-tune: {', '.join(chapter.subject.title for chapter in chapters)}"
+    title = f"pdojo-tune: {', '.join(chapter.result.subject.title for chapter in chapters)}"
     head = tag(
         "head",
         Html('<meta charset="utf-8">'),
@@ -43,19 +42,21 @@ def page(chapters: Sequence[Chapter], made: str) -> str:
 
 
 def _links(chapter: Chapter, number: int) -> Html:
-    shown = [(anchor, name) for anchor, name in _SECTIONS if chapter.found is not None or anchor not in _OF_SEARCHES]
+    shown = [
+        (anchor, name) for anchor, name in _SECTIONS if chapter.result.found is not None or anchor not in _OF_SEARCHES
+    ]
     return tag("nav", *(joined([tag("a", name, href=f"#k{number}-{anchor}"), " "]) for anchor, name in shown))
 
 
 def _overview(chapters: Sequence[Chapter]) -> Html:
     rows: list[tuple[object, ...]] = []
     for number, chapter in enumerate(chapters):
-        times = {each.title: each.cost for each in chapter.timed}
+        times = {each.title: each.cost for each in chapter.result.timed}
         # Without a search, the plain program is called by what the pass did to it.
         plain = times.get("plain", times.get("before", inf))
         passed = times.get("pass", times.get("after", inf))
-        tuned = chapter.timed[-1].cost if chapter.timed else inf
-        link = tag("a", chapter.subject.title, href=f"#k{number}")
+        tuned = chapter.result.timed[-1].cost if chapter.result.timed else inf
+        link = tag("a", chapter.result.subject.title, href=f"#k{number}")
         gains = [times_text(cost, tuned) if cost < inf else "-" for cost in (plain, passed)]
-        rows.append((link, cost_text(tuned, unit_of(chapter.subject.machine)), *gains))
+        rows.append((link, cost_text(tuned, chapter.result.unit), *gains))
     return table(("kernel", "tuned", "times plain", "times the pass"), rows)

@@ -12,7 +12,6 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-import pdojo
 from pdojo.backends.measure import Program
 from pdojo.backends.measure.environment import environment
 from pdojo.backends.sources import whole_digest
@@ -115,7 +114,7 @@ class Measurer:
 
 def _check(wanted: Release) -> None:
     if release() != wanted:
-        where = f"{platform.node()} has pdojo {release()} in {Path(pdojo.__file__).parent}"
+        where = f"{platform.node()} has pdojo {release()} in {Path(__file__).parents[3]}"
         raise UsageError(f"{where}, and the search runs in {wanted}: install the same everywhere")
 
 

@@ -1,4 +1,4 @@
-"""Evaluators by name, as the machine's target has them."""
+"""Evaluators by name, as a machine's target has them."""
 
 from __future__ import annotations
 

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-
-from pdojo_tools.tuning.arguments import neighbourhoods_for
-from pdojo_tools.tuning.evaluators import evaluator_for, make_evaluator
-from pdojo_tools.tuning.live import Baselines, Display
-from pdojo_tools.tuning.subject import Subject
-from rich.console import Console
 
 from pdojo.backends.measure import Ok
 from pdojo.backends.measure.outcome import outcome_from_json
@@ -26,13 +19,31 @@ from pdojo.search.dojo import Dojo, fingerprint_of
 from pdojo.search.driver import run_settings, search
 from pdojo.search.evaluation import Candidate, Evaluation, Evaluator
 from pdojo.search.neighbourhoods import neighbourhood
+from pdojo.search.neighbourhoods.proposals import has_proposals
 from pdojo.search.progress import Budget, Ending, Listener, Result, Times
 from pdojo.search.racing import Race
 from pdojo.search.strategies import strategy
+from pdojo.search.subject import Subject
 from pdojo.search.tuning import Tuning
 
-STEPS = 1000
-"""Evaluations that strategies plan for where the budget is a time."""
+EVALUATIONS = 1000
+"""Of a search if no budget is given; what strategies plan for if the budget is a time."""
+
+
+def usual_neighbourhood(machine: Machine) -> str:
+    """The neighbourhood that searches for a machine take by themselves."""
+    return "heuristic" if has_proposals(machine) else "mutate"
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Costs of the plain kernel and of what the pass made of it; infinite where one could not be run."""
+
+    plain: float = inf
+    passed: float = inf
+    start: str = ""
+    """Which of them the search starts from (`plain`, `pass`) where programs are timed: the best is timed beside that
+    one only. '' where all costs compare with one another."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +63,7 @@ class Plan:
     @property
     def steps(self) -> int:
         """Evaluations that the strategy plans for."""
-        return self.budget.evaluations or STEPS
-
-
-def plan_of(given: argparse.Namespace, machine: Machine) -> Plan:
-    """The plan of a command line. Raises UsageError where the evaluator does not fit the machine."""
-    return Plan(
-        given.search[0],
-        neighbourhoods_for(given, machine)[0],
-        given.budget,
-        evaluator_for(machine, given.evaluator),
-        given.start,
-        given.seed,
-        given.fresh,
-    )
+        return self.budget.evaluations or EVALUATIONS
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,8 @@ class Found:
     result: Result
     examples: dict[str, str]
     """For each kind of failure what one of the programs failed of."""
-    database: str
+    database: str | None
+    """Its file; None for one in memory."""
     keys: tuple[Key, Key]
     """Of the problem and the settings of the evaluator, in the database."""
 
@@ -89,6 +88,8 @@ class Found:
             Evaluation(each.median, detail={**each.to_json(), "samples": [each.median], "all_samples": each.samples})
             for each in outcomes
         )
+        if self.database is None:
+            return
         with Database(self.database) as database:
             memory = Memory(database.connection, *self.keys)
             text = print_notation(best.after)
@@ -113,7 +114,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Hunt:
+class PlannedSearch:
     """A search that is about to begin, or to go on."""
 
     subject: Subject
@@ -126,17 +127,18 @@ class Hunt:
     """Evaluations of it that are in the database."""
 
     @staticmethod
-    def of(subject: Subject, plan: Plan, database: Database, evaluator: Evaluator) -> Hunt:
+    def of(subject: Subject, plan: Plan, database: Database, evaluator: Evaluator) -> PlannedSearch:
         """The search that a plan asks for: the last such one, where there was one and the plan does not say which."""
         dojo = subject.start(plan.start)
         memory = database.memory(Problem.of(dojo, subject.workload), evaluator)
         settings = run_settings(strategy(plan.strategy, plan.steps), neighbourhood(plan.neighbourhood))
         runs = earlier_runs(database, memory, dojo.trace, plan.strategy, plan.neighbourhood, settings)
         if plan.is_fresh:
-            return Hunt(subject, plan, database, evaluator, memory, max((run.seed for run in runs), default=-1) + 1, 0)
+            unused = max((run.seed for run in runs), default=-1) + 1
+            return PlannedSearch(subject, plan, database, evaluator, memory, unused, 0)
         wanted = plan.seed if plan.seed is not None else runs[-1].seed if runs else 0
         known = next((run.evaluations for run in runs if run.seed == wanted), 0)
-        return Hunt(subject, plan, database, evaluator, memory, wanted, known)
+        return PlannedSearch(subject, plan, database, evaluator, memory, wanted, known)
 
     def baselines(self) -> Baselines:
         """What the search's result is compared with."""
@@ -158,33 +160,10 @@ class Hunt:
             rivals=rivals,
         )
         examples = {kind: reason(evaluation) for kind, evaluation in result.examples.items()}
-        path = str(self.database.connection.path)
+        path = self.database.connection.path
         keys = self.memory.problem, self.memory.settings
-        return Found(plan, self.seed, self.evaluator.unit, baselines, result, examples, path, keys)
-
-
-def find(console: Console, subject: Subject, plan: Plan, database: Database, rivals: Sequence[Dojo] = ()) -> Found:
-    """Search, and show how it stands. Ctrl-C ends it with the best so far. `rivals` are known from elsewhere."""
-    evaluator = make_evaluator(plan.evaluator, subject.machine, subject.plain, plan.seed or 0)
-    try:
-        hunt = Hunt.of(subject, plan, database, evaluator)
-        if hunt.known:
-            console.print(goes_on(hunt), highlight=False, soft_wrap=True)
-        with console.status("the plain program and the pass's", refresh_per_second=1):
-            baselines = hunt.baselines()
-        title = f"{subject.title}: {plan.strategy}, {plan.neighbourhood}, seed {hunt.seed}"
-        with Display(console, title, plan.budget, evaluator.unit, baselines) as display:
-            return hunt.run(baselines, display, rivals)
-    finally:
-        evaluator.close()
-
-
-def goes_on(hunt: Hunt) -> str:
-    """That a run goes on, in words."""
-    return (
-        f"going on with the run of seed {hunt.seed}, of which {hunt.known} evaluations are known; "
-        "--fresh would begin a new one"
-    )
+        where = None if path is None else str(path)
+        return Found(plan, self.seed, self.evaluator.unit, baselines, result, examples, where, keys)
 
 
 def baselines_of(

@@ -1,0 +1,88 @@
+"""Kernels to call and to play with."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pdojo.api.programs import KernelLike, kernel_of, machine_named, machine_of
+from pdojo.backends.arguments import Outputs
+from pdojo.backends.arrays import AnyArray
+from pdojo.backends.calls import call, compile_for
+from pdojo.backends.executable import Executable
+from pdojo.dialect.machine import Machine
+from pdojo.transforms.game import Game
+
+
+def compile(
+    subject: KernelLike,
+    machine: Machine | str | None = None,
+    *,
+    threads: int | None = None,
+    optimize: Literal["search", "full"] = "full",
+) -> Executable:
+    """Compile a kernel for this processor, in process.
+
+    `subject` is a kernel, its text, the path of its file, or the name of a library kernel. `machine` is a description
+    or its name; None is this processor. `threads` is the number of threads for parallel scopes; None is that of the
+    machine, or the OpenMP default if there is no machine either. `optimize` chooses between a cheap pass pipeline
+    (`search`) and LLVM's O3 (`full`).
+
+    The result takes NumPy arrays, PyTorch tensors or DLPack objects of the right type and shape, without a copy, and
+    returns the `out` arrays.
+
+    Raises UsageError for an unknown kernel or machine, NotationError for a text that does not parse, LoweringError if
+    this computer cannot call the machine's code, or the kernel asks for what the machine cannot do.
+
+    >>> import numpy as np
+    >>> import pdojo
+    >>> softmax = pdojo.compile("softmax:4x8")
+    >>> softmax
+    <Executable softmax(in x f32[4, 8], out y f32[4, 8]), 1 thread>
+    >>> softmax(np.zeros((4, 8), np.float32))[0, 0]
+    np.float32(0.125)
+    """
+    described = None if machine is None else machine_named(machine)
+    return compile_for(kernel_of(subject), described, threads=threads, optimize=optimize)
+
+
+def run(subject: KernelLike, *arrays: AnyArray, machine: Machine | str | None = None, seed: int = 0) -> Outputs:
+    """Compile a kernel and call it once; on a machine that is simulated, run it on the simulator.
+
+    `arrays` are in the order of the interface; `out` arrays may be left out. If there are none at all, inputs are
+    random, the same for the same `seed`. Gives the `out` array, a tuple if there are several, None if there is none.
+    The other parameters, and errors, are those of `pdojo.compile`.
+
+    >>> import numpy as np
+    >>> import pdojo
+    >>> pdojo.run("relu:2x4", np.array([[-1, 0, 1, 2], [3, -4, 5, -6]], np.float32))
+    array([[0., 0., 1., 2.],
+           [3., 0., 5., 0.]], dtype=float32)
+    >>> pdojo.run("relu:2x4", machine="snitch").shape
+    (2, 4)
+    """
+    described = None if machine is None else machine_named(machine)
+    return call(kernel_of(subject), arrays, described, seed)
+
+
+def game(subject: KernelLike, machine: Machine | str | None = None) -> Game:
+    """Play with a kernel: list the legal moves, make them, take them back.
+
+    `subject` is a kernel, its text, the path of its file, or the name of a library kernel. `machine` is a description
+    or its name; None is the one that the kernel names, or this processor.
+
+    Raises UsageError for an unknown kernel or machine, NotationError for a text that does not parse, InvalidKernel for
+    a kernel without meaning.
+
+    >>> import pdojo
+    >>> game = pdojo.game("softmax:4x8", "x86-64-avx2")
+    >>> game.apply("join_scopes@m:0")
+    >>> game
+    <Game softmax on x86-64-avx2: 1 move made>
+    >>> game.apply("reuse_dims@e:0")
+    Traceback (most recent call last):
+    ...
+    pdojo.errors.IllegalMove: reuse_dims@e:0 is refused: 'e' would be overwritten before its last read
+    ...
+    """
+    kernel = kernel_of(subject)
+    return Game(kernel, machine_of(kernel, machine))

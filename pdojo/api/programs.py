@@ -1,0 +1,176 @@
+"""Kernels as callers name them: an operation, a text, a file, or a kernel of the library at sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from xdsl.context import Context
+from xdsl.universe import Universe
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.machine import Machine, host, known_machine, machine
+from pdojo.dialect.notation.source import did_you_mean
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import UsageError
+from pdojo.files import exists
+from pdojo.frontends import text as texts
+from pdojo.frontends.text import Chunk
+from pdojo.kernels import PRESETS, Workload, kernel_names, workload
+
+KernelLike: TypeAlias = KernelOp | str | Path
+"""A kernel, its text, the path of its file, or the name of a library kernel (`softmax`, `softmax:64x512`).
+
+A string of several lines is a text.
+"""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A kernel, and what is known of it beside the operation."""
+
+    kernel: KernelOp
+    title: str
+    """How messages and tables call it."""
+    workload: Workload | None = None
+    """None for a kernel that is not the library's."""
+    source: Workload | str | None = None
+    """What gives the kernel at other sizes: its workload, or its text in the notation; None if it has neither."""
+
+
+def load(path: str | Path, name: str | None = None, *, shape: str | None = None, dtype: str | None = None) -> KernelOp:
+    """The kernel of a file, in the notation or as xDSL IR, or a library kernel.
+
+    `path` is a file, or a library kernel: `softmax`, `softmax:64x512`, `conv:8x10x3x64x64x5,S=2`. A file comes before
+    a library kernel of the same name. `name` chooses one of several kernels of a file. `shape` and `dtype` (`f32`,
+    `f64`, `bf16`, `f16`) are for library kernels.
+
+    Raises UsageError for a missing file, an unknown name or wrong sizes, NotationError for a text that does not parse,
+    InvalidKernel for a kernel without meaning.
+
+    >>> import pdojo
+    >>> kernel = pdojo.load("softmax:4x8")
+    >>> kernel.sym_name.data
+    'softmax'
+    >>> pdojo.load("sofmax")
+    Traceback (most recent call last):
+    ...
+    pdojo.errors.UsageError: there is no file 'sofmax' and no library kernel of that name; did you mean 'softmax'?
+    """
+    return named(path, name, shape=shape, dtype=dtype).kernel
+
+
+def parse(text: str, name: str | None = None) -> KernelOp:
+    """The kernel of a text, in the notation or as xDSL IR.
+
+    `name` chooses one of several kernels. Raises NotationError, with line and column, for a text that does not parse,
+    InvalidKernel for a kernel without meaning, UsageError for a text without that kernel.
+
+    >>> import pdojo
+    >>> kernel = pdojo.parse('''
+    ... kernel double(x) -> (y)
+    ... x f32 [8] heap
+    ... y f32 [8] heap
+    ...
+    ... 8 y[{0}] = x[{0}] * 2
+    ... ''')
+    >>> kernel.sym_name.data
+    'double'
+    """
+    return kernel_in(texts.decoded(text.encode(), "<text>"), name)
+
+
+def kernel_of(subject: KernelLike) -> KernelOp:
+    """The kernel that a caller means. Raises as `load` and `parse` do."""
+    return named(subject).kernel
+
+
+def named(subject: KernelLike, name: str | None = None, *, shape: str | None = None, dtype: str | None = None) -> Named:
+    """The kernel that a caller means, and what is known of it. Raises as `load` and `parse` do."""
+    if isinstance(subject, KernelOp):
+        return Named(subject, subject.sym_name.data)
+    if isinstance(subject, str) and "\n" in subject:
+        return _of_chunk(texts.decoded(subject.encode(), "<text>"), name, "")
+    if not isinstance(subject, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+        raise UsageError(
+            f"a kernel is a KernelOp, a text, a path or the name of a library kernel, and this is a "
+            f"{type(subject).__name__}; a game's kernel is its attribute `kernel`"
+        )
+    path = str(subject)
+    found = library_workload(path, shape, dtype) if isinstance(subject, str) else None
+    if found is not None:
+        kernel = _chosen([found.instantiate()], name, path.partition(":")[0])
+        validate(Program(kernel, host()))
+        return Named(kernel, found.label, found, found)
+    word = path.partition(":")[0]
+    if isinstance(subject, str) and not exists(path) and _is_bare_word(word):
+        hint = did_you_mean(word, (*kernel_names(), *PRESETS))
+        raise UsageError(f"there is no file '{path}' and no library kernel of that name; {hint}")
+    if shape is not None or dtype is not None:
+        raise UsageError(f"a shape and an element type are for library kernels; '{path}' has its own")
+    return _of_chunk(texts.read_file(Path(path)), name, path)
+
+
+def _of_chunk(chunk: Chunk, name: str | None, title: str) -> Named:
+    kernel = kernel_in(chunk, name)
+    source = chunk.text if chunk.format(None) == "notation" else None
+    return Named(kernel, title or kernel.sym_name.data, source=source)
+
+
+def kernel_in(chunk: Chunk, name: str | None = None) -> KernelOp:
+    """The kernel in a text, the one of that name if there are several. Raises as `parse` does."""
+    context = Context()
+    for dialect, factory in Universe.get_multiverse().all_dialects.items():
+        context.register_dialect(dialect, factory)
+    program = texts.parse(chunk, context, None)
+    program.verify()
+    kernel = _chosen([op for op in program.module.walk() if isinstance(op, KernelOp)], name, chunk.name)
+    validate(Program(kernel, host()))
+    return kernel
+
+
+def library_workload(argument: str, shape: str | None = None, dtype: str | None = None) -> Workload | None:
+    """The library kernel that an argument names, at its sizes; None if it names none. Files come first."""
+    name = argument.partition(":")[0]
+    if exists(argument) or name not in (*kernel_names(), *PRESETS):
+        return None
+    return workload(f"{name}:{shape}" if shape else argument, dtype)
+
+
+def _is_bare_word(argument: str) -> bool:
+    """Whether the argument is neither a path nor the name of a file with a suffix, nor standard input."""
+    return argument != "-" and "." not in argument and Path(argument).name == argument
+
+
+def _chosen(kernels: list[KernelOp], wanted: str | None, source: str) -> KernelOp:
+    if not kernels:
+        raise UsageError(f"{source} has no pdojo.kernel")
+    by_name = {kernel.sym_name.data: kernel for kernel in kernels}
+    if wanted is not None:
+        if wanted not in by_name:
+            raise UsageError(f"{source} has no kernel '{wanted}'; it has {', '.join(by_name)}")
+        return by_name[wanted]
+    if len(kernels) > 1:
+        raise UsageError(f"{source} has the kernels {', '.join(by_name)}; choose one with --kernel, in Python by name=")
+    return kernels[0]
+
+
+def machine_named(wanted: Machine | str) -> Machine:
+    """A machine description, or the one of that name. Raises UsageError for an unknown machine."""
+    return machine(wanted) if isinstance(wanted, str) else wanted
+
+
+def machine_of(kernel: KernelOp, wanted: Machine | str | None, threads: int | None = None) -> Machine:
+    """The machine that a caller means, with that number of threads; None is the one that the kernel names, or the host.
+
+    Raises UsageError for an unknown machine, and for less than one thread.
+    """
+    if threads is not None and threads < 1:
+        raise UsageError(f"a kernel runs on at least 1 thread, not {threads}")
+    if wanted is not None:
+        described = machine_named(wanted)
+    else:
+        described = host() if kernel.machine is None else known_machine(kernel.machine.data)
+    return described if threads is None else replace(described, threads=threads)

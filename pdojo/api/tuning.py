@@ -1,0 +1,116 @@
+"""Tuning a kernel from Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pdojo.api.programs import KernelLike, machine_of, named
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.notation.source import did_you_mean
+from pdojo.errors import UsageError
+from pdojo.search.database import Database
+from pdojo.search.evaluators.named import check_runs_here, evaluator_for
+from pdojo.search.flow import TuneListener, tune_subject
+from pdojo.search.neighbourhoods import NEIGHBOURHOODS
+from pdojo.search.planned import EVALUATIONS, Plan, usual_neighbourhood
+from pdojo.search.progress import Budget
+from pdojo.search.result import TuneResult
+from pdojo.search.strategies import STRATEGIES, strategy
+from pdojo.search.subject import Subject
+from pdojo.search.tuning import assume_alignment, make_moves
+from pdojo.transforms.trace import Trace
+
+
+def tune(
+    subject: KernelLike,
+    machine: Machine | str | None = None,
+    *,
+    expert: str | None = "heuristic",
+    trace: Trace | str | Path | None = None,
+    search: str | None = None,
+    neighbourhood: str | None = None,
+    evaluations: int | None = None,
+    seconds: float | None = None,
+    evaluator: str | None = None,
+    start: str = "pass",
+    seed: int | None = None,
+    fresh: bool = False,
+    threads: int | None = None,
+    align: int | None = None,
+    database: str | Path | Database | None = None,
+    measure: bool = True,
+    listener: TuneListener | None = None,
+) -> TuneResult:
+    """Tune a kernel: an expert pass, a search if one is named, verification, and a last measurement.
+
+    `subject` is a kernel, its text, the path of its file, or the name of a library kernel. `machine` is a description
+    or its name; None is the one that the kernel names, or this processor. `threads` is the number of threads for
+    parallel scopes; None is the machine's. `align` is the number of bytes to which callers align arrays; None is that
+    of the trace, or 64 (`pdojo.aligned` makes such copies).
+
+    `trace`, or the path of one, is replayed first. Then the pass `expert` makes its moves: `naive`, `greedy` or
+    `heuristic`; None is no pass.
+
+    `search` is a strategy: `sample`, `anneal`, `evolve`, `elites` or `model`; None is no search. `neighbourhood` says
+    which programs are near: `edges`, `mutate` or `heuristic`; None is what fits the machine. The search ends after so
+    many `evaluations` or `seconds`; 1000 evaluations if neither is given. `evaluator` says what costs are: `runtime`,
+    `analytical` or `cycles`; None is what fits the machine. `start` is where the search starts: `pass`, or `plain`.
+    `seed` is that of the search and of random inputs; None goes on with the last such run in the database. `fresh`
+    takes a seed that no run has had.
+
+    `database` is a file, or an open database, in which measurements and the best program are kept and runs go on; None
+    keeps nothing. What was found is verified, and measured in turns with the plain program unless `measure` is false.
+    `listener` is told how it stands. Ctrl-C ends the search with the best so far.
+
+    Raises UsageError for an unknown name or options that make no sense together, LocationError or IllegalMove for a
+    trace that does not apply, LoweringError if this computer cannot run the machine's code, MeasurementError if the
+    tuned program failed, InvalidKernel if a move has changed the meaning.
+
+    >>> import pdojo
+    >>> tuned = pdojo.tune("dot:4x16", "snitch", search="sample", evaluations=4, seed=1)
+    >>> tuned.is_verified, tuned.unit, tuned.after < tuned.before
+    (True, 'cycles', True)
+    >>> pdojo.tune("dot:4x16", search="annealing")
+    Traceback (most recent call last):
+    ...
+    pdojo.errors.UsageError: unknown strategy 'annealing'; did you mean 'anneal'?
+    """
+    found = named(subject)
+    described = machine_of(found.kernel, machine, threads)
+    plan = None
+    if search is not None:
+        if search not in STRATEGIES:
+            raise UsageError(f"unknown strategy '{search}'; {did_you_mean(search, STRATEGIES)}")
+        if neighbourhood is not None and neighbourhood not in NEIGHBOURHOODS:
+            raise UsageError(f"unknown neighbourhood '{neighbourhood}'; {did_you_mean(neighbourhood, NEIGHBOURHOODS)}")
+        if start not in ("pass", "plain"):
+            raise UsageError(f"a search starts from 'pass' or 'plain', not '{start}'")
+        if fresh and seed is not None:
+            raise UsageError("a run is known by its seed: fresh takes one that had none, so leave out seed")
+        if start == "plain" and trace is not None:
+            raise UsageError("start='plain' would leave out the moves of the trace; leave out one of them")
+        # What it needs must be installed: nobody should learn that after a pass of minutes.
+        strategy(search)
+        budget = Budget(EVALUATIONS) if evaluations is None and seconds is None else Budget(evaluations, seconds)
+        chosen = evaluator_for(described, evaluator)
+        check_runs_here(chosen, described)
+        plan = Plan(search, neighbourhood or usual_neighbourhood(described), budget, chosen, start, seed, fresh)
+    else:
+        _check_no_search(neighbourhood=neighbourhood, evaluations=evaluations, seconds=seconds, evaluator=evaluator)
+    known = Trace.load(trace) if isinstance(trace, str | Path) else trace
+    passed = make_moves(assume_alignment(found.kernel, align, known), described, expert, known)
+    return tune_subject(
+        Subject(found.title, found.workload, passed, found.source, expert or "none"),
+        plan,
+        listener or TuneListener(),
+        database=database,
+        seed=seed or 0,
+        is_measured=measure,
+    )
+
+
+def _check_no_search(**options: object) -> None:
+    """Raise UsageError for an option that says something about searches only."""
+    name = next((name for name, value in options.items() if value is not None), None)
+    if name is not None:
+        raise UsageError(f"{name} belongs to a search; say which one with search={STRATEGIES[0]!r}")

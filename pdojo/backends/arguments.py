@@ -1,0 +1,70 @@
+"""The arrays of a call: matched with a kernel's interface, checked, and given back in the form in which they came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
+
+from pdojo.backends.arrays import AnyArray, Parameter, check_overlap, empty_for, view
+from pdojo.backends.tensors import are_tensors, is_tensor, tensor_of
+from pdojo.dialect.attributes import Intent
+from pdojo.errors import UsageError
+
+Outputs: TypeAlias = Any
+"""The array of the one `out` argument, a tuple if there are several, None if there is none."""
+
+
+@dataclass(frozen=True)
+class CallArguments:
+    """The arrays of one call, `out` arrays that were left out among them."""
+
+    parameters: Sequence[Parameter]
+    views: list[NDArray[Any]]
+    """The memory of each, in the order of the interface."""
+    given: Mapping[str, AnyArray]
+    are_tensors: bool
+
+    @staticmethod
+    def of(
+        kernel: str, parameters: Sequence[Parameter], arrays: Sequence[AnyArray], named: Mapping[str, AnyArray]
+    ) -> CallArguments:
+        """Match arrays with the interface. Raises UsageError, naming the array, if one does not fit."""
+        given = _matched(kernel, [p.name for p in parameters], arrays, named)
+        missing = [p.name for p in parameters if p.name not in given and p.intent is not Intent.OUT]
+        if missing:
+            raise UsageError(f"kernel '{kernel}' needs {', '.join(missing)}; only 'out' arrays may be left out")
+        tensors = are_tensors(given)
+        views = [view(given[p.name], p) if p.name in given else empty_for(p) for p in parameters]
+        check_overlap(views, parameters)
+        return CallArguments(parameters, views, given, tensors)
+
+    @property
+    def outputs(self) -> Outputs:
+        """The `out` arrays: tensors if tensors were given, else NumPy arrays."""
+        rows = zip(self.views, self.parameters, strict=True)
+        found = [self._output(array, p) for array, p in rows if p.intent is Intent.OUT]
+        return None if not found else found[0] if len(found) == 1 else tuple(found)
+
+    def _output(self, array: NDArray[Any], parameter: Parameter) -> AnyArray:
+        if not self.are_tensors:
+            return array
+        given = self.given.get(parameter.name)
+        return given if is_tensor(given) else tensor_of(array, parameter.dtype)
+
+
+def _matched(
+    kernel: str, names: Sequence[str], arrays: Sequence[AnyArray], named: Mapping[str, AnyArray]
+) -> dict[str, AnyArray]:
+    if len(arrays) > len(names):
+        raise UsageError(f"kernel '{kernel}' takes {len(names)} arrays ({', '.join(names)}), not {len(arrays)}")
+    given = dict(zip(names, arrays, strict=False))
+    for name, array in named.items():
+        if name not in names:
+            raise UsageError(f"kernel '{kernel}' has no array '{name}'; it has {', '.join(names)}")
+        if name in given:
+            raise UsageError(f"array '{name}' of kernel '{kernel}' is given twice")
+        given[name] = array
+    return given

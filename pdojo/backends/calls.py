@@ -1,0 +1,82 @@
+"""Kernels as callables, by the backend of their machine: compiled in this process, or run by a simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, runtime_checkable
+
+from pdojo.backends.arguments import CallArguments, Outputs
+from pdojo.backends.arrays import AnyArray, parameters_of
+from pdojo.backends.backend import Arrays, backend_of
+from pdojo.backends.executable import Executable
+from pdojo.backends.executable import compile as compile_here
+from pdojo.backends.measure.arrays import random_arguments
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.nest import nest_of
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import LoweringError, UsageError
+
+
+@runtime_checkable
+class Compiles(Protocol):
+    """A backend whose code can be called in this process."""
+
+    def compile(
+        self, kernel: KernelOp, machine: Machine, threads: int | None, optimize: Literal["search", "full"]
+    ) -> Executable:
+        """The kernel as a callable. Raises LoweringError if this computer cannot run it."""
+        ...
+
+
+@runtime_checkable
+class Calls(Protocol):
+    """A backend that runs kernels on arrays of the caller, but not as a callable: a simulator."""
+
+    def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
+        """Run the kernel once on the arrays that it reads; gives those that it writes."""
+        ...
+
+
+def compile_for(
+    kernel: KernelOp,
+    machine: Machine | None,
+    *,
+    threads: int | None = None,
+    optimize: Literal["search", "full"] = "full",
+) -> Executable:
+    """Compile a kernel for a machine; None is this processor.
+
+    Raises LoweringError if the machine's code cannot be called in this process, or the kernel asks for what it cannot
+    do, UsageError for less than one thread.
+    """
+    if machine is None:
+        return compile_here(kernel, threads=threads, optimize=optimize)
+    backend = backend_of(machine)
+    if isinstance(backend, Compiles):
+        return backend.compile(kernel, machine, threads, optimize)
+    backend.check_runs_here(machine)
+    raise LoweringError(f"code for {machine.name} runs on a simulator and cannot be called; pdojo.run runs it")
+
+
+def call(kernel: KernelOp, arrays: Sequence[AnyArray], machine: Machine | None, seed: int = 0) -> Outputs:
+    """Run a kernel once, on random inputs if there are no arrays, and give its `out` arrays.
+
+    Raises LoweringError if this computer cannot run it, UsageError for arrays that do not fit.
+    """
+    parameters = parameters_of(nest_of(kernel))
+    if machine is None or isinstance(backend_of(machine), Compiles):
+        executable = compile_for(kernel, machine)
+        return executable(*arrays) if arrays else executable(**executable.random_inputs(seed))
+    backend = backend_of(machine)
+    backend.check_runs_here(machine)
+    inputs = {} if arrays else random_arguments(parameters, seed)
+    arguments = CallArguments.of(kernel.sym_name.data, parameters, arrays, inputs)
+    rows = list(zip(parameters, arguments.views, strict=True))
+    if not isinstance(backend, Calls):
+        raise UsageError(f"the backend '{machine.backend}' does not run kernels on arrays of a caller")
+    results = backend.call(kernel, machine, {p.name: array for p, array in rows if p.intent is not Intent.OUT})
+    for parameter, array in rows:
+        if parameter.written:
+            array[...] = results[parameter.name]
+    return arguments.outputs

@@ -1,0 +1,242 @@
+"""Reading programs: MLIR or notation, with errors that point into the text."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.parser import Parser, ParserState
+from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
+
+from pdojo.dialect.notation.lexer import MOST_DIGITS
+from pdojo.dialect.notation.sizes import KEYWORDS
+from pdojo.dialect.notation.source import Source, Span
+from pdojo.dialect.ops import PDOJO
+from pdojo.dialect.verify import KernelVerifyException
+from pdojo.errors import InvalidKernel, NotationError, PdojoError, UsageError
+from pdojo.files import decode, read_bytes
+
+_SEPARATOR = re.compile(r"^(?://|#) -----.*$", re.MULTILINE)
+_COMMENT = ("#", "//")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of the input, with the number of lines before it."""
+
+    text: str
+    name: str
+    first_line: int = 0
+    is_library: bool = False
+    """Whether it is a kernel of the library, which says nothing about its callers."""
+
+    @property
+    def padded(self) -> str:
+        """The text behind empty lines, so that positions are those of the whole input."""
+        return "\n" * self.first_line + self.text
+
+    def format(self, wanted: str | None) -> str:
+        """`mlir` or `notation`: what was asked for, or what the text and the name of the file tell."""
+        if wanted is not None:
+            return wanted
+        lines = (line.strip() for line in self.text.splitlines())
+        first = next((line for line in lines if line and not line.startswith(_COMMENT)), "")
+        begins = re.match(rf"kernel\b|({'|'.join(KEYWORDS)}) +\w+ *=", first)
+        return "notation" if begins or self.name.endswith(".pdojo") else "mlir"
+
+
+def read_file(path: Path) -> Chunk:
+    """The whole text of a file. Raises UsageError where there is no text to read."""
+    try:
+        data = read_bytes(path)
+    except FileNotFoundError:
+        there = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        close = get_close_matches(path.name, there, 1)
+        hint = f"; did you mean '{path.parent / close[0]}'?" if close else ""
+        raise UsageError(f"there is no file '{path}'{hint}") from None
+    except IsADirectoryError:
+        raise UsageError(f"'{path}' is a directory; give a file in it") from None
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {error.strerror}") from None
+    return decoded(data, str(path))
+
+
+def decoded(data: bytes, name: str) -> Chunk:
+    """Bytes that were read as text; raises UsageError for what is none. `name` is how messages call it."""
+    try:
+        text = decode(data)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is no text: byte {error.start} is not UTF-8; give an MLIR or .pdojo file") from None
+    if "\0" in text:
+        raise UsageError(f"{name} is no text: byte {data.index(0)} is zero; give an MLIR or .pdojo file")
+    if not text.strip():
+        raise UsageError(f"{name} is empty; give a program in MLIR or in the notation")
+    return Chunk(text, name)
+
+
+def split(chunk: Chunk) -> Iterator[Chunk]:
+    """The pieces between lines `// -----` (or `# -----`)."""
+    line = 0
+    for text in _SEPARATOR.split(chunk.text):
+        yield Chunk(text, chunk.name, line, chunk.is_library)
+        line += text.count("\n")
+
+
+@dataclass
+class Program:
+    """A parsed module and where its operations stand in the text."""
+
+    module: ModuleOp
+    chunk: Chunk
+    spans: dict[Operation, tuple[int, int]]
+    """Where operations begin and end in the chunk, as far as that is known."""
+
+    def verify(self) -> None:
+        """Raise InvalidKernel with the position for the first operation that does not verify."""
+        try:
+            self.module.verify()
+        except VerifyException as error:
+            raise self._located(error) from None
+        except RecursionError:
+            raise InvalidKernel("the program does not verify: it is nested too deeply") from None
+        except Exception as error:
+            if not raised_by_xdsl(error):
+                raise
+            raise InvalidKernel(f"xDSL cannot verify the program: {type(error).__name__}: {error}") from error
+
+    def _located(self, error: VerifyException) -> PdojoError:
+        operation = error.operation if isinstance(error, KernelVerifyException) else _broken(self.module)
+        span = self.spans.get(operation) if operation is not None else None
+        if span is None:
+            return InvalidKernel(f"the program does not verify: {error}")
+        hint = error.hint if isinstance(error, KernelVerifyException) else ""
+        place = _span(self.chunk, *span)
+        return InvalidKernel(str(Source(self.chunk.padded, self.chunk.name).error(place, str(error), hint)))
+
+
+def _broken(module: ModuleOp) -> Operation | None:
+    """The innermost last operation that does not verify: one that all of its parts do."""
+    for operation in reversed(list(module.walk())):
+        try:
+            operation.verify(verify_nested_ops=False)
+        except VerifyException:
+            return operation
+    return None
+
+
+def parse(chunk: Chunk, ctx: Context, wanted: str | None, *, implicit_module: bool = True) -> Program:
+    """Parse a chunk. Raises NotationError with the position for text that does not parse, in either form."""
+    if chunk.format(wanted) == "notation":
+        from pdojo.dialect.notation import parse_notation
+
+        ctx.get_dialect("pdojo")
+        return Program(ModuleOp(list(parse_notation(chunk.padded, chunk.name))), chunk, {})
+    try:
+        # Reads the first token.
+        parser = _Parser(ctx, chunk.text, chunk.name)
+    except ParseError as error:
+        raise _parse_error(error, chunk) from None
+    try:
+        module = parser.parse_module(implicit_module)
+    except ParseError as error:
+        raise _parse_error(error, chunk) from None
+    except VerifyException as error:
+        raise parser.source_error(chunk, str(error)) from None
+    except RecursionError:
+        raise parser.source_error(chunk, "brackets or operators are nested too deeply here") from None
+    except Exception as error:
+        if not raised_by_xdsl(error):
+            raise
+        raise parser.source_error(chunk, f"xDSL cannot read this: {type(error).__name__}: {error}") from error
+    return Program(module, chunk, parser.starts)
+
+
+def raised_by_xdsl(error: Exception) -> bool:
+    """Whether an error comes from code of xDSL, which has few words for what it does not expect."""
+    innermost = [frame.filename for frame in traceback.extract_tb(error.__traceback__)][-1:]
+    return any("xdsl" in Path(name).parts for name in innermost)
+
+
+class _Lexer(MLIRLexer):
+    """xDSL's lexer; what would take it exponential time, or more digits than Python reads, is an error."""
+
+    # Possessive: no way back into a string that is not closed.
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+    def lex(self) -> MLIRToken:
+        """The next token. Raises ParseError."""
+        token = super().lex()
+        if token.kind in _OF_TEXT:
+            return token
+        if not token.span.text.isascii():
+            raise ParseError(token.span, "names and numbers are ASCII here")
+        if token.kind in _NUMBERS and len(token.span.text) > MOST_DIGITS:
+            raise ParseError(token.span, f"a number has at most {MOST_DIGITS} digits")
+        return token
+
+
+_OF_TEXT = (MLIRTokenKind.STRING_LIT, MLIRTokenKind.BYTES_LIT)
+_NUMBERS = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT)
+
+
+class _Parser(Parser):
+    """xDSL's parser; it also records where operations stand."""
+
+    def __init__(self, ctx: Context, text: str, name: str) -> None:
+        super().__init__(ctx, "", name)
+        self._parser_state = ParserState(_Lexer(Input(text, name)))
+        self.starts: dict[Operation, tuple[int, int]] = {}
+
+    def parse_operation(self) -> Operation:
+        """Parse one operation and record its place."""
+        start = self.pos
+        operation = super().parse_operation()
+        self.starts[operation] = start, self.pos
+        return operation
+
+    def source_error(self, chunk: Chunk, message: str) -> NotationError:
+        """An error at the place that was reached."""
+        return Source(chunk.padded, chunk.name).error(_span(chunk, self.pos, self.pos + 1), message)
+
+
+def _parse_error(error: ParseError, chunk: Chunk) -> NotationError:
+    """xDSL's parse error, with the place, and with clearer words where its own are not."""
+    source = Source(chunk.padded, chunk.name)
+    text, start, end = error.msg.strip(), error.span.start, error.span.end
+    unregistered = re.fullmatch(r"Operation (\S+) is not registered", text)
+    if unregistered is not None:
+        # xDSL points behind the name.
+        name = unregistered[1]
+        start = chunk.text.rfind(name, 0, start)
+        return source.error(
+            _span(chunk, start, start + len(name)), f"unknown operation '{name}'", _operation_hint(name)
+        )
+    if text == "in block definition":
+        text = "expected an operation, a block label or '}'"
+    return source.error(_span(chunk, start, end), text)
+
+
+def _operation_hint(name: str) -> str:
+    if name == "kernel":
+        return "this looks like the notation; give --input-format=notation"
+    close = get_close_matches(name, [op.name for op in PDOJO.operations], 1)
+    return f"did you mean '{close[0]}'?" if close else ""
+
+
+def _span(chunk: Chunk, start: int, end: int) -> Span:
+    """The piece of text, cut at the end of its first line."""
+    start = min(start, len(chunk.text))
+    line_start = chunk.text.rfind("\n", 0, start) + 1
+    line_end = chunk.text.find("\n", start)
+    line_end = len(chunk.text) if line_end < 0 else line_end
+    line = chunk.first_line + chunk.text.count("\n", 0, start)
+    return Span(line, start - line_start, max(1, min(end, line_end) - start))

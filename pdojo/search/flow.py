@@ -1,0 +1,210 @@
+"""Tuning from the expert pass to what is stored: search, verification, the last measurement, and who decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from math import inf
+from pathlib import Path
+
+from pdojo.backends.backend import backend_of
+from pdojo.backends.measure import Ok
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import InvalidKernel, MeasurementError
+from pdojo.search.database import Database
+from pdojo.search.deciding import Decision, decide
+from pdojo.search.dojo import Dojo
+from pdojo.search.evaluators.named import make_evaluator
+from pdojo.search.planned import Baselines, Found, Plan, PlannedSearch
+from pdojo.search.progress import Progress
+from pdojo.search.racing import LOAD
+from pdojo.search.result import TuneResult
+from pdojo.search.subject import Subject
+from pdojo.search.timing import FRESH, Timed, measure
+from pdojo.search.tuning import Tuning
+
+
+class TuneListener:
+    """Is told how tuning stands. Its methods do nothing; override what you want to know.
+
+    >>> import pdojo
+    >>> class Printer(pdojo.TuneListener):
+    ...     def verified(self, decision):
+    ...         print(decision.said)
+    >>> tuned = pdojo.tune("softmax:4x8", expert="naive", measure=False, listener=Printer())
+    exact oracle: the same meaning
+    """
+
+    def progress(self, progress: Progress) -> None:
+        """The search stands there; told after every evaluation."""
+
+    def doing(self, what: str) -> AbstractContextManager[Callable[[str], None]]:
+        """Something takes a while: the context is entered before and left after it, and its function told details."""
+        return nullcontext(_ignore)
+
+    def searching(
+        self, search: PlannedSearch, baselines: Baselines
+    ) -> AbstractContextManager[Callable[[Progress], None]]:
+        """A search begins: the context is entered before and left after it, and its function told the progress."""
+        return nullcontext(self.progress)
+
+    def goes_on(self, search: PlannedSearch) -> None:
+        """The search is an earlier one, which was interrupted or had a smaller budget."""
+
+    def found(self, found: Found) -> None:
+        """The search has ended."""
+
+    def chosen(self, tuning: Tuning, note: str) -> None:
+        """This program is verified and measured next. `note` says why it is not the search's, '' if it is."""
+
+    def verified(self, decision: Decision) -> None:
+        """The program keeps its meaning, as far as that was checked."""
+
+    def measured(self, timed: Sequence[Timed]) -> None:
+        """The last measurement: the plain program first, the tuned one last."""
+
+    def decided(self, note: str) -> None:
+        """The last measurement changed what is kept, or could not."""
+
+
+def _ignore(_: str) -> None:
+    """Nobody listens."""
+
+
+def tune_subject(
+    subject: Subject,
+    plan: Plan | None,
+    listener: TuneListener,
+    *,
+    database: str | Path | Database | None = None,
+    seed: int = 0,
+    is_measured: bool = True,
+    rivals: Sequence[Dojo] = (),
+) -> TuneResult:
+    """Search as planned, verify what was found, and measure it beside the plain program and the pass's.
+
+    No plan is no search. The database is a file, or an open one; None is one in memory. `seed` is that of the inputs if
+    nothing is searched. `rivals` are programs that are known from elsewhere. Ctrl-C ends the search with the best so
+    far, which is verified and not measured; in the last measurement it leaves that out. Raises InvalidKernel for a
+    program that means something else, MeasurementError for one that cannot be run, KeyboardInterrupt before there is
+    a program that was verified.
+    """
+    found = None if plan is None else _searched(subject, plan, database, listener, rivals)
+    if found is not None:
+        listener.found(found)
+    tuning, decision = verified(subject, found, listener)
+    if found is not None and found.is_interrupted:
+        # Whoever pressed Ctrl-C does not wait for measurements; the best was checked when it was found.
+        return TuneResult(subject, tuning, decision, (), found, is_interrupted=True)
+    timed: list[Timed] = []
+    is_interrupted = False
+    try:
+        if is_measured:
+            doing = "simulating" if backend_of(subject.machine).is_simulated else "measuring"
+            inputs = seed if found is None else FRESH + found.seed
+            with listener.doing(doing) as tell:
+                timed += measure(_rows(subject, tuning, found), subject.machine, inputs, tell)
+            check_timed(timed, listener)
+            tuning, decision = decided(subject, tuning, decision, found, timed, listener)
+    except KeyboardInterrupt:
+        is_interrupted = True
+    return TuneResult(subject, tuning, decision, timed, found, is_interrupted)
+
+
+def _searched(
+    subject: Subject,
+    plan: Plan,
+    database: str | Path | Database | None,
+    listener: TuneListener,
+    rivals: Sequence[Dojo],
+) -> Found:
+    if isinstance(database, Database):
+        return find(subject, plan, database, listener, rivals)
+    with Database.in_memory() if database is None else Database(database) as opened:
+        return find(subject, plan, opened, listener, rivals)
+
+
+def find(
+    subject: Subject, plan: Plan, database: Database, listener: TuneListener, rivals: Sequence[Dojo] = ()
+) -> Found:
+    """Search, or go on with a search. Ctrl-C ends it with the best so far. `rivals` are known from elsewhere."""
+    evaluator = make_evaluator(plan.evaluator, subject.machine, subject.plain, plan.seed or 0)
+    try:
+        planned = PlannedSearch.of(subject, plan, database, evaluator)
+        if planned.known:
+            listener.goes_on(planned)
+        with listener.doing("the plain program and the pass's"):
+            baselines = planned.baselines()
+        with listener.searching(planned, baselines) as tell:
+            return planned.run(baselines, tell, rivals)
+    finally:
+        evaluator.close()
+
+
+def verified(subject: Subject, found: Found | None, listener: TuneListener) -> tuple[Tuning, Decision]:
+    """The best program, and what shows that it is right. Raises InvalidKernel if it is wrong."""
+    tuning, note = subject.passed if found is None else found.best, ""
+    if found is not None and print_notation(tuning.after) == print_notation(subject.passed.after):
+        note = "the search found nothing better than what the pass makes"
+        # It knows why it made its moves.
+        tuning = subject.passed
+    listener.chosen(tuning, note)
+    return tuning, _verify(tuning, subject, listener)
+
+
+def _verify(tuning: Tuning, subject: Subject, listener: TuneListener) -> Decision:
+    with listener.doing("exact oracle"):
+        decision = decide(tuning, subject.source)
+    if decision.fault is not None:
+        raise InvalidKernel(f"the tuned program means something else: {decision.fault}; please report this trace")
+    listener.verified(decision)
+    return decision
+
+
+def _rows(subject: Subject, tuning: Tuning, found: Found | None) -> list[tuple[str, KernelOp, int]]:
+    if found is None:
+        return [("before", tuning.before, 0), ("after", tuning.after, len(tuning.game.trace.steps))]
+    return [
+        ("plain", subject.plain, 0),
+        ("pass", subject.passed.after, len(subject.passed.game.trace.steps)),
+        ("best", tuning.after, len(tuning.game.trace.steps)),
+    ]
+
+
+def check_timed(timed: Sequence[Timed], listener: TuneListener) -> None:
+    """Tell the listener. Raises MeasurementError if the tuned program failed."""
+    listener.measured(timed)
+    if timed[-1].cost == inf:
+        raise MeasurementError(f"the tuned program: {timed[-1].outcome.summary}")
+
+
+def decided(
+    subject: Subject,
+    tuning: Tuning,
+    decision: Decision,
+    found: Found | None,
+    timed: list[Timed],
+    listener: TuneListener,
+) -> tuple[Tuning, Decision]:
+    """What is reported and stored: the pass's program if the best of a search is not faster in turns.
+
+    If others kept the processors busy nothing follows from it, and the last match of the search stands.
+    """
+    if found is None:
+        return tuning, decision
+    *_, passed, best = timed
+    if tuning is subject.passed or best.cost < passed.cost or passed.cost == inf:
+        return tuning, decision
+    outcomes = best.outcome, passed.outcome
+    if isinstance(outcomes[0], Ok) and isinstance(outcomes[1], Ok):
+        if max(each.foreign_load or 0.0 for each in (outcomes[0], outcomes[1])) > LOAD:
+            listener.decided(
+                "others kept the processors busy during this measurement: it does not decide what is stored"
+            )
+            return tuning, decision
+        if found.baselines.start:
+            found.store_last(tuning, subject.start("pass"), (outcomes[0], outcomes[1]))
+    listener.decided("the best of the search is not faster than what the pass makes: that is reported and stored")
+    timed[-1] = Timed(best.title, passed.outcome, passed.moves)
+    return subject.passed, _verify(subject.passed, subject, listener)

@@ -1,0 +1,124 @@
+"""What tuning gives: the program, the moves that lead to it, what they gained, and what shows that they are right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from pdojo.backends.arguments import Outputs
+from pdojo.backends.arrays import AnyArray
+from pdojo.backends.calls import call, compile_for
+from pdojo.backends.executable import LoadedKernel
+from pdojo.dialect.machine import Machine
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.search.deciding import Decision
+from pdojo.search.planned import Found
+from pdojo.search.subject import Subject
+from pdojo.search.timing import Timed
+from pdojo.search.tuning import Tuning
+from pdojo.transforms.shown import html_of
+from pdojo.transforms.trace import Trace
+
+
+@dataclass(frozen=True, repr=False)
+class TuneResult:
+    """A tuned kernel. `pdojo.tune` makes it.
+
+    >>> import pdojo
+    >>> tuned = pdojo.tune("softmax:4x8", expert="naive", measure=False)
+    >>> tuned
+    <TuneResult softmax:4x8 on host, 5 moves, verified>
+    >>> tuned.run().shape
+    (4, 8)
+    """
+
+    subject: Subject
+    tuning: Tuning
+    """The game that led to the best program, and the reasons of an expert pass."""
+    decision: Decision
+    """What shows that the program keeps its meaning."""
+    timed: Sequence[Timed] = ()
+    """The last measurement, the plain program first, the tuned one last; empty if nothing was measured."""
+    found: Found | None = None
+    """What the search said; None if there was none."""
+    is_interrupted: bool = False
+    """Whether Ctrl-C ended the search, or the last measurement."""
+
+    @property
+    def kernel(self) -> KernelOp:
+        """The tuned program."""
+        return self.tuning.after
+
+    @property
+    def plain(self) -> KernelOp:
+        """The program before the first move, in canonical form."""
+        return self.tuning.before
+
+    @property
+    def trace(self) -> Trace:
+        """The moves that lead from the one to the other."""
+        return self.tuning.game.trace
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that it was tuned for."""
+        return self.subject.machine
+
+    @property
+    def before(self) -> float | None:
+        """The cost of the plain program; None if it was not measured or could not be run."""
+        return self._costs[0]
+
+    @property
+    def after(self) -> float | None:
+        """The cost of the tuned program; None if it was not measured."""
+        return self._costs[1]
+
+    @property
+    def unit(self) -> str:
+        """The unit of the costs: `s` or `cycles`."""
+        if self.timed or self.found is None:
+            from pdojo.backends.backend import backend_of
+
+            return backend_of(self.machine).unit
+        return self.found.unit
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether all its results were compared: exactly, or with those of the plain program when it ran."""
+        ran = self.found is not None and self.found.plan.evaluator != "analytical"
+        return self.decision.is_exact or ran or (bool(self.timed) and self.timed[-1].cost < inf)
+
+    @property
+    def _costs(self) -> tuple[float | None, float | None]:
+        if self.timed:
+            plain = next((each.cost for each in self.timed if each.title in ("plain", "before")), inf)
+            costs = plain, self.timed[-1].cost
+        elif self.found is not None and not self.found.baselines.start and self.found.result.known is not None:
+            costs = self.found.baselines.plain, self.found.result.known.cost
+        else:
+            return None, None
+        return costs[0] if costs[0] < inf else None, costs[1] if costs[1] < inf else None
+
+    def compile(self) -> LoadedKernel:
+        """The tuned program as a callable. Raises LoweringError if this computer cannot call it."""
+        return compile_for(self.kernel, self.machine)
+
+    def run(self, *arrays: AnyArray) -> Outputs:
+        """Run it once, as `pdojo.run` does."""
+        return call(self.kernel, arrays, self.machine)
+
+    def __repr__(self) -> str:
+        return f"<TuneResult {', '.join(self._facts())}>"
+
+    def _facts(self) -> list[str]:
+        count = len(self.trace.steps)
+        facts = [f"{self.subject.title} on {self.machine.name}", f"{count} move{'s' * (count != 1)}"]
+        if self.before is not None and self.after is not None:
+            facts.append(f"{self.before:.4g} {self.unit} before, {self.after:.4g} {self.unit} after")
+        return [*facts, "verified" if self.is_verified else "not verified"]
+
+    def _repr_html_(self) -> str:
+        return html_of(", ".join(self._facts()), print_notation(self.kernel), self.trace.moves)

@@ -1,0 +1,121 @@
+"""What is printed while a kernel is tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from math import inf
+
+from pdojo_tools.tables import Row, load_note, many, measurements, print_program, print_trace
+from pdojo_tools.tuning.limits import cost_text, duration
+from pdojo_tools.tuning.live import Display, best_text
+from rich.console import Console
+
+from pdojo.backends.arrays import parameters_of
+from pdojo.backends.measure.arrays import data_bytes
+from pdojo.dialect.nest import nest_of
+from pdojo.search.deciding import Decision
+from pdojo.search.flow import TuneListener
+from pdojo.search.planned import Baselines, Found, PlannedSearch
+from pdojo.search.progress import Progress
+from pdojo.search.subject import Subject
+from pdojo.search.timing import Timed
+from pdojo.search.tuning import Tuning
+
+
+class Narrator(TuneListener):
+    """Prints how the tuning of a kernel stands."""
+
+    def __init__(self, console: Console, subject: Subject) -> None:
+        self._console = console
+        self._subject = subject
+        self.has_found = False
+        """Whether the search has ended."""
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    @contextmanager
+    def doing(self, what: str) -> Generator[Callable[[str], None]]:
+        """Show what is done now."""
+        with self._console.status(what, refresh_per_second=1) as status:
+            yield status.update
+
+    def searching(self, search: PlannedSearch, baselines: Baselines) -> AbstractContextManager[Display]:
+        """Show how the search stands."""
+        plan = search.plan
+        title = f"{self._subject.title}: {plan.strategy}, {plan.neighbourhood}, seed {search.seed}"
+        return Display(self._console, title, plan.budget, search.evaluator.unit, baselines)
+
+    def goes_on(self, search: PlannedSearch) -> None:
+        """Print that a run goes on."""
+        self.say(goes_on_text(search))
+
+    def found(self, found: Found) -> None:
+        """Print how a search went."""
+        self.has_found = True
+        result = found.result
+        self.say(
+            f"search: {many(result.progress.evaluations, 'evaluation')} in {duration(result.progress.seconds)}, "
+            f"{result.ending.value}; {best_text(found.baselines, result.progress, found.unit)}"
+        )
+        if result.known is not None and not result.known.is_own:
+            where = "from another search or the file that is there"
+            if found.baselines.start:
+                self.say(f"what is known {where} stays: the best of this search was not shown to be faster in turns")
+            else:
+                self.say(f"a better program is known, {where}: {cost_text(result.known.cost, found.unit)}")
+        if result.progress.undecided:
+            self.say(
+                f"{result.progress.undecided} programs may be better: other programs kept the processors busy while"
+                " they raced; the same command races them again"
+            )
+        self.say(where_the_time_went(result.progress))
+        if result.progress.failures:
+            kinds = ", ".join(
+                f"{n} {kind} ({found.examples.get(kind, '')})" for kind, n in result.progress.failures.items()
+            )
+            self.say(f"failed: {kinds}")
+
+    def chosen(self, tuning: Tuning, note: str) -> None:
+        """Print the programs before and after, and the trace."""
+        if note:
+            self.say(note)
+        print_program(self._console, "before", tuning.before)
+        print_program(self._console, "after", tuning.after)
+        print_trace(self._console, "trace", tuning)
+
+    def verified(self, decision: Decision) -> None:
+        """Print what was checked."""
+        self._console.print(decision.said, highlight=False, soft_wrap=True)
+
+    def measured(self, timed: Sequence[Timed]) -> None:
+        """Print the table, and how many times as fast the last one is."""
+        rows = [Row(each.title, each.outcome, each.moves) for each in timed]
+        self._console.print(measurements(rows, data_bytes(parameters_of(nest_of(self._subject.plain)))))
+        note = load_note([each.outcome for each in timed])
+        if note is not None:
+            self._console.print(note, style="yellow", soft_wrap=True)
+        *others, last = timed
+        for other in others:
+            if max(last.cost, other.cost) < inf:
+                self._console.print(f"{other.cost / last.cost:.2f} times as fast as {other.title}", highlight=False)
+
+    def decided(self, note: str) -> None:
+        """Print what the last measurement decided."""
+        self.say(note)
+
+
+def goes_on_text(search: PlannedSearch) -> str:
+    """That a run goes on, in words."""
+    return (
+        f"going on with the run of seed {search.seed}, of which {search.known} evaluations are known; "
+        "--fresh would begin a new one"
+    )
+
+
+def where_the_time_went(progress: Progress) -> str:
+    """Phases by time, on one line."""
+    spent = sorted(progress.spent.items(), key=lambda item: -item[1])
+    return "time: " + ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in spent if seconds >= 0.05)
