@@ -23,7 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks.peers import LIBRARIES, TVM_TRIALS
 from benchmarks.records import Partial, Record, read_results
-from benchmarks.searching import EVALUATIONS, Plan
+from benchmarks.searching import EVALUATIONS, plan_of
 from benchmarks.snitch import run as snitch
 from benchmarks.snitch.job import STRATEGIES
 from benchmarks.snitch.report import print_figures
@@ -325,7 +325,9 @@ def _measure(console: Console, partial: Partial, job: Workload, threads: int, te
 
     settings = partial.settings
     chosen = settings.get("search")
-    plan = None if chosen is None else Plan(chosen, "heuristic", settings["evaluations"], settings["seed"])
+    plan = None
+    if chosen is not None:
+        plan = plan_of(chosen, "heuristic", settings["evaluations"], "runtime", settings["seed"])
     options = options_for(
         job,
         threads,

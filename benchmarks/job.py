@@ -11,7 +11,7 @@ from benchmarks.peers import TVM_TRIALS, peers_of, ranges_of, reference_of
 from benchmarks.peers.tvm_cache import trials_of
 from benchmarks.peers.tvm_cache import tune as tune_tvm
 from benchmarks.records import OURS
-from benchmarks.searching import Plan, searched_here
+from benchmarks.searching import searched_here, title_of
 from benchmarks.work import Work, peak_type, roofline, work_of
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.bandwidth import copy_bandwidth, read_bandwidth
@@ -22,6 +22,7 @@ from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.kernels import Workload
+from pdojo.search.planned import Plan
 from pdojo.search.tuning import Tuning, make_moves
 
 JSON: TypeAlias = dict[str, Any]
@@ -74,7 +75,7 @@ def measure(
     entrants = [_Entrant(Program.of(tuning.after, machine), {"library": OURS, "variant": expert})]
     failed: list[JSON] = []
     if plan is not None:
-        _enter(entrants, failed, OURS, plan.title, lambda: _searched(plan, workload, tuning, database, tell))
+        _enter(entrants, failed, OURS, title_of(plan), lambda: _searched(plan, workload, tuning, database, tell))
     for peer in (p for library in libraries for p in peers_of(library, workload, tvm_trials)):
         if autotune or peer.variant != "autotune":
 

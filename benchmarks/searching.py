@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NamedTuple, TypeAlias
 
 from pdojo_tools.tuning.limits import cost_text
@@ -10,13 +11,11 @@ from pdojo_tools.tuning.limits import cost_text
 from pdojo.errors import MeasurementError
 from pdojo.kernels import Workload
 from pdojo.search.database import Database
-from pdojo.search.dojo import Dojo
-from pdojo.search.driver import search
 from pdojo.search.evaluation import Evaluator
 from pdojo.search.evaluators.runtime import Runtime
-from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.progress import Budget, Ending
-from pdojo.search.strategies import strategy
+from pdojo.search.planned import Baselines, Plan, PlannedSearch
+from pdojo.search.progress import Budget
+from pdojo.search.subject import Subject
 from pdojo.search.tuning import Tuning
 
 JSON: TypeAlias = dict[str, Any]
@@ -27,19 +26,14 @@ EVALUATIONS = 1000
 """Of a search, unless another number is asked for."""
 
 
-class Plan(NamedTuple):
-    """How to search."""
+def plan_of(strategy: str, neighbourhood: str, evaluations: int, evaluator: str, seed: int) -> Plan:
+    """A search from the pass's program on, for so many new programs."""
+    return Plan(strategy, neighbourhood, Budget(evaluations), evaluator, "pass", seed)
 
-    strategy: str
-    neighbourhood: str
-    evaluations: int
-    """New programs beside the one that the search starts from."""
-    seed: int
 
-    @property
-    def title(self) -> str:
-        """How tables call what it finds."""
-        return f"{self.strategy}, {self.evaluations} evaluations"
+def title_of(plan: Plan) -> str:
+    """How tables call what a search finds."""
+    return f"{plan.strategy}, {plan.steps} evaluations"
 
 
 class Found(NamedTuple):
@@ -51,36 +45,28 @@ class Found(NamedTuple):
 
 def searched(
     plan: Plan,
-    root: Dojo,
+    passed: Tuning,
     evaluator: Evaluator,
     tell: Listener,
     *,
     database: Database | None = None,
     workload: Workload | None = None,
 ) -> Found:
-    """What a search finds from a state on.
+    """What a search finds from the pass's program on.
 
     Raises KeyboardInterrupt where it is cut short, and MeasurementError where no program of it could be run.
     """
-    limit = plan.evaluations
-    found = search(
-        root,
-        evaluator,
-        strategy(plan.strategy, limit),
-        neighbourhood(plan.neighbourhood),
-        Budget(limit),
-        plan.seed,
-        database=database,
-        workload=workload,
-        listener=lambda now: tell(
-            f"search: {now.evaluations} of {limit}, best {cost_text(now.best, evaluator.unit)}",
-        ),
-    )
-    if found.ending is Ending.INTERRUPTED:
+    subject = Subject("", workload, passed, None, "")
+    with nullcontext(database) if database is not None else Database.in_memory() as known:
+        found = PlannedSearch.of(subject, plan, known, evaluator).run(
+            Baselines(),
+            lambda now: tell(f"search: {now.evaluations} of {plan.steps}, best {cost_text(now.best, evaluator.unit)}"),
+        )
+    if found.is_interrupted:
         raise KeyboardInterrupt
-    if found.best is None:
+    if found.result.best is None:
         raise MeasurementError("no program of the search could be run")
-    return Found(Tuning(found.best.dojo.game), found.progress.seconds)
+    return Found(Tuning(found.result.best.dojo.game), found.result.progress.seconds)
 
 
 def searched_here(plan: Plan, workload: Workload, passed: Tuning, path: str | None, tell: Listener) -> Found:
@@ -89,8 +75,8 @@ def searched_here(plan: Plan, workload: Workload, passed: Tuning, path: str | No
     Measurements are kept in the database of that path, by default that of `pdojo-tune`, and taken from there.
     """
     with Database(path) as database:
-        evaluator = Runtime(passed.game.machine, passed.before, seed=plan.seed)
+        evaluator = Runtime(passed.game.machine, passed.before, seed=plan.seed or 0)
         try:
-            return searched(plan, Dojo.of(passed.game), evaluator, tell, database=database, workload=workload)
+            return searched(plan, passed, evaluator, tell, database=database, workload=workload)
         finally:
             evaluator.close()

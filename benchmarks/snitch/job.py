@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from benchmarks.records import OURS
-from benchmarks.searching import Plan, searched
+from benchmarks.searching import plan_of, searched
 from benchmarks.snitch.baselines import baselines_of
 from benchmarks.snitch.compiler import Compiler, compiled_outcome
 from benchmarks.snitch.kernels import MicroKernel, lanes_of, required_operations
@@ -18,7 +18,6 @@ from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import PdojoError
-from pdojo.search.dojo import Dojo
 from pdojo.search.evaluators.cycles import Cycles
 from pdojo.search.experts import EXPERT_PASSES
 from pdojo.search.tuning import Tuning, make_moves
@@ -115,10 +114,10 @@ def _tuned(
 
 def _searched(plain: KernelOp, machine: Machine, evaluations: int, seed: int, tell: Listener) -> Tuning:
     """The best that a search finds from the naive program on. Raises as `searched` does."""
-    root = Dojo.of(make_moves(plain, machine, "naive").game)
+    passed = make_moves(plain, machine, "naive")
     evaluator = Cycles(machine, plain)
     try:
-        return searched(Plan(*SEARCHED, evaluations, seed), root, evaluator, tell).best
+        return searched(plan_of(*SEARCHED, evaluations, "cycles", seed), passed, evaluator, tell).best
     finally:
         evaluator.close()
 

@@ -32,7 +32,7 @@ def tune(
     evaluations: int | None = None,
     seconds: float | None = None,
     evaluator: str | None = None,
-    start: str = "pass",
+    start: str | None = None,
     seed: int | None = None,
     fresh: bool = False,
     threads: int | None = None,
@@ -54,7 +54,8 @@ def tune(
     `search` is a strategy: `sample`, `anneal`, `evolve`, `elites` or `model`; None is no search. `neighbourhood` says
     which programs are near: `edges`, `mutate` or `heuristic`; None is what fits the machine. The search ends after so
     many `evaluations` or `seconds`; 1000 evaluations if neither is given. `evaluator` says what costs are: `runtime`,
-    `analytical` or `cycles`; None is what fits the machine. `start` is where the search starts: `pass`, or `plain`.
+    `analytical` or `cycles`; None is what fits the machine. `start` is where the search starts: `plain`, or `pass`, which
+    None is too.
     `seed` is that of the search and of random inputs; None goes on with the last such run in the database. `fresh`
     takes a seed that no run has had.
 
@@ -77,26 +78,26 @@ def tune(
     """
     found = named(subject)
     described = machine_of(found.kernel, machine, threads)
+    options = {
+        "neighbourhood": neighbourhood,
+        "evaluations": evaluations,
+        "seconds": seconds,
+        "evaluator": evaluator,
+        "start": start,
+        "fresh": fresh or None,
+        "database": database,
+    }
+    given = next((name for name, value in options.items() if value is not None), None)
+    if search is None and given is not None:
+        raise UsageError(f"{given} belongs to a search; say which one with search={STRATEGIES[0]!r}")
     plan = None
     if search is not None:
-        if search not in STRATEGIES:
-            raise UsageError(f"unknown strategy '{search}'; {did_you_mean(search, STRATEGIES)}")
-        if neighbourhood is not None and neighbourhood not in NEIGHBOURHOODS:
-            raise UsageError(f"unknown neighbourhood '{neighbourhood}'; {did_you_mean(neighbourhood, NEIGHBOURHOODS)}")
-        if start not in ("pass", "plain"):
-            raise UsageError(f"a search starts from 'pass' or 'plain', not '{start}'")
-        if fresh and seed is not None:
-            raise UsageError("a run is known by its seed: fresh takes one that had none, so leave out seed")
-        if start == "plain" and trace is not None:
-            raise UsageError("start='plain' would leave out the moves of the trace; leave out one of them")
-        # What it needs must be installed: nobody should learn that after a pass of minutes.
-        strategy(search)
+        _check_search(search, neighbourhood, start, trace, seed, fresh=fresh)
         budget = Budget(EVALUATIONS) if evaluations is None and seconds is None else Budget(evaluations, seconds)
         chosen = evaluator_for(described, evaluator)
         check_runs_here(chosen, described)
-        plan = Plan(search, neighbourhood or usual_neighbourhood(described), budget, chosen, start, seed, fresh)
-    else:
-        _check_no_search(neighbourhood=neighbourhood, evaluations=evaluations, seconds=seconds, evaluator=evaluator)
+        near = neighbourhood or usual_neighbourhood(described)
+        plan = Plan(search, near, budget, chosen, start or "pass", seed, fresh)
     known = Trace.load(trace) if isinstance(trace, str | Path) else trace
     passed = make_moves(assume_alignment(found.kernel, align, known), described, expert, known)
     return tune_subject(
@@ -109,8 +110,18 @@ def tune(
     )
 
 
-def _check_no_search(**options: object) -> None:
-    """Raise UsageError for an option that says something about searches only."""
-    name = next((name for name, value in options.items() if value is not None), None)
-    if name is not None:
-        raise UsageError(f"{name} belongs to a search; say which one with search={STRATEGIES[0]!r}")
+def _check_search(
+    search: str, neighbourhood: str | None, start: str | None, trace: object, seed: int | None, *, fresh: bool
+) -> None:
+    """Raise UsageError for unknown names, for what makes no sense together, and for a package that is missing."""
+    if search not in STRATEGIES:
+        raise UsageError(f"unknown strategy '{search}'; {did_you_mean(search, STRATEGIES)}")
+    if neighbourhood is not None and neighbourhood not in NEIGHBOURHOODS:
+        raise UsageError(f"unknown neighbourhood '{neighbourhood}'; {did_you_mean(neighbourhood, NEIGHBOURHOODS)}")
+    if start not in (None, "pass", "plain"):
+        raise UsageError(f"a search starts from 'pass' or 'plain', not '{start}'")
+    if start == "plain" and trace is not None:
+        raise UsageError("start='plain' would leave out the moves of the trace; leave out one of them")
+    if fresh and seed is not None:
+        raise UsageError("a run is known by its seed: fresh takes one that had none, so leave out seed")
+    strategy(search)

@@ -80,7 +80,7 @@ class Machine:
 
     >>> import pdojo
     >>> pdojo.machine("x86-64-avx2")
-    <Machine x86-64-avx2, 8 threads>
+    <Machine x86-64-avx2, 2 threads>
     """
 
     name: str

@@ -29,7 +29,7 @@ class TuneResult:
     >>> import pdojo
     >>> tuned = pdojo.tune("softmax:4x8", expert="naive", measure=False)
     >>> tuned
-    <TuneResult softmax:4x8 on host, 5 moves, verified>
+    <TuneResult softmax:4x8 on host, 8 moves, verified>
     >>> tuned.run().shape
     (4, 8)
     """

@@ -88,13 +88,63 @@ def test_dlpack_shares_memory() -> None:
     assert np.array_equal(c, floats(8) + 1)
 
 
-def test_torch_shares_memory() -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+def imported_torch() -> Any:
+    return pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+def test_tensors_go_in_and_come_out() -> None:
+    torch = imported_torch()
     c = torch.arange(8, dtype=torch.float32)
     z = torch.zeros(4, dtype=torch.bfloat16)
-    compiled()(torch.ones(4, 8, requires_grad=True), c, z=z)
+    y, same = compiled()(torch.ones(4, 8), c, z=z)
     assert c.tolist() == [k + 1 for k in range(8)]
+    assert same is z
     assert z.tolist() == [1.0] * 4
+    assert torch.equal(y, torch.full((4, 8), 2.0))
+    assert y.data_ptr() % 64 == 0
+    _, allocated = compiled()(torch.ones(4, 8), c)
+    assert torch.equal(allocated, z)
+
+
+def test_a_detached_tensor_shares_memory() -> None:
+    torch = imported_torch()
+    x = torch.nn.Parameter(torch.full((4, 8), 3.0))
+    y, _ = compiled()(x.detach(), torch.zeros(8))
+    assert y[0, 0] == 6
+
+
+def test_aligned_copies() -> None:
+    torch = imported_torch()
+    for array in (off_by_four(), torch.zeros(5)[1:], torch.ones(3, dtype=torch.bfloat16, requires_grad=False)):
+        copy = pdojo.aligned(array)
+        assert type(copy) is type(array)
+        assert (copy == array).all()
+        assert copy.dtype == array.dtype
+        assert (copy.ctypes.data if isinstance(copy, np.ndarray) else copy.data_ptr()) % 64 == 0
+
+
+TENSORS = {
+    "mixed": (lambda t: {"c": floats(8)}, "array 'x' is a PyTorch tensor and 'c' is a ndarray; pass tensors only"),
+    "gradient": (lambda t: {"x": t.ones(4, 8, requires_grad=True)}, "array 'x' requires grad, and no gradient flows"),
+    "remedy": (lambda t: {"x": t.ones(4, 8, requires_grad=True)}, "pass x.detach(), which shares its memory"),
+    "device": (lambda t: {"x": t.ones(4, 8, device="meta")}, "array 'x' is on device 'meta'; move it to the CPU"),
+    "dtype": (lambda t: {"x": t.ones(4, 8, dtype=t.float64)}, "has dtype torch.float64, the kernel takes torch.float32"),
+    "bf16": (lambda t: {"z": t.ones(4)}, "array 'z' has dtype torch.float32, the kernel takes torch.bfloat16"),
+    "no such dtype": (lambda t: {"x": t.ones(4, 8).to(t.float8_e5m2)}, "array 'x' cannot share its memory with NumPy"),
+    "shape": (lambda t: {"x": t.ones(8, 4)}, "array 'x' has shape 8x4, the kernel takes 4x8"),
+    "strides": (lambda t: {"x": t.ones(8, 4).T}, "array 'x' is not C-contiguous; pass x.contiguous()"),
+    "sparse": (lambda t: {"x": t.eye(4, 8).to_sparse()}, "array 'x' cannot share its memory with NumPy"),
+    "overlap": (lambda t: {"y": (m := t.zeros(32, 8))[:4], "x": m[2:6]}, "arrays 'y' and 'x' overlap in memory"),
+}
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_wrong_tensors(name: str) -> None:
+    torch = imported_torch()
+    make, message = TENSORS[name]
+    arrays: dict[str, Any] = {"x": torch.ones(4, 8), "c": torch.ones(8), **make(torch)}
+    with pytest.raises(UsageError, match=re.escape(message)):
+        compiled()(**arrays)
 
 
 def read_only() -> NDArray[np.float32]:
