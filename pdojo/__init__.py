@@ -20,6 +20,7 @@ True
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -101,5 +102,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, imported or not."""
-    return sorted({*globals(), *__all__})
+    """The public names, imported or not, and the subpackages."""
+    there = [name for name, value in globals().items() if name.startswith("__") or isinstance(value, ModuleType)]
+    return sorted({*there, *__all__})

@@ -159,7 +159,11 @@ def _chosen(kernels: list[KernelOp], wanted: str | None, source: str) -> KernelO
 
 def machine_named(wanted: Machine | str) -> Machine:
     """A machine description, or the one of that name. Raises UsageError for an unknown machine."""
-    return machine(wanted) if isinstance(wanted, str) else wanted
+    if isinstance(wanted, str):
+        return machine(wanted)
+    if not isinstance(wanted, Machine):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+        raise UsageError(f"a machine is a Machine or its name, and this is a {type(wanted).__name__}")
+    return wanted
 
 
 def machine_of(kernel: KernelOp, wanted: Machine | str | None, threads: int | None = None) -> Machine:

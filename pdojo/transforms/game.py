@@ -51,6 +51,8 @@ class Game:
     """
 
     def __init__(self, kernel: KernelOp, machine: Machine) -> None:
+        if not (isinstance(kernel, KernelOp) and isinstance(machine, Machine)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("Game takes a KernelOp and a Machine; pdojo.game also takes texts, paths and names")
         initial = kernel.clone()
         canonicalize(initial)
         self.programs = History(Program(initial, machine))

@@ -46,6 +46,7 @@ IR = """pdojo.kernel @twice(in x %x : memref<8xf32>, out y %y : memref<8xf32>) {
 
 def test_everything_is_found() -> None:
     assert set(pdojo.__all__) <= set(dir(pdojo))
+    assert not {"Any", "TYPE_CHECKING", "import_module"} & set(dir(pdojo))
     shown = pydoc.render_doc(pdojo, renderer=pydoc.plaintext)
     for name in PUBLIC:
         assert re.search(rf"\b{name}\b", shown), name
@@ -138,6 +139,17 @@ def test_what_is_no_kernel(case: str, function: Any) -> None:
 def test_an_unknown_machine(function: Any) -> None:
     with pytest.raises(UsageError, match="unknown machine 'x86-64-avx'; did you mean 'x86-64-avx2'"):
         function("softmax:4x8", machine="x86-64-avx")
+
+
+@pytest.mark.parametrize("function", [pdojo.compile, pdojo.run, pdojo.game, pdojo.tune])
+def test_what_is_no_machine(function: Any) -> None:
+    with pytest.raises(UsageError, match="a machine is a Machine or its name, and this is a int"):
+        function("softmax:4x8", machine=4)
+
+
+def test_the_class_of_games_takes_operations() -> None:
+    with pytest.raises(UsageError, match="pdojo.game also takes texts, paths and names"):
+        pdojo.Game("softmax", pdojo.machine())  # pyright: ignore[reportArgumentType]
 
 
 def test_a_game_is_no_kernel() -> None:

@@ -128,7 +128,10 @@ TENSORS = {
     "gradient": (lambda t: {"x": t.ones(4, 8, requires_grad=True)}, "array 'x' requires grad, and no gradient flows"),
     "remedy": (lambda t: {"x": t.ones(4, 8, requires_grad=True)}, "pass x.detach(), which shares its memory"),
     "device": (lambda t: {"x": t.ones(4, 8, device="meta")}, "array 'x' is on device 'meta'; move it to the CPU"),
-    "dtype": (lambda t: {"x": t.ones(4, 8, dtype=t.float64)}, "has dtype torch.float64, the kernel takes torch.float32"),
+    "dtype": (
+        lambda t: {"x": t.ones(4, 8, dtype=t.float64)},
+        "has dtype torch.float64, the kernel takes torch.float32",
+    ),
     "bf16": (lambda t: {"z": t.ones(4)}, "array 'z' has dtype torch.float32, the kernel takes torch.bfloat16"),
     "no such dtype": (lambda t: {"x": t.ones(4, 8).to(t.float8_e5m2)}, "array 'x' cannot share its memory with NumPy"),
     "shape": (lambda t: {"x": t.ones(8, 4)}, "array 'x' has shape 8x4, the kernel takes 4x8"),
