@@ -54,10 +54,9 @@ def tune(
     `search` is a strategy: `sample`, `anneal`, `evolve`, `elites` or `model`; None is no search. `neighbourhood` says
     which programs are near: `edges`, `mutate` or `heuristic`; None is what fits the machine. The search ends after so
     many `evaluations` or `seconds`; 1000 evaluations if neither is given. `evaluator` says what costs are: `runtime`,
-    `analytical` or `cycles`; None is what fits the machine. `start` is where the search starts: `plain`, or `pass`, which
-    None is too.
-    `seed` is that of the search and of random inputs; None goes on with the last such run in the database. `fresh`
-    takes a seed that no run has had.
+    `analytical` or `cycles`; None is what fits the machine. `start` is where the search starts: the `plain` kernel, or
+    what the `pass` made of it; None is `pass`. `seed` is that of the search and of random inputs; None goes on with the
+    last such run in the database. `fresh` takes a seed that no run has had.
 
     `database` is a file, or an open database, in which measurements and the best program are kept and runs go on; None
     keeps nothing. What was found is verified, and measured in turns with the plain program unless `measure` is false.

@@ -6,6 +6,7 @@ import ctypes
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -123,14 +124,14 @@ def test_aligned_copies() -> None:
         assert (copy.ctypes.data if isinstance(copy, np.ndarray) else copy.data_ptr()) % 64 == 0
 
 
-TENSORS = {
+TENSORS: dict[str, tuple[Callable[[Any], dict[str, Any]], str]] = {
     "mixed": (lambda t: {"c": floats(8)}, "array 'x' is a PyTorch tensor and 'c' is a ndarray; pass tensors only"),
     "gradient": (lambda t: {"x": t.ones(4, 8, requires_grad=True)}, "array 'x' requires grad, and no gradient flows"),
     "remedy": (lambda t: {"x": t.ones(4, 8, requires_grad=True)}, "pass x.detach(), which shares its memory"),
     "device": (lambda t: {"x": t.ones(4, 8, device="meta")}, "array 'x' is on device 'meta'; move it to the CPU"),
     "dtype": (
         lambda t: {"x": t.ones(4, 8, dtype=t.float64)},
-        "has dtype torch.float64, the kernel takes torch.float32",
+        "has dtype torch.float64, the kernel takes torch.float",
     ),
     "bf16": (lambda t: {"z": t.ones(4)}, "array 'z' has dtype torch.float32, the kernel takes torch.bfloat16"),
     "no such dtype": (lambda t: {"x": t.ones(4, 8).to(t.float8_e5m2)}, "array 'x' cannot share its memory with NumPy"),
