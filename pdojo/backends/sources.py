@@ -6,6 +6,8 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+PACKAGE = Path(__file__).parents[1]
+"""The folder of pdojo."""
 RUNNING = (
     "backends/*.py",
     "backends/llvm/*.py",
@@ -26,8 +28,7 @@ def source_digest(*patterns: str) -> str:
 @cache
 def whole_digest(*patterns: str) -> str:
     """Hexadecimal SHA-256 of the files of the package that match, as they are when it is first asked for."""
-    folder = Path(__file__).parents[1]
     found = sha256()
-    for file in sorted({file for pattern in patterns for file in folder.glob(pattern)}):
-        found.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes())
+    for file in sorted({file for pattern in patterns for file in PACKAGE.glob(pattern)}):
+        found.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())
     return found.hexdigest()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import pdojo
+from pdojo.backends import sources
 from pdojo.backends.measure.environment import environment
 from pdojo.backends.snitch.backend import SOURCES as SIMULATION
 from pdojo.backends.sources import RUNNING, source_digest, whole_digest
@@ -58,7 +59,7 @@ def test_what_runs_is_in_the_digest(work: str, patterns: tuple[str, ...]) -> Non
 
 def test_a_digest_is_of_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert environment()["lowering"] == source_digest(*RUNNING) != source_digest(*SIMULATION)
-    monkeypatch.setattr(pdojo, "__file__", str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(sources, "PACKAGE", tmp_path)
     found: set[str] = set()
     for name, text in (("a.py", "1"), ("a.py", "2"), ("b.py", "2")):
         (tmp_path / name).write_text(text)
