@@ -17,6 +17,7 @@ from pdojo.search.progress import Budget
 from pdojo.search.result import TuneResult
 from pdojo.search.strategies import STRATEGIES, strategy
 from pdojo.search.subject import Subject
+from pdojo.search.timing import FRESH
 from pdojo.search.tuning import assume_alignment, make_moves
 from pdojo.transforms.trace import Trace
 
@@ -77,6 +78,8 @@ def tune(
     """
     found = named(subject)
     described = machine_of(found.kernel, machine, threads)
+    if seed is not None and not 0 <= seed < FRESH:
+        raise UsageError(f"a seed is a number from 0 to 2^62, not {seed}")
     options = {
         "neighbourhood": neighbourhood,
         "evaluations": evaluations,

@@ -17,7 +17,7 @@ Outputs: TypeAlias = Any
 """The array of the one `out` argument, a tuple if there are several, None if there is none."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class CallArguments:
     """The arrays of one call, `out` arrays that were left out among them."""
 

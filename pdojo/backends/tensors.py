@@ -20,6 +20,8 @@ def is_tensor(value: object) -> bool:
 
 def are_tensors(given: Mapping[str, object]) -> bool:
     """Whether the arrays of a call are tensors. Raises UsageError if only some are."""
+    if "torch" not in sys.modules:
+        return False
     tensors = [name for name, value in given.items() if is_tensor(value)]
     other = next((name for name in given if name not in tensors), None)
     if tensors and other is not None:

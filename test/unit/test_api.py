@@ -169,6 +169,12 @@ def test_simulated_machines_run_and_are_not_called() -> None:
         pdojo.run("relu:2x4", x[:, :2], machine="snitch")
 
 
+def test_negative_seeds() -> None:
+    for machine in (None, "snitch"):
+        with pytest.raises(UsageError, match="a seed is not negative, as -1 is"):
+            pdojo.run("relu:2x4", machine=machine, seed=-1)
+
+
 def test_machines_that_have_no_code_here() -> None:
     for machine, why in (("nvidia-sm90", "no backend generates code for nvidia-sm90"), ("rv64gcv", "architecture")):
         for function in (pdojo.compile, pdojo.run):
@@ -284,6 +290,7 @@ def test_a_wrong_trace(tmp_path: Path) -> None:
         ({"start": "plain"}, "start belongs to a search"),
         ({"database": "a.sqlite"}, "database belongs to a search"),
         ({"expert": "best"}, "unknown pass 'best'; known are naive, greedy, heuristic"),
+        ({"seed": -1}, "a seed is a number from 0 to 2^62, not -1"),
         ({"threads": 0}, "at least 1 thread, not 0"),
         ({"align": 3}, "an alignment is a power of two, not 3"),
     ],
