@@ -34,8 +34,8 @@ def random_inputs(
     """An array for each `in` and `inout` parameter, by name, the same for the same seed.
 
     Floating-point elements follow the standard normal distribution, integers lie in [-8, 8), booleans are fair; the
-    elements of arrays that `ranges` names are uniform in [low, high). Raises UsageError for a name that is no input, and
-    for a negative seed.
+    elements of arrays that `ranges` names are uniform in [low, high). Raises UsageError for a name that is no input,
+    and for a negative seed.
     """
     if seed < 0:
         raise UsageError(f"a seed is not negative, as {seed} is")
