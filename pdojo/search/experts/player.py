@@ -1,4 +1,4 @@
-"""What expert passes share: a game with notes, tried moves and small questions about the program."""
+"""What passes are written with: a game with notes, moves that are tried, small questions about the program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope
-from pdojo.errors import IllegalMove, LocationError
+from pdojo.errors import IllegalMove, LocationError, UsageError
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move, Param
 
@@ -50,7 +50,7 @@ class Player:
         """Whether the statement's innermost scope is as it should be."""
         return leaf.parent is not None and leaf.parent.id in self.sealed
 
-    def attempt(self, name: str, at: Node | str, why: str, **params: Param) -> bool:
+    def attempt(self, name: str, at: Node | str, why: str = "", **params: Param) -> bool:
         """Make a move if it is legal; whether it was."""
         location = at if isinstance(at, str) else f"%{at.id}"
         try:
@@ -82,12 +82,15 @@ class Player:
         dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in (leaf.output, *leaf.inputs)]
         return self.game.machine.vector_lanes(max(dtypes, key=byte_width))
 
-    def exhaust(self, places: Callable[[], Iterable[Node | str]], name: str, why: str) -> int:
-        """Make one kind of move wherever it is legal until it is nowhere; the number of moves made."""
-        made = 0
-        while any(self.attempt(name, place, why) for place in places()):
-            made += 1
-        return made
+    def exhaust(self, places: Callable[[], Iterable[Node | str]], name: str, why: str = "", limit: int = 10_000) -> int:
+        """Make one kind of move at the first place that allows it, until none does; the number of moves made.
+
+        `places` is asked anew after every move. Raises UsageError after `limit` moves.
+        """
+        for made in range(limit):
+            if not any(self.attempt(name, place, why) for place in places()):
+                return made
+        raise UsageError(f"'{name}' was made {limit} times and is still legal; does it undo itself?")
 
     def scopes(self) -> list[Scope]:
         """All scopes, outermost first."""
