@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from typing import TypeAlias, TypeVar
 
@@ -411,24 +411,15 @@ class _Builder:
         return leaf
 
 
-_MOST_CONVERTED = 1 << 16
-_Indices: TypeAlias = AffineMapAttr | AffineSetAttr
-_CONVERTED: dict[tuple[int, tuple[int, ...], tuple[int, ...]], tuple[_Indices, tuple[Expr, ...]]] = {}
-"""By the identity of the attribute, which is held here so that no other one takes its place."""
-
-
-def _converted(attribute: _Indices, depths: tuple[int, ...], extents: tuple[int, ...]) -> tuple[Expr, ...]:
+@lru_cache(maxsize=1 << 16)
+def _converted(
+    attribute: AffineMapAttr | AffineSetAttr, depths: tuple[int, ...], extents: tuple[int, ...]
+) -> tuple[Expr, ...]:
     """The expressions of a map, or of a set's `e >= 0`, in canonical form; remembered, as moves change few of them."""
-    key = id(attribute), depths, extents
-    found = _CONVERTED.get(key)
-    if found is None:
-        data = attribute.data
-        expressions = [c.lhs for c in data.constraints] if isinstance(data, AffineSet) else data.results
-        dims = [var(depth) for depth in depths]
-        if len(_CONVERTED) >= _MOST_CONVERTED:
-            _CONVERTED.clear()
-        found = _CONVERTED[key] = attribute, tuple(from_affine(e, dims, extents) for e in expressions)
-    return found[1]
+    data = attribute.data
+    expressions = [c.lhs for c in data.constraints] if isinstance(data, AffineSet) else data.results
+    dims = [var(depth) for depth in depths]
+    return tuple(from_affine(e, dims, extents) for e in expressions)
 
 
 class _Copier:

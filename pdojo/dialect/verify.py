@@ -10,7 +10,7 @@ from collections.abc import Mapping as MappingABC
 from math import prod
 from typing import TYPE_CHECKING, NoReturn
 
-from xdsl.dialects.builtin import AffineMapAttr, IndexType, NoneAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, IndexType, NoneAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineConstraintKind, AffineExpr
 from xdsl.utils.exceptions import VerifyException
@@ -121,7 +121,8 @@ def _verify_array_type(operation: Operation, name: str, array: SSAValue) -> None
         )
     shape = array.type.get_shape()
     if any(extent < 1 for extent in shape):
-        _fail(operation, f"array '{name}' needs static extents of at least 1, not {list(shape)}")
+        spelled = ", ".join("?" if extent == DYNAMIC_INDEX else str(extent) for extent in shape)
+        _fail(operation, f"array '{name}' needs static extents of at least 1, not [{spelled}]")
     if prod(shape) * 8 >= 1 << 63:
         _fail(operation, f"array '{name}' of {list(shape)} elements is larger than any memory")
     if not isinstance(array.type.layout, NoneAttr):

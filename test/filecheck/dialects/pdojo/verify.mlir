@@ -1,0 +1,84 @@
+// RUN: pdojo-opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+// CHECK: array 'x' is an input of the kernel and cannot be written
+pdojo.kernel @input(in x %x: memref<8xf32>) {
+  pdojo.scope %i = 8 {
+    pdojo.op %x[%i] = 1.000000e+00 : f32
+  }
+}
+
+// -----
+
+// CHECK: array 'y' needs static extents of at least 1, not [?]
+pdojo.kernel @extents(out y %y: memref<?xf32>) {
+  pdojo.scope %i = 8 {
+    pdojo.op %y[%i] = 1.000000e+00 : f32
+  }
+}
+
+// -----
+
+// CHECK: array 'y' is declared twice
+pdojo.kernel @names(out y %y: memref<8xf32>) {
+  %y_1 = pdojo.buffer y : f32[8] heap
+  pdojo.scope %i = 8 {
+    pdojo.op %y[%i] = 1.000000e+00 : f32
+  }
+}
+
+// -----
+
+// CHECK: kernel has no statements
+pdojo.kernel @empty(out y %y: memref<8xf32>) {
+}
+
+// -----
+
+// CHECK: buffer 't' has 9 slots for 8 indices
+pdojo.kernel @slots(out y %y: memref<8xf32>) {
+  %t = pdojo.buffer t : f32[8:N9] heap
+  pdojo.scope %i = 8 {
+    pdojo.op %y[%i] = 1.000000e+00 : f32
+  }
+}
+
+// -----
+
+// CHECK: access has 1 indices for an array of 2 dimensions
+pdojo.kernel @rank(out y %y: memref<8x8xf32>) {
+  pdojo.scope %i = 8 {
+    pdojo.op %y[%i] = 1.000000e+00 : f32
+  }
+}
+
+// -----
+
+// CHECK: vector scope {0} of extent 8:v must wrap exactly one op
+pdojo.kernel @vector(out y %y: memref<8xf32>, out z %z: memref<8xf32>) {
+  pdojo.scope %i = 8 : v {
+    pdojo.op %y[%i] = 1.000000e+00 : f32
+    pdojo.op %z[%i] = 1.000000e+00 : f32
+  }
+}
+
+// -----
+
+// CHECK: parallel scope {1} of extent 8:p cannot be inside scope {0} of extent 8:p
+pdojo.kernel @parallel(out y %y: memref<8x8xf32>) {
+  pdojo.scope %i = 8 : p {
+    pdojo.scope %j = 8 : p {
+      pdojo.op %y[%i, %j] = 1.000000e+00 : f32
+    }
+  }
+}
+
+// -----
+
+// CHECK: only 'fma=' of a product rounds once
+"pdojo.kernel"() <{sym_name = "k", arg_names = ["y"], arg_intents = [#pdojo<intent inout>], numerics = []}> ({
+^bb0(%y: memref<8xf32>):
+  "pdojo.scope"() <{extent = 8 : index, mapping = #pdojo<mapping seq>}> ({
+  ^bb1(%i: index):
+    "pdojo.op"(%y, %i) <{accumulate = "arith.addf", contracted, output_map = affine_map<(d0) -> (d0)>, inputs = [1.000000e+00 : f32], operandSegmentSizes = array<i32: 1, 0, 1>}> : (memref<8xf32>, index) -> ()
+  }) : () -> ()
+}) : () -> ()
