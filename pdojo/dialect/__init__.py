@@ -1,1 +1,1 @@
-"""The dialect and everything that may be known about a kernel without changing it."""
+"""The dialect, and everything that can be known about a kernel without changing it."""

@@ -1,6 +1,6 @@
 """What an accumulation means on NumPy arrays: one step, a reduction along axes, a scatter to repeated positions.
 
-What is accumulated comes as *terms*: one array of values, or, for a contracted op, the two factors of the products.
+The *terms* of an accumulation are one array of values, or the two factors of the products of a contracted statement.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from pdojo.dialect.rounding import CARRIERS, Values
 from pdojo.dialect.semantics import apply, as_unsigned
 
 Terms: TypeAlias = tuple[Values, ...]
-"""The operand of an accumulation, or the two factors of a product that rounds once with the sum."""
+"""The operand of an accumulation, or the two factors of a product that is rounded once with the sum."""
 
 _STEPS, _WIDTH = 64, 4096
-"""A long fused reduction to few elements is split into partial sums: least steps of each, sums computed at once."""
+"""Long fused reductions are split into partial sums: least steps of each sum, most numbers computed at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """An accumulation of one element type; where it is contracted, `z += x * y` that rounds once."""
+    """An accumulation of one element type; a contracted one is `z += x * y` that rounds once."""
 
     function: str
     dtype: str
     contracted: bool = False
 
     def terms(self, function: str | None, operands: Sequence[Values], dtypes: Sequence[str]) -> Terms:
-        """The terms of an op that accumulates `function(operands)`."""
+        """The terms of a statement that accumulates `function(operands)`."""
         return tuple(operands) if self.contracted else (apply(function, operands, dtypes, self.dtype),)
 
     def combine(self, old: Values, terms: Terms) -> Values:
@@ -63,7 +63,7 @@ class Accumulator:
         return old
 
     def _fused(self, old: Values, rows: Terms) -> Values:
-        """In order, but for long reductions to few elements: these go in several partial sums."""
+        """Accumulate in order; split a long reduction to few elements into several partial sums."""
         count, kept = len(rows[0]), rows[0].shape[1:]
         parts = min(count // _STEPS, _WIDTH // max(1, prod(kept)))
         if parts < 2:
@@ -105,7 +105,7 @@ class Accumulator:
 
 
 def _rows(values: Values, axes: tuple[int, ...]) -> Values:
-    """The axes taken together as the first one, in the order of the iterations."""
+    """The values with `axes` merged into the first axis, in the order of the iterations."""
     kept = [a for a in range(values.ndim) if a not in axes]
     return values.transpose(*axes, *kept).reshape(-1, *(values.shape[a] for a in kept))
 

@@ -36,7 +36,7 @@ class Div:
 
 
 MOST_ATOMS = 500
-"""Most atoms, those inside others included, of an expression that somebody writes; each remainder counts twice."""
+"""Most atoms of a written expression, those inside others included; each remainder counts twice."""
 
 Atom: TypeAlias = int | Div
 """An induction variable, by the depth of its scope, or a floor division."""
@@ -148,9 +148,9 @@ class Expr:
         return low, high
 
     def substitute(self, replacements: Mapping[int, Expr], extents: Extents) -> Expr:
-        """Replace induction variables (those not named stay); `extents` are those of the variables of the result.
+        """Replace the induction variables in `replacements`; `extents` are those of the variables of the result.
 
-        A variable of a scope with one iteration is 0 and goes.
+        The variable of a scope with one iteration becomes 0.
         """
         result = const(self.constant)
         for atom, coefficient in self.terms:
@@ -202,7 +202,7 @@ def floordiv(numerator: Expr, divisor: int, extents: Extents) -> Expr:
         if isinstance(atom, Div) and coefficient == 1:
             whole = (rest - Expr(0, ((atom, 1),))) * atom.divisor + atom.numerator
             return quotient + floordiv(whole, atom.divisor * divisor, extents)
-    # (g * x + r) floordiv (g * d) = x floordiv d where r stays within [0, g).
+    # (g * x + r) floordiv (g * d) = x floordiv d if r stays within [0, g).
     for factor in sorted({gcd(c, divisor) for _, c in rest.terms} - {1}, reverse=True):
         small = linear(rest.constant % factor, ((a, c) for a, c in rest.terms if c % factor))
         low, high = small.bounds(extents)
@@ -261,7 +261,7 @@ def _combine(kind: AffineBinaryOpKind, left: Expr, right: Expr, extents: Extents
 def to_affine(expression: Expr, dims: Mapping[int, int]) -> AffineExpr:
     """An xDSL affine expression; `dims[depth]` is the dimension that stands for the variable at `depth`.
 
-    Remainders are written as `mod` again where the pattern `e - c * (e floordiv c)` is found.
+    Remainders, which are the pattern `e - c * (e floordiv c)`, are written as `mod` again.
     """
     rest, remainders = split_remainders(expression)
     result: AffineExpr | None = None
@@ -304,7 +304,7 @@ def split_remainders(expression: Expr) -> tuple[Expr, list[Remainder]]:
 
 
 def render(expression: Expr, name: Callable[[int], str], mod: str, floor: str) -> str:
-    """Text of an expression, largest factors as they come, remainders as `mod`."""
+    """Text of an expression: positive terms first, remainders as `mod`."""
     rest, remainders = split_remainders(expression)
     pieces: list[tuple[str, int]] = []
     for atom, coefficient in rest.terms:
@@ -314,7 +314,7 @@ def render(expression: Expr, name: Callable[[int], str], mod: str, floor: str) -
             pieces.append((f"{_operand(atom.numerator, name, mod, floor)}{floor}{atom.divisor}", coefficient))
     for numerator, divisor, coefficient in remainders:
         pieces.append((f"{_operand(numerator, name, mod, floor)}{mod}{divisor}", coefficient))
-    # A positive term comes first where there is one: `-a//b` would be read as `(-a)//b`.
+    # A positive term comes first if there is one: `-a//b` would be read as `(-a)//b`.
     pieces.sort(key=lambda piece: piece[1] < 0)
     text = ""
     for piece, coefficient in pieces:

@@ -11,14 +11,14 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 
 ALIGNMENT = 64
-"""Bytes to which callers align interface arrays where nobody says otherwise: a line of the cache, or a vector."""
+"""Default alignment of interface arrays in bytes: a cache line, or a vector."""
 
 
 def with_alignment(kernel: KernelOp, *alignments: int) -> KernelOp:
-    """A copy whose callers guarantee that the interface arrays lie at multiples of so many bytes, at least.
+    """A copy whose callers align the interface arrays to at least so many bytes.
 
-    One number is for all arrays, several are in the order of the kernel's arguments. Raises UsageError for what is no
-    alignment, or for as many as the kernel has not.
+    One number is for all arrays; several are in the order of the kernel's arguments. Raises UsageError for a number
+    that is no power of two, and for a wrong count of numbers.
     """
     wrong = next((number for number in alignments if number < 1 or number & (number - 1)), None)
     if wrong is not None:
@@ -32,7 +32,7 @@ def with_alignment(kernel: KernelOp, *alignments: int) -> KernelOp:
     rows = zip(interface, each, strict=True)
     facts = [max(number, buffer.alignment, byte_width(buffer.dtype)) for buffer, number in rows]
     if facts == [buffer.alignment for buffer in interface]:
-        # Nothing that the kernel does not say already.
+        # The kernel says all of it already.
         return aligned
     aligned.properties["arg_alignments"] = ArrayAttr(IntegerAttr(fact, i64) for fact in facts)
     return aligned

@@ -32,17 +32,17 @@ class Mapping(StrEnum):
 
     @property
     def is_threaded(self) -> bool:
-        """Whether iterations may run in any order and interleaving."""
+        """Whether iterations may run in any order and interleaving (`p g b w`)."""
         return self in _CONCURRENT and self is not Mapping.VECTOR
 
     @property
     def declares_tree(self) -> bool:
-        """Whether accumulations of threads into one cell are a reduction tree, where of others they race."""
+        """True if accumulation of threads into one cell is a reduction tree (b, w); for other mappings it is a race."""
         return self in (Mapping.BLOCK, Mapping.WARP)
 
     @property
     def is_special(self) -> bool:
-        """Whether the mapping is of a machine other than a CPU: placement rules hold for whatever is inside."""
+        """Whether the mapping has placement rules for everything inside (`g b w f s m`)."""
         return self in _SPECIAL
 
 
@@ -68,7 +68,7 @@ class Intent(StrEnum):
 
 
 class Numerics(StrEnum):
-    """What a move may do to rounding; a kernel says which classes it permits, exact moves always are."""
+    """What a move may do to rounding; a kernel lists the classes that it permits, EXACT is always permitted."""
 
     EXACT = "exact"
     REASSOCIATES = "reassociate"
@@ -108,7 +108,7 @@ class NumericsAttr(EnumAttribute[Numerics], SpacedOpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class IndexValueAttr(ParametrizedAttribute):
-    """An index expression used as a value, converted to the element type `type` (paper Table 2, index as value)."""
+    """An index expression used as a value, converted to the element type `type` (paper Table 2)."""
 
     name = "pdojo.index"
 

@@ -1,4 +1,4 @@
-"""Which scopes may be distributed over their statements and vectorised: a conservative test on index expressions."""
+"""Which scopes can be distributed over their statements and vectorised: a conservative test of index expressions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pdojo.dialect.storage import accesses_of, cell_of, copy_depths
 
 @dataclass(frozen=True, eq=False)
 class Home:
-    """The memory of an array: its own (elements), or its buffer's (cells)."""
+    """The memory of an array: the array's own memory (elements), or its buffer's (cells)."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -58,7 +58,7 @@ class Layout:
         return Home(array.dtype, tuple(b - a for a, b in zip(low, high, strict=True)), tuple(low))
 
     def index(self, access: Access, leaf: Leaf) -> tuple[Expr, ...]:
-        """The index of an access in its home: of cells, behind it the copy of the buffer."""
+        """The index of an access in its home; for cells, the copy of the buffer follows."""
         index, buffer = access.index, access.array.buffer
         if self.cells and any(buffer.reuse):
             index = cell_of(access, leaf.chain, buffer.reuse, self.copies[buffer])
@@ -73,10 +73,10 @@ class Layout:
 
 
 def is_batchable(scope: Scope, layout: Layout) -> bool:
-    """Whether no two different iterations touch one element with a write, except accumulations of one statement.
+    """True if two different iterations never touch one element with a write, except accumulations of one statement.
 
-    The iterations of the enclosing scopes are the same for both. Then the scope may be distributed over its statements
-    and the iterations of each computed at once.
+    The iterations of the enclosing scopes are the same for both. Such a scope can be distributed over its statements,
+    and each statement computed for all iterations at once.
     """
     touched: dict[Array | Buffer, list[tuple[Leaf, Access]]] = {}
     for leaf in scope.leaves:
@@ -96,10 +96,10 @@ def _is_separate(scope: Scope, accesses: Sequence[tuple[Leaf, Access]], layout: 
 
 
 def separates(scope: Scope, expressions: Sequence[Expr], extents: Sequence[Sequence[int]]) -> bool:
-    """Whether the values of all expressions together differ between any two iterations of `scope`.
+    """True if surely no expression in one iteration of `scope` equals one in another iteration.
 
-    Each is `outer + c * iv + big + small`, with the same outer part and the same c, where all coefficients of `big` are
-    multiples of some g and `small` takes less than |c| values: then iv is a digit of the value, of weight c. With
+    Each expression is `outer + c * iv + big + small` with the same outer part and the same c. All coefficients of `big`
+    are multiples of some g, and `small` takes less than |c| values, so iv is a digit of the value, of weight c. With
     w = max(small) - min(small), this holds if w < |c| and |c| * (extent - 1) + w < g.
     """
     if scope.extent == 1:
@@ -126,7 +126,7 @@ class _Parts(NamedTuple):
 
 
 def _split(expression: Expr, depth: int, reach: int) -> _Parts | None:
-    """The parts of `separates`; None where the own variable is inside a division."""
+    """The parts of `separates`; None if the variable at `depth` is inside a division."""
     outer: list[tuple[Atom, int]] = []
     big: list[tuple[Atom, int]] = []
     small: list[tuple[Atom, int]] = []

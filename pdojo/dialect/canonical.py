@@ -1,8 +1,8 @@
-"""The canonical form of a kernel, from which the game starts: moves keep it, and undoing one restores it to the letter.
+"""The canonical form of a kernel. A game starts from it, and every move keeps it, so that undo restores a text exactly.
 
-Index expressions in normal form over the variables they use, outermost first; guards on the scope of their deepest
-variable where that scope holds nothing else, sorted, none that always holds; a guard that only cuts off the last
-iterations is a smaller extent; every node has an identifier.
+Index expressions are in normal form over the variables that they use, outermost first. A guard sits on the scope of
+its deepest variable, or as close to it as it restricts no other node. Guards are sorted, and none always holds.
+A guard that only cuts off the last iterations is a smaller extent. Every node has an identifier.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def canonicalize(kernel: KernelOp) -> None:
         chain = tuple(s.op for s in scope.chain)
         place_guards(guards.get(scope.op, ()), chain, [scope.depth], rewriter)
     if _shorten(kernel):
-        # Smaller extents make more guards hold always, and index expressions simpler.
+        # Smaller extents make more guards redundant, and index expressions simpler.
         canonicalize(kernel)
 
 
 def _owner(scope: Scope, guard: Expr) -> Scope:
-    """The scope of the guard's deepest variable, or the closest to it that holds nothing that the guard spares."""
+    """The scope of the guard's deepest variable, or the closest scope to it that holds nothing but `scope`."""
     deepest = max(guard.variables(), default=scope.depth)
     while scope.depth > deepest and scope.parent is not None and len(scope.parent.children) == 1:
         scope = scope.parent
@@ -43,7 +43,7 @@ def _owner(scope: Scope, guard: Expr) -> Scope:
 
 
 def _shorten(kernel: KernelOp) -> bool:
-    """`N where i <= k` has k + 1 iterations; returns whether there was such a scope."""
+    """Turn `N where i <= k` into k + 1 iterations; returns whether there was such a scope."""
     found = False
     for scope in nest_of(kernel).scopes:
         extent = shorter_extent(scope)
@@ -54,6 +54,6 @@ def _shorten(kernel: KernelOp) -> bool:
 
 
 def shorter_extent(scope: Scope) -> int | None:
-    """How many iterations a scope has of which a guard only cuts off the last; None for others."""
+    """The number of iterations of a scope whose guard only cuts off the last ones; None for other scopes."""
     cuts = [g.constant + 1 for g in scope.guard if g.terms == ((scope.depth, -1),)]
     return min(cuts) if cuts and 1 <= min(cuts) < scope.extent else None

@@ -1,4 +1,4 @@
-"""Leaf functions: the standard dialect operations that a `pdojo.op` may name, their types and their spelling.
+"""Functions of statements: the standard operations that a `pdojo.op` may name, their types and their spelling.
 
 A function is named by the operation that computes it (`arith.addf`, `math.exp`); comparisons carry their predicate
 (`arith.cmpf.olt`). No function (`None`) is a copy. Integers are signless: signedness belongs to the function.
@@ -40,12 +40,12 @@ _NAMES: dict[Attribute, str] = {t: n for n, t in DTYPES.items()}
 
 
 def dtype_name(element: Attribute) -> str:
-    """`f32` for the xDSL type `f32`; raises KeyError for types that are no element type of pdojo."""
+    """`f32` for the xDSL type `f32`; raises KeyError for types that are not element types of pdojo."""
     return _NAMES[element]
 
 
 def is_element_type(element: Attribute) -> bool:
-    """Whether arrays of this element type exist."""
+    """Whether arrays can have this element type."""
     return element in _NAMES
 
 
@@ -80,7 +80,7 @@ class Signature(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A leaf function: name of the operation, number of operands, types."""
+    """A function of statements: name of the operation, number of operands, types."""
 
     name: str
     arity: int
@@ -119,7 +119,7 @@ def _table() -> dict[str, Function]:
 
 
 FUNCTIONS: dict[str, Function] = _table()
-"""Every leaf function by name."""
+"""Every function of statements by name."""
 
 
 def cast_between(function: str, source: str, target: str) -> bool:
@@ -174,7 +174,7 @@ def check_types(function: str | None, operands: Sequence[str], result: str) -> s
 
 @dataclass(frozen=True, slots=True)
 class Accumulation:
-    """A commutative, associative operation that an op may accumulate with."""
+    """A commutative, associative operation that a statement may accumulate with."""
 
     function: str
     spelling: str
@@ -218,7 +218,7 @@ def identity_value(accumulation: str, dtype: str) -> float | int:
         case str():
             raise AssertionError(identity)
         case _:
-            # The only one of a single bit is all ones.
+            # The number 1 of a single bit is all ones: -1.
             return -identity if dtype == "i1" else identity
 
 

@@ -15,7 +15,7 @@ from pdojo.dialect.machine import Machine, machine
 
 _ARM = ("aarch64", "arm64")
 _CORES = {"znver4": "x86-64-zen4", "neoverse-v2": "neoverse-v2"}
-"""Descriptions of cores, by LLVM's names, that start instructions at other rates than their features let expect."""
+"""Machine descriptions of cores, by LLVM's names, whose pipelines differ from those that their features suggest."""
 
 
 @lru_cache(maxsize=1)
@@ -37,7 +37,7 @@ def detect() -> Machine:
 
 
 def described(architecture: str, features: set[str], core: str = "") -> Machine:
-    """What is known of a processor from its architecture (as the system names it), features, and LLVM's name of it."""
+    """A machine for an architecture (the system's name), its features, and a core (LLVM's name)."""
     found = _of_features(architecture, features)
     if core not in _CORES or machine(_CORES[core]).architecture != found.architecture:
         return found
@@ -65,7 +65,7 @@ def _of_features(architecture: str, features: set[str]) -> Machine:
 
 
 def _threads() -> int:
-    """Processors that this process may run on."""
+    """Processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -75,7 +75,7 @@ _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def _cache_bytes() -> tuple[int, ...]:
-    """Data cache sizes of processor 0, innermost first, from sysfs; empty where it does not tell."""
+    """Data cache sizes of processor 0 in bytes, innermost first, from sysfs; empty if sysfs has none."""
     sizes: dict[int, int] = {}
     for entry in sorted(_CACHES.glob("index*")):
         try:
@@ -88,7 +88,7 @@ def _cache_bytes() -> tuple[int, ...]:
 
 
 def _cache_line() -> int:
-    """Bytes of a line of processor 0's first cache, from sysfs; 0 where it does not tell."""
+    """Bytes of a line of processor 0's first cache, from sysfs; 0 if sysfs has none."""
     try:
         return int((_CACHES / "index0" / "coherency_line_size").read_text())
     except (OSError, ValueError):

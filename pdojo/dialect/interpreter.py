@@ -1,7 +1,7 @@
 """The reference interpreter: the executable definition of what a kernel computes.
 
-The meaning of a kernel is that of its unfolded arrays, run in order. `interpret` batches what may be computed as one
-NumPy expression (`interpreter_batched`); `interpret_stepwise` runs one statement instance after the other.
+The meaning of a kernel is that of its unfolded arrays, run in order. `interpret` computes as many iterations as it can
+in one NumPy expression (`interpreter_batched`); `interpret_stepwise` runs one statement instance after the other.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def interpret(
 ) -> dict[str, Values]:
     """Run a kernel on NumPy arrays; returns its `out` and `inout` arrays, new ones.
 
-    `inputs` has the `in` and `inout` arrays by name, `bf16` as `uint16` bit patterns, `i1` as `bool`. Without a seed
-    every scope runs in order; a seed permutes the iterations of threaded scopes and runs vector scopes in lock step.
-    With storage `cells`, reused dimensions and shared buffers take the memory that they take in a compiled program.
-    Memory never written holds NaN, or a pattern for integers. Raises PdojoError for inputs that do not fit.
+    `inputs` maps names of `in` and `inout` arrays to values, `bf16` as `uint16` bit patterns, `i1` as `bool`. If `seed`
+    is None, every scope runs in order; else it permutes the iterations of threaded scopes and runs vector scopes in
+    lock step. With storage `cells`, reused dimensions and shared buffers take the memory of a compiled program.
+    Unwritten memory holds NaN, or a pattern for integers. Raises PdojoError for inputs that do not fit.
     """
     nest = kernel if isinstance(kernel, Nest) else nest_of(kernel)
     results = BatchedRun(nest, _checked(nest, inputs), seed, cells=storage == "cells").run()
@@ -42,7 +42,7 @@ def interpret_stepwise(
 ) -> dict[str, Values]:
     """What `interpret` does, one statement instance at a time; a seed also interleaves threads.
 
-    For small programs: raises PdojoError for those that the exact oracle could not enumerate either.
+    Raises PdojoError for programs that are too large for the exact oracle to enumerate.
     """
     nest = kernel if isinstance(kernel, Nest) else nest_of(kernel)
     return _outputs(nest, run_stepwise(nest, _checked(nest, inputs), seed, storage))

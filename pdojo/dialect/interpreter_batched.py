@@ -1,7 +1,7 @@
 """The reference interpreter for any size: every statement over as many iterations at once as `batching` permits.
 
-Scopes that may be distributed become axes of NumPy expressions, all others are loops. Accesses whose places are linear
-in the axes are strided views; guards and divisions need explicit places.
+Scopes that can be distributed become axes of NumPy expressions, all others are loops. An access whose place is linear
+in the axes is a strided view; guards and divisions need explicit places.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class BatchedRun:
         self.statements = {leaf: _Statement(leaf, self.layout, self.memory) for leaf in nest.leaves}
 
     def _is_batched(self, scope: Scope) -> bool:
-        # With a seed, lanes read before they write, which is what a statement over an axis does.
+        # With a seed, lanes read before they write; a statement over an axis does so.
         lockstep = self.random is not None and scope.mapping is ScopeMapping.VECTOR
         return lockstep or is_batchable(scope, self.layout)
 
     def run(self) -> dict[str, Values]:
-        """The interface arrays in the end, in their carriers."""
+        """The interface arrays at the end, in their carriers."""
         self._run(self.nest.children, {}, ())
         interface = (a for a in self.nest.arrays.values() if a.intent is not None)
         return {a.name: self.memory[self.layout.key(a)].reshape(a.shape) for a in interface}
@@ -93,7 +93,7 @@ class BatchedRun:
 
 
 def _blocks(extents: Sequence[int]) -> Iterator[tuple[range, ...]]:
-    """Parts of a grid within `GRID_LIMIT`: blocks of the outermost axis that need be, single steps of those outside."""
+    """Parts of a grid within `GRID_LIMIT`: blocks of the outermost axis that fits, single steps of the axes outside."""
     parts: list[list[range]] = []
     for axis, extent in enumerate(extents):
         inner = prod(extents[axis + 1 :])
@@ -103,7 +103,7 @@ def _blocks(extents: Sequence[int]) -> Iterator[tuple[range, ...]]:
 
 
 class _Place:
-    """An access as places in flat memory."""
+    """An access as positions in flat memory."""
 
     def __init__(self, access: Access, leaf: Leaf, layout: Layout, memory: Mapping[Array | Buffer, Values]) -> None:
         self.flat = memory[layout.key(access.array)]
@@ -128,7 +128,7 @@ class _Place:
         return as_strided(self.flat[start:], grid.shape, [stride * size for stride in strides])
 
     def has_one_instance_each(self, grid: _Grid) -> bool:
-        """Whether different iterations that differ along an axis of non-zero stride have different places, surely."""
+        """True if iterations that differ along an axis of non-zero stride surely have different places."""
         reach = 0
         for stride, extent in sorted((abs(s), n) for s, n in zip(self.strides(grid), grid.shape, strict=True) if s):
             if extent > 1 and stride <= reach:
@@ -190,7 +190,7 @@ class _Statement:
                 return index_values(np.asarray(_evaluate(value.expression, grid.variable)), value.dtype)
 
     def _scattered(self, grid: _Grid) -> None:
-        """With explicit places, one per instance within the guards, in the order of the iterations."""
+        """Execute with explicit places, one per instance within the guards, in the order of the iterations."""
         mask = np.ones(grid.shape, np.bool_)
         for guard in self.leaf.guards:
             mask &= np.asarray(_evaluate(guard, grid.variable)) >= 0

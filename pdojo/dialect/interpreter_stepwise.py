@@ -29,7 +29,7 @@ def run_stepwise(
 class _Stepper:
     def __init__(self, instances: Instances, inputs: Mapping[str, Values]) -> None:
         self.instances = instances
-        # One array of one element per cell: every function is defined on arrays.
+        # Each cell is an array of one element, because every function is defined on arrays.
         self.cells: list[Values] = [np.zeros(1)] * instances.memory.size
         for one in instances.leaves:
             for access, touch in zip(one.leaf.accesses, one.touches, strict=True):
@@ -67,7 +67,7 @@ class _Stepper:
         return {name: self._contents(name, run) for name, run in self.instances.memory.interface.items()}
 
     def _fetch(self, one: LeafInstances, rows: range) -> None:
-        """Read ahead what comes through streams."""
+        """Read ahead the values that come through streams."""
         for number, (access, touch) in enumerate(zip(one.leaf.accesses, one.touches, strict=True)):
             for row in rows if is_streamed(access, one.leaf) else ():
                 self.fetched[one.first_row + row, number] = self.cells[int(touch.cells[row])]

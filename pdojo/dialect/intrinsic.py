@@ -1,7 +1,7 @@
 """Instructions of a machine, by their meaning: a nest in the notation, and a template for each backend (Exo's idea).
 
-An intrinsic is data, part of a machine description. What it promises: run on operands that lie in memory as `strides`
-says and do not overlap, the template of every backend does what the nest of `meaning` does, up to `numerics`.
+An intrinsic is data, part of a machine description. It promises that the template of every backend does what the nest
+of `meaning` does, up to `numerics`, if the operands lie in memory as `strides` says and do not overlap.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pdojo.errors import LoweringError, NotationError, UsageError
 BACKENDS = ("llvm", "c", "cuda", "hip", "snitch")
 """Backends that a template may be for."""
 FREE: Literal["*"] = "*"
-"""A stride that may be any number; the template is told it."""
+"""A stride that may be any number; the template receives it."""
 Stride: TypeAlias = int | Literal["*"]
 
 
@@ -29,19 +29,19 @@ class Intrinsic:
 
     name: str
     meaning: str
-    """A kernel of that name in the notation: one nest; interface arrays are operands, the others temporaries."""
+    """A kernel of that name in the notation with one nest: interface arrays are operands, other arrays temporaries."""
     templates: Mapping[str, str]
-    """The code, by backend; docs/machines.md says what a template of each is."""
+    """The code, by backend; docs/machines.md describes the templates of each."""
     features: tuple[str, ...] = ()
     """Features that the machine must have, sorted."""
     strides: Mapping[str, tuple[Stride, ...]] = field(default_factory=dict[str, "tuple[Stride, ...]"])
-    """Per operand and dimension, the distance of neighbours in elements; row-major without gaps where left out."""
+    """Per operand and dimension, the distance of neighbours in elements; others are row-major without gaps."""
     numerics: tuple[str, ...] = ()
-    """What the code does to rounding beyond the meaning: classes of `Numerics`."""
+    """Numerics classes of the difference between the code and the meaning, by the names of `Numerics`."""
     registers: int = 0
-    """Registers for its operands, of the operands' size; 0 where they are the machine's vector registers."""
+    """Registers for its operands, of the operands' size; 0 if they are the machine's vector registers."""
     trusted: bool = True
-    """Whether the templates may be compiled: code of a machine file may not until somebody vouches for it."""
+    """Whether the templates may be compiled; those of a machine file need the user's trust."""
 
     def __repr__(self) -> str:
         return self.name
@@ -51,7 +51,7 @@ class Intrinsic:
         return set(self.features) <= set(features)
 
     def template(self, backend: str) -> str:
-        """The code for a backend. Raises LoweringError, to follow the name, where none may be compiled."""
+        """The code for a backend. Raises LoweringError, to follow the name, if there is none or it is not trusted."""
         if backend not in self.templates:
             raise LoweringError(f"whose description has no template for {backend}; unmap the scope")
         if not self.trusted:
@@ -76,9 +76,9 @@ class Pattern:
         return bool(self.nest.writers[operand.name])
 
     def address(self, access: Access) -> tuple[Expr, dict[int, int]]:
-        """Distance of an operand's element from the first, free strides left out; the scopes of free strides.
+        """Distance of an element from its operand's first, free strides left out, in elements; scopes of free strides.
 
-        The scopes are depths, each with the dimension whose stride it shows.
+        The scopes are depths, each with the dimension whose free stride it runs along.
         """
         total = const(0)
         free: dict[int, int] = {}
@@ -92,7 +92,7 @@ class Pattern:
 
 
 def pattern_of(intrinsic: Intrinsic) -> Pattern:
-    """The meaning as a pattern. Raises UsageError where it is none."""
+    """The meaning as a pattern. Raises UsageError if the meaning is not one."""
     return _pattern(intrinsic.name, intrinsic.meaning, tuple(sorted(intrinsic.strides.items())))
 
 
@@ -165,7 +165,7 @@ def _check_index(pattern: Pattern, access: Access, dimension: int, index: Expr) 
 
 
 def _check_temporaries(nest: Nest) -> None:
-    """Every value of a temporary goes from one plain write to reads in the same body behind it, at the same index."""
+    """Check that each temporary is written by one plain statement and read after it, in its body and at its index."""
     for name, array in nest.arrays.items():
         if array.intent is not None:
             continue
@@ -190,7 +190,7 @@ def pair(pattern: Node, node: Node) -> list[tuple[Node, Node]]:
 
 
 def same_form(pattern: Node, node: Node) -> bool:
-    """Whether two trees have the same extents and the same statements' places."""
+    """Whether two trees have the same extents, and statements at the same places."""
     if isinstance(pattern, Leaf) or isinstance(node, Leaf):
         return isinstance(pattern, Leaf) and isinstance(node, Leaf)
     return (

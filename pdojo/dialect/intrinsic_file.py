@@ -16,9 +16,9 @@ _KEYS = ("name", "meaning", "templates", "features", "strides", "numerics", "reg
 
 
 def read_intrinsic(value: object, *, checked: bool, trusted: bool) -> Intrinsic:
-    """The intrinsic that a table describes. Raises UsageError with what is wrong, without the file's name.
+    """The intrinsic that a table describes. Raises UsageError with the mistake, without the file's name.
 
-    Where it was `checked` before, the meaning is read when it is first needed. Its code runs where it is `trusted`.
+    If `checked`, the meaning is read when it is first needed. If `trusted`, the templates may be compiled.
     """
     if not isinstance(value, dict):
         raise UsageError("must be tables: begin each with [[intrinsics]]")

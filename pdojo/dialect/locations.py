@@ -14,8 +14,8 @@ _LOCATION = re.compile(r"(?P<array>[A-Za-z_]\w*)(?:#(?P<writer>\d{1,9}))?(?::(?P
 def find_node(nest: Nest, location: str) -> Node:
     """The scope or statement at a location: `array[#k]` is a statement, `array[#k]:d` the scope at depth d around it.
 
-    `%id` addresses a node by its identifier. Raises LocationError with the candidates where the location is unknown
-    or ambiguous.
+    `%id` addresses a node by its identifier. Raises LocationError for an unknown or ambiguous location, with the
+    candidates.
     """
     if location.startswith("%"):
         node = nest.by_id.get(location[1:])
@@ -100,7 +100,7 @@ def find_dimension(nest: Nest, location: str) -> tuple[Array, int]:
 
 
 def find_array(nest: Nest, name: str, location: str | None = None) -> Array:
-    """The array of that name. Raises LocationError."""
+    """The array called `name`. Raises LocationError."""
     if name not in nest.arrays:
         raise LocationError(f"location '{location or name}': there is no array '{name}'{_suggestion(name, nest)}")
     return nest.arrays[name]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Part:
-    """Facts of one kind of machine: false where a machine has nothing of it."""
+    """Facts of one kind of machine; false if the machine has nothing of it."""
 
     def __bool__(self) -> bool:
         return self != type(self)()
@@ -27,16 +27,16 @@ class Cpu(_Part):
     """Pipelines of a core, for models of how long code takes."""
 
     fma_pipes: int = 1
-    """Pipelines of a core that each start a fused multiply-add of vectors in a cycle."""
+    """Pipelines of a core that can each start a fused multiply-add of vectors per cycle."""
     load_pipes: int = 1
-    """Pipelines of a core that each start a load of a vector, or of a number for all lanes, in a cycle."""
+    """Pipelines of a core that can each start a load or a broadcast load of a vector per cycle."""
     pipe_bytes: int = 0
-    """Width of these pipelines: a wider vector takes several passes; 0 where none is wider."""
+    """Width of these pipelines; a wider vector takes several passes. 0 if no vector is wider."""
     fma_latency: int = 4
-    """Cycles until a sum can be added to again."""
+    """Latency of a fused multiply-add, in cycles."""
 
     def passes(self, size: int) -> int:
-        """How often a vector of so many bytes goes through a pipeline."""
+        """How often a vector of `size` bytes goes through a pipeline."""
         return -(-size // self.pipe_bytes) if self.pipe_bytes else 1
 
 
@@ -45,15 +45,15 @@ class Gpu(_Part):
     """What threads of a graphics processor share."""
 
     warp_size: int = 0
-    """Threads that run in lock step and exchange registers; 0 where there are no warps."""
+    """Threads that run in lock step and exchange registers; 0 if there are no warps."""
     block_threads: int = 0
-    """Most threads of a block; 0 where there are no blocks."""
+    """Most threads of a block; 0 if there are no blocks."""
     shared_bytes: int = 0
-    """Most bytes of shared memory per block; 0 where there is none."""
+    """Most bytes of shared memory per block; 0 if there is none."""
     multiprocessors: int = 0
-    """Processors that run blocks at the same time; 0 where there are no blocks."""
+    """Processors that run blocks at the same time; 0 if there are no blocks."""
     async_copy_bytes: tuple[int, ...] = ()
-    """Sizes of the copies from global to shared memory that run on their own, ascending; empty where there are none."""
+    """Sizes of asynchronous copies from global to shared memory, ascending; empty if there are none."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ class Snitch(_Part):
     """Streams and hardware loops of a Snitch core."""
 
     stream_registers: int = 0
-    """Registers through which memory can be streamed (Snitch SSR); 0 where there are none."""
+    """Registers through which memory can be streamed (Snitch SSR); 0 if there are none."""
     stream_dims: int = 0
     """Most nested loops of a stream's address generator."""
     stream_repeats: int = 0
     """Most times that a stream delivers one element before it moves on."""
     frep_instructions: int = 0
-    """Most instructions of a hardware loop (Snitch FREP); 0 where there is none."""
+    """Most instructions of a hardware loop (Snitch FREP); 0 if there is none."""
     frep_nesting: int = 0
     """Most hardware loops inside each other."""
     frep_trips: int = 0
@@ -76,7 +76,7 @@ class Snitch(_Part):
 
 @dataclass(frozen=True)
 class Machine:
-    """What is known of a processor. Sizes in bytes. The fields are the keys of a machine file (docs/machines.md).
+    """The facts about a processor. Sizes in bytes. The fields are the keys of a machine file (docs/machines.md).
 
     >>> import pdojo
     >>> pdojo.machine("x86-64-avx2")
@@ -85,7 +85,7 @@ class Machine:
 
     name: str
     vector_bytes: tuple[int, ...]
-    """Widths of the vector registers (GPU: of a thread's memory accesses), ascending; empty where there are none."""
+    """Widths of the vector registers (GPU: of a thread's memory accesses), ascending; empty if there are none."""
     vector_registers: int
     """Number of architectural vector registers."""
     gather: bool
@@ -97,9 +97,9 @@ class Machine:
     architecture: str = ""
     """Instruction set, as LLVM's triples name it (`x86_64`, `nvptx64`); empty for a model, whose code runs anywhere."""
     backend: str = "llvm"
-    """The name of what generates code for it (`llvm`, `snitch`); empty if nothing does."""
+    """Name of the backend that generates code for it (`llvm`, `snitch`); empty if there is none."""
     processor: str = ""
-    """The processor's name in the compiler's spelling (`sm_90`); empty where the features say enough."""
+    """The processor's name in the compiler's spelling (`sm_90`); empty if the features are enough."""
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
     """Data cache sizes, innermost first; the last may be shared."""
     cache_line: int = 64
@@ -112,7 +112,7 @@ class Machine:
     register_bytes: int = 2048
     """Most bytes that register buffers of a kernel may take per thread."""
     lanes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
-    """Lane counts per dtype where they do not follow from `vector_bytes`."""
+    """Lane counts per dtype that do not follow from `vector_bytes`."""
     cpu: Cpu = Cpu()
     gpu: Gpu = Gpu()
     snitch: Snitch = Snitch()
@@ -124,7 +124,7 @@ class Machine:
 
     @property
     def private_cache(self) -> int:
-        """Bytes of the largest cache that a core has for itself: the second one, or the only one."""
+        """Bytes of the largest cache that belongs to one core: the second one, or the only one."""
         return self.cache_bytes[min(1, len(self.cache_bytes) - 1)] if self.cache_bytes else 0
 
     def vector_lanes(self, dtype: str) -> tuple[int, ...]:
@@ -144,25 +144,25 @@ _introduced: dict[str, Machine] = {}
 
 
 def machines() -> tuple[str, ...]:
-    """The names of all machine descriptions: `host`, those that pdojo brings, those of other packages."""
+    """The names of all machine descriptions: `host`, those shipped with pdojo, those of other packages."""
     from pdojo.dialect.plugins import MACHINES, plugins
 
     return (*shipped_machines(), *plugins(MACHINES, shipped_machines()))
 
 
 def is_machine_name(text: str) -> bool:
-    """Whether a text can be the name of a machine: letters, digits, `_`, `-` and `.`; no path of a file."""
+    """Whether a text can be the name of a machine: letters, digits, `_`, `-` and `.`; not the path of a file."""
     return _NAME.fullmatch(text) is not None and _PATH.fullmatch(text) is None
 
 
 def machine(name: str | None = None, *, trust: bool = False) -> Machine:
-    """The machine description of that name, or in the file of that name where it ends in `.toml` or has a slash.
+    """The machine description of that name; a name that ends in `.toml` or has a slash is the path of a file.
 
     None, like `host`, describes the processor that this runs on.
 
-    For names from a command line or a program; names in kernels, traces and databases are data: `known_machine`. With
-    `trust` the code of a file's intrinsics may be compiled and run. Raises UsageError for a name that is not known and
-    for a file that is no machine description, PluginError where another package's description cannot be loaded.
+    For names from a command line or a program; `known_machine` is for those in kernels, traces and databases (data).
+    If `trust`, the code of a file's intrinsics may be compiled and run. Raises UsageError for an unknown name and a
+    wrong file, PluginError if another package's description cannot be loaded.
 
     >>> import pdojo
     >>> pdojo.machine("x86-64-avx512").vector_lanes("f32")
@@ -180,9 +180,9 @@ def machine(name: str | None = None, *, trust: bool = False) -> Machine:
 
 
 def known_machine(name: str) -> Machine:
-    """The machine description of that name: one that pdojo, an installed package or the command line brings, or `host`.
+    """The machine description of that name: `host`, a shipped one, or one of a package or the command line.
 
-    No file is read because of the name. Raises UsageError where it is not known, PluginError where another package's
+    No file is read because of the name. Raises UsageError if it is not known, PluginError if another package's
     description cannot be loaded.
     """
     if name == "host":
@@ -193,7 +193,7 @@ def known_machine(name: str) -> Machine:
 
 
 def introduce(described: Machine) -> None:
-    """Make a machine known by its name in this process: the one that the command line gives for kernels to name."""
+    """Register the machine of the command line by its name in this process, so that kernels can name it."""
     if described.name not in shipped_machines():
         _introduced[described.name] = described
 
@@ -207,7 +207,7 @@ def host() -> Machine:
 
 @cache
 def shipped_machines() -> tuple[str, ...]:
-    """The names of the machine descriptions that pdojo brings, `host` first."""
+    """The names of the machine descriptions shipped with pdojo, `host` first."""
     return ("host", *sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 

@@ -1,4 +1,4 @@
-"""Machine descriptions in TOML files: reading, inheritance, and one message for what is wrong."""
+"""Machine descriptions in TOML files: reading, inheritance, and one message for each mistake."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ Table: TypeAlias = Mapping[str, Any]
 _SHIPPED = Path(__file__).resolve().parent / "machines"
 _FIELDS = {f.name: f for f in fields(Machine)}
 _PARTS: Mapping[str, type[Cpu | Gpu | Snitch]] = {"cpu": Cpu, "gpu": Gpu, "snitch": Snitch}
-"""Keys whose values are tables of facts of one kind of machine."""
+"""Keys whose values are tables with the facts of one kind of machine."""
 _INHERITS = "inherits"
 _UNTRUSTED = "untrusted"
-"""Key of the JSON form: the intrinsics whose code must not run. Most machines have none, and no such key."""
+"""Key of the JSON form, left out if empty: the intrinsics whose code must not run."""
 
 
 def read_machine(path: Path, readers: tuple[Path, ...] = (), *, trusted: bool = False) -> Machine:
     """The machine description in a file. `readers` are the files that inherit from it.
 
-    The code of its intrinsics may run where it is `trusted`. Raises UsageError with the file, the key and what is wrong
-    with it.
+    If `trusted`, the code of its intrinsics may run. Raises UsageError with the file, the key and the mistake.
     """
     table = _parse(path)
     _check_keys(path, table, (*_FIELDS, _INHERITS))
@@ -76,7 +75,7 @@ def _check_keys(path: Path, table: Table, known: Sequence[str], inside: str = ""
 
 
 def _part(path: Path, key: str, table: object) -> dict[str, Any]:
-    """The facts of one kind of machine that a file gives."""
+    """The facts of one kind of machine in a file."""
     if not isinstance(table, dict):
         raise _error(path, key, f"must be a table: begin it with [{key}]")
     given = cast("dict[str, object]", table)
@@ -122,7 +121,7 @@ def _parse(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise UsageError(f"cannot read the machine file '{path}': it is no UTF-8 text") from None
     except ValueError as error:
-        # Numbers of thousands of digits are refused by Python, not by the reader of TOML.
+        # Python, not the reader of TOML, refuses numbers of thousands of digits.
         problem = "a number has thousands of digits" if "int_max_str_digits" in str(error) else error
         raise UsageError(f"machine file '{path}' is no TOML: {problem}") from None
     except RecursionError:
@@ -130,7 +129,7 @@ def _parse(path: Path) -> dict[str, Any]:
 
 
 def _parent(path: Path, value: object, readers: tuple[Path, ...], *, trusted: bool) -> Machine:
-    """The description that a file inherits from: a machine by name, or a file beside it."""
+    """The description that a file inherits from: a machine by name, or a file in the same folder."""
     from pdojo.dialect.machine import known_machine
 
     if not isinstance(value, str):
@@ -151,7 +150,7 @@ def _parent(path: Path, value: object, readers: tuple[Path, ...], *, trusted: bo
 
 
 def _value(path: Path, key: str, value: object, *, trusted: bool) -> Any:
-    """The value of a key, as the field of the same name has it."""
+    """The value of a key, converted to the type of the field of the same name."""
     if key == "intrinsics":
         try:
             return _intrinsics(value, checked=path.resolve().parent == _SHIPPED, trusted=trusted)
@@ -235,11 +234,11 @@ _KINDS: dict[str, tuple[Callable[[object], Any], str]] = {
     "tuple[str, ...]": (_words, "a list of texts"),
     "Mapping[str, tuple[int, ...]]": (_lanes, "a table of lane counts of at least 2, ascending, such as f32 = [4, 8]"),
 }
-"""How values of the simple keys are read, by the type of the field; and what they must be."""
+"""How values of the simple keys are read, by the type of the field, and the words for a wrong one."""
 
 
 def _checked(path: Path, described: Machine) -> Machine:
-    """The machine, if its numbers fit each other."""
+    """The machine. Raises UsageError if its numbers do not fit each other."""
     if described.threads < 1:
         raise _error(path, "threads", "must be at least 1: a kernel runs on some thread")
     for key in ("fma_pipes", "load_pipes", "fma_latency"):
@@ -280,9 +279,9 @@ def machine_to_json(described: Machine) -> dict[str, Any]:
 
 
 def machine_facts(described: Machine) -> dict[str, Any]:
-    """What databases know a machine by: everything but the sentence about it and its backend.
+    """The facts that identify a machine in a database: all but its one-line description and its backend.
 
-    The facts of all kinds of machine stand side by side, as databases of all versions have them.
+    The facts of all kinds of machine stand side by side, as in databases of earlier versions.
     """
     data = machine_to_json(described)
     del data["description"], data["backend"]
@@ -298,7 +297,7 @@ def _plain(value: Any) -> Any:
 
 
 def machine_from_json(data: Table) -> Machine:
-    """The machine description that `machine_to_json` wrote: for another process of ours, not for stored data."""
+    """The machine description that `machine_to_json` wrote; for other processes of pdojo, not for stored data."""
     simple = [key for key in data if key not in ("intrinsics", _UNTRUSTED, *_PARTS)]
     values = {key: _KINDS[str(_FIELDS[key].type)][0](data[key]) for key in simple}
     for key, part in _PARTS.items():

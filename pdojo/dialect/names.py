@@ -1,9 +1,8 @@
-"""Names of kernels and arrays: which there may be, and what the code of every target calls a kernel.
+"""Names of kernels and arrays: which are allowed, and the symbol of a kernel in the code of every target.
 
-A name is an ASCII identifier, so that it is one in the notation, in C, in assembly and in LLVM IR. Some identifiers
-mean something already where code is compiled, assembled or linked: words of C, C++ and CUDA, functions of the run-
-time library, registers. A kernel may have such a name; its function is called a little differently, in all targets
-alike.
+A name is an ASCII identifier, so that it is valid in the notation, in C, in assembly and in LLVM IR. Some identifiers
+have a meaning already when code is compiled, assembled or linked: words of C, C++ and CUDA, functions of the run-time
+library, registers. A kernel may have such a name; its symbol then differs a little, in the same way in all targets.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ umask ungetc unix unlink unsetenv usleep vfprintf vprintf vsnprintf vsprintf wai
 yn
 """
 RESERVED = frozenset(f"{_KEYWORDS} {_CPLUSPLUS} {_CUDA} {_LIBRARY}".split())
-"""What no function of ours may be called: words of the languages, functions of the libraries, our own parameters."""
+"""Names that no generated function may have: words of the languages, library functions, parameters of our own."""
 _SHADOWED = frozenset(
     "gamma half index j0 j1 jn link read remainder select send significand sync time wait write y0 y1 yn".split()
 )
-"""Functions that no code here calls, so that parameters and variables may be called so."""
+"""Functions that no generated code calls, so that parameters and variables may have their names."""
 
 _REGISTERS = re.compile(
     # RISC-V; x86-64; AArch64; special ones of all of them.
@@ -65,11 +64,11 @@ _BEGINNINGS = re.compile(
 _ENDINGS = re.compile(
     r".*_t|.*_WORKSPACE|.*_constants|[fu]\d+x\d+|U?INT.*_(MIN|MAX|C)|NAN|INFINITY|HUGE_VAL.*|NULL|EOF|[A-Z]+_(MIN|MAX)"
 )
-"""Types, macros, and what our own code puts beside a function; all of the words are told from names with more `_`."""
+"""Types, macros, and names that our own code puts beside a function; one more `_` avoids all of them."""
 
 
 def name_problem(name: str) -> str | None:
-    """Why a kernel or an array cannot be called so; None if it can."""
+    """Why a kernel or an array cannot have this name; None if it can."""
     if not name:
         return "the name is empty"
     if _IDENTIFIER.fullmatch(name) is None:
@@ -78,7 +77,7 @@ def name_problem(name: str) -> str | None:
 
 
 def symbol(name: str) -> str:
-    """What a kernel's function is called in C, C headers, LLVM IR, object files and assembly; no two names have one.
+    """The symbol of a kernel in C, C headers, LLVM IR, object files and assembly; no two names share one.
 
     Raises LoweringError for a name that a kernel cannot have.
     """
@@ -89,16 +88,16 @@ def symbol(name: str) -> str:
 
 
 def variable(name: str) -> str:
-    """What a parameter or a variable in C is called for an array; no two names have one."""
+    """The name of an array's parameter or variable in C; different arrays have different names."""
     plain = name.rstrip("_")
     return _apart(name, taken=_is_reserved(plain) and plain not in _SHADOWED)
 
 
 def _is_reserved(name: str) -> bool:
-    """Whether it is a word of a language, a function of a library (perhaps for f or l: `sinf`), a type or a macro."""
+    """Whether it is a word of a language, a library function (also its f and l forms: `sinf`), a type or a macro."""
     return bool({name, re.sub("[fl]$", "", name)} & RESERVED) or _ENDINGS.fullmatch(name) is not None
 
 
 def _apart(name: str, *, taken: bool) -> str:
-    """A name that means nothing else. All that are like one that is taken get `_` more, or two of them would be one."""
+    """A name without another meaning; names that equal a taken one but for final `_` get one more `_`, too."""
     return f"k{name}{'_' * taken}" if _BEGINNINGS.match(name.lstrip("k")) else f"{name}{'_' * taken}"

@@ -9,7 +9,7 @@ from xdsl.ir import Attribute
 
 
 def is_memref(type: Attribute) -> TypeGuard[MemRefType[Attribute]]:
-    """Whether a value of this type is an array."""
+    """Whether this is the type of an array."""
     return isinstance(type, MemRefType)
 
 

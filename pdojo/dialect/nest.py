@@ -39,20 +39,20 @@ class Buffer:
     dtype: str
     shape: tuple[int, ...]
     reuse: tuple[int, ...]
-    """Slots per dimension: 0 one per index, 1 a single one, k >= 2 a circular buffer of k."""
+    """Slots per dimension: 0 for one per index, 1 for a single one, k >= 2 for a circular buffer of k."""
     memory: Memory
     intent: Intent | None
     op: BufferOp | None
     alignment: int
-    """Bytes; a fact for interface arrays, what the element type needs otherwise."""
+    """Bytes; a fact for interface arrays, the alignment of the element type for other buffers."""
     guests: BufferOp | None = None
     """The declaration of the temporaries that live in an interface array."""
     swizzles: MappingABC[int, Swizzle] = field(default_factory=dict[int, Swizzle])
-    """The dimensions whose positions are exchanged by the index in another one."""
+    """The dimensions whose positions are permuted by the index in another dimension."""
 
     @property
     def hints(self) -> DictionaryAttr:
-        """Facts about the buffer that code may use."""
+        """Facts about the buffer that generated code may use."""
         hints = None if self.op is None else self.op.hints
         return _NO_HINTS if hints is None else hints
 
@@ -92,7 +92,7 @@ class Access:
 
     @property
     def key(self) -> tuple[str, tuple[Expr, ...]]:
-        """What is accessed, as a comparable value."""
+        """The array's name and the index: equal for accesses to the same element."""
         return self.array.name, self.index
 
 
@@ -149,7 +149,7 @@ class Scope:
 
     @property
     def hints(self) -> DictionaryAttr:
-        """Facts about the scope that code may use."""
+        """Facts about the scope that generated code may use."""
         hints = self.op.hints
         return _NO_HINTS if hints is None else hints
 
@@ -209,7 +209,7 @@ class Leaf:
 
     @property
     def asynchronous(self) -> bool:
-        """Whether the copy runs on its own and arrives before the first access that depends on it (`t async= x`)."""
+        """Whether the copy is asynchronous (`t async= x`): it arrives before the first access that depends on it."""
         return self.op.asynchronous is not None
 
     @cached_property
@@ -219,7 +219,7 @@ class Leaf:
 
     @cached_property
     def accesses(self) -> tuple[Access, ...]:
-        """The output access, then the read ones."""
+        """The output access, then the reads."""
         return (self.output, *self.reads)
 
     def __repr__(self) -> str:
@@ -257,7 +257,7 @@ class Nest:
 
     @property
     def symbol(self) -> str:
-        """What the kernel's function is called in the code of every target."""
+        """The name of the kernel's function in the code of every target."""
         return symbol(self.name)
 
     @cached_property
@@ -283,15 +283,15 @@ class Nest:
         return {node.id: node for node in (*self.scopes, *self.leaves)}
 
     def siblings(self, node: Node) -> list[Node]:
-        """The children of the node's parent, itself among them."""
+        """The children of the node's parent, including the node."""
         return self.children if node.parent is None else node.parent.children
 
     def previous_sibling(self, node: Node) -> Node | None:
-        """The node that precedes in the same parent, if any."""
+        """The preceding child of the same parent; None if the node is the first."""
         return self.siblings(node)[node.position - 1] if node.position else None
 
     def next_sibling(self, node: Node) -> Node | None:
-        """The node that follows in the same parent, if any."""
+        """The following child of the same parent; None if the node is the last."""
         siblings = self.siblings(node)
         return siblings[node.position + 1] if node.position + 1 < len(siblings) else None
 
@@ -306,7 +306,7 @@ def leaves_of(node: Node) -> list[Leaf]:
 
 
 def nest_of(kernel: KernelOp) -> Nest:
-    """Compute the view of a kernel. Index expressions come out in canonical form."""
+    """Compute the view of a kernel; index expressions are in canonical form."""
     return _Builder(kernel).build()
 
 
@@ -425,7 +425,7 @@ def _converted(
 class _Copier:
     """Copies a kernel and its view in one walk: the same attributes, numbers and expressions, other operations.
 
-    xDSL's `clone` walks twice, for values that are used before they are defined; a kernel has none.
+    xDSL's `clone` walks twice, for values that are used before they are defined; a kernel has none of these.
     """
 
     def __init__(self, nest: Nest) -> None:

@@ -1,4 +1,4 @@
-"""Moves, machines, backends and targets of other packages: entry points, loaded when they are used."""
+"""Moves, machines, backends and targets of other packages: entry points, loaded on first use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _found(group: str) -> tuple[EntryPoint, ...]:
 
 
 def plugins(group: str, taken: Iterable[str]) -> dict[str, EntryPoint]:
-    """The entry points of a group by name, sorted. Raises PluginError where two have one name, or one that is taken."""
+    """The entry points of a group by name, sorted. Raises PluginError if two have one name, or a name is in `taken`."""
     known: dict[str, EntryPoint] = {}
     reserved = frozenset(taken)
     for entry in _found(group):
@@ -42,7 +42,7 @@ def plugins(group: str, taken: Iterable[str]) -> dict[str, EntryPoint]:
 
 
 def load(entry: EntryPoint) -> object:
-    """What an entry point names. Raises PluginError, whatever goes wrong when it is imported."""
+    """The object that an entry point names. Raises PluginError for any error while it is imported."""
     try:
         return entry.load()
     except Exception as error:
@@ -51,7 +51,7 @@ def load(entry: EntryPoint) -> object:
 
 
 def find(group: str, name: str, own: Mapping[str, str]) -> object | None:
-    """What `own` has under a name, as `module:attribute`, or else an entry point of the group; None if neither has it.
+    """The object called `name`: of `own`, as `module:attribute`, else of an entry point of the group; None if unknown.
 
     Raises PluginError.
     """

@@ -1,4 +1,4 @@
-"""Why something may not be: the one answer that all questions of legality give."""
+"""A reason against a program or a move: the one answer of all questions of legality."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A sentence, and the witness that shows it: accesses, elements or iterations."""
+    """A sentence, and its witness: accesses, elements or iterations."""
 
     text: str
     witness: str = ""
     about: str = ""
-    """What stays the same where a move changes the wording; `text` if it is empty."""
+    """Identifies the problem when a move changes the wording; empty if `text` does."""
     is_open: bool = False
-    """Whether integer sets have not settled it."""
+    """Whether the question is open: integer sets have not settled it."""
 
     def __str__(self) -> str:
         return self.text

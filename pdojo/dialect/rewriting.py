@@ -1,4 +1,4 @@
-"""Rewriting steps that the families share: substituting induction variables through a subtree, moving nodes."""
+"""Rewriting steps that several families use: substituting induction variables in a subtree, moving nodes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def build_op(
 
 
 def rebuilt(leaf: Leaf, chain: Sequence[ScopeOp], output: Sequence[Expr], inputs: Sequence[Input]) -> OpOp:
-    """The statement with other inputs and index expressions over other scopes; everything else as it was."""
+    """The statement with other inputs, and index expressions over other scopes; the rest stays."""
     reads = [i.hints for i in inputs if isinstance(i, Access)]
     return build_op(
         (leaf.output.array, output),
@@ -97,7 +97,7 @@ def rebuilt(leaf: Leaf, chain: Sequence[ScopeOp], output: Sequence[Expr], inputs
 
 
 def substitute_input(value: Input, replacements: Mapping[int, Expr], extents: Sequence[int]) -> Input:
-    """An input with induction variables replaced."""
+    """An input with the induction variables in `replacements` replaced."""
     match value:
         case Access(array, index, hints):
             return Access(array, tuple(e.substitute(replacements, extents) for e in index), hints)
@@ -130,9 +130,9 @@ def set_guard(op: ScopeOp, guard: Sequence[Expr], chain: Sequence[ScopeOp], rewr
 def reindex(
     nodes: Iterable[Node], replacements: Mapping[int, Expr], chain: Sequence[ScopeOp], rewriter: PatternRewriter
 ) -> None:
-    """Rewrite nodes that now stand inside `chain`, replacing the variables of their former ancestors.
+    """Rewrite nodes that now stand inside `chain`: replace the variables of their former ancestors.
 
-    Every former depth that the nodes use and that is not in `replacements` keeps its depth.
+    A former depth that the nodes use and that is not in `replacements` stays the same depth.
     """
     for node in nodes:
         extents = tuple(op.count for op in chain)
@@ -161,7 +161,7 @@ def chain_ops(node: Node) -> tuple[ScopeOp, ...]:
 
 
 def set_id(op: ScopeOp | OpOp, identifier: str) -> None:
-    """Give a node its stable identifier."""
+    """Set the stable identifier of a node."""
     op.properties["id"] = StringAttr(identifier)
 
 
@@ -179,7 +179,7 @@ def place_guards(
 
 
 def fresh_id(taken: Mapping[str, object], base: str) -> str:
-    """`base`, with primes until it is not taken."""
+    """`base`, with primes appended until it is not in `taken`."""
     while base in taken:
         base += "'"
     return base

@@ -1,4 +1,4 @@
-"""What every leaf function and accumulation means, on NumPy arrays in the carriers of `pdojo.dialect.rounding`.
+"""The meaning of every function and accumulation, on NumPy arrays in the carriers of `pdojo.dialect.rounding`.
 
 Operations are computed in the element type. `+ - * / sqrt` and `fma` round once; the other `math` functions are
 computed in float64 and rounded. Integers wrap around (two's complement); unsigned functions look at the same bits.
@@ -67,7 +67,7 @@ def _minimum(a: Values, b: Values) -> Values:
 
 
 def _maxnum(a: Values, b: Values) -> Values:
-    """NaN loses; -0 is less than +0, where the dialect leaves open which of the two comes."""
+    """NaN loses; -0 is less than +0, although the dialect leaves the choice between them open."""
     return np.where(np.isnan(a), b, np.where(np.isnan(b), a, _maximum(a, b)))
 
 
@@ -102,7 +102,7 @@ _FLOAT_NATIVE: dict[str, Callable[..., Values]] = {
     "copysign": np.copysign,
     "remf": np.fmod,
 }
-"""Computed in the carrier: one rounding (exact, or innocuous where NumPy computes float16 in float32)."""
+"""Computed in the carrier with one rounding; that of float16 goes through float32, which is innocuous."""
 
 _FLOAT_WIDE: dict[str, Callable[..., Values]] = {
     "exp": np.exp,
@@ -322,7 +322,7 @@ def index_values(values: Values, dtype: str) -> Values:
 
 
 def poison(shape: tuple[int, ...], dtype: str) -> Values:
-    """What memory holds before it is written: NaN, or a pattern that no program would compute by chance."""
+    """The content of unwritten memory: NaN, or an integer pattern that no program computes by chance."""
     if is_float(dtype):
         return np.full(shape, np.nan, CARRIERS[dtype])
     pattern = constant(0x5AA5_C33C_A55A_3CC3, dtype)

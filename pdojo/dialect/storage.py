@@ -1,4 +1,4 @@
-"""Where array elements live: memory cells after slots and private copies.
+"""Where array elements live: memory cells under slots and private copies.
 
 An *element* is an array and an index: what the program means. A *cell* is a place in memory: what the program uses.
 They differ only in dimensions with fewer slots than indices. A *reused* dimension (the paper's `:N`) takes one slot, or
@@ -20,7 +20,7 @@ from pdojo.dialect.ops import Swizzle
 
 
 def slot_index(index: Expr, slots: int, chain: Sequence[Scope]) -> Expr:
-    """The place of an index within one thread's copy, in a dimension of so many slots (0: one per index)."""
+    """The slot of an index in one thread's copy, in a dimension of so many slots (0: one per index)."""
     if slots == 0:
         return index
     if slots == 1:
@@ -34,7 +34,7 @@ def _is_lane(scope: Scope) -> bool:
 
 
 def _lanes(index: Expr, chain: Sequence[Scope]) -> Expr:
-    """The part of an index that tells lanes apart; what is subtracted from them leaves no negative slot."""
+    """The part of an index that tells lanes apart, shifted so that no slot is negative."""
     slot = _without(index, chain, lambda s: not _is_lane(s))
     return slot - min(0, slot.bounds([s.extent for s in chain])[0])
 
@@ -45,14 +45,14 @@ def _without(index: Expr, chain: Sequence[Scope], dropped: Callable[[Scope], boo
 
 
 Placed: TypeAlias = tuple[Access, Sequence[Scope]]
-"""An access and the scopes around it, under the mappings that are asked about."""
+"""An access and the scopes around it, under the mappings in question."""
 
 
 def copy_depths(accesses: Iterable[Placed], reuse: Sequence[int]) -> tuple[int, ...]:
-    """Depths of the threaded scopes of which each iteration has its own copy of a buffer, if all share one: ().
+    """Depths of the threaded scopes whose iterations each have their own copy of a buffer; () if all share one.
 
-    `accesses` are all accesses to the buffer. The copies belong to the innermost threaded scope that indexes a reused
-    dimension, and so to the threaded scopes around it too.
+    `accesses` are all accesses to the buffer. The owner of the copies is the innermost threaded scope that indexes a
+    reused dimension; the threaded scopes around it have copies too.
     """
     owner: tuple[Scope, ...] = ()
     for access, chain in accesses:
@@ -64,9 +64,9 @@ def copy_depths(accesses: Iterable[Placed], reuse: Sequence[int]) -> tuple[int, 
 
 
 def cell_of(access: Access, chain: Sequence[Scope], reuse: Sequence[int], copies: Sequence[int]) -> tuple[Expr, ...]:
-    """Where in memory an access goes: its index within a copy of the buffer, and the copy's iterations.
+    """The cell of an access: its index within a copy of the buffer, and the copy's iterations.
 
-    Equal places are the same memory. `copies` are the depths that `copy_depths` gives; -1 stands for no copy.
+    Equal cells are the same memory. `copies` are the depths that `copy_depths` gives; -1 stands for no copy.
     """
     if not any(reuse):
         return access.index
@@ -76,7 +76,7 @@ def cell_of(access: Access, chain: Sequence[Scope], reuse: Sequence[int], copies
 
 
 def physical_index(access: Access, chain: Sequence[Scope]) -> tuple[Expr, ...]:
-    """The index into the memory of one thread: the slots of the dimensions."""
+    """The index into the memory of one thread, by slots."""
     reuse = access.array.buffer.reuse
     if not any(reuse):
         return access.index
@@ -86,7 +86,7 @@ def physical_index(access: Access, chain: Sequence[Scope]) -> tuple[Expr, ...]:
 def granule_numbers(
     index: Sequence[Expr], shape: Sequence[int], dimension: int, swizzle: Swizzle, extents: Sequence[int]
 ) -> tuple[Expr, Expr]:
-    """The two numbers whose exclusive or is the granule that an index takes in a swizzled dimension."""
+    """The two numbers whose exclusive or is the granule of an index in a swizzled dimension."""
     granules = shape[dimension] // swizzle.granule
     return floordiv(index[dimension], swizzle.granule, extents), modulo(index[swizzle.by], granules, extents)
 
@@ -97,7 +97,7 @@ def accesses_of(nest: Nest, buffer: Buffer) -> list[tuple[Leaf, Access]]:
 
 
 def physical_shape(nest: Nest, buffer: Buffer) -> tuple[int, ...]:
-    """The extents that the buffer takes in memory (of one thread, where it is private)."""
+    """The extents of the buffer in memory (in that of one thread, if the buffer is private)."""
     if not any(buffer.reuse):
         return buffer.shape
     shape = [slots or extent for extent, slots in zip(buffer.shape, buffer.reuse, strict=True)]
@@ -109,7 +109,7 @@ def physical_shape(nest: Nest, buffer: Buffer) -> tuple[int, ...]:
 
 
 def private_scope(nest: Nest, buffer: Buffer) -> Scope | None:
-    """The innermost threaded scope whose iterations each have a copy of the buffer; None where all share one."""
+    """The innermost threaded scope whose iterations each have a copy of the buffer; None if all share one."""
     found: Scope | None = None
     for leaf, access in accesses_of(nest, buffer):
         for expression, reused in zip(access.index, buffer.reuse, strict=True):

@@ -26,23 +26,23 @@ from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_i
 MOST_PARTS = 200
 """Most variables and numbers of an index expression."""
 MOST_NESTED = 50
-"""How many parentheses and signs may be open at once."""
+"""Most parentheses and signs that are open at once."""
 
 
 @dataclass
 class IndexNames:
     """The induction variables that the expressions of one operation use; dimension k is `operands[k]`.
 
-    `own` is the name of a variable that is no operand (the one a scope defines itself); it gets the last dimension.
+    `own` is the name of a variable that is not an operand (the one a scope defines itself); it gets the last dimension.
     """
 
     parser: Parser
     own: str | None = None
     operands: list[SSAValue] = field(default_factory=list)
     parts: int = 0
-    """How many variables and numbers were read since the expression began."""
+    """Variables and numbers read since the expression began."""
     depth: int = 0
-    """How many parentheses and signs are open."""
+    """Parentheses and signs that are open."""
 
     def dimension(self, name: UnresolvedOperand) -> AffineExpr:
         """The dimension that stands for the named variable; `own` is dimension -1 until `finish`."""
@@ -56,7 +56,7 @@ class IndexNames:
         return AffineExpr.dimension(self.operands.index(value))
 
     def finish(self, expression: AffineExpr) -> AffineExpr:
-        """Give the own variable its place behind the operands."""
+        """Make the own variable the dimension behind the operands."""
         if self.own is None:
             return expression
         return _shift_own(expression, len(self.operands))
@@ -171,7 +171,7 @@ def _print_expression(printer: Printer, expression: AffineExpr, dims: Sequence[S
 
 
 def _print_right(printer: Printer, text: str, rhs: AffineExpr, dims: Sequence[SSAValue], own: int) -> None:
-    """Print `+ rhs`, as `- |rhs|` where the right side is a negative constant or multiple."""
+    """Print `+ rhs`, or `- |rhs|` if the right side is a negative constant or multiple."""
     match rhs:
         case AffineConstantExpr(value) if text == " + " and value < 0:
             printer.print_string(f" - {-value}")
@@ -245,14 +245,14 @@ def print_constant(printer: Printer, constant: Attribute) -> None:
 
 
 def parse_hints(parser: Parser) -> DictionaryAttr:
-    """Parse `hints {name = value, ...}`, if it is there."""
+    """Parse `hints {name = value, ...}`, if it is present."""
     if parser.parse_optional_keyword("hints") is None:
         return DictionaryAttr({})
     return DictionaryAttr(parser.parse_optional_attr_dict())
 
 
 def print_hints(printer: Printer, hints: DictionaryAttr | None) -> None:
-    """Print what `parse_hints` reads, after a blank."""
+    """Print hints for `parse_hints`, after a blank."""
     if hints is not None and hints.data:
         printer.print_string(" hints")
         printer.print_attr_dict(hints.data)

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 LARGEST = 1 << 62
-"""No extent and no number of an index expression reaches it."""
+"""Bound of extents and of the numbers in index expressions, exclusive."""
 
 
 class KernelVerifyException(VerifyException):
-    """A verification error that knows the operation it concerns, perhaps which of its accesses, and what helps."""
+    """A verification error with the operation it concerns, and perhaps one of its accesses and a remedy."""
 
     def __init__(self, message: str, operation: Operation, access: int | None = None, hint: str = "") -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class KernelVerifyException(VerifyException):
 
 
 def verify_kernel(kernel: KernelOp) -> None:
-    """Raise `KernelVerifyException` with one precise message where the kernel is malformed."""
+    """Raise `KernelVerifyException` with one precise message if the kernel is malformed."""
     _verify_interface(kernel)
     _verify_body(kernel)
     try:
@@ -59,7 +59,7 @@ def verify_kernel(kernel: KernelOp) -> None:
 
 
 def verify_nest(nest: Nest) -> None:
-    """`verify_kernel` of a kernel whose view is known."""
+    """`verify_kernel` for a kernel whose view exists already."""
     _verify_interface(nest.kernel)
     _verify_body(nest.kernel)
     _verify_tree(nest)
@@ -186,7 +186,7 @@ def _verify_swizzles(buffer: BufferOp, name: str) -> None:
 
 
 def swizzle_problem(shape: Sequence[int], slots: Sequence[int], dimension: int, swizzle: Swizzle) -> Reason | None:
-    """Why a dimension cannot be swizzled so, None if it can."""
+    """Why a dimension cannot be swizzled so; None if it can."""
     by, granule = swizzle
     if not 0 <= by < len(shape) or by == dimension:
         return Reason("'by' must be another dimension")
@@ -199,7 +199,7 @@ def swizzle_problem(shape: Sequence[int], slots: Sequence[int], dimension: int, 
 
 
 def _verify_guests(kernel: KernelOp, guests: BufferOp, behind: int) -> int:
-    """Temporaries in an interface array: one declaration per array, in order, before all other buffers."""
+    """Check temporaries in an interface array: one declaration per array, in order, before all other buffers."""
     name = names_of(guests.array_names)[0]
     arguments = list(kernel.body.block.args)
     position = next((k for k, argument in enumerate(arguments) if argument is guests.host), None)
@@ -215,7 +215,7 @@ def _verify_guests(kernel: KernelOp, guests: BufferOp, behind: int) -> int:
 
 
 def _verify_structure(operation: Operation, depth: int = 0) -> None:
-    """Only scopes and ops, scopes not empty and not too deep, maps over the variables in scope."""
+    """Check that scopes are neither empty nor too deep, hold scopes and statements, and maps use variables in scope."""
     match operation:
         case ScopeOp():
             count, block = operation.count, operation.body.block
@@ -282,7 +282,7 @@ def _verify_maps(op: OpOp) -> None:
 
 
 def _verify_expression(operation: Operation, expression: AffineExpr) -> None:
-    """Not too large for functions that walk down, and numbers that fit the integers of code."""
+    """Check that an expression is small enough for recursion, and its numbers for the integers of generated code."""
     parts, seen = [expression], 0
     while parts:
         part = parts.pop()
@@ -337,7 +337,7 @@ def _verify_leaf(leaf: Leaf) -> None:
 
 
 def _verify_independent(leaf: Leaf) -> None:
-    """No statement depends on another iteration of itself; asked of those only that read the array they write."""
+    """Check that no statement depends on another iteration of itself; only statements that read their array can."""
     if all(access.array is not leaf.output.array for access in leaf.reads):
         return
     from pdojo.dialect.analysis.dependent import dependent_iteration
@@ -361,7 +361,7 @@ def describe_dependence(leaf: Leaf, found: Dependence) -> str:
 
 
 def _verify_lanes(leaf: Leaf, access: Access) -> None:
-    """The slots of a folded dimension are no vector, and the granules of a swizzled one are not split."""
+    """Check that no vector runs through slots of a folded dimension or splits granules of a swizzled one."""
     for scope in leaf.chain:
         if scope.mapping is Mapping.VECTOR:
             for problem in (folded_lanes(access, scope, access.array.buffer.reuse), swizzled_lanes(access, scope)):
@@ -370,14 +370,14 @@ def _verify_lanes(leaf: Leaf, access: Access) -> None:
 
 
 def folded_lanes(access: Access, scope: Scope, slots: Sequence[int]) -> Reason | None:
-    """Why the access cannot be a vector access over `scope` for the slots of its buffer, None if it can."""
+    """Why the access cannot be a vector access over `scope` under `slots`; None if it can."""
     if any(count > 1 and e.uses(scope.depth) for e, count in zip(access.index, slots, strict=True)):
         return Reason(f"{describe_access(access)} runs through a folded dimension over {describe_scope(scope)}")
     return None
 
 
 def swizzled_lanes(access: Access, scope: Scope, swizzles: MappingABC[int, Swizzle] | None = None) -> Reason | None:
-    """Why the access cannot be a vector access over `scope` for its buffer's swizzles (or others), None if it can."""
+    """Why the access cannot be a vector access over `scope` under `swizzles` (None: the buffer's); None if it can."""
     extents = [s.extent for s in scope.chain]
     buffer = access.array.buffer
     for dimension, swizzle in (buffer.swizzles if swizzles is None else swizzles).items():
@@ -388,7 +388,7 @@ def swizzled_lanes(access: Access, scope: Scope, swizzles: MappingABC[int, Swizz
 
 
 def async_problem(leaf: Leaf) -> Reason | None:
-    """Why a statement cannot be a copy that runs on its own, whatever the machine; None if it can."""
+    """Why a statement cannot be an asynchronous copy on any machine; None if it can."""
     (source, *others) = leaf.inputs
     plain = leaf.function is None and leaf.accumulate is None and not others
     if not plain or not isinstance(source, Access):
@@ -404,9 +404,9 @@ def async_problem(leaf: Leaf) -> Reason | None:
 
 
 def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:
-    """Least and greatest value of an index over the statement's domain; exact where the box alone leaves `extent`.
+    """Least and greatest value of an index over the statement's domain; exact if the box alone leaves `extent`.
 
-    What never runs is never out of bounds.
+    A statement that never runs is never out of bounds.
     """
     low, high = expression.bounds(leaf.extents)
     if (low >= 0 and high < extent) or (expression.is_linear and not leaf.guards):
@@ -429,12 +429,12 @@ def _verify_bounds(leaf: Leaf, access: Access, dimension: int, expression: Expr)
 
 
 def node_path(node: Node) -> tuple[int, ...]:
-    """Positions from the root to the node: its place in the tree."""
+    """Positions from the root to the node."""
     return (*(node_path(node.parent) if node.parent else ()), node.position)
 
 
 def relative_paths(leaves: Sequence[Leaf]) -> list[tuple[int, ...]]:
-    """The places in the tree, siblings counted without those that none of the statements is or is in."""
+    """Positions from the root, counted only among siblings that are or contain one of the statements."""
     paths = [node_path(leaf) for leaf in leaves]
     siblings: dict[tuple[int, ...], list[int]] = {}
     for prefix, position in sorted({(path[:k], path[k]) for path in paths for k in range(len(path))}):

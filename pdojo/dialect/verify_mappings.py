@@ -47,7 +47,7 @@ def misplaced_mapping(scope: Scope) -> Reason | None:
 
 
 def _misplaced_intrinsic(scope: Scope) -> Reason | None:
-    """One instruction is all of a tensor scope, and it has a name."""
+    """Check that a tensor scope is all of one instruction, and names it."""
     if (scope.mapping is Mapping.TENSOR) != bool(scope.intrinsic):
         needs = "needs the name of an intrinsic" if scope.mapping is Mapping.TENSOR else "cannot name an intrinsic"
         return Reason(f"{describe_scope(scope)} {needs}: scopes mapped to 'm' do, others do not")
