@@ -1,4 +1,4 @@
-"""Whether what lives on the stack and in registers fits there, and whether unrolled code is of a size to compile."""
+"""Whether buffers fit on the stack and in registers, and whether unrolled code is small enough to compile."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pdojo.dialect.nest import Buffer, Nest, Scope
 from pdojo.dialect.reason import Reason
 
 LIMITED = (Memory.STACK, Memory.REGISTER)
-"""Memories of which a thread has few bytes, as the machine's description says."""
+"""Memories whose bytes per thread the machine's description limits."""
 
 
 def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer | None = None) -> Reason | None:
-    """Why the buffers of a memory do not fit there, with `needed` bytes more, in place of the buffer `present`."""
+    """Why the buffers of `memory` do not fit, with `needed` bytes in place of the buffer `present`; None if they do."""
     limit = _limit(program.machine, memory)
     if limit is None:
         return None
@@ -32,7 +32,7 @@ def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer 
         mine = program.live_ranges.get(present) if present is not None else None
         total = _peak(program, needed, None if mine is None else mine.span, used)
     else:
-        # A frame has room for each.
+        # Buffers of a frame never share bytes.
         total = needed + sum(physical_bytes(program.nest, b) for b in used)
     if total > limit:
         return Reason(f"{memory.value} buffers would take {total} bytes; {program.machine.name} allows {limit}")
@@ -40,7 +40,7 @@ def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer 
 
 
 def _peak(program: Program, needed: int, mine: tuple[int, int] | None, used: dict[Buffer, tuple[int, int]]) -> int:
-    """The most bytes that are in use at one statement: registers are free again behind the last use."""
+    """The most bytes in use at one statement; a register is free again after its last use."""
     sizes = {b: physical_bytes(program.nest, b) for b in used}
 
     def at(order: int) -> int:
@@ -52,11 +52,11 @@ def _peak(program: Program, needed: int, mine: tuple[int, int] | None, used: dic
 
 
 MOST_STATEMENTS = 1 << 14
-"""Most statements that a kernel may be unrolled to; iterations, twice as many. Compilers take minutes for more."""
+"""Most statements of an unrolled kernel, and half of the most iterations; compilers take minutes for more."""
 
 
 def unrolled(nest: Nest, most: int = MOST_STATEMENTS) -> Reason | None:
-    """Why a kernel is too large where scopes `:u`, and those of one iteration, are unrolled; None if it is not."""
+    """Why a kernel is too large once scopes `:u` and those of one iteration are unrolled; None if it is not."""
 
     def turns(scopes: Iterable[Scope]) -> int:
         return prod(s.extent for s in scopes if s.mapping is Mapping.UNROLL)
@@ -70,10 +70,10 @@ def unrolled(nest: Nest, most: int = MOST_STATEMENTS) -> Reason | None:
 
 
 def is_crowded(program: Program) -> bool:
-    """Whether room is short, so that moves may run out of it that do not ask for any.
+    """Whether room is so short that moves may run out of it that take none themselves.
 
-    A memory would be too small if all buffers there were in use at once; or the kernel would unroll to too much if a
-    move made two of each statement.
+    True if a memory is too small for all its buffers at once, or if the kernel would unroll to too much with twice
+    the statements.
     """
     return program.once("crowded", lambda: _is_crowded(program))
 

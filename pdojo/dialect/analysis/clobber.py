@@ -1,8 +1,8 @@
-"""A quick proof that a value is lost: a read, and another element that is written into the read's cell before it.
+"""A quick proof that a value is lost: a read, and a write of another element into the read's cell before it.
 
-The first iterations of every scope are run in order. Where a read finds another element in its cell than the one it
-wants, which was written before, the value is lost, unless a later iteration, which was not run, writes it again in
-between; that nobody does is proved by the ranges of the index expressions. Sound, not complete: None says nothing.
+The first iterations of every scope are run in order. A value is lost if a read finds another element in its cell than
+the one written before, and no iteration that was not run writes the wanted one again in between. The ranges of the
+index expressions prove the latter. Sound, not complete: None proves nothing.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ CLIP = 2
 """Iterations of each scope that are run."""
 
 GUARDED = 5
-"""Iterations of scopes that guards look at: what is shifted starts later."""
+"""Iterations that are run of scopes that guards use: shifted statements start later."""
 
 MOST_SLOTS = 8
-"""Circular buffers up to this size are run once around, and one step more."""
+"""Circular buffers of up to so many slots are run once around, and one step more."""
 
 INSTANCES = 512
 """Most statement instances that are run; beyond that the outermost scopes run one iteration only."""
@@ -93,7 +93,7 @@ def _first_iterations(uses: Sequence[Use]) -> list[Instance]:
 
 
 def _counts(uses: Sequence[Use]) -> list[list[int]]:
-    """How many iterations of the scopes around each access are run: the fewer the more accesses there are."""
+    """How many iterations of the scopes around each access are run: fewer if there are more accesses."""
     telling = [_telling(use) for use in uses]
     deepest = max(u.leaf.depth for u in uses)
     for spared in range(deepest + 1):
@@ -107,7 +107,7 @@ def _counts(uses: Sequence[Use]) -> list[list[int]]:
 
 
 def _telling(use: Use) -> dict[int, int]:
-    """Scopes of which more iterations tell more: those that circular buffers count, and those with guards."""
+    """How many iterations to run, by depth, of the scopes that circular buffers count and that guards use."""
     found = {v: GUARDED for guard in use.leaf.guards for v in guard.variables()}
     for expression in use.cell:
         for atom, _ in expression.terms:
@@ -130,7 +130,7 @@ def _written_between(uses: Sequence[Use], first: Instance, last: Instance) -> bo
 
 
 def _after(writer: Use, moment: Instance) -> Iterator[Box]:
-    """The instances of a write that come after a moment, as boxes: at the first scope that differs it is later."""
+    """The instances of a write after a moment, as boxes: each is later at the first scope that differs."""
     shared, box = _shared(writer, moment)
     for depth, value in enumerate(moment.iteration[:shared]):
         yield [*_fixed(moment.iteration[:depth]), (value + 1, box[depth][1]), *box[depth + 1 :]]
@@ -139,7 +139,7 @@ def _after(writer: Use, moment: Instance) -> Iterator[Box]:
 
 
 def _before(writer: Use, moment: Instance) -> Iterator[Box]:
-    """The instances of a write that come before a moment."""
+    """The instances of a write before a moment, as boxes."""
     shared, box = _shared(writer, moment)
     for depth, value in enumerate(moment.iteration[:shared]):
         yield [*_fixed(moment.iteration[:depth]), (0, value - 1), *box[depth + 1 :]]
@@ -161,7 +161,7 @@ def _intersection(first: Box, second: Box) -> Box | None:
 
 
 def _solvable(equations: Sequence[tuple[Expr, int]], box: Box | None) -> bool:
-    """Whether equations `expression = value` might have a solution in a box, by narrowing the box a few times."""
+    """Whether equations `expression = value` might have a solution in a box; the box is narrowed a few times."""
     for _ in range(ROUNDS):
         for expression, value in equations:
             if box is None or not _holds_somewhere(expression, value, box):
@@ -176,7 +176,7 @@ def _holds_somewhere(expression: Expr, value: int, box: Box) -> bool:
 
 
 def _narrowed(expression: Expr, value: int, box: Box) -> Box | None:
-    """The box without values that some variable cannot have where the expression has this value."""
+    """The box without values that a variable cannot have if the expression has this value."""
     low, high = _range(expression, box)
     narrowed = list(box)
     for atom, coefficient in expression.terms:

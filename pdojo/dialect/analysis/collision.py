@@ -1,9 +1,9 @@
-"""Do two accesses touch the same place, for iterations in a given order? With a witness when they do.
+"""Do two accesses touch the same place, for iterations in a given order? With a witness if they do.
 
 The question is a `Query`; the answer a `Witness` or None, exact in both directions. A fast path settles most queries:
 it proves that there is no collision by comparing the index expressions digit by digit, or guesses one and checks it.
-Everything else goes to integer sets. Answers are remembered by the content of the query, so a state that follows from
-one already analysed asks only about what the move touched.
+Everything else goes to integer sets. Answers are remembered by the content of the query, so a new state asks only about
+what its move touched.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def impossible(query: Query) -> bool:
 
 
 def tells_apart(index: tuple[Expr, ...], domain: Domain, shared: int) -> bool:
-    """Whether instances with equal first `shared` iterations surely have different indices (sound, not complete)."""
+    """Whether instances that share their first `shared` iterations surely have different indices (not complete)."""
     equal = tuple((e, e) for e in index)
     forced = _forced_equal(Query(domain, domain, equal, (EQUAL,) * shared))
     return forced is not None and forced >= frozenset(range(len(domain.extents)))

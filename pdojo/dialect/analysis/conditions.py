@@ -1,9 +1,9 @@
-"""What must hold of every state of the game, on every machine: asked of the program after a move (docs/legality.md).
+"""The rules that every state of a game keeps, on every machine; asked of the program after a move (docs/legality.md).
 
-A move argues from the program before it that its statements keep their meaning. Whether memory keeps their values,
-threads do not meet, and the machine can run them is a property of the program after it, and is asked of that program:
-storage, races, registers, lanes, capacity, unrolled code, hints, and the rules of special mappings. What concerns one
-buffer is asked once for each content of the questions, so that a move costs what it touched.
+A move argues from the program before it that its statements keep their meaning. Whether memory keeps the values,
+threads race, and the machine can run the program are questions about the program after it: storage, races, registers,
+lanes, capacity, unrolled code, hints, and the rules of special mappings. A question about one buffer is asked once per
+content, so that a move costs what it touched.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from pdojo.errors import Undecided
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Which rules a state breaks (a kernel may be written for another machine), and the hints that it has.
+    """The rules that a state breaks (a kernel may be written for another machine), and its hints.
 
-    A move must not break others, nor lose hints.
+    A move must not break other rules, nor lose hints.
     """
 
     problems: Mapping[str, Reason]
-    """By what they are about."""
+    """By subject: `Reason.about`, or its text."""
     useless: tuple[str, ...]
-    """Hints that nothing can use where they are."""
+    """Hints that nothing can use where they stand."""
     hints: Mapping[str, Attribute]
-    """Of scopes and buffers, by their owners."""
+    """Of scopes and buffers, by owner."""
 
     def broken(self, after: Conditions, *, proved: bool = False) -> Reason | None:
-        """A rule that the state after a move breaks and this one does not.
+        """A rule that the state after a move breaks and this one keeps; None if there is none.
 
-        What integer sets do not settle counts as broken, but where the check of the move has `proved` it.
+        A rule that integer sets do not settle counts as broken, unless the check of the move has `proved` it.
         """
         new = (p for about, p in after.problems.items() if about not in self.problems)
         return next((p for p in new if not (proved and p.is_open)), None)
@@ -82,7 +82,7 @@ def _problems(program: Program) -> Iterator[Reason]:
 
 
 def buffer_problems(program: Program, buffer: Buffer) -> Iterator[Reason]:
-    """Why a buffer does not keep its values, is raced for, or cannot be accessed as it is, at most once of a kind."""
+    """Why a buffer loses values, races, or cannot be accessed as it is; at most one reason of each kind."""
     kinds = ((_storage, "values"), (_race, "race"), (_registers, "registers"), (_frame, "frame"), (_lanes, "lanes"))
     for ask, kind in kinds:
         about = f"{kind} of '{buffer.names[0]}'"
@@ -130,7 +130,7 @@ def _lane_problem(program: Program, leaf: Leaf, access: Access) -> Reason | None
 
 
 def _lane_counts(program: Program) -> Iterator[Reason]:
-    """Vectors of a length that the machine does not have for the widest operand."""
+    """Vectors of a length that the machine lacks for the widest operand."""
     for leaf in program.nest.leaves:
         lanes = leaf.parent
         if lanes is None or lanes.mapping is not ScopeMapping.VECTOR:

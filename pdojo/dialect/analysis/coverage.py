@@ -9,7 +9,7 @@ from pdojo.dialect.nest import Access, Leaf, Scope
 
 
 def common_depth(leaves: Sequence[Leaf]) -> int:
-    """Number of scopes that are around all statements."""
+    """Number of scopes that contain all statements."""
     chains = [leaf.chain for leaf in leaves]
     depth = 0
     while all(len(c) > depth and c[depth] is chains[0][depth] for c in chains):
@@ -29,7 +29,7 @@ def covers(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
 
 
 def reaches(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
-    """Whether a write touches every element that a read does, in each iteration of the common scopes; as `covers`."""
+    """Whether a write touches every element that a read does, in each iteration of the common scopes (sound)."""
     depth = common_depth((writer, reader))
     if _same_inner_scopes(writer.chain[depth:], reader.chain[depth:]) and write.index == read.index:
         return True
@@ -92,9 +92,9 @@ def fills(writer: Leaf, write: Access) -> bool:
 
 
 def fills_box(place: Sequence[Expr], box: Sequence[int], extents: Sequence[int], depth: int = 0) -> bool:
-    """Whether the scopes from `depth` on lead through all places of a box.
+    """Whether the scopes from `depth` on run through all places of a box.
 
-    That is certain where each dimension is an interval of variables of its own. `extents` are those of all scopes.
+    That is certain if each dimension is an interval of variables of its own. `extents` are those of all scopes.
     """
     used: set[int] = set()
     for expression, extent in zip(place, box, strict=True):

@@ -1,11 +1,11 @@
-"""Dependent iteration, which the dialect leaves out (the paper's Table 2): a statement that needs itself.
+"""Dependent iteration, which the dialect excludes (the paper's Table 2): a statement that depends on itself.
 
 A statement writes element W(i) in iteration i and reads element R(i) of the same array. It is dependent iff
 
     exists i, j in its domain: W(i) = R(j) and W(j) != R(j)
 
-An iteration may read the very element that it writes, whoever writes it too (`s[0] = s[0] * x[{0}]`), and elements that
-no iteration writes. The condition is about elements and instances only, so moves that keep both cannot change it.
+An iteration may read the very element that it writes, even if others write it too (`s[0] = s[0] * x[{0}]`), and
+elements that no iteration writes. The condition is about elements and instances, so moves that keep both keep it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pdojo.dialect.nest import Leaf
 
 
 class Dependence(NamedTuple):
-    """A read of what another iteration of the statement writes."""
+    """A read of an element that another iteration of the statement writes."""
 
     access: int
-    """The number of the read among the statement's accesses, of which 0 is the output."""
+    """The number of the read among the statement's accesses; 0 is the output."""
     written: tuple[int, ...]
     """The iteration that writes the element."""
     read: tuple[int, ...]
-    """The one that reads it."""
+    """The iteration that reads it."""
 
 
 def dependent_iteration(leaf: Leaf) -> Dependence | None:
@@ -45,7 +45,7 @@ def dependent_iteration(leaf: Leaf) -> Dependence | None:
 
 @lru_cache(maxsize=4096)
 def _meet(written: tuple[Expr, ...], read: tuple[Expr, ...], domain: Domain) -> Witness | None:
-    """The iterations i, j of the condition. Remembered by content: a move leaves most statements as they were."""
+    """The iterations i, j of the condition; remembered by content, because a move changes few statements."""
     if _surely_apart(written, read, domain.extents):
         return None
     itself = tuple(zip(written, written, strict=True))
@@ -54,7 +54,7 @@ def _meet(written: tuple[Expr, ...], read: tuple[Expr, ...], domain: Domain) -> 
 
 
 def _surely_apart(written: Sequence[Expr], read: Sequence[Expr], extents: Sequence[int]) -> bool:
-    """Whether in some dimension the ranges are disjoint, or no integers solve written(i) = read(j)."""
+    """Whether the ranges are disjoint in some dimension, or no integers solve written(i) = read(j)."""
     for left, right in zip(written, read, strict=True):
         low, high = left.bounds(extents)
         first, last = right.bounds(extents)

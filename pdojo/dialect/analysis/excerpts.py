@@ -1,8 +1,8 @@
-"""Excerpts: the part of a program that matters for a question about one nest, or about one buffer.
+"""Excerpts: the part of a program that a question about one nest, or about one buffer, depends on.
 
-Most schedule moves ask only what happens inside the nest of their site. Asked of an excerpt they cannot look further,
-and states that differ elsewhere have the excerpt, and its answers, in common. What moves of layout ask is about the
-accesses to one buffer, and the room in memory.
+Most schedule moves ask only about the nest of their site. They ask an excerpt, which holds nothing else, so states that
+differ elsewhere share the excerpt and its answers. Layout moves ask about the accesses to one buffer, and about the
+room in memory.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pdojo.dialect.verify import relative_paths
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A part of a program, as a program, and what was decided about this content in whatever program it was."""
+    """A part of a program, as a program, and the verdicts on its content, whichever program it came from."""
 
     program: Program
     verdicts: Verdicts
 
 
 def excerpt_of(program: Program, node: Node) -> Excerpt:
-    """The nest of a node, and those that it shares slots, registers or buffers of several arrays with."""
+    """The excerpt of a node's nest and the nests that share slots, registers or buffers of several arrays with it."""
     if not program.has_excerpts:
         return Excerpt(program, program.verdicts)
     root = _root(node)
@@ -65,12 +65,12 @@ def _together(nest: Nest, root: Node) -> list[Node]:
 
 
 def _binds(buffer: Buffer) -> bool:
-    """Whether uses of a buffer in one nest bear on what may be done in another one."""
+    """Whether uses of a buffer in one nest matter for moves in another one."""
     return any(buffer.reuse) or len(buffer.names) > 1 or buffer.memory in (Memory.REGISTER, Memory.SHARED)
 
 
 def _content(nest: Nest, roots: list[Node]) -> Content:
-    """All that the excerpt is: the declarations that it uses, its text, its identifiers."""
+    """The identity of an excerpt: the declarations that it uses, its text, its identifiers."""
     from pdojo.dialect.notation.printer import declaration_line, tree_lines
 
     used = {a.array.buffer for root in roots for leaf in leaves_of(root) for a in leaf.accesses}
@@ -93,12 +93,12 @@ def _cut_out(program: Program, roots: list[Node]) -> Program:
 
 
 def content_of(program: Program, buffer: Buffer) -> Hashable:
-    """All that moves may ask about one buffer: its uses, and what else takes memory."""
+    """Everything that moves ask about one buffer: its uses, and the other users of memory."""
     return uses_content(program, buffer), program.once("memory use", lambda: _memory_use(program))
 
 
 def uses_content(program: Program, buffer: Buffer) -> Content:
-    """All that the uses of one buffer are: its declaration, and who accesses it where."""
+    """The identity of the uses of one buffer: its declaration, and who accesses it where."""
     return program.once(("uses", buffer), lambda: _uses_content(program, buffer))
 
 
@@ -116,12 +116,12 @@ def _uses_content(program: Program, buffer: Buffer) -> Content:
 
 
 def _digest(*parts: object) -> Content:
-    """Of strings, numbers and enumerations, in lists and tuples."""
+    """Digest of strings, numbers and enumerations, in lists and tuples."""
     return sha256(repr(parts).encode()).digest()
 
 
 def _memory_use(program: Program) -> tuple[object, ...]:
-    """The buffers that take room in a memory of limited size, and how much."""
+    """The buffers in memories of limited size, and their sizes."""
     nest = program.nest
     return tuple(
         (b.names[0], b.memory, physical_bytes(nest, b), _in_grid(nest, b), live.span)

@@ -1,8 +1,8 @@
-"""Which functions have a buffer that lives in a stack frame, or in the registers of one thread, on a CPU.
+"""Which functions hold a buffer in their stack frame, or in the registers of a thread, on a CPU.
 
-The iterations of a parallel scope run in a function of their own. A private copy belongs to that function; so does what
-only one outermost parallel scope uses. All else belongs to the function of the kernel, where threads reach memory but
-not registers.
+The iterations of a parallel scope run in a function of their own. It holds private copies, and the buffers that only
+one outermost parallel scope uses. All other buffers belong to the kernel's function; threads reach its memory, but not
+its registers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Groups: TypeAlias = MappingABC[Scope | None, Sequence[Leaf]]
 
 
 def parallel_ancestor(leaf: Leaf) -> Scope | None:
-    """The parallel scope that a statement runs in."""
+    """The parallel scope that a statement runs in; None if there is none."""
     return next((s for s in leaf.chain if s.mapping is Mapping.PARALLEL), None)
 
 
@@ -32,7 +32,7 @@ def frame_owners(nest: Nest, buffer: Buffer) -> tuple[Scope | None, ...]:
 
 
 def frame_problem(nest: Nest, buffer: Buffer) -> Reason | None:
-    """Why some statement would not reach the buffer, or not find its value there; None if all do."""
+    """Why some statement cannot reach the buffer, or not find its value there; None if all can."""
     groups, private = _groups(nest, buffer), private_scope(nest, buffer) is not None
     if private and len(groups) > 1 and (problem := _value_from_outside(buffer, groups)) is not None:
         return problem
@@ -59,14 +59,14 @@ def _owners(groups: Groups, *, private: bool) -> tuple[Scope | None, ...]:
     if private:
         return tuple(groups)
     scopes = list(groups)
-    # A frame that belongs to a parallel scope ends with it, so the scope must not run again and find its values gone.
+    # The frame of a parallel scope ends with it, so a scope that ran again would lose its values.
     if len(scopes) == 1 and scopes[0] is not None and scopes[0].parent is None:
         return (scopes[0],)
     return (None,)
 
 
 def _value_from_outside(buffer: Buffer, groups: Groups) -> Reason | None:
-    """Each thread's copy dies with its parallel scope, so each must begin with a write."""
+    """Why a thread's copy, which ends with its parallel scope, is read before it is written; None if none is."""
     for scope, leaves in groups.items():
         first = leaves[0]
         reads = first.accesses if first.accumulate is not None else first.reads

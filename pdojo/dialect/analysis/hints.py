@@ -1,4 +1,4 @@
-"""Which hints a machine can use, and where: hints never change meaning, but one that nothing can use is refused."""
+"""Which hints a machine can use, and where. Hints never change meaning, but one that nothing can use is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PREFETCH = "prefetch"
 STREAMING = "streaming"
 """An access in a grid whose data is used once: first to leave the caches."""
 READONLY = "readonly"
-"""A load in a grid of what the kernel never writes, through the read-only cache."""
+"""A load in a grid of an array that the kernel never writes, through the read-only cache."""
 LANE = "lane"
 """The number of the stream register that an access takes."""
 ORDINARY = "ordinary"
@@ -46,7 +46,7 @@ _MAPPED = (STREAMING, READONLY, LANE)
 
 
 def value_of(hint: Attribute) -> int:
-    """The integer of a hint; -1 where it has none."""
+    """The integer of a hint; -1 if it has none."""
     return hint.value.data if isinstance(hint, IntegerAttr) else -1
 
 
@@ -78,9 +78,9 @@ def access_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: i
 
 
 def streaming_misfit(leaf: Leaf, lanes: Scope, access: Access | None = None) -> Reason | None:
-    """Why these lanes cannot bypass the caches, as instructions do it with whole vectors; None if they can.
+    """Why these lanes cannot bypass the caches with whole-vector instructions; None if they can.
 
-    The access is the store where it is left out.
+    If `access` is None, it is the store.
     """
     access = access or leaf.output
     stride = lane_stride(access.index, access.array.shape, lanes.depth)
@@ -180,14 +180,14 @@ def owned_hints(program: Program) -> dict[str, Attribute]:
 
 
 def is_hinted(program: Program) -> bool:
-    """Whether there are hints that need a mapping around them, or that a move could lose."""
+    """Whether some hint needs a mapping around it, or could be lost by a move."""
     return bool(owned_hints(program)) or next(_mapped_accesses(program), None) is not None
 
 
 def unusable_hints(program: Program) -> Iterator[Reason]:
-    """Hints that no machine can use where they are: on accesses to registers, on vectors whose lanes do not fit.
+    """Hints that no machine can use where they stand: on accesses to registers, on vectors whose lanes do not fit.
 
-    No move leads to them, and none that leads away could be taken back, so no game starts with them.
+    No move leads to one, and no move away from one could be undone, so no game starts with them.
     """
     for leaf in program.nest.leaves:
         for access in leaf.accesses:
@@ -202,7 +202,7 @@ def unusable_hints(program: Program) -> Iterator[Reason]:
 
 
 def hint_problems(program: Program) -> Iterator[Reason]:
-    """Hints that nothing can use where they are."""
+    """Hints that nothing can use where they stand."""
     for leaf, number, kind, value in _mapped_accesses(program):
         problem = access_misfit(program, leaf, number, kind, value)
         if problem is not None:

@@ -2,8 +2,8 @@
 
 islpy is imported on first use: most questions are settled without it (`collision.py`).
 
-Some questions take for ever: relations of statements with divisions in their indices fall into ever more pieces. So the
-work on each is bounded, in isl's own unit, which does not depend on the machine or on what was asked before.
+Some questions never end: relations of statements with divisions in their indices break into more and more pieces. So
+every question has a budget in isl's own unit, which depends neither on the machine nor on earlier questions.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     import islpy as isl
 
 OPERATIONS = 1_000_000
-"""What isl may spend on one question, in its own unit."""
+"""The budget of isl for one question, in its own unit."""
 
 _TURN = RLock()
-"""Held by the thread that asks: searches of several kernels have one context, which counts operations, in common."""
+"""Held by the asking thread: searches of several kernels share one context, which counts operations."""
 
 QuestionT = TypeVar("QuestionT", bound=Hashable)
 AnswerT = TypeVar("AnswerT")
 
 
 class Answers(Generic[QuestionT, AnswerT]):
-    """What was found out, by question; also which questions were not settled."""
+    """Answers by question, and the questions that were not settled."""
 
     def __init__(self) -> None:
         self._known: dict[QuestionT, AnswerT | _Open] = {}
 
     def of(self, question: QuestionT, decide: Callable[[], AnswerT]) -> AnswerT:
-        """The answer to a question that holds all it depends on. Raises Undecided where it was not settled."""
+        """The answer to a question, which holds all that it depends on. Raises Undecided if it is not settled."""
         if question not in self._known:
             try:
                 self._known[question] = decide()
@@ -50,7 +50,7 @@ class Answers(Generic[QuestionT, AnswerT]):
 
 
 class _Open:
-    """An answer that nobody knows. What was raised is not kept: it refers to all that led there."""
+    """An unknown answer. The exception itself is not kept, because it refers to everything that led to it."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -66,9 +66,9 @@ def context() -> isl.Context:
 
 @contextmanager
 def bounded(operations: int | None = None) -> Generator[None]:
-    """Within it isl works as much as one question is worth (`OPERATIONS`). Raises Undecided where that is not enough.
+    """Limit isl's work on one question to `operations` (None: `OPERATIONS`). Raises Undecided beyond that.
 
-    What is bounded within something bounded has its share of the same work.
+    A nested limit shares the budget of the outer one.
     """
     with _TURN:
         shared = context()
@@ -81,7 +81,7 @@ def bounded(operations: int | None = None) -> Generator[None]:
 
 @contextmanager
 def limited(isl_context: isl.Context, operations: int) -> Generator[None]:
-    """Within it a context that has no limit may do that many operations. Raises Undecided where they do not suffice."""
+    """Limit the work of a context that has no limit to `operations`. Raises Undecided beyond that."""
     import islpy as isl
 
     isl_context.reset_operations()
@@ -89,7 +89,7 @@ def limited(isl_context: isl.Context, operations: int) -> Generator[None]:
     try:
         yield
     except (isl.Error, TypeError):
-        # A number of isl that is nothing, for the operations did not suffice, has no error of isl in Python.
+        # Once the operations are spent, isl returns null numbers, for which islpy raises no isl.Error.
         if not _is_spent(isl_context):
             raise
         raise Undecided(f"integer sets do not settle it within {operations} operations") from None
@@ -98,7 +98,7 @@ def limited(isl_context: isl.Context, operations: int) -> Generator[None]:
 
 
 def _is_spent(isl_context: isl.Context) -> bool:
-    """Whether a context may not even do the least any more. What isl says of its errors is not always their cause."""
+    """Whether a context cannot do even the least operation any more; isl's messages do not always name the cause."""
     import islpy as isl
 
     try:
@@ -142,7 +142,7 @@ def sample(names: Sequence[str], constraints: Iterable[str]) -> tuple[int, ...] 
 
 @lru_cache(maxsize=1 << 16)
 def bounds_over_domain(expression: Expr, extents: tuple[int, ...], guards: tuple[Expr, ...]) -> tuple[int, int] | None:
-    """Least and greatest value of an expression over an iteration domain; None where that is empty.
+    """Least and greatest value of an expression over an iteration domain; None if the domain is empty.
 
     Remembered: every move asks it of all statements, and changes few.
     """
@@ -157,7 +157,7 @@ def bounds_over_domain(expression: Expr, extents: tuple[int, ...], guards: tuple
 
 
 Reach: TypeAlias = tuple[Sequence[int], Sequence[Expr], Sequence[Expr]]
-"""Extents and guards of iterations, and what each of them reaches."""
+"""Extents and guards of iterations, and the place that each of them reaches."""
 
 
 @bounded()

@@ -1,6 +1,6 @@
 """Which iteration of a statement computes a given element: index expressions solved for the iteration, digit by digit.
 
-A solution is a guess that says what a proof must show (`origins.py`); it is exact where the equations have one.
+A solution is a guess, which `origins.py` has to prove; it is exact if the equations have one.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TypeAlias
 from pdojo.dialect.affine import Atom, Expr, const, floordiv
 
 Equation: TypeAlias = tuple[Expr, Expr]
-"""An expression over the iteration that is wanted, and its value over the iteration that is given."""
+"""An expression over the wanted iteration, and its value over the given iteration."""
 
 
 def solve(equations: Sequence[Equation], extents: Sequence[int], given: Sequence[int]) -> dict[int, Expr]:
-    """The variables, by depth, that the equations determine, in terms of the given iteration.
+    """The variables that the equations determine, by depth, in terms of the given iteration.
 
     `extents` are those of the scopes around the wanted iteration, `given` of those around the given one. In
     `c1 * a1 + c2 * a2 = e` with |c1| greater than all that |c2| * a2 can be, a1 and a2 are the digits of e.
@@ -44,7 +44,7 @@ def solve(equations: Sequence[Equation], extents: Sequence[int], given: Sequence
 def _digits(
     unknown: Sequence[tuple[Atom, int]], value: Expr, extents: Sequence[int], given: Sequence[int]
 ) -> dict[Atom, Expr] | None:
-    """The atoms of `sum(c * a) = value`; None where they are not its digits."""
+    """The atoms of `sum(c * a) = value`; None if they are not its digits."""
     rows: list[tuple[int, int, int, Atom]] = []  # magnitude, sign, first value and span of the digit
     spans: dict[Atom, int] = {}
     for atom, coefficient in unknown:

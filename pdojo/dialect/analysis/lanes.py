@@ -1,4 +1,4 @@
-"""What vector lanes and registers ask of an access: strides over lanes, constant indices, sizes."""
+"""What vector lanes and registers demand of an access: strides over lanes, constant indices, sizes."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def lane_problem(
 ) -> Reason | None:
     """Why the access cannot be one vector access over `scope`, None if it can.
 
-    `order` permutes its dimensions; `reuse` are the flags of its buffer and `extents` its shape, where they are not
-    those it has.
+    `order` permutes its dimensions; `reuse` are the flags of its buffer and `extents` its shape (None: the present
+    ones).
     """
     chain = tuple(replace(s, mapping=Mapping.VECTOR) if s is scope else s for s in leaf.chain)
     flags = access.array.buffer.reuse if reuse is None else reuse
@@ -111,16 +111,16 @@ def physical_bytes(nest: Nest, buffer: Buffer) -> int:
 
 
 def in_tensor_scope(scope: Scope) -> bool:
-    """Whether the scope is part of what one instruction computes: its variable stands for places in an operand."""
+    """Whether the scope is part of what one instruction computes, so that its variable counts places in an operand."""
     return any(s.mapping is Mapping.TENSOR for s in scope.chain)
 
 
 def register_problem(
     nest: Nest, buffer: Buffer, order: tuple[int, ...] = (), reuse: tuple[int, ...] | None = None
 ) -> Reason | None:
-    """Why the buffer cannot live in registers, None if it can: constants and whole vectors index registers.
+    """Why the buffer cannot live in registers, None if it can: only constants and whole vectors index registers.
 
-    `order` permutes its dimensions, `reuse` are its flags, where they are not those it has.
+    `order` permutes its dimensions; `reuse` are its flags (None: the present ones).
     """
     flags = buffer.reuse if reuse is None else reuse
     shape = tuple(slots or extent for extent, slots in zip(buffer.shape, flags, strict=True))
@@ -156,9 +156,9 @@ HEAP_ALIGNMENT = 64
 
 
 def known_alignment(access: Access, leaf: Leaf, lanes: Scope) -> int:
-    """Bytes that the address of a vector access over `lanes` is certainly a multiple of, in its first lane.
+    """A number of bytes that certainly divides the address of a vector access over `lanes`, in its first lane.
 
-    From the alignment of the memory and the strides of all scopes but the lanes; the access is to heap memory.
+    It follows from the alignment of the memory and the strides of all scopes but the lanes; the access is to the heap.
     """
     buffer = access.array.buffer
     known, width = buffer.alignment if buffer.op is None else HEAP_ALIGNMENT, byte_width(buffer.dtype)

@@ -24,14 +24,14 @@ class LiveRange:
 
     @property
     def carried(self) -> bool:
-        """Whether values live on after the scope: the buffer is an output of the kernel."""
+        """Whether the values outlive the scope: the buffer is an output of the kernel."""
         return self.buffer.intent in (Intent.OUT, Intent.INOUT)
 
     @property
     def span(self) -> tuple[int, int]:
-        """The first and the last statement, in textual order, before which the buffer cannot be given to others.
+        """The orders of the first and the last statement between which other buffers cannot use the memory.
 
-        That is all of the scope around the uses, because its next iteration may need the values.
+        The whole scope around the uses is between them, because its next iteration may need the values.
         """
         if self.scope is None:
             return self.first.order, self.last.order

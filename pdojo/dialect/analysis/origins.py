@@ -1,8 +1,8 @@
-"""Where does the value that a read gets come from, and who needs the value that a write leaves?
+"""Where does the value of a read come from, and who needs the value of a write?
 
-Asked over elements with all scopes in order: the meaning of a program. The *origin* of a read is the last instance
-before it that writes the element; a read without one gets what the caller wrote. Answers are exact, by integer
-relations, and remembered by the content of the question.
+Questions are about elements with all scopes in order, which is the meaning of a program. The *origin* of a read is the
+last instance before it that writes the element; a read without one gets the caller's value. Answers are exact, by
+integer relations, and remembered by the content of the question.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AnswerT = TypeVar("AnswerT")
 class Origins:
     """Answers and remembers questions about values; one object is shared by all states of a game.
 
-    All take the uses of one array (`element_uses`) and name uses by their number among these.
+    All methods take the uses of one array (`element_uses`) and name uses by their number among these.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Origins:
         return self._ask(("writers", read), uses, lambda: _writers(self._flow(uses), uses, read), quick)
 
     def stray(self, uses: Sequence[Use], read: int, write: int, at: Sequence[Expr]) -> Iteration | None:
-        """An iteration of the read that gets something else than what `write` writes in iteration `at`.
+        """An iteration of the read that does not get the value that `write` writes in iteration `at`; None if all do.
 
         `at` gives the iteration of the write in terms of that of the read.
         """
@@ -92,27 +92,27 @@ class Origins:
         return cast(AnswerT, self._answers.of((*question, *content), decide))
 
     def _flow(self, uses: Sequence[Use]) -> isl.UnionMap:
-        """From instances of writes to those of the reads of what they wrote; found once for all questions about it."""
+        """Pairs of a write instance and a read instance that gets its value; computed once per content."""
         return self._flows.of(content_of(uses), lambda: flow(uses, [u.access.index for u in uses]))
 
     def _last_writes(self, uses: Sequence[Use]) -> isl.UnionSet:
-        """The instances of writes that nothing overwrites; found once for all questions about it."""
+        """The write instances that nothing overwrites; computed once per content."""
         return self._lasts.of(content_of(uses), lambda: last_writes(uses, [u.access.index for u in uses]))
 
 
 def element_uses(nest: Nest, array: Array, extra: Sequence[tuple[Leaf, Access]] = ()) -> list[Use]:
-    """All accesses to the array as accesses to its elements, then `extra` reads that statements might do."""
+    """All accesses to the array, as accesses to its elements, then the hypothetical reads `extra`."""
     present = [(leaf, a) for leaf in nest.leaves for a in leaf.accesses if a.array is array]
     return [Use(leaf, a, leaf.chain, a.index) for leaf, a in (*present, *extra)]
 
 
 def number_of(uses: Sequence[Use], leaf: Leaf, access: Access) -> int:
-    """The number of the use that this access of this statement is."""
+    """The number of a statement's access among the uses."""
     return next(k for k, u in enumerate(uses) if u.leaf is leaf and u.access is access)
 
 
 def latest_write(uses: Sequence[Use], read: int) -> int | None:
-    """The use that surely writes last what a read gets, in all its instances; None where that is not plain to see.
+    """The use that surely writes last before every instance of a read; None if that is not obvious.
 
     It is the last write before the read in the text, and no other write stands with the read or between the two.
     """
@@ -128,9 +128,9 @@ def latest_write(uses: Sequence[Use], read: int) -> int | None:
 
 
 def feeds(uses: Sequence[Use], write: int, read: int) -> bool:
-    """Whether the first instance of a read, of another statement, surely gets a value of a write (sound only).
+    """Whether the first instance of a read, of another statement, surely gets a value of a write (not complete).
 
-    What is with the read and behind it in the text has not run then.
+    Later statements of the subtree that the read is in have not run by then.
     """
     writer, reader = uses[write].leaf, uses[read].leaf
     if not uses[read].reads or reader.order <= writer.order or not _stays_until(uses, write, read):
@@ -142,9 +142,9 @@ def feeds(uses: Sequence[Use], write: int, read: int) -> bool:
 
 
 def _stays_until(uses: Sequence[Use], write: int, read: int) -> bool:
-    """Whether a write leaves all elements that a read behind it reads, in each iteration of their common scopes.
+    """Whether all elements that a later read reads hold the value of a write, in each iteration of their common scopes.
 
-    Other writes may stand with it if it writes the same elements again behind them; none may stand between the two.
+    Other writes may stand with it if it writes the same elements again after them; none may stand between the two.
     """
     use, reader = uses[write], uses[read].leaf
     if not reaches(use.leaf, use.access, reader, uses[read].access):
@@ -162,9 +162,9 @@ def _stays_until(uses: Sequence[Use], write: int, read: int) -> bool:
 
 
 def _place(leaf: Leaf, other: Leaf, depth: int) -> int | None:
-    """Before, with or behind the part with another statement among the children of their scope at `depth` - 1.
+    """Position of a statement relative to another among the children of their scope at `depth` - 1.
 
-    Negative, 0 or positive; None where the statement is not in that scope.
+    Negative (before), 0 (same child) or positive (after); None if the statement is not in that scope.
     """
     if common_depth((leaf, other)) < depth:
         return None
@@ -180,7 +180,7 @@ def _instances(kind: str, number: int, use: Use) -> isl.UnionSet:
 
 
 def _origin(values: isl.UnionMap, uses: Sequence[Use], read: int) -> isl.UnionMap:
-    """From the instances of a read to those of the writes that they get their values from."""
+    """From the instances of a read to the write instances that they get their values from."""
     return values.intersect_range(_instances("R", read, uses[read])).reverse()
 
 

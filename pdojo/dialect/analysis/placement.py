@@ -1,7 +1,7 @@
 """Does a program keep the rules of its special mappings (`g b w f s m`)? Part of the `conditions` of every state.
 
-Rules of two kinds: those of meaning (who sees which value; they hold on every machine) and those of the machine that
-the moves are made for.
+Rules are of two kinds: those of meaning (who sees which value) hold on every machine, the others are those of the
+machine that the moves are made for.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def machine_problems(program: Program) -> Iterator[Reason]:
 
 def _tensor_problems(program: Program) -> Iterator[Reason]:
     if any(scope.intrinsic for scope in program.nest.scopes):
-        # Few programs have such scopes, and what they need takes time to import.
+        # Few programs have such scopes, and the import takes time.
         from pdojo.dialect.analysis.tensor import tensor_problems
 
         yield from tensor_problems(program)
 
 
 def check_tensor_scopes(program: Program) -> None:
-    """Raise InvalidKernel where a scope mapped to a tensor unit is not what its instruction computes."""
+    """Raise InvalidKernel if a scope mapped to a tensor unit is not what its instruction computes."""
     for problem in _tensor_problems(program):
         raise InvalidKernel(f"kernel '{program.nest.name}': {problem.text}")

@@ -77,7 +77,7 @@ class Touch:
 
     @property
     def memory(self) -> Array | Buffer:
-        """Within what equal cells are one place."""
+        """The memory within which equal cells are one place."""
         return self.access.array if self.whole else self.access.array.buffer
 
     @property
@@ -90,7 +90,7 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was found out about the states of a game, by the content of the questions."""
+    """Answers about the states of a game, by the content of the questions."""
 
     collisions: Collisions = field(default_factory=Collisions)
     storage: StorageChecks = field(default_factory=StorageChecks)
@@ -101,8 +101,8 @@ class Known:
 class Program:
     """A kernel and everything computed about it; built once per state.
 
-    `known` is shared between the states of a game: only what a move touched is asked again. The view of the kernel may
-    be given where it is known.
+    `known` is shared between the states of a game, so only what a move touched is asked again. `nest` is the view of
+    the kernel (None: computed).
     """
 
     has_excerpts: ClassVar[bool] = True
@@ -119,7 +119,7 @@ class Program:
         """What was decided about this program; the keys are up to those who decide."""
 
     def once(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
-        """The answer to a question about this program, which is decided when it is asked first."""
+        """The answer to a question about this program, decided when it is first asked."""
         if question not in self.verdicts:
             self.verdicts[question] = decide()
         return cast(AnswerT, self.verdicts[question])
@@ -168,7 +168,7 @@ class Program:
 
     @cached_property
     def element_touches(self) -> dict[Leaf, tuple[Touch, ...]]:
-        """The accesses of every statement if every element had memory of its own: what the program means."""
+        """The accesses of every statement if every element had memory of its own: the meaning of the program."""
         return {
             leaf: tuple(replace(t, cell=t.access.index, whole=True) for t in touches)
             for leaf, touches in self.touches.items()
@@ -234,11 +234,10 @@ class Program:
         seconds: MappingABC[Leaf, tuple[Touch, ...]] | None = None,
         only: Container[Buffer] | None = None,
     ) -> Conflict | None:
-        """A conflict of a statement of `first` with one of `second` whose iterations are related so.
+        """A conflict of a statement of `first` with one of `second`, for iterations related by `relation`.
 
-        With `racing`, accumulations into one cell conflict too: concurrent ones lose updates. `touches` are the
-        accesses to look at where they are not those of the program, `seconds` those of the second instance where they
-        differ; `only` names the buffers that matter.
+        With `racing`, accumulations into one cell conflict too: concurrent ones lose updates. `touches` replace the
+        accesses of the program, `seconds` those of the second instance; `only` names the buffers that matter.
         """
         known = self.touches if touches is None else touches
         for one, other in _pairs(first, second, known, known if seconds is None else seconds):
@@ -256,9 +255,9 @@ class Program:
         relation: Relation,
         seconds: MappingABC[Leaf, tuple[Touch, ...]] | None = None,
     ) -> bool:
-        """Whether accumulations whose order matters for rounding are related so (they commute, but not exactly).
+        """Whether `relation` relates accumulations that commute, but round differently in another order.
 
-        `seconds` are the accesses, to elements, of the second instance where they are not those of the program.
+        `seconds` are the element accesses of the second instance (None: those of the program).
         """
         known = self.element_touches
         for one, other in _pairs(first, second, known, known if seconds is None else seconds):
@@ -276,8 +275,8 @@ class Program:
             return self.collisions.find(Query(one.domain, other.domain, equal, relation))
         if one.whole:
             return None
-        # Commuting accumulations conflict only where one cell holds two elements: those differ in an index that is not
-        # what it is in the cell.
+        # Commuting accumulations conflict only if one cell holds two elements, which differ in an index that the cell
+        # replaces by a slot.
         elements = zip(one.access.index, other.access.index, strict=True)
         differs = tuple(pair for pair, place in zip(elements, equal, strict=False) if pair != place)
         if not differs:
@@ -291,19 +290,19 @@ class Program:
         mappings: MappingABC[Scope, Mapping] | None = None,
         within: int | None = None,
     ) -> Reason | None:
-        """What goes wrong if the dimensions of the array's buffer are reused as said and some scopes remapped.
+        """What goes wrong if the array's buffer has slots `reuse` and some scopes have other mappings; None if nothing.
 
-        `within` asks also that no value crosses iterations of the scopes down to that depth.
+        `within` demands, too, that no value crosses iterations of the scopes down to that depth.
         """
         buffer = self.nest.arrays[array].buffer
         return self.storage.violation(uses_of(self.nest, array, reuse, mappings), reuse, within, caller_of(buffer))
 
     def sharing_violation(self, guest: Buffer, host: Buffer) -> Reason | None:
-        """What goes wrong if the arrays of two buffers lived in the memory of `host`."""
+        """What goes wrong if the arrays of two buffers live in the memory of `host`; None if nothing."""
         uses = uses_together(self.nest, [guest, host], host.reuse)
         if not any(host.reuse) and host.intent is not Intent.INOUT:
             guests, hosts = ([u for u in uses if u.access.array.buffer is b] for b in (guest, host))
-            # What the caller gets is the last to be written; all of it is, and no read is without a value (`validate`).
+            # The caller reads the last writes; every element has one, and no read is without a value (`validate`).
             if done_before(guests, hosts, self.collisions):
                 return None
             if host.intent is None and done_before(hosts, guests, self.collisions):
@@ -311,18 +310,18 @@ class Program:
         return self.storage.violation(uses, host.reuse, None, caller_of(host))
 
     def successor(self, kernel: KernelOp, nest: Nest | None = None) -> Program:
-        """The program for the kernel that a move made of this one; what is known is kept."""
+        """The program for the kernel that a move made of this one; keeps `known`."""
         return Program(kernel, self.machine, self.known, nest)
 
     def copy(self) -> Program:
-        """The program for a copy of the kernel, to be changed; what is known is kept."""
+        """The program for a copy of the kernel, to be changed; keeps `known`."""
         nest = self.nest.copy()
         return self.successor(nest.kernel, nest)
 
     def retire(self) -> None:
         """Invalidate this view after its kernel was rewritten in place.
 
-        Scopes refer to each other in circles, which are opened here so that their memory is freed at once.
+        Scopes refer to each other in cycles; breaking these frees their memory at once.
         """
         for scope in self.nest.scopes:
             vars(scope).clear()
@@ -330,7 +329,7 @@ class Program:
 
 
 def caller_of(buffer: Buffer) -> Caller | None:
-    """What the caller does with the memory of a buffer; None where it is the kernel's own."""
+    """What the caller does with the memory of a buffer; None if it is the kernel's own."""
     if buffer.op is not None:
         return None
     return Caller(buffer.names[0], buffer.shape, buffer.intent is not Intent.OUT)

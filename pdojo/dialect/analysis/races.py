@@ -34,8 +34,8 @@ def find_race(
 ) -> Race | None:
     """The first race of a program, None if there is none.
 
-    `touches` are the accesses to look at where they are not those of the program; `only` names the buffers that matter,
-    `scopes` the scopes, where not all do.
+    `touches` replace the accesses of the program; `only` names the buffers and `scopes` the scopes that matter (None:
+    all).
     """
     known = program.touches if touches is None else touches
     for scope in program.nest.scopes if scopes is None else scopes:
@@ -59,7 +59,7 @@ def _across(scope: Scope) -> Relation:
 def _lanes_conflict(
     program: Program, scope: Scope, touches: MappingABC[Leaf, tuple[Touch, ...]], only: Container[Buffer] | None
 ) -> Conflict | None:
-    """A lane that reads what an earlier lane writes, or two lanes that overwrite one cell.
+    """A lane that reads a cell that an earlier lane writes, or two lanes that overwrite one cell.
 
     Lanes read before any of them writes, so only a write of an earlier lane that a later one reads is lost.
     """
@@ -74,7 +74,7 @@ def _lanes_conflict(
 def racing_scope(program: Program, leaf: Leaf, index: tuple[Expr, ...], reuse: Sequence[int]) -> Scope | None:
     """The threaded scope around a statement whose iterations would share memory that each of them writes.
 
-    The memory is that of a buffer with the reuse flags `reuse`, which the statement alone would access, at `index`.
+    The memory is that of a buffer with reuse flags `reuse` that only this statement accesses, at `index`.
     """
     access = Access(leaf.output.array, index, leaf.output.hints)
     cell = cell_of(access, leaf.chain, reuse, copy_depths([(access, leaf.chain)], reuse))

@@ -1,4 +1,4 @@
-"""A program that writes down what it is asked: the evidence for or against a move, from the very checks that decide."""
+"""A program that records what it is asked: the evidence for or against a move, from the very checks that decide."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AnswerT = TypeVar("AnswerT")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question that a legality check asked, its answer, and how that was found."""
+    """One question that a legality check asked, its answer, and how it was found."""
 
     kind: str
     """`cell`: do two accesses meet? `storage`: does memory keep every value? `value`: where does one come from?"""
@@ -31,33 +31,33 @@ class Question:
     """For `cell`, how the iterations of the two accesses compare, scope by scope."""
     answer: str
     how: str
-    """`digits`, `guess`, `integer sets`, or `commute` where accumulations needed no question."""
+    """`digits`, `guess`, `integer sets`, or `commute` if accumulations needed no question."""
 
 
 @dataclass
 class Record:
-    """Everything that was asked, in order."""
+    """All questions, in order."""
 
     questions: list[Question] = field(default_factory=list[Question])
     machine: dict[str, str] = field(default_factory=dict[str, str])
-    """The facts of the machine that were looked at."""
+    """The facts of the machine that were read."""
 
     def add(self, question: Question) -> None:
-        """Write a question down, once."""
+        """Record a question, once."""
         if question not in self.questions:
             self.questions.append(question)
 
     def clear(self) -> None:
-        """Forget all of it."""
+        """Forget everything."""
         self.questions.clear()
         self.machine.clear()
 
 
 class RecordingProgram(Program):
-    """A program that writes down its questions in a record, and hands that on to its successors."""
+    """A program that records its questions and passes the record on to its successors."""
 
     has_excerpts: ClassVar = False
-    """What is asked is written down with the names of this program."""
+    """False, because questions are recorded with the names of this program."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class RecordingProgram(Program):
         mappings: Mapping[Scope, ScopeMapping] | None = None,
         within: int | None = None,
     ) -> Reason | None:
-        """The answer of the program, written down."""
+        """The answer of the program, recorded."""
         before = self.storage.exact_queries
         violation = super().storage_violation(array, reuse, mappings, within)
         slots = ", ".join(str(k) if k else "all" for k in reuse)
@@ -104,7 +104,7 @@ class RecordingProgram(Program):
         return violation
 
     def sharing_violation(self, guest: Buffer, host: Buffer) -> Reason | None:
-        """The answer of the program, written down."""
+        """The answer of the program, recorded."""
         before = self.storage.exact_queries
         violation = super().sharing_violation(guest, host)
         self._add_storage(f"'{guest.names[0]}' in the memory of '{host.names[0]}'", violation, before)
@@ -124,7 +124,7 @@ def _tuple(iteration: Sequence[int]) -> str:
 
 
 class _Collisions(Collisions):
-    """Remembers how each answer was found, and which question was the last."""
+    """Remembers how each answer was found, and the last question."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ class _Collisions(Collisions):
 
 
 class _Origins(Origins):
-    """Writes questions about values down."""
+    """Records questions about values."""
 
     def __init__(self, record: Record) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ _VALUES = {
 
 
 class _WatchedMachine(Machine):
-    """A machine description that writes down which of its facts are looked at."""
+    """A machine description that records which of its facts are read."""
 
     def __getattribute__(self, name: str) -> object:
         value = super().__getattribute__(name)

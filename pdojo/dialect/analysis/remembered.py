@@ -7,13 +7,13 @@ from collections.abc import Callable, Hashable
 from typing import TypeAlias, TypeVar, cast
 
 MOST_PARTS = 256
-"""Parts of programs that are remembered; they hold their operations."""
+"""Most parts of programs that are remembered; they hold their operations."""
 
 MOST_VERDICTS = 1 << 16
-"""Answers about buffers that are remembered."""
+"""Most answers about buffers that are remembered."""
 
 Content: TypeAlias = bytes
-"""Digest of all that something depends on: the text of a nest is kilobytes, and thousands of them are remembered."""
+"""Digest of all that an answer depends on: the text of a nest is kilobytes, and thousands of them are remembered."""
 
 Verdicts: TypeAlias = dict[Hashable, object]
 """Answers about one content, by question."""
@@ -22,14 +22,14 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Remembered:
-    """The most recent parts of programs, with what was decided about them, and answers to questions about buffers."""
+    """The most recent parts of programs with their verdicts, and answers to questions about buffers."""
 
     def __init__(self) -> None:
         self._parts: OrderedDict[Content, tuple[object | None, Verdicts]] = OrderedDict()
         self._verdicts: OrderedDict[Hashable, object] = OrderedDict()
 
     def verdict(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
-        """The answer to a question that holds all it depends on."""
+        """The answer to a question, which holds all that the answer depends on."""
         if question not in self._verdicts:
             self._verdicts[question] = decide()
             if len(self._verdicts) > MOST_VERDICTS:
@@ -37,9 +37,9 @@ class Remembered:
         return cast(AnswerT, self._verdicts[question])
 
     def part(self, content: Content, make: Callable[[], AnswerT | None]) -> tuple[AnswerT | None, Verdicts]:
-        """The part of a program with this content, and what was decided about it; None for all of a program.
+        """The part of a program with this content, and its verdicts; None if the part is the whole program.
 
-        All of a program is not kept: whoever asks has it, and may change its kernel afterwards.
+        The whole program is not kept, because its owner may change the kernel afterwards.
         """
         part, verdicts = self._parts.get(content, (None, {}))
         if part is None:

@@ -52,7 +52,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What the caller does with the memory of an interface array: reads all of it at the end, and writes it before."""
+    """What the caller does with the memory of an interface array: reads all of it at the end, may write it before."""
 
     name: str
     shape: tuple[int, ...]
@@ -76,10 +76,10 @@ class StorageChecks:
     def violation(
         self, uses: Sequence[Use], reuse: Sequence[int], within: int | None = None, caller: Caller | None = None
     ) -> Reason | None:
-        """What goes wrong with these uses of one buffer whose dimensions are reused as said; None if nothing does.
+        """What goes wrong with these uses of one buffer with slots `reuse` per dimension; None if nothing does.
 
-        `within` asks also that no value crosses iterations of the scopes down to that depth, which all uses share.
-        `caller` is there for the memory of an interface array.
+        `within` demands, too, that no value crosses iterations of the scopes down to that depth, which all uses share.
+        `caller` is None unless the memory is that of an interface array.
         """
         plain = within is None and not any(reuse) and len(_names(uses, caller)) <= 1
         if not uses or plain:
@@ -122,14 +122,14 @@ def _overwritten(name: str, detail: str) -> Reason:
 def uses_of(
     nest: Nest, name: str, reuse: Sequence[int], mappings: MappingABC[Scope, Mapping] | None = None
 ) -> list[Use]:
-    """All accesses to the buffer of array `name`, as if its dimensions were reused as said and some scopes remapped."""
+    """All accesses to the buffer of array `name`, as if it had slots `reuse` and some scopes had other mappings."""
     return uses_together(nest, [nest.arrays[name].buffer], reuse, mappings)
 
 
 def uses_together(
     nest: Nest, buffers: Sequence[Buffer], reuse: Sequence[int], mappings: MappingABC[Scope, Mapping] | None = None
 ) -> list[Use]:
-    """All accesses to some buffers, as if these were one, with such slots, and some scopes remapped."""
+    """All accesses to some buffers, as if they were one with slots `reuse`, and some scopes had other mappings."""
     placed = [
         (leaf, access, remapped_chain(leaf, mappings))
         for leaf in nest.leaves
@@ -148,7 +148,7 @@ def remapped_chain(leaf: Leaf, mappings: MappingABC[Scope, Mapping] | None) -> t
 
 
 def owner_depth(uses: Sequence[Use], reuse: Sequence[int]) -> int | None:
-    """Depth of the innermost threaded scope whose iterations each have a copy; None where all share the buffer."""
+    """Depth of the innermost threaded scope whose iterations each have a copy; None if all share the buffer."""
     found = _owner(uses, reuse)
     return None if found is None else found[1]
 
@@ -165,7 +165,7 @@ def _owner(uses: Sequence[Use], reuse: Sequence[int]) -> tuple[Use, int] | None:
 
 
 def _misplaced(uses: Sequence[Use], reuse: Sequence[int]) -> Reason | None:
-    """A private copy cannot be reached from outside the one scope that owns it."""
+    """Why a private copy is used outside the one scope that owns it; None if it is not."""
     found = _owner(uses, reuse)
     if found is None:
         return None
@@ -183,13 +183,13 @@ def _misplaced(uses: Sequence[Use], reuse: Sequence[int]) -> Reason | None:
 
 
 def within_iteration(uses: Sequence[Use], reuse: Sequence[int]) -> bool:
-    """Fast path: values live within one iteration of the scopes that tell the elements of a cell apart.
+    """Fast path: every value lives within one iteration of the scopes that tell the elements of a cell apart.
 
-    So they also live within one iteration of each scope that all uses share, such as the owner of their copies.
+    Then it lives within one iteration of each scope that all uses share, such as the owner of their copies.
 
-    With every reused index equal to f + slot, f one expression over the scopes common to all uses, two elements of a
-    cell differ in f only, so they belong to different iterations of the common scopes; and if every read is covered
-    by a write of its own iteration, no other iteration's write comes between.
+    If every reused index equals f + slot, with one f over the scopes common to all uses, two elements of a cell differ
+    in f only, so they belong to different iterations of the common scopes. If every read is covered by a write of its
+    own iteration, no write of another iteration comes between.
     """
     if len({u.access.array.name for u in uses}) != 1:
         return False
@@ -205,12 +205,11 @@ def within_iteration(uses: Sequence[Use], reuse: Sequence[int]) -> bool:
 
 
 def in_turn(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None) -> bool:
-    """Fast path for what follows one another in an iteration of the scopes common to all uses: each part alone is fine.
+    """Fast path for parts that follow one another in an iteration of the scopes common to all uses, each fine alone.
 
-    A part then gets no values from the others, and they do not come between its writes and reads. Parts are subtrees,
-    or all uses of an array; two arrays may meet in a statement whose instances read the cells that they write, each one
-    of its own. What the caller reads at the end comes last, and is in memory of its own for each iteration of the
-    common scopes.
+    A part gets no values from the others, and they do not come between its writes and reads. Parts are subtrees, or
+    all uses of an array. Two arrays may meet in a statement if each instance reads the cell that it writes, and no two
+    instances share one. The caller reads last, in memory of its own for each iteration of the common scopes.
     """
     depth = common_depth([u.leaf for u in uses])
     places = [node_path(u.leaf)[depth] for u in uses]
@@ -237,7 +236,7 @@ def _parts(items: Sequence[ItemT], keys: Sequence[Hashable]) -> list[list[ItemT]
 
 
 def _consecutive(uses: Sequence[Use], places: Sequence[int]) -> list[list[Use]]:
-    """The uses of each array together, if an array is used only when another is not used any more; else all."""
+    """The uses of each array, if the arrays are used one after another; else all uses together."""
     names = [u.access.array.name for u in uses]
     spans = _parts(list(zip(names, places, strict=True)), names)
     ends = sorted((min(place for _, place in span), max(place for _, place in span)) for span in spans)
@@ -246,7 +245,7 @@ def _consecutive(uses: Sequence[Use], places: Sequence[int]) -> list[list[Use]]:
 
 
 def _before(last: int, first: int, uses: Sequence[Use], places: Sequence[int]) -> bool:
-    """Whether an array that is used last at one place is not needed where another one is used first."""
+    """Whether an array last used at place `last` is done before another one is first used at place `first`."""
     if last != first:
         return last < first
     meeting = [use for use, place in zip(uses, places, strict=True) if place == first]
@@ -258,7 +257,7 @@ def _before(last: int, first: int, uses: Sequence[Use], places: Sequence[int]) -
 
 
 def _apart(uses: Sequence[Use], depth: int) -> bool:
-    """Whether iterations of the first `depth` scopes use cells of their own: each variable is an index itself."""
+    """Whether iterations of the first `depth` scopes use different cells: each variable is an index by itself."""
     extents = uses[0].leaf.extents
     indices = zip(*(u.cell for u in uses), strict=False)
     fixed = {index[0] for index in indices if len(set(index)) == 1}
@@ -341,14 +340,14 @@ def uninitialised(
     """A read, with its iteration, of an element that no earlier instance writes; None if there is none.
 
     Only instances in the same iteration of the `outside` outermost scopes, which all uses share, count as earlier.
-    Raises Undecided where that takes more than `operations` (`integer_sets.bounded`).
+    Raises Undecided if that takes more than `operations` (`integer_sets.bounded`).
     """
     if all(any(w.writes and covers(w.leaf, w.access, r.leaf, r.access) for w in uses) for r in uses if r.reads):
         return None
     first = min(uses, key=lambda u: u.leaf.order).leaf
     start = (0,) * first.depth
     if all(g.evaluate(start) >= 0 for g in first.guards):
-        # Nothing comes before this instance; whatever it reads, nobody wrote.
+        # Nothing comes before this instance, so nobody wrote what it reads.
         for use in uses:
             if use.leaf is first and use.reads:
                 return use, start
@@ -374,7 +373,7 @@ def _relations(
 ) -> tuple[isl.UnionMap, isl.UnionMap, isl.UnionMap]:
     """What the read and the write instances touch, and when each of them happens.
 
-    What the caller does has the number behind those of the uses; it happens before and after everything.
+    The caller's events have the number after those of the uses; they happen before and after everything.
     """
     reads: list[str] = []
     writes: list[str] = []

@@ -1,4 +1,4 @@
-"""The order in which a stream goes through memory, as an address generator counts: bounds, strides, repeats."""
+"""The order in which a stream goes through memory, as an address generator counts it: bounds, strides, repeats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Loops: TypeAlias = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """The addresses of a stream, from the one of the first iteration on."""
+    """The addresses of a stream, relative to the first one."""
 
     bounds: tuple[int, ...]
     """Iterations of the dimensions, outermost first; scopes whose strides fit are one dimension."""
@@ -28,7 +28,7 @@ class Pattern:
 
 
 def pattern_of(nest: Nest, leaf: Leaf, access: Access, region: Scope, *, writes: bool, most_repeats: int) -> Pattern:
-    """The pattern of an access in a region, whose index is linear in the variables of the region."""
+    """The pattern of an access in a region; its index is linear in the variables of the region."""
     address = address_in_bytes(nest, access, leaf)
     loops = [(s.extent, address.coefficient(s.depth)) for s in loops_of(leaf, region)]
     return condensed(loops, writes=writes, most_repeats=most_repeats)
@@ -51,7 +51,7 @@ def condensed(loops: Sequence[tuple[int, int]], *, writes: bool, most_repeats: i
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A way through memory."""
+    """A sequence of addresses in memory."""
 
     start: Expr
     """The first address, in bytes from the start of the buffer."""
@@ -59,7 +59,7 @@ class Walk:
     """Iterations and the bytes between them, outermost first."""
 
     def then(self, other: Walk) -> Walk | None:
-        """This way and another one behind it, where both together are a nest of loops."""
+        """This walk followed by another one; None if both together are no nest of loops."""
         step = other.start - self.start
         if not step.is_constant:
             return None
@@ -82,9 +82,9 @@ def _outermost(loops: Loops) -> tuple[tuple[int, int] | None, Loops]:
 
 
 def joint_walk(nest: Nest, node: Node, accesses: Mapping[Leaf, Access]) -> Walk | None:
-    """The way of the accesses of some statements inside a node, one each, in the order in which they run.
+    """The walk of the accesses of some statements inside a node, one each, in the order of execution.
 
-    None where that is no nest of loops, or an index is not linear. One of the statements has to be inside.
+    None if it is no nest of loops, or an index is not linear. At least one of the statements is inside.
     """
     if isinstance(node, Leaf):
         address = address_in_bytes(nest, accesses[node], node)
@@ -105,13 +105,13 @@ def joint_walk(nest: Nest, node: Node, accesses: Mapping[Leaf, Access]) -> Walk 
 
 
 def loops_of(leaf: Leaf, region: Scope) -> list[Scope]:
-    """The scopes of a region around a statement, itself among them, that run more than once; not the lanes."""
+    """The scopes from a region down to a statement that run more than once, the region included; not the lanes."""
     inside = leaf.chain[region.depth :]
     return [s for s in inside if s.extent > 1 and s.mapping is not MappingKind.VECTOR]
 
 
 def address_in_bytes(nest: Nest, access: Access, leaf: Leaf) -> Expr:
-    """The distance of an element from the start of its buffer."""
+    """The distance of an element from the start of its buffer, in bytes."""
     stride, total = byte_width(access.array.dtype), const(0)
     shape = physical_shape(nest, access.array.buffer)
     for index, extent in zip(reversed(physical_index(access, leaf.chain)), reversed(shape), strict=True):

@@ -1,9 +1,8 @@
-"""Streaming regions (`:s`) and hardware loops (`:f`) of Snitch cores: what they ask of the code inside.
+"""Streaming regions (`:s`) and hardware loops (`:f`) of Snitch cores: what they demand of the code inside.
 
-At the entry of a `:s` scope every access to the heap inside becomes a stream, but for those with the hint `ordinary`:
-reads run ahead, as early as the entry of the scope, and writes arrive late, at the latest at its end, in the order of
-the stream that makes them. So nothing that the region writes may be read later in the region, and no two streams may
-write one cell.
+At the entry of a `:s` scope every access to the heap inside becomes a stream, except those with the hint `ordinary`.
+Reads run ahead, as early as the entry of the scope. Writes arrive late, at the latest at its end, in the order of their
+stream. So nothing that the region writes may be read later in the region, and no two streams may write one cell.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LONGEST = 1 << 17
 """Most elements in a dimension of a stream."""
 
 EXTREMA = frozenset(("arith.maximumf", "arith.minimumf"))
-"""Functions whose instructions give the number where one operand is NaN: the kernel has to permit that."""
+"""Functions whose instructions return the number if one operand is NaN; the kernel has to permit that."""
 
 FPU_FUNCTIONS = (
     frozenset(f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "maxnumf", "minnumf", "negf"))
@@ -42,7 +41,7 @@ FPU_FUNCTIONS = (
 """Functions that are one instruction of the floating-point unit."""
 
 DIVISIONS = frozenset(("arith.divf", "math.sqrt"))
-"""Those of them that need a divider, the feature `xdiv_sqrt`."""
+"""Functions of the unit that need a divider, the feature `xdiv_sqrt`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Stream:
     access: Access
     writes: bool
     others: tuple[tuple[Leaf, Access], ...] = ()
-    """Reads of the same array by other statements, later in the text, which take their elements from it too."""
+    """Reads of the same array by other statements, later in the text, that take their elements from it too."""
 
     @property
     def members(self) -> tuple[tuple[Leaf, Access], ...]:
@@ -62,10 +61,10 @@ class Stream:
 
 
 def streams_of(nest: Nest, region: Scope, machine: Machine) -> list[Stream]:
-    """The streams of a region: one for each access, where the machine has so many.
+    """The streams of a region: one for each access, if the machine has enough.
 
-    Otherwise reads of one array by several statements are one, wherever a single stream can go through all of their
-    elements in the order in which they are read.
+    Otherwise reads of one array by several statements share one, if a single stream can deliver all of their elements
+    in the order of the reads.
     """
     streams = accesses_of(region)
     if len(streams) <= machine.snitch.stream_registers:
@@ -87,7 +86,7 @@ def _is_shared(stream: Stream) -> bool:
 
 
 def _are_one(nest: Nest, region: Scope, streams: Sequence[Stream]) -> bool:
-    """Whether one stream can go through what several read, each for a statement of its own."""
+    """Whether one stream can deliver what several read, each for a statement of its own."""
     accesses = {s.leaf: s.access for s in streams}
     if len(accesses) == 1 or len(accesses) < len(streams):
         return False
@@ -105,7 +104,7 @@ def walk_of(nest: Nest, stream: Stream, region: Scope, machine: Machine) -> Patt
 
 
 def accesses_of(region: Scope) -> list[Stream]:
-    """What is to be streamed: equal reads of a statement are one, an accumulation reads and writes."""
+    """The accesses to be streamed: equal reads of a statement are one, an accumulation reads and writes."""
     found: dict[object, Stream] = {}
     for leaf in region.leaves:
         for access in leaf.accesses:
@@ -157,7 +156,7 @@ def _read_after_write(program: Program, region: Scope) -> Conflict | None:
 
 
 def _on_heap(program: Program, leaf: Leaf, *, writes: bool, streamed: bool | None) -> tuple[Touch, ...]:
-    """What a statement touches on the heap: by streams, by loads and stores, or (None) both."""
+    """The accesses of a statement to the heap: by streams, by loads and stores, or (None) by both."""
     touches = (t for t in program.touches[leaf] if t.access.array.buffer.memory is Memory.HEAP)
     wanted = (t for t in touches if streamed is None or is_streamed(t.access) is streamed)
     return tuple(t for t in wanted if (t.writes if writes else t.reads))
@@ -211,7 +210,7 @@ def _region_limits(program: Program, region: Scope) -> Iterator[Reason]:
         if problem is not None:
             yield problem
     used = sum(_bytes_of(program, buffer) for buffer in program.nest.buffers if buffer.memory is not Memory.REGISTER)
-    # Models have no memory of their own.
+    # Models have no such limit.
     if machine.architecture and used > machine.cache_bytes[-1]:
         yield Reason(
             f"{where} streams from the memory of the core, which has {machine.cache_bytes[-1]} bytes; the arrays take "
@@ -224,11 +223,11 @@ def _bytes_of(program: Program, buffer: Buffer) -> int:
 
 
 def _access_problem(program: Program, leaf: Leaf, access: Access, region: Scope) -> Reason | None:
-    """Why an access is no element of a stream."""
+    """Why an access cannot be an element of a stream; None if it can."""
     described = describe_access(access)
     if access.array.buffer.swizzles:
         return Reason(f"'{access.array.name}' is swizzled; streams are linear")
-    # Rows that follow each other in memory are divided in the index, and not in the address.
+    # Consecutive rows have a division in the index, but none in the address.
     for atom, _ in address_in_bytes(program.nest, access, leaf).terms:
         if not isinstance(atom, int) and any(v >= region.depth for v in atom.numerator.variables()):
             return Reason(f"{described} divides a variable of the region; streams are linear")
@@ -239,7 +238,7 @@ def _access_problem(program: Program, leaf: Leaf, access: Access, region: Scope)
 
 
 def _walk_problem(program: Program, stream: Stream, region: Scope) -> Reason | None:
-    """Why no address generator can make the addresses of a stream."""
+    """Why no address generator can make the addresses of a stream; None if one can."""
     machine, described = program.machine, describe_access(stream.access)
     pattern = walk_of(program.nest, stream, region, machine)
     if len(pattern.bounds) > machine.snitch.stream_dims:
@@ -254,7 +253,7 @@ def _walk_problem(program: Program, stream: Stream, region: Scope) -> Reason | N
 
 
 def _word_problem(access: Access, leaf: Leaf, lanes: Scope | None) -> Reason | None:
-    """Why an access is not of whole, aligned words."""
+    """Why an access is not of whole, aligned words; None if it is."""
     described = describe_access(access)
     index, width = physical_index(access, leaf.chain), byte_width(access.array.dtype)
     if lanes is None:
@@ -298,7 +297,7 @@ def _loop_limits(program: Program, loop: Scope) -> Iterator[Reason]:
 
 
 def instructions_of(leaf: Leaf, loop: Scope) -> int:
-    """Instructions of a statement in the loop's body; inner scopes are unrolled, but for hardware loops."""
+    """Instructions of a statement in the loop's body; inner scopes but hardware loops are unrolled."""
     copies = 1
     for scope in leaf.chain[loop.depth + 1 :]:
         copies *= scope.extent if scope.mapping is Mapping.UNROLL else 1
@@ -312,7 +311,7 @@ def has_extremum(loop: Scope) -> bool:
 
 
 def _function_problem(program: Program, leaf: Leaf) -> Reason | None:
-    """Why a statement is no instruction of the floating-point unit."""
+    """Why a statement is no instruction of the floating-point unit; None if it is one."""
     machine = program.machine
     for function in (leaf.function, leaf.accumulate):
         if function is not None and function not in FPU_FUNCTIONS:
@@ -327,7 +326,7 @@ def _function_problem(program: Program, leaf: Leaf) -> Reason | None:
 
 
 def divides_exactly(leaf: Leaf) -> bool:
-    """Whether a statement divides by a power of two that is so close to 1 that multiplying gives the same bits."""
+    """Whether a statement divides by a power of two so close to 1 that multiplying gives the same bits."""
     divisor = leaf.inputs[-1]
     if leaf.function != "arith.divf" or not isinstance(divisor, Constant):
         return False
@@ -336,7 +335,7 @@ def divides_exactly(leaf: Leaf) -> bool:
 
 
 def _lanes_problem(leaf: Leaf) -> Reason | None:
-    """Why the lanes of a statement are no whole registers, which one instruction computes."""
+    """Why the lanes of a statement are no whole registers that one instruction computes; None if they are."""
     lanes = leaf.chain[-1]
     if lanes.mapping is not Mapping.VECTOR:
         return None
@@ -367,7 +366,7 @@ def _is_whole(access: Access, leaf: Leaf, width: int) -> bool:
 
 
 def _operand_problem(leaf: Leaf, loop: Scope) -> Reason | None:
-    """Why a statement is not instructions on registers and streams alone."""
+    """Why a statement needs more than instructions on registers and streams; None if it does not."""
     for value in leaf.inputs:
         if isinstance(value, Index) or (isinstance(value, Constant) and not value.dtype.startswith(("f", "bf"))):
             return Reason("hardware loops have no integer operands")

@@ -34,7 +34,7 @@ class Operand:
     base: Expr
     """Distance of its first element from the start of the buffer (of the thread's copy), in elements."""
     strides: tuple[int, ...]
-    """Of the dimensions whose stride is free, in order."""
+    """Strides of the dimensions whose stride is free, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ Place: TypeAlias = tuple[Access, Access, Leaf]
 
 
 def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> Match | Reason:
-    """Unify the nest at the scope with the meaning; why that fails, where it does."""
+    """Unify the nest at `site` with the meaning of `intrinsic`; a Reason if that fails."""
     pattern = pattern_of(intrinsic)
     problem = _shape_problem(pattern, site)
     if problem is not None:
@@ -77,7 +77,7 @@ def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> Match | Reason:
 
 
 def _shape_problem(pattern: Pattern, site: Scope) -> Reason | None:
-    """The form of the nest: extents, places of statements, no guards, no mappings inside."""
+    """Why the form of the nest differs: extents, places of statements, guards, mappings inside; None if it does not."""
     if not same_form(pattern.root, site):
         return Reason(f"the nest has another form than the meaning, {_form(pattern.root)}")
     for scope in _scopes(site):
@@ -103,7 +103,7 @@ def _scopes(node: Node) -> Iterator[Scope]:
 
 
 def _statement_problem(pattern: Leaf, leaf: Leaf) -> Reason | None:
-    """The function, the accumulation, the constants and the types."""
+    """Why a statement differs in function, accumulation, constants or types; None if it does not."""
     written = describe_access(leaf.output)
     if leaf.asynchronous:
         return Reason(f"the copy to {written} is asynchronous")
@@ -153,7 +153,7 @@ def _binding_problem(pattern: Pattern, places: list[Place], bound: dict[str, Arr
 def _temporary_problem(
     nest: Nest, pattern: Pattern, site: Scope, places: list[Place], bound: dict[str, Array]
 ) -> Reason | None:
-    """Temporaries keep their values within one body, where the meaning does, and nothing else reads them."""
+    """Temporaries keep their values within one body, as in the meaning, and nothing else reads them."""
     for name, array in bound.items():
         if name in pattern.operands:
             continue
@@ -173,10 +173,10 @@ def _temporary_problem(
 
 
 def _own_value(nest: Nest, reader: Leaf, array: Array, site: Scope) -> bool:
-    """Whether every value of the array that a statement reads was written in its body, behind what the nest writes.
+    """Whether every value of the array that a statement reads was written in its body, after what the nest writes.
 
-    For each read at index e: a plain write at e stands before it in the same body, and the nest not between the two. So
-    the last write of that element before the read is in the body, whatever the nest wrote.
+    For each read at index e: a plain write at e stands before it in the same body, and the nest is not between the two.
+    So the last write of that element before the read is in the body, whatever the nest wrote.
     """
     inside = [leaf.order for leaf in site.leaves]
     return all(

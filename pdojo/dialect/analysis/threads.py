@@ -1,6 +1,6 @@
-"""Which memory of a graphics processor can hold a buffer: who may see what.
+"""Which memory of a graphics processor can hold a buffer: which threads see its values.
 
-A statement outside of `:w` (or `:b`) scopes is executed once per iteration of the scopes around it. Where it writes
+A statement outside of `:w` (or `:b`) scopes is executed once per iteration of the scopes around it. If it writes
 registers, every thread of the warp (of the block) executes it for itself. So a buffer in registers or on a thread's
 stack is, for the threads of a warp and again for those of a block,
 
@@ -8,7 +8,7 @@ stack is, for the threads of a warp and again for those of a block,
 - *replicated*: all threads have a copy of every cell, which they all write (outside of the scope, or by a reduction
   tree, whose result every thread gets).
 
-A buffer in shared memory belongs to the block. None of them outlives an iteration of the innermost grid scope.
+A buffer in shared memory belongs to the block. None of these buffers outlives an iteration of the innermost grid scope.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _place(buffer: Buffer) -> str:
 
 @dataclass(frozen=True)
 class _Level:
-    """The threads of a block, or of a warp, and a buffer that each of them has for itself."""
+    """The threads of a block, or of a warp, and a buffer of which each thread has its own."""
 
     program: Program
     buffer: Buffer
@@ -105,10 +105,10 @@ class _Level:
     mapping: Mapping
 
     def problem(self) -> Reason | None:
-        """Why the buffer is neither distributed nor replicated."""
+        """Why the buffer is neither distributed nor replicated; None if it is one of them."""
         touches = [t for leaf in self.program.nest.leaves for t in self.program.touches[leaf] if self._is_mine(t)]
         threads = [self._threads(t.leaf) for t in touches]
-        # Outside of all threads, or in the first one always.
+        # Outside of all threads, or always in the first one.
         if not any(threads) or all(around and all(s.extent == 1 for s in around) for around in threads):
             return None
         indexed = [t for t in touches if any(e.uses(s.depth) for s in self._threads(t.leaf) for e in t.cell)]
@@ -174,7 +174,7 @@ class _Level:
 
 
 def _index_problem(buffer: Buffer, accesses: Sequence[Placed]) -> Reason | None:
-    """Within a thread, constants index registers, and anything but the grid the stack."""
+    """Why an index does not fit: constants index registers, no thread or grid variable the stack; None if all fit."""
     name, place = buffer.names[0], _place(buffer)
     allowed = (Mapping.UNROLL, Mapping.VECTOR)
     parts: set[tuple[tuple[tuple[Mapping, int, int], ...], ...]] = set()
@@ -229,7 +229,7 @@ def thread_bytes(nest: Nest, buffer: Buffer) -> int:
 
 
 def _distinct(expressions: Sequence[tuple[tuple[int, ...], Expr]]) -> int:
-    """How many values some expressions take together; from their bounds where these are too many to list."""
+    """How many values some expressions take together; the span of their bounds if these are too many to list."""
     bounds = [e.bounds(extents) for extents, e in expressions]
     values: set[int] = set()
     for extents, expression in expressions:
@@ -245,11 +245,11 @@ def _distinct(expressions: Sequence[tuple[tuple[int, ...], Expr]]) -> int:
 
 
 _LISTED = 4096
-"""So many values are listed."""
+"""Most values that are listed."""
 
 
 def gpu_limits(program: Program) -> Iterator[Reason]:
-    """What the machine does not have: warps, blocks, so many threads, so much memory."""
+    """What the machine lacks: warps, blocks, threads per block, memory."""
     machine = program.machine
     for scope in program.nest.scopes:
         if scope.mapping in (Mapping.GRID, Mapping.BLOCK) and not machine.gpu.block_threads:

@@ -1,7 +1,7 @@
-"""Fast path for two groups of arrays in one memory: every element is done with by the one before the other begins.
+"""Fast path for two groups of arrays in one memory: in every cell, one group is done before the other begins.
 
-Then no value of either is ever written over. Asked pair by pair of accesses, so that what a move did not touch is not
-asked again; integer sets are needed only where the digits of the indices do not settle a pair.
+Then neither overwrites a value of the other. The question goes pair by pair of accesses, so that only what a move
+touched is asked again; integer sets are needed only if the digits of the indices do not settle a pair.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pdojo.dialect.analysis.storage_check import Use
 def done_before(first: Sequence[Use], second: Sequence[Use], collisions: Collisions) -> bool:
     """Whether in every cell, no access of `first` comes after one of `second`, except reads after reads.
 
-    In one instance of a statement the reads come before the write.
+    Within one instance of a statement the reads come before the write.
     """
     return not any(
         _comes_after(one, other, collisions) for one in first for other in second if one.writes or other.writes

@@ -1,4 +1,4 @@
-"""Validation of a kernel, at entry and in tests: does it mean something?
+"""Validation of a kernel, at entry and in tests: does it have a meaning?
 
 Every element of every output is written; no element is read before it is written; concurrent iterations do not race;
 reuse flags and shared buffers keep every value; no hint stands where no machine can use it. Moves keep these
@@ -22,11 +22,11 @@ from pdojo.dialect.verify import describe_scope
 from pdojo.errors import InvalidKernel, Undecided
 
 OPERATIONS = 50_000_000
-"""What isl may spend on a question about whole arrays; programs are checked once, before the first move."""
+"""The budget of isl for a question about whole arrays; programs are checked once, before the first move."""
 
 
 def validate(program: Program) -> None:
-    """Raise InvalidKernel with one message, which names the kernel, where the kernel of the program is not valid."""
+    """Raise InvalidKernel with one message, which names the kernel, if the program is not valid."""
     try:
         _check(program)
     except InvalidKernel as error:
