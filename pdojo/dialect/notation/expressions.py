@@ -1,7 +1,7 @@
 """Parsing of index expressions, accesses and the right sides of statements.
 
-Signs bind as in Python. `+ - * // %` between iterations and integers alone form an index expression; every other sign
-is the one function that a statement applies.
+Signs bind as in Python. `+ - * // %` between iterations and integers alone form an index expression; any other sign is
+the one function that a statement applies.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Expressions:
                 return divide(a, b.constant, self.extents)
 
     def _input(self, value: Value, at: Token) -> InputValue:
-        """A value that is no function application: a statement applies one function only."""
+        """A value that is not a function application, because a statement applies only one function."""
         if isinstance(value, Application):
             hint = "put the inner one into a temporary array; index expressions beside a sign need parentheses"
             raise self.cursor.error("a statement applies one function", hint, at.span)
@@ -160,7 +160,7 @@ class Expressions:
                 return Application("-", PREFIX["-"], (self._input(value, sign),), span)
 
     def _inside(self, read: Callable[[], Value]) -> Value:
-        """What `read` reads, one level deeper."""
+        """The result of `read`, one level deeper."""
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise self.cursor.error(f"parentheses and signs are nested more than {MOST_NESTED} deep")

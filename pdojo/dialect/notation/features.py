@@ -1,6 +1,6 @@
-"""What the notation leaves out on purpose (the paper's Table 2, excluded rows), each refused by its name.
+"""Features that the notation excludes (the paper's Table 2), each refused by its name.
 
-Dependent iteration, which is no matter of syntax, is refused where either form is verified (`analysis/dependent.py`).
+Dependent iteration is not a matter of syntax; verification refuses it (`analysis/dependent.py`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def data_dependent_range(cursor: Cursor, span: Span, array: str) -> NotationErro
 
 
 def access_instead_of_extent(cursor: Cursor) -> Span | None:
-    """The access at the cursor if it stands where an extent must: no assignment follows it."""
+    """The access at the cursor, if it stands in place of an extent: no assignment follows it."""
     if cursor.token.kind is not Kind.WORD or not cursor.at("[", 1):
         return None
     level, ahead = 0, 1

@@ -1,4 +1,4 @@
-"""Pieces of the notation on their own: the texts that moves carry to restore a statement or a declaration."""
+"""Pieces of the notation on their own: the texts by which moves restore a statement or a declaration."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _POSITION = re.compile(r"[^\n]*:\d+:\d+: error: ([^\n]*)")
 
 
 def fragment_text(node: Node) -> str:
-    """One line for a statement and the scopes around it that hold nothing else. `{k}` counts from the root."""
+    """One line: a statement and the scopes around it that hold nothing else. `{k}` counts from the root."""
     (line,) = tree_lines([node])
     return line
 
 
 def parse_fragment(nest: Nest, parent: Scope | None, declaration: str, text: str) -> KernelOp:
-    """A kernel with the declarations of `nest` and one more, and in the scopes around it only the line `text`.
+    """A kernel with the declarations of `nest`, one more, and only the line `text` in the scopes around it.
 
-    Without a declaration none is added. Raises NotationError, without a position, for a text that is no such line.
+    An empty `declaration` adds none. Raises NotationError, without a position, for a text that is not such a line.
     """
     if any("\n" in piece for piece in (declaration, text)):
         raise NotationError("a declaration and a statement are one line each")
@@ -36,19 +36,19 @@ def parse_fragment(nest: Nest, parent: Scope | None, declaration: str, text: str
 
 
 def sentence(error: NotationError) -> str:
-    """What an error says, without the position."""
+    """The message of an error, without the position."""
     match = _POSITION.match(str(error))
     return match[1] if match else str(error)
 
 
 def declared(kernel: KernelOp, nest: Nest) -> BufferOp | None:
-    """The buffer of a fragment that `nest` does not have."""
+    """The buffer of a fragment that `nest` lacks."""
     buffers = list(kernel.buffers())
     return buffers[-1] if len(buffers) > len(list(nest.kernel.buffers())) else None
 
 
 def statement_of(kernel: KernelOp, depth: int) -> tuple[ScopeOp | OpOp, ...]:
-    """The scopes and the statement of a fragment's line, which stands inside `depth` scopes, outermost first."""
+    """The scopes and the statement of a fragment's line, outermost first; the line stands inside `depth` scopes."""
     path: list[ScopeOp | OpOp] = []
     ops = [op for op in kernel.body.block.ops if not isinstance(op, BufferOp)]
     while ops:

@@ -41,14 +41,14 @@ class Declaration:
 
 @dataclass
 class Header:
-    """What stands above the tree of one kernel."""
+    """The part of a kernel's text above the tree."""
 
     name: str
     span: Span
     inputs: list[Token]
     outputs: list[Token]
     order: list[str] | None = None
-    """The order of the arguments where `arguments` says it."""
+    """The order of the arguments, if the line `arguments` gives it."""
     numerics: list[Numerics] | None = None
     machine: str | None = None
     declarations: list[Declaration] = field(default_factory=list[Declaration])
@@ -59,7 +59,7 @@ class Header:
         return list(dict.fromkeys(t.text for t in (*self.inputs, *self.outputs)))
 
     def intent(self, name: str) -> Intent:
-        """An array of both lists is read and written."""
+        """The intent of an array; one in both lists is read and written."""
         read = any(t.text == name for t in self.inputs)
         written = any(t.text == name for t in self.outputs)
         return Intent.INOUT if read and written else Intent.IN if read else Intent.OUT
@@ -200,7 +200,7 @@ def _shape(cursor: Cursor, name: Token) -> tuple[list[int], list[int], dict[int,
 
 
 def _bounded(cursor: Cursor, number: Token) -> int:
-    """The value of a number that attributes of 64 bits hold."""
+    """The value of a number that fits attributes of 64 bits."""
     if int(number.text) >= 1 << 62:
         raise cursor.error(f"{number.text} is too large here: numbers stay below 2^62", span=number.span)
     return int(number.text)
@@ -248,7 +248,7 @@ def _check_declaration(cursor: Cursor, header: Header, row: Declaration) -> None
     if len(row.arrays) > 1 and header.intent(name) is Intent.IN:
         message = f"the memory of input '{name}' is the caller's, who may still need it: no other array lives in it"
         raise cursor.error(message, span=row.span)
-    # The interface array comes first; what remains are temporaries in its memory.
+    # The interface array comes first; the other arrays are temporaries in its memory.
     row.arrays.sort(key=lambda t: t.text != name)
     if row.memory is not Memory.HEAP or any(row.reuse) or row.swizzles:
         message = f"the memory of interface array '{name}' is the caller's: it is on the heap, not reused, not swizzled"

@@ -42,7 +42,7 @@ def _parse_value(cursor: Cursor) -> Attribute:
 
 
 def spell_hints(hints: DictionaryAttr) -> str:
-    """The text that `parse_hints` reads. Raises NotationError for a value that has none."""
+    """The text that `parse_hints` reads. Raises NotationError for a value without a text."""
     return "".join(f"!{name}{_spell_value(name, value)}" for name, value in hints.data.items())
 
 

@@ -1,4 +1,4 @@
-"""Index expressions on their own: the text that moves carry to restore an access."""
+"""Index expressions on their own: the texts by which moves restore an access."""
 
 from __future__ import annotations
 

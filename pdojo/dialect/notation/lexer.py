@@ -11,7 +11,7 @@ from pdojo.errors import NotationError
 
 
 class Kind(Enum):
-    """What a token is."""
+    """Kinds of tokens."""
 
     INTEGER = auto()
     FLOAT = auto()
@@ -80,7 +80,7 @@ def _content(kind: str | None, text: str) -> str:
 
 
 def _check_number(source: Source, token: Token, line: str) -> None:
-    """A number has digits that Python reads, and ends where it ends: `16v` is no scope."""
+    """Check that Python can read the digits of a number, and that no word follows: `16v` is not a scope."""
     if len(token.text) > MOST_DIGITS:
         raise source.error(token.span, f"a number has at most {MOST_DIGITS} digits, not {len(token.text)}")
     if token.kind is Kind.ITERATION:
@@ -121,16 +121,16 @@ class Cursor:
 
     @property
     def previous(self) -> Token:
-        """The token read last."""
+        """The last token read."""
         return self.tokens[max(0, self.position - 1)]
 
     @property
     def at_end(self) -> bool:
-        """Whether the line has been read."""
+        """Whether the whole line has been read."""
         return self.token.kind is Kind.END
 
     def peek(self, ahead: int) -> Token:
-        """The token that many places after the next one; the end where there is none."""
+        """The token `ahead` places after the next one; the end of the line if there is none."""
         return self.tokens[min(self.position + ahead, len(self.tokens) - 1)]
 
     def at(self, sign: str, ahead: int = 0) -> bool:
@@ -170,7 +170,7 @@ class Cursor:
         return self.advance()
 
     def expect_end(self, context: str) -> None:
-        """Make sure that the line ends here."""
+        """Check that the line ends here."""
         if not self.at_end:
             raise self.error(f"unexpected '{self.token.text}' {context}")
 

@@ -21,7 +21,7 @@ from pdojo.dialect.functions import DTYPES
 def constant_attr(value: float, dtype: str) -> FloatAttr | IntegerAttr:
     """The constant `value` of type `dtype`; integers may be written signed or unsigned.
 
-    Raises ValueError with the reason where there is no such constant.
+    Raises ValueError with the reason if there is no such constant.
     """
     element = DTYPES[dtype]
     if isinstance(element, IntegerType):

@@ -21,8 +21,8 @@ from pdojo.errors import NotationError
 def parse_notation(text: str, source: str = "<notation>", given: Given | None = None) -> list[KernelOp]:
     """The kernels of a text, verified and with fresh ids; `source` names the text in errors.
 
-    `given` has other values for the text's named sizes, numbers and types. Raises NotationError for anything that is no
-    valid program, and UsageError for a value that the text has no name for.
+    `given` has other values for the text's named sizes, numbers and types. Raises NotationError for a text that is not
+    a valid program, and UsageError for a value whose name the text does not define.
     """
     return _Parser(Source(text, source), Names(given or {})).parse()
 
@@ -75,7 +75,7 @@ class _Parser:
             self.tree.line(cursor)
 
     def _finish(self) -> None:
-        """End the kernel that was being read, if any."""
+        """End the present kernel, if any."""
         if self.header is None:
             return
         if self.tree is None:
@@ -85,7 +85,7 @@ class _Parser:
 
 
 def _is_declaration(cursor: Cursor) -> bool:
-    """A fact, or `name dtype` or `name word [` at the start of a line; not `while z[{0}++] ...`."""
+    """Whether a fact, or `name dtype` or `name word [` starts the line; not `while z[{0}++] ...`."""
     first, second = cursor.token, cursor.peek(1)
     if first.kind is not Kind.WORD or cursor.at("[", 1) or cursor.at("=", 1):
         return False
@@ -95,7 +95,7 @@ def _is_declaration(cursor: Cursor) -> bool:
 
 
 class _Tree:
-    """The scopes and statements of one kernel as they are read."""
+    """The scopes and statements of one kernel while they are read."""
 
     def __init__(self, cursor: Cursor, header: Header) -> None:
         self.source = cursor.source
@@ -149,7 +149,7 @@ class _Tree:
         self.places[op] = first.to(cursor.previous.span)
 
     def _check_start(self, cursor: Cursor) -> None:
-        """An extent or an output access comes next; name what stands there instead."""
+        """Check that an extent or an output access comes next; the error names what stands there instead."""
         token = cursor.token
         if token.kind is Kind.INTEGER:
             return

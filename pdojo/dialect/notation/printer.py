@@ -1,4 +1,4 @@
-"""Printing of a kernel in the notation: one canonical text per program, ids left out."""
+"""Printing of a kernel in the notation: one canonical text per program, without ids."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def print_notation(kernel: KernelOp) -> str:
 
 
 def print_nest(nest: Nest) -> str:
-    """The canonical text of a kernel whose view is known already."""
+    """The canonical text of a kernel whose view exists already."""
     lines = [*header_lines(nest), "", *tree_lines(nest.children)]
     return "\n".join(lines) + "\n"
 
 
 def header_lines(nest: Nest) -> Iterator[str]:
-    """What stands above the tree: the interface, facts and declarations."""
+    """The lines above the tree: the interface, facts and declarations."""
     kernel = nest.kernel
     arguments = [b for b in nest.buffers if b.op is None]
     inputs = [b.names[0] for b in arguments if b.intent is not Intent.OUT]
@@ -52,7 +52,7 @@ def header_lines(nest: Nest) -> Iterator[str]:
 
 
 def _aligned(arguments: list[Buffer]) -> set[str]:
-    """The arrays whose alignment is written: those with more than the default, or all where none has more."""
+    """The arrays whose alignment is written: those with more than the default, or all if none has more."""
     more = {b.names[0] for b in arguments if b.alignment != byte_width(b.dtype)}
     return more or {b.names[0] for b in arguments}
 
@@ -69,12 +69,12 @@ def declaration_line(buffer: Buffer, *, aligned: bool = False) -> str:
 
 
 def _quoted(machine: str) -> str:
-    """In quotes where the name is not one word to the parser."""
+    """The name, in quotes if the parser would not read it as one word."""
     return machine if _MACHINE.fullmatch(machine) else f'"{machine}"'
 
 
 def tree_lines(nodes: list[Node], bars: str = "") -> Iterator[str]:
-    """Scopes and statements, a line each unless they nest perfectly."""
+    """Scopes and statements; one line each, or one line for those that nest perfectly."""
     for line, _ in tree_rows(nodes, bars):
         yield line
 

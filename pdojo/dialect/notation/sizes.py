@@ -7,9 +7,9 @@
     type T = f32
     type A = wide(T)
 
-The lines stand above a kernel and hold for all kernels below. A name stands for its value wherever the text continues,
-so what is parsed is a program of plain numbers. Names whose right side is a literal are parameters: whoever parses the
-text may give them other values; the others follow from them.
+The lines stand above a kernel and hold for all kernels below. A name is replaced by its value wherever it occurs, so
+that a program of plain numbers is parsed. A name whose right side is a literal is a parameter: callers of the parser
+may give it another value, and the other names follow.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ KEYWORDS = ("size", "number", "type")
 """First words of the lines that define names."""
 
 WIDE = {"f16": "f32", "bf16": "f32", "i8": "i32"}
-"""`wide(T)`: the type in which values of a short type are computed and summed up; other types are wide enough."""
+"""`wide(T)`: the type in which values of a short type are computed and summed; other types are wide enough."""
 
 LARGEST = 10**MOST_DIGITS
-"""Largest integer that a name may stand for."""
+"""Largest integer that a name may have as its value."""
 
 ValueT = TypeVar("ValueT", float, str)
 Value: TypeAlias = float | str
@@ -42,7 +42,7 @@ Given: TypeAlias = Mapping[str, Value]
 
 @dataclass
 class Names:
-    """What the names of a text stand for."""
+    """The names of a text and their values."""
 
     given: Given = field(default_factory=dict[str, Value])
     values: dict[str, Value] = field(default_factory=dict[str, Value])
@@ -50,7 +50,7 @@ class Names:
     parameters: list[str] = field(default_factory=list[str])
     """Names whose value can be given."""
     depth: int = 0
-    """How many parentheses, signs and calls are open."""
+    """Parentheses, signs and calls that are open."""
 
     def is_definition(self, cursor: Cursor) -> bool:
         """Whether a line defines a name."""
@@ -58,7 +58,7 @@ class Names:
         return named and cursor.token.kind is Kind.WORD and cursor.token.text in KEYWORDS
 
     def define(self, cursor: Cursor) -> None:
-        """Read a definition; the line is still as it was written."""
+        """Read a definition; the names in the line are not replaced yet."""
         keyword, name = cursor.advance().text, cursor.advance()
         cursor.advance()
         if name.text in self.values:
@@ -80,7 +80,7 @@ class Names:
         self.values[name.text] = value
 
     def put(self, cursor: Cursor) -> Cursor:
-        """The same line with values for names. After a colon stands a mapping or a reuse flag, no size."""
+        """The same line with values for names. A word after a colon is a mapping or a reuse flag, not a size."""
         if not self.values:
             return cursor
         tokens = list(cursor.tokens)
@@ -93,7 +93,7 @@ class Names:
         return Cursor(cursor.source, tokens)
 
     def check_given(self) -> None:
-        """Every value that was given has found its name; raises UsageError."""
+        """Check that the text has a name for every given value; raises UsageError."""
         for name in self.given:
             if name in self.values and name not in self.parameters:
                 raise UsageError(f"'{name}' follows from other sizes and cannot be given")
@@ -136,7 +136,7 @@ class Names:
         return found
 
     def _inside(self, cursor: Cursor, read: Callable[[Cursor], ValueT]) -> ValueT:
-        """What `read` reads, one level deeper."""
+        """The result of `read`, one level deeper."""
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise cursor.error(f"parentheses and signs are nested more than {MOST_NESTED} deep")
@@ -166,7 +166,7 @@ class Names:
             elif sign.text == "%":
                 value = value % other
             elif isinstance(value, int) and isinstance(other, int):
-                # Sizes are divided without a rest, or the program would be another one.
+                # Sizes divide without a remainder, or the program would be another one.
                 if value % other:
                     hint = "// rounds down"
                     raise cursor.error(f"{value} is no multiple of {other}{self._stated()}", hint, sign.span)
@@ -198,7 +198,7 @@ class Names:
 
 
 def names_of(source: Source, given: Given | None = None) -> Names:
-    """What a text defines. Raises NotationError where a definition is wrong."""
+    """The names that a text defines. Raises NotationError if a definition is wrong."""
     names = Names(given or {})
     for line in range(len(source.lines)):
         cursor = Cursor(source, tokenize(source, line))
@@ -223,7 +223,7 @@ def _is_literal(cursor: Cursor) -> bool:
 
 
 def _token(token: Token, value: Value) -> Token:
-    """A value where its name stood."""
+    """A token for a value in place of its name."""
     if isinstance(value, str):
         return replace(token, text=value)
     return replace(token, kind=Kind.INTEGER if isinstance(value, int) else Kind.FLOAT, text=repr(value))

@@ -33,7 +33,7 @@ class Source:
         """The error `name:line:column: error: message` with the line, a caret and a hint."""
         line = self.lines[span.line] if span.line < len(self.lines) else ""
         number = str(span.line + 1)
-        # What would steer a terminal is not shown; tabs stay tabs, so that the caret stands under its place.
+        # Characters that could steer a terminal are not shown; tabs stay tabs, so that the caret is below its place.
         line = "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
         padding = "".join("\t" if c == "\t" else " " for c in line[: span.column])
         parts = [
@@ -47,9 +47,9 @@ class Source:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean 'x'?` for the closest known word, else `known: a, b, c`; empty where nothing is known.
+    """`did you mean 'x'?` for the closest known word, else `known: a, b, c`; empty if nothing is known.
 
-    The word itself is never suggested: where it is known, something else is wrong with it.
+    The word itself is never suggested: if it is known, something else is wrong with it.
     """
     names = [name for name in known if name != word]
     close = get_close_matches(word, names, n=1, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""Familiar spelling of leaf functions: which function a sign or a short name means for which element types.
+"""Familiar spelling of functions: which function a sign or a short name means for which element types.
 
 One table serves the parser and the printer. A spelling names candidates; the types of the operands and of the result
 choose among them. Operands whose type is open (constants, index values) take the type that the function wants.
@@ -79,7 +79,7 @@ CALLS: dict[str, tuple[str, ...]] = {
 """Short names. `u` is unsigned on integers and "unordered or" in a comparison of floats; `max` and `min` keep NaN."""
 
 _BOOLEAN_CASTS = ("arith.uitofp", "arith.fptoui", "arith.extui", "arith.trunci")
-"""What `cast` means from and to i1: true is 1, not -1."""
+"""The functions of a `cast` from or to i1: true is 1, not -1."""
 
 
 def call_names() -> tuple[str, ...]:
@@ -88,20 +88,20 @@ def call_names() -> tuple[str, ...]:
 
 
 def call_candidates(name: str) -> tuple[str, ...] | None:
-    """The functions that a name before a parenthesis may mean; None if it means none."""
+    """The functions that a name before a parenthesis may mean; None if there are none."""
     return CALLS.get(name) or ((name,) if name in FUNCTIONS else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The function meant and the types of its operands; no function is a copy."""
+    """The function that is meant, and the types of its operands; no function is a copy."""
 
     function: str | None
     operands: tuple[str, ...]
 
 
 class ResolutionError(Exception):
-    """No candidate fits; the message says why and `hint` what to do."""
+    """No candidate fits; the message says why, and `hint` says what to do."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -109,9 +109,9 @@ class ResolutionError(Exception):
 
 
 def resolve(spelling: str, candidates: Sequence[str | None], operands: Sequence[str | None], result: str) -> Resolution:
-    """Choose the candidate that takes dtypes `operands` (None where open) to `result`.
+    """Choose the candidate that takes dtypes `operands` (None for an open one) to `result`.
 
-    A cast to the type that is there already is a copy: texts for several types need it.
+    A cast to the type that the operand already has is a copy: texts for several types need it.
     Raises ResolutionError; `spelling` is what the user wrote.
     """
     if spelling == "cast" and tuple(operands) == (result,):
@@ -131,7 +131,7 @@ def resolve(spelling: str, candidates: Sequence[str | None], operands: Sequence[
 
 
 def _complete(function: str | None, operands: Sequence[str | None], result: str) -> tuple[str, ...] | None:
-    """Give open operands the type that the function wants; None where nothing determines it."""
+    """Give open operands the type that the function wants; None if nothing determines it."""
     signature = None if function is None else FUNCTIONS[function].signature
     known = [t for t in operands if t is not None]
     match signature:
@@ -174,7 +174,7 @@ class Style(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How to write a function application so that it is read back as the same one."""
+    """How to write a function application so that it is read back unchanged."""
 
     style: Style
     text: str
@@ -186,8 +186,8 @@ class Spelling:
 def spell(function: str | None, operands: tuple[str, ...], arrays: tuple[bool, ...], result: str) -> Spelling:
     """The most familiar spelling that resolves back to `function` with these operand types.
 
-    `arrays` says which operands are array accesses; signs are used only where there is one, since arithmetic on
-    iterations and integers alone is an index expression.
+    `arrays` says which operands are array accesses. Signs need at least one, because arithmetic on iterations and
+    integers alone is an index expression.
     """
     if function is None:
         typed = not _resolves("", (None,), function, operands, arrays, result, typed=False)

@@ -36,7 +36,7 @@ _RELATIONS = ("<", "<=", ">", ">=", "==")
 
 
 def parse_scope(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence[ScopeOp]) -> ScopeOp:
-    """`512`, `512:g!launch_bounds(2)`, `16:v where ({0}*16+{1} < 500)`: a scope, without children yet."""
+    """`512`, `512:g!launch_bounds(2)`, `16:v where ({0}*16+{1} < 500)`: a scope, still without children."""
     extent = cursor.expect_kind(Kind.INTEGER, "the extent of a scope, an integer")
     count = int(extent.text)
     if count < 1:
@@ -77,7 +77,7 @@ def _mapping(cursor: Cursor) -> ScopeMapping:
 
 
 def _intrinsic(cursor: Cursor) -> str:
-    """The name behind `:m`, in parentheses."""
+    """The name after `:m`, in parentheses."""
     hint = "and the name of the instruction that computes the scope: 16:m(vpdpbusd_512)"
     cursor.expect("(", hint)
     name = cursor.expect_kind(Kind.WORD, hint)
@@ -109,7 +109,7 @@ def _constraint(cursor: Cursor, reader: Expressions) -> list[Expr]:
 def parse_statement(
     cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence[ScopeOp]
 ) -> tuple[OpOp, list[Span]]:
-    """`y[{0}] += exp(x[{0}])` inside `chain`, to the end of the line; and where its accesses stand."""
+    """`y[{0}] += exp(x[{0}])` inside `chain`, to the end of the line; also returns the spans of its accesses."""
     extents = [s.count for s in chain]
     reader = Expressions(cursor, arrays, extents)
     output = reader.access()
@@ -123,7 +123,7 @@ def parse_statement(
 
 
 def _accumulation(cursor: Cursor, output: AccessValue) -> tuple[str | None, str]:
-    """`=`, `async=` or an accumulation: the function, and the word before the sign of equality."""
+    """`=`, `async=` or an accumulation: the function, and the word before the equals sign."""
     if cursor.accept("="):
         return None, ""
     word = cursor.token

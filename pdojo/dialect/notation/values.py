@@ -1,4 +1,4 @@
-"""The right side of a statement as read, before types are known: inputs and one function application."""
+"""The right side of a statement before types are known: inputs and one function application."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pdojo.dialect.notation.source import Span
 
 @dataclass(frozen=True, slots=True)
 class ArrayName:
-    """A declared array, as accesses need it."""
+    """A declared array, with what accesses need."""
 
     name: str
     dtype: str
@@ -39,7 +39,7 @@ class AccessValue:
 
 @dataclass(frozen=True, slots=True)
 class ConstantValue:
-    """`-inf`, `3`, `1.5:f32`; `dtype` is None where the text does not say it."""
+    """`-inf`, `3`, `1.5:f32`; `dtype` is None if the text does not give it."""
 
     value: float | int
     dtype: str | None
@@ -48,7 +48,7 @@ class ConstantValue:
 
 @dataclass(frozen=True, slots=True)
 class IndexValue:
-    """`{0}*16+{1}`, `index(3)`; `dtype` is None where the text does not say it."""
+    """`{0}*16+{1}`, `index(3)`; `dtype` is None if the text does not give it."""
 
     expression: Expr
     dtype: str | None
@@ -57,7 +57,7 @@ class IndexValue:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """A function, as spelled, of inputs."""
+    """A function, as spelled, and its inputs."""
 
     spelling: str
     candidates: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The operations of the pdojo dialect: kernel, buffer, scope, op and call."""
+"""The operations of the pdojo dialect: kernel, buffer, scope, statement (`pdojo.op`) and call."""
 
 from xdsl.ir import Dialect
 

@@ -35,10 +35,10 @@ from pdojo.dialect.syntax import (
 
 
 class KernelCallSymbols(SymbolUserOpInterface):
-    """A call's symbol is a kernel whose arguments have the types of the operands."""
+    """The symbol of a call must be a kernel whose arguments have the types of the operands."""
 
     def verify(self, op: Operation) -> None:
-        """Raise VerifyException where they differ."""
+        """Raise VerifyException if they differ."""
         assert isinstance(op, CallOp)
         kernel = SymbolTable.lookup_symbol(op, op.callee)
         if not isinstance(kernel, KernelOp):
@@ -57,7 +57,7 @@ class CallEffects(MemoryEffect):
 
     @classmethod
     def get_effects(cls, op: Operation) -> set[EffectInstance]:
-        """Reads and writes of every argument (the intents are the kernel's, which may lie elsewhere)."""
+        """Reads and writes of every argument: the kernel, whose intents would say more, may be in another module."""
         kinds = (MemoryEffectKind.READ, MemoryEffectKind.WRITE)
         return {EffectInstance(kind, array) for kind in kinds for array in op.operands}
 

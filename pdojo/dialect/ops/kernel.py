@@ -1,4 +1,4 @@
-"""Kernels and their buffers: what is computed on which memory."""
+"""Kernels and their buffers."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.syntax import names_of, parse_hints, print_hints
 
 DEFAULT_NUMERICS = (Numerics.REASSOCIATES, Numerics.CONTRACTS)
-"""What a kernel permits when it says nothing: accumulations are unordered by definition (docs/numerics.md).
+"""Permission of a kernel that has none: accumulations are unordered by definition (docs/numerics.md).
 
-Not to take denormal numbers for zero: that an instruction does so is an accident, not the meaning of any program."""
+FLUSHES is not among them: that an instruction takes denormal numbers for zero is no program's meaning."""
 
 
 @irdl_op_definition
 class KernelOp(IRDLOperation):
-    """A numerical kernel: interface arrays as arguments, buffers, and a sequence of scopes and ops."""
+    """A numerical kernel: interface arrays as arguments, buffers, and a sequence of scopes and statements."""
 
     name = "pdojo.kernel"
 
@@ -68,13 +68,13 @@ class KernelOp(IRDLOperation):
     arg_intents = prop_def(ArrayAttr[IntentAttr])
     """Whether each argument is read (in), read and written (inout) or only written (out)."""
     arg_alignments = opt_prop_def(ArrayAttr[IntegerAttr])
-    """Alignment in bytes that callers guarantee for each argument; the element size where absent."""
+    """Alignment in bytes that callers guarantee for each argument; the element size if absent."""
     numerics = opt_prop_def(ArrayAttr[NumericsAttr])
-    """Numerics classes that moves may use; `DEFAULT_NUMERICS` where absent."""
+    """Numerics classes that moves may use; `DEFAULT_NUMERICS` if absent."""
     machine = opt_prop_def(StringAttr)
     """Name of the machine description that the kernel is mapped for."""
     body = region_def("single_block")
-    """Buffers first, then scopes and ops in order of execution."""
+    """Buffers first, then scopes and statements in order of execution."""
 
     traits = traits_def(IsolatedFromAbove(), SymbolOpInterface(), NoTerminator(), RecursiveMemoryEffect())
 
@@ -104,7 +104,7 @@ class KernelOp(IRDLOperation):
 
     @property
     def permitted(self) -> tuple[Numerics, ...]:
-        """The numerics classes that moves may use on this kernel, besides exact ones."""
+        """The numerics classes that moves may use on this kernel, besides EXACT."""
         return DEFAULT_NUMERICS if self.numerics is None else tuple(a.data for a in self.numerics.data)
 
     def buffers(self) -> Iterator[BufferOp]:
@@ -112,7 +112,7 @@ class KernelOp(IRDLOperation):
         return (op for op in self.body.block.ops if isinstance(op, BufferOp) and op.host is None)
 
     def guests(self) -> Iterator[BufferOp]:
-        """The declarations of temporaries that live in interface arrays, in order of these."""
+        """The declarations of temporaries that live in interface arrays, in the order of those arrays."""
         return (op for op in self.body.block.ops if isinstance(op, BufferOp) and op.host is not None)
 
     def verify_(self) -> None:
@@ -166,9 +166,9 @@ class KernelOp(IRDLOperation):
 
 
 class Swizzle(NamedTuple):
-    """How positions in a dimension are exchanged: granule number q goes to q xor (the index in dimension `by`).
+    """A permutation of positions in a dimension: granule number q goes to q xor (the index in dimension `by`).
 
-    A granule is `granule` neighbouring elements. There are a power of two of them, the index is taken modulo that.
+    A granule is `granule` neighbouring elements. Their number is a power of two; the index is taken modulo that number.
     """
 
     by: int
@@ -179,26 +179,26 @@ class Swizzle(NamedTuple):
 class BufferOp(IRDLOperation):
     """One memory buffer and the arrays that live in it, one result per array; dimensions are in row-major order.
 
-    With a `host`, which is an argument of the kernel, the arrays live in its memory: the caller's.
+    With a `host`, an argument of the kernel, the arrays live in the caller's memory.
     """
 
     name = "pdojo.buffer"
 
     host = opt_operand_def(MemRefType)
-    """The interface array in whose memory the arrays live; absent where the buffer has memory of its own."""
+    """The interface array in whose memory the arrays live; absent if the buffer has memory of its own."""
     array_names = prop_def(ArrayAttr[StringAttr])
     """Names of the arrays, unique in the kernel."""
     reuse = opt_prop_def(ArrayAttr[IntegerAttr])
-    """Per dimension, how many slots it takes: 0 one per index, 1 a single one (the paper's `:N`), k >= 2 a circular
-    buffer (`:Nk`); absent where every dimension is whole."""
+    """Slots of each dimension: 0 for one per index, 1 for a single one (the paper's `:N`), k >= 2 for a circular
+    buffer (`:Nk`); absent if every dimension is whole."""
     swizzle = opt_prop_def(ArrayAttr[ArrayAttr[IntegerAttr]])
-    """Per swizzled dimension its number, that of the dimension that swizzles it, and the size of a granule."""
+    """Per swizzled dimension: its number, the number of the dimension that swizzles it, and the size of a granule."""
     memory = prop_def(MemoryAttr)
     """Where the buffer lives."""
     hints = opt_prop_def(DictionaryAttr)
-    """Facts that code may use; they never change meaning. Absent where there are none."""
+    """Facts that generated code may use; they never change meaning. Absent if there are none."""
     arrays = var_result_def(MemRefType)
-    """The arrays, all of the buffer's logical extents and element type."""
+    """The arrays, each with the buffer's logical extents and element type."""
 
     traits = traits_def(HasParent(KernelOp), MemoryAllocEffect())
 
@@ -235,7 +235,7 @@ class BufferOp(IRDLOperation):
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """Per dimension, how many slots it takes; 0 where it is whole."""
+        """Slots of each dimension; 0 if it is whole."""
         if self.reuse is None:
             return (0,) * len(self.array_type.get_shape())
         return tuple(count.value.data for count in self.reuse.data)
@@ -290,20 +290,20 @@ class BufferOp(IRDLOperation):
 
 
 def _hint(value: SSAValue, name: str) -> None:
-    """Call a value like its array; a name that no array can have is for the verifier to refuse."""
+    """Name a value like its array; a name that no array can have is left to the verifier."""
     if name_problem(name) is None:
         value.name_hint = name
 
 
 def reuse_attr(reuse: Sequence[int] | None) -> ArrayAttr[IntegerAttr] | None:
-    """The property for the slots of each dimension; None where all dimensions are whole."""
+    """The property for the slots of each dimension; None if all dimensions are whole."""
     if reuse is None or not any(reuse):
         return None
     return ArrayAttr(IntegerAttr(slots, i64) for slots in reuse)
 
 
 def swizzle_attr(swizzles: Mapping[int, Swizzle]) -> ArrayAttr[ArrayAttr[IntegerAttr]] | None:
-    """The property for swizzled dimensions; None where there are none."""
+    """The property for swizzled dimensions; None if there are none."""
     if not swizzles:
         return None
     rows = ((dimension, *swizzle) for dimension, swizzle in sorted(swizzles.items()))
@@ -318,12 +318,12 @@ def _parse_swizzle(parser: Parser) -> Swizzle:
 
 
 def spell_slots(slots: int) -> str:
-    """What follows an extent in both syntaxes: nothing, `:N` or `:N4`."""
+    """The text after an extent in both syntaxes: nothing, `:N` or `:N4`."""
     return "" if slots == 0 else ":N" if slots == 1 else f":N{slots}"
 
 
 def slots_in(word: str) -> int | None:
-    """The number of slots that `N` or `N4` stands for; None for another word."""
+    """The number of slots that `N` or `N4` stands for; None for any other word."""
     if word == "N":
         return 1
     if re.fullmatch("N0*[1-9][0-9]{0,17}", word) is None:

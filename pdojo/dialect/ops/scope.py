@@ -42,7 +42,7 @@ from pdojo.dialect.syntax import (
 )
 
 MOST_SCOPES = 64
-"""How deep scopes may be nested."""
+"""Most scopes inside one another."""
 
 
 @irdl_op_definition
@@ -52,17 +52,17 @@ class ScopeOp(IRDLOperation):
     name = "pdojo.scope"
 
     guard_ivs = var_operand_def(IndexType)
-    """Induction variables of enclosing scopes that the guard uses: its dimensions, before the own variable."""
+    """Induction variables of enclosing scopes that the guard uses: its dimensions before the scope's own variable."""
     extent = prop_def(IntegerAttr)
     """Number of iterations, at least 1."""
     mapping = prop_def(MappingAttr)
     """How the iterations are instantiated."""
     intrinsic = opt_prop_def(StringAttr)
-    """Of a scope mapped to a tensor unit (`m`): the name of the instruction that computes it."""
+    """Name of the instruction that computes a scope mapped to a tensor unit (`m`); absent for other scopes."""
     guard = opt_prop_def(AffineSetAttr)
-    """Conjunction of `e >= 0`; an iteration runs only where all hold. The last dimension is the own variable."""
+    """Conjunction of `e >= 0`; an iteration runs only if all hold. The last dimension is the scope's own variable."""
     hints = opt_prop_def(DictionaryAttr)
-    """Facts that code may use; they never change meaning. Absent where there are none."""
+    """Facts that generated code may use; they never change meaning. Absent if there are none."""
     id = opt_prop_def(StringAttr)
     """Stable identifier, kept by moves; not printed in the pretty form."""
     body = region_def("single_block")
@@ -154,7 +154,7 @@ class ScopeOp(IRDLOperation):
 
 
 def guard_attr(guard: Sequence[AffineExpr], operands: int) -> AffineSetAttr | None:
-    """The guard property for left sides of `e >= 0` over `operands` outer variables and the own one."""
+    """The guard property for left sides of `e >= 0` over `operands` outer variables and the scope's own one."""
     if not guard:
         return None
     zero = AffineExpr.constant(0)
@@ -203,7 +203,7 @@ def _print_constraint(printer: Printer, expression: AffineExpr, dims: Sequence[S
 
 
 def _nesting(variable: SSAValue) -> int:
-    """How many operations are around the body of the scope whose induction variable this is."""
+    """The number of operations around the body of the scope whose induction variable this is."""
     depth = 0
     around = variable.owner.parent_op() if isinstance(variable.owner, Block) else None
     while around is not None:

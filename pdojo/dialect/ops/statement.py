@@ -51,7 +51,7 @@ from pdojo.dialect.syntax import (
 
 
 class OpEffects(MemoryEffect):
-    """An op reads the arrays among its inputs, reads its output when it accumulates, and writes its output."""
+    """A statement reads its input arrays, reads its output if it accumulates, and writes its output."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> set[EffectInstance]:
@@ -70,25 +70,25 @@ class OpOp(IRDLOperation):
     name = "pdojo.op"
 
     output = operand_def(MemRefType)
-    """The array written (and read, when accumulating)."""
+    """The array written (also read, if the statement accumulates)."""
     arrays = var_operand_def(MemRefType)
     """The arrays read, one per access among the inputs, in order."""
     ivs = var_operand_def(IndexType)
     """The induction variables that the accesses use, outermost first: the dimensions of all maps."""
     function = opt_prop_def(StringAttr)
-    """The leaf function, by the name of a standard operation; absent for a copy."""
+    """The function, by the name of a standard operation; absent for a copy."""
     accumulate = opt_prop_def(StringAttr)
     """The function that combines the old value of the output with the new one; absent for a plain write."""
     contracted = opt_prop_def(UnitAttr)
-    """Present where `z += x * y` rounds once; both syntaxes write `z fma= x * y`."""
+    """Present if `z += x * y` rounds once; both syntaxes write `z fma= x * y`."""
     asynchronous = opt_prop_def(UnitAttr)
-    """Present on a copy from heap to shared memory that runs on its own; both syntaxes write `t async= x`."""
+    """Present on an asynchronous copy from heap to shared memory; both syntaxes write `t async= x`."""
     output_map = prop_def(AffineMapAttr)
     """Index of the output access, one result per dimension of the array."""
     inputs = prop_def(ArrayAttr)
     """One attribute per input: an affine map (access of the next array), a constant, or an index value."""
     hints = opt_prop_def(ArrayAttr[DictionaryAttr])
-    """Hints per access, output first; they never change meaning. Absent where there are none."""
+    """Hints per access, output first; they never change meaning. Absent if there are none."""
     id = opt_prop_def(StringAttr)
     """Stable identifier, kept by moves; not printed in the pretty form."""
 
@@ -125,7 +125,7 @@ class OpOp(IRDLOperation):
 
     @property
     def operand_groups(self) -> tuple[SSAValue, Sequence[SSAValue], Sequence[SSAValue]]:
-        """`output`, `arrays` and `ivs`, found at once: each by itself takes several times as long."""
+        """`output`, `arrays` and `ivs` in one pass; each property alone takes several times as long."""
         operands = self.operands
         sizes = self.properties["operandSegmentSizes"]
         assert isinstance(sizes, DenseArrayBase)
@@ -182,7 +182,7 @@ class OpOp(IRDLOperation):
 
 
 def hints_attr(hints: Sequence[DictionaryAttr] | None) -> ArrayAttr[DictionaryAttr] | None:
-    """The property for per-access hints; None where there are none."""
+    """The property for per-access hints; None if there are none."""
     if hints is None or not any(h.data for h in hints):
         return None
     return ArrayAttr(hints)
@@ -217,7 +217,7 @@ class _OpParser:
         )
 
     def _accumulation(self, output: SSAValue) -> tuple[str | None, str]:
-        """The function that accumulates, and the word before the sign of equality."""
+        """The function that accumulates, and the word before the equals sign."""
         parser = self.parser
         if parser.parse_optional_punctuation("="):
             return None, ""
@@ -274,7 +274,7 @@ class _OpParser:
         return element
 
     def _array(self, what: str) -> SSAValue:
-        """An array defined above; its type is known from there."""
+        """An array defined above, which gives its type."""
         name = self.parser.parse_unresolved_operand(f"expected {what}")
         values = self.parser.ssa_values.get(name.operand_name, ())
         if name.index >= len(values):
@@ -290,7 +290,7 @@ class _OpParser:
         return AffineMap(len(self.names.operands), 0, index)
 
     def _close(self, value: tuple[AffineExpr, ...] | Attribute) -> Attribute:
-        """Maps get their dimensions once all variables of the statement are known."""
+        """The attribute of a value; maps get their dimensions here, when all variables of the statement are known."""
         match value:
             case tuple():
                 return AffineMapAttr(self._map(value))

@@ -1,4 +1,4 @@
-"""What the leaf functions and accumulations of a program become in the arithmetic of `residues`."""
+"""Functions and accumulations of statements in the arithmetic of `residues`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def apply(
 def _exact_where_possible(
     field: Field, name: str, operands: Sequence[Residues], dtypes: Sequence[str], drawn: Residues
 ) -> Residues:
-    """The true result where operands are small integers or truth values, `drawn` elsewhere."""
+    """The true result for operands that are small integers or truth values, `drawn` for others."""
     if name == "select":
         condition, yes, no = operands
         return np.where(condition == 0, no, np.where(condition == field.primes - np.uint64(1), yes, drawn))
@@ -83,7 +83,7 @@ def _exact_where_possible(
 
 
 def small_integers(field: Field, values: Residues) -> tuple[NDArray[np.int64], Truth]:
-    """The integers that residues stand for, and whether they are small enough to stand for one."""
+    """The integers that residues stand for, and whether each is small enough to stand for one."""
     signed = values.astype(np.int64)
     primes = field.primes.astype(np.int64)
     signed = np.where(signed > primes // 2, signed - primes, signed)
@@ -91,7 +91,7 @@ def small_integers(field: Field, values: Residues) -> tuple[NDArray[np.int64], T
 
 
 def fold(field: Field, function: str, dtype: str, values: Residues, starts: NDArray[np.int64]) -> Residues:
-    """The values of each segment (`starts` ascending, none empty) combined; shape (segments, lanes)."""
+    """Each segment (`starts` ascending, none empty) of the values combined; shape (segments, lanes)."""
     name = function.partition(".")[2]
     if name in ("addf", "addi"):
         # Fewer than 2**33 terms below 2**31 do not overflow.
@@ -104,7 +104,7 @@ def fold(field: Field, function: str, dtype: str, values: Residues, starts: NDAr
 
 
 def _product(field: Field, values: Residues, starts: NDArray[np.int64]) -> Residues:
-    """Products of segments: neighbours are multiplied until one value per segment is left."""
+    """Products of segments: neighbours are multiplied until each segment has one value left."""
     lengths = np.diff(starts, append=len(values))
     while lengths.max() > 1:
         place = np.arange(len(values)) - np.repeat(starts, lengths)

@@ -1,7 +1,7 @@
-"""Does a program mean what another means? The exact oracle's answer, by execution.
+"""Does a program mean the same as another? The exact oracle's answer, by execution.
 
-The program before is run on its elements in order: that is its meaning. The program after is run on its memory cells
-under adversarial schedules. Nothing here knows about dependences, so it can judge what does.
+The program before runs on its elements in order, which gives its meaning. The program after runs on its memory cells
+under adversarial schedules. Nothing here uses dependences, so it can judge the analysis that does.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ DEFAULT_SEEDS = 12
 """Independent seeds per prime."""
 
 _MEANING_POISON = 1 << 40
-"""No schedule seed: what was never written differs between the meaning and every run."""
+"""Seed of the meaning's unwritten memory; no schedule has it, so that unwritten values differ from every run's."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """An element of an interface array that a program leaves different from what it should."""
+    """An element of an interface array that is not what it should be after a program."""
 
     kernel: str
     array: str
@@ -42,9 +42,9 @@ class Difference:
     elements: int
     """How many elements of the array differ."""
     schedule: int
-    """Seed of the schedule that shows it."""
+    """Seed of a schedule that shows it."""
     lanes: int
-    """In how many of `lanes_run` independent arithmetics this element differs."""
+    """In how many of the `lanes_run` independent arithmetics this element differs."""
     lanes_run: int
     is_written: bool
     """Whether the program writes the element at all."""
@@ -60,10 +60,10 @@ class Difference:
 
 
 class Oracle:
-    """The meaning of a program, in exact arithmetic, against which other programs are judged.
+    """The meaning of a program in exact arithmetic, with which other programs are compared.
 
-    `seed` draws the inputs, and the random maps that stand for functions; `seeds` is the number of independent draws
-    per prime, `limit` the number of statement instances. Raises PdojoError for a program too large to enumerate.
+    `seed` draws the inputs and the random maps that stand for functions; `seeds` is the number of independent draws per
+    prime, `limit` the most statement instances. Raises PdojoError for a program too large to enumerate.
     """
 
     def __init__(
@@ -86,10 +86,9 @@ class Oracle:
         return self._run(instances, schedule_seed, schedule_seed)[0]
 
     def difference(self, program: Program, *, schedules: int = 3, first: int = 0) -> Difference | None:
-        """The first difference of a program run on its cells, under schedules `first`, `first + 1`, ...; None if equal.
+        """The first difference of a program on its cells, under schedules `first`, `first + 1`, ...; None if equal.
 
-        Programs without threaded or streaming scopes have one schedule only. Raises PdojoError where the interfaces
-        differ.
+        Programs without threaded or streaming scopes have one schedule. Raises PdojoError if the interfaces differ.
         """
         nest = as_nest(program)
         if _interface(nest) != _interface(self.nest):
@@ -140,7 +139,7 @@ class Oracle:
 
 
 def as_nest(program: Program) -> Nest:
-    """The nest of a kernel; a nest is itself."""
+    """The nest of a kernel; a nest is returned as it is."""
     return program if isinstance(program, Nest) else nest_of(program)
 
 
@@ -150,14 +149,14 @@ def _interface(nest: Nest) -> dict[str, tuple[str, str, tuple[int, ...]]]:
 
 
 def meaning(program: Program, seed: int = 0) -> Oracle:
-    """The meaning of a program, to be compared with several others."""
+    """The meaning of a program, for comparison with several others."""
     return Oracle(program, seed)
 
 
 def equivalent(before: Program | Oracle, after: Program, *, schedules: int = 3, seed: int = 0) -> Difference | None:
     """None if `after`, on its cells and under `schedules` schedules, computes the meaning of `before`.
 
-    A meaning computed earlier brings its own seed. Raises PdojoError for programs too large to enumerate.
+    An Oracle as `before` keeps its own seed. Raises PdojoError for programs too large to enumerate.
     """
     oracle = before if isinstance(before, Oracle) else Oracle(before, seed)
     return oracle.difference(after, schedules=schedules, first=seed)

@@ -1,4 +1,4 @@
-"""Computes the values of a data flow, level by level, all rows of a statement in a level at once."""
+"""Computes the values of a data flow level by level: all rows of a statement in a level at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def execute(field: Field, instances: Instances, flow: Flow, contents: Residues) 
     reads: list[Ints] = []
     for position, one in enumerate(instances.leaves):
         last = one.first_row + one.rows
-        # A statement that never runs has no rows to count columns in.
+        # A statement that never runs has no rows, and so no columns.
         reads.append(np.array(flow.reads[one.first_row : last], np.int64).reshape(one.rows, len(one.leaf.reads)))
         own = levels[flow.cells + one.first_row : flow.cells + last]
         tasks += [(level, position, rows) for level, rows in _by_level(own)]

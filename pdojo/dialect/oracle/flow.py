@@ -1,9 +1,9 @@
-"""Which value every read of a scheduled execution sees: the schedule is walked once, symbolically.
+"""Which value every read of a scheduled execution gets: the schedule is walked once, symbolically.
 
-Every write makes a new *value* (so that reuse of a cell costs nothing), every read takes the value that its cell holds
-at that step. What results is the data flow of this one execution, in levels: the rows of a level depend on lower levels
-only and are computed together. Accumulations of one function into one cell with nothing in between are one value, a
-fold of their terms, as they commute.
+Every write makes a new *value* (so reuse of a cell costs nothing); every read takes the value that its cell holds at
+that step. The result is the data flow of this one execution, in levels: the rows of a level depend on lower levels
+only, and are computed together. Accumulations of one function into one cell with nothing in between are one value, a
+fold of their terms, because they commute.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Flow:
     """Per row, the values of its accesses."""
     folds: list[Fold]
     ready: list[int]
-    """Per value, the first level at which it may be used."""
+    """Per value, the first level that may use it."""
     final: list[int]
-    """Per cell, its value in the end."""
+    """Per cell, its value at the end."""
     functions: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Accumulations: function and type."""
     pending: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
-    """Per torn row between load and store: the value loaded, and how many terms it had."""
+    """Per torn row between load and store: the value loaded, and its number of terms at that time."""
 
 
 def trace(instances: Instances, steps: Ints) -> Flow:
@@ -60,7 +60,7 @@ def trace(instances: Instances, steps: Ints) -> Flow:
 
 
 def _copies(instances: Instances) -> dict[int, list[int]]:
-    """Per row that writes copies of several threads, the cells of all of them."""
+    """Per row that writes several threads' copies, the cells of all of them."""
     found: dict[int, list[int]] = {}
     for one in instances.leaves:
         touch = one.touches[0]
@@ -141,7 +141,7 @@ class _Tracer:
             self._accumulate(rows, accumulates)
 
     def _fetch(self, rows: range, leaf: int) -> None:
-        """Read what comes through streams, ahead of the statement."""
+        """Read ahead the values that come through streams."""
         first_fold = self.flow.cells + self.flow.rows
         for row in rows:
             cells = zip(self.sources[row], self.streamed[leaf][1:], strict=True)
@@ -171,7 +171,7 @@ class _Tracer:
             ready[flow.cells + row] = level + 1
 
     def _write(self, rows: range) -> None:
-        """Of lanes that write one cell the first wins: in order, it would be the last."""
+        """Write the values of lanes; if several write one cell, the first wins, while in order the last would."""
         for row in reversed(rows):
             for cell in self.copies.get(row, ()) or (self.outputs[row],):
                 self.current[cell] = self.flow.cells + row
@@ -211,7 +211,7 @@ class _Tracer:
             flow.pending[row] = (value, terms)
 
     def _store(self, rows: Sequence[int], function: int) -> None:
-        """Write old value and term; an update that came in between is lost."""
+        """Write old value and term; an update in between is lost."""
         flow = self.flow
         first_fold = flow.cells + flow.rows
         lanes: dict[int, int] = {}
@@ -232,7 +232,7 @@ class _Tracer:
             lanes[cell] = self.current[cell]
 
     def _as_loaded(self, value: int, terms: int) -> int:
-        """The value as it was when it had so many terms."""
+        """The value as it was with so many terms."""
         flow = self.flow
         first_fold = flow.cells + flow.rows
         if value < first_fold or len(flow.folds[value - first_fold].terms) == terms:

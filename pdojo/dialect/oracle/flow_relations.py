@@ -1,7 +1,7 @@
-"""Which writes make up the value of every read of a memory, as a relation between instances.
+"""Which writes make up the value of every read, as a relation between instances.
 
-The value of a place is its last plain write and all accumulations since. So the flow relates each read to those, and
-in addition accumulations of different functions to each other, in their order; accumulations of one function commute.
+The value of a place is its last plain write and all accumulations since. So the flow relates each read to these writes.
+It also relates accumulations of different functions to each other, in order; accumulations of one function commute.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 Timing: TypeAlias = Callable[[Event, int], list[Expr | int]]
 
 _THE_END = 1 << 30
-"""When the caller looks at the outputs."""
+"""The time at which the caller reads the outputs."""
 
 
 class Flow:
-    """The flow of values through one memory, where events happen at `timing` and touch `place`.
+    """The flow of values through one memory, whose events happen at `timing` and touch `place`.
 
-    By the algebra of relations: neither isl's dataflow analysis nor its lexicographic maximum is used, as the one loses
-    flows from domains with divisions and the other fails for some of them.
+    Computed by the algebra of relations: isl's dataflow analysis loses flows from domains with divisions, and its
+    lexicographic maximum fails for some of these.
     """
 
     def __init__(self, memory: MemoryEvents, place: Callable[[Event], Place], timing: Timing, *, cells: bool) -> None:
@@ -51,7 +51,7 @@ class Flow:
         self.time = union_map([*times, *(f"{piece} -> [{end}] : {box}" for piece, _, box in final)])
 
     def _final(self, number: int, array: Array) -> tuple[str, str, str]:
-        """The caller's look at every element of an array: instance, place and domain."""
+        """The caller's read of every element of an array: instance, place and domain."""
         names = [f"d{k}" for k in range(len(array.shape))]
         copies = self.memory.copy_depth
         outside = [] if copies < 0 else ["0" if self.cells else "-1", *["-1"] * copies]
@@ -61,7 +61,7 @@ class Flow:
 
     @cached_property
     def values(self) -> isl.UnionMap:
-        """Pairs (write or accumulation, read) such that the read's value is made of it."""
+        """Pairs (write or accumulation, read) such that the write is part of the read's value."""
         last = self._last_write(self.reads)
         if not self.memory.of(Kind.FOLD):
             return last.reverse()
@@ -92,7 +92,7 @@ class Flow:
 
     @cached_property
     def _written_once(self) -> bool:
-        """Whether no two plain writes meet, so that each that comes before a read is the last."""
+        """Whether no two plain writes meet, so that any before a read is the last."""
         return self.writes.is_injective()
 
     def _folds_since(self, reads: isl.UnionMap, last: isl.UnionMap) -> isl.UnionMap:

@@ -1,7 +1,7 @@
-"""What a statement instance is known by across moves: what it accesses.
+"""The identity of a statement instance across moves: the elements that it accesses.
 
 The key of an instance is its statement and the tuple of all array elements and index values that it uses. Moves of
-structure, mapping and storage keep keys, whatever becomes of scopes and induction variables.
+structure, mapping and storage keep keys, although they change scopes and induction variables.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import islpy as isl
 
 COUNTED = 200_000
-"""Instances of a statement that are counted one by one, at most, where boxes do not tell their number."""
+"""Most instances of a statement that are counted one by one, if boxes do not give their number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Keys:
-    """The keys of all instances of a program; statements are grouped, instances of a group are told apart by keys."""
+    """The keys of all instances of a program; statements are grouped, and keys tell the instances of a group apart."""
 
     nest: Nest
     groups: dict[Leaf, str]
@@ -56,7 +56,7 @@ class Keys:
 
     @cached_property
     def reads(self) -> isl.UnionMap:
-        """From every read of every instance to its key; the caller's reads at the end stay what they are."""
+        """From every read of every instance to its key; the caller's reads at the end stay as they are."""
         pieces = [
             self._piece(leaf, f"R{leaf.order}_{k}", f"{group}_{k}")
             for leaf, group in self.groups.items()
@@ -72,7 +72,7 @@ class Keys:
         return flow.apply_domain(self.writes).apply_range(self.writes.union(self.reads))
 
     def count(self, group: str) -> int | None:
-        """How many instances a group has, None where that is too much work."""
+        """How many instances a group has; None if counting is too much work."""
         total = 0
         for leaf, name in self.groups.items():
             if name == group:
@@ -110,7 +110,7 @@ class Match:
         return self.before.writes.is_injective() and self.after.writes.is_injective()
 
     def missing(self) -> str | None:
-        """An instance that one of two programs has and the other has not, in words."""
+        """An instance that only one of the two programs has, in words; None if there is none."""
         before, after = self.before, self.after
         counts = [(group, before.count(group), after.count(group)) for group in sorted(set(before.groups.values()))]
         for group, one, two in counts:
@@ -118,7 +118,7 @@ class Match:
                 return f"instances: {before.statement(group)} runs {one} times before the move, {two} times after"
         ways = [(before, after, "missing"), (after, before, "new")]
         if self.injective and all(one is not None and two is not None for _, one, two in counts):
-            # As many on both sides, so one way is enough: that whose target is easier to solve for.
+            # Both sides have as many, so one way is enough: the one whose target is easier to solve for.
             ways = [way for way in ways if way[0] is self.finer]
         for one, two, what in ways:
             same = one.writes.apply_range(two.writes.reverse())
@@ -129,11 +129,11 @@ class Match:
 
     @cached_property
     def finer(self) -> Keys:
-        """The program with more scopes, whose instances are easily told the other's."""
+        """The program with more scopes; its instances determine the other's easily."""
         return max((self.after, self.before), key=lambda keys: sum(leaf.depth for leaf in keys.groups))
 
     def differences(self, before: isl.UnionMap, after: isl.UnionMap) -> list[tuple[isl.UnionMap, isl.UnionMap, str]]:
-        """Relations between instances of the two programs, made comparable: (one, the other, when the first holds)."""
+        """Relations between instances of the two programs, made comparable: (one, the other, whose the first is)."""
         if not self.injective:
             before, after = self.before.named(before), self.after.named(after)
         elif self.finer is self.after:
@@ -143,7 +143,7 @@ class Match:
         return [(before, after, "before"), (after, before, "after")]
 
     def _pulled_back(self, to: Keys, of: Keys, flow: isl.UnionMap) -> isl.UnionMap:
-        """A flow of one program, between the instances of the other."""
+        """A flow of one program, as a relation between instances of the other."""
         writes = to.writes.apply_range(of.writes.reverse())
         reads = to.reads.apply_range(of.reads.reverse())
         return writes.apply_range(flow).apply_range(writes.union(reads).reverse())
@@ -159,16 +159,16 @@ def _count(leaf: Leaf) -> int | None:
     import islpy as isl
 
     text = f"{{ [{', '.join(names)}] : {conjunction(domain(leaf, names))} }}"
-    # isl says nothing where its operations do not suffice for counting.
+    # isl returns nothing if its operations do not suffice for counting.
     with unlimited() as context:
         return isl.Set.read_from_str(context, text).count_val().to_python()
 
 
 def keys_of(before: Nest, after: Nest) -> tuple[Keys, Keys] | None:
-    """The keys of two programs, None where the statements or layouts of one are not those of the other.
+    """The keys of two programs; None if their statements or layouts differ.
 
-    Statements with the same identifiers are told apart by them, otherwise only by what they compute, as where a scope
-    was peeled and its statements are there twice.
+    Statements are told apart by their identifiers if both programs have the same ones. Otherwise only what they compute
+    tells them apart, for example after a peeled scope duplicated its statements.
     """
     if _layout(before) != _layout(after):
         return None
@@ -190,7 +190,7 @@ def _identity(leaf: Leaf) -> Hashable:
 
 
 def _signature(leaf: Leaf) -> Hashable:
-    """What a statement computes, apart from the places that it accesses."""
+    """What a statement computes, without the places that it accesses."""
     inputs = tuple(
         value.array.name if isinstance(value, Access) else (type(value).__name__, value.dtype, _constant(value))
         for value in leaf.inputs

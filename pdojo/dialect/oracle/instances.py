@@ -1,7 +1,7 @@
-"""Every statement instance of a small program with the memory it touches, enumerated; no dependence is analysed.
+"""Every statement instance of a small program and the memory it touches, enumerated; no dependence is analysed.
 
-A *row* is one instance of a statement. An *event* is what executes in lock step: the lanes of one statement under
-vector scopes, otherwise a single row. The rows of an event are consecutive.
+A *row* is one instance of a statement. An *event* executes in lock step: the lanes of one statement under vector
+scopes, otherwise a single row. The rows of an event are consecutive.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Storage: TypeAlias = Literal["elements", "cells"]
 Ints: TypeAlias = NDArray[np.int64]
 
 INSTANCE_LIMIT = 200_000
-"""Programs of more statement instances are refused, unless somebody waits for longer."""
+"""Default limit of statement instances; larger programs are refused."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Instances:
     event_ivs: NDArray[np.int64]
     """Per event, the induction variables by depth; zero for those of lock-step scopes. Shape (events, depths)."""
     event_rows: Ints
-    """Per event its first row, and at the end the number of rows."""
+    """Per event its first row, then the number of rows."""
 
 
 def count_instances(nest: Nest) -> int:
@@ -64,7 +64,7 @@ def count_instances(nest: Nest) -> int:
 def enumerate_instances(nest: Nest, storage: Storage, *, lockstep: bool, limit: int = INSTANCE_LIMIT) -> Instances:
     """All instances; `lockstep` gathers the lanes of vector scopes into events.
 
-    Raises PdojoError where there are more than `limit`, or where an access leaves its array.
+    Raises PdojoError if there are more than `limit`, or if an access leaves its array.
     """
     total = count_instances(nest)
     if total > limit:

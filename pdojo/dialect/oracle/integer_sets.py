@@ -1,11 +1,11 @@
 """The integer-set oracle: schedules and storage judged by relations over all instances, at any size.
 
-Validity of one program: (1) no two events that a permitted schedule may order either way touch one cell, unless they
-are accumulations that the mapping combines; (2) run in order, with vector lanes in lock step, every read gets over
-*cells* what it gets over *elements*. Then every permitted schedule computes the meaning, whatever the values are.
+Validity of one program: (1) if a permitted schedule may run two events in either order, they do not touch one cell,
+unless they are accumulations that the mapping combines; (2) run in order, with vector lanes in lock step, every read
+gets over *cells* what it gets over *elements*. Then every permitted schedule computes the meaning of any values.
 
-Before and after: instances are known by what they access. Both programs must have the same instances, and each read
-must get its value from the same writes, run in order over elements. Accumulations of one function may be reordered.
+Before and after: instances are identified by what they access. Both programs must have the same instances, and each
+read must get its value from the same writes, run in order over elements. Accumulations of one function commute.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
 
 
 OPERATIONS = 1_000_000
-"""What isl may spend on one judgement, in its own unit: some seconds."""
+"""The budget of isl for one judgement, in its own unit: some seconds."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the oracle found."""
+    """The result of the oracle."""
 
     fault: str | None
-    """What is wrong, None if nothing is."""
+    """What is wrong; None if nothing is."""
     checked: tuple[str, ...]
-    """`races`, `storage`, and where before and after can be compared `instances` and `flow`."""
+    """`races`, `storage`, and `instances` and `flow` if before and after can be compared."""
     open: tuple[str, ...] = ()
-    """What could not be decided, in words; with a fault there is nothing left to decide."""
+    """The open questions, in words; empty if there is a fault."""
 
 
 class IntegerSetOracle:
-    """Judges programs against the one that is given, by integer sets; no instance is enumerated.
+    """Judges programs by integer sets, against the program given first; no instance is enumerated.
 
-    `operations` limits the work of one judgement; where that is not enough, the judgement says what is left open.
+    `operations` limits the work of one judgement; beyond that, the judgement says what is left open.
     """
 
     def __init__(self, program: Program, operations: int = OPERATIONS) -> None:
@@ -63,8 +63,8 @@ class IntegerSetOracle:
     def judge(self, program: Program, *, compare: bool = True) -> Judgement:
         """The validity of a program, and its instances and flow against those of the program before.
 
-        Where statements or the shapes of arrays are not the same, only validity is judged; `compare=False` asks for
-        no more, as after a move that changes the layout of an array whose extents are equal.
+        Only validity is judged if statements or shapes of arrays differ, or with `compare=False`, as after a move that
+        changes the layout of an array with equal extents.
         """
         nest = as_nest(program)
 
@@ -120,7 +120,7 @@ def _validity(nest: Nest, checked: list[str]) -> str | None:
 
 
 def _storage(memory: MemoryEvents) -> str | None:
-    """Every read gets over cells, lanes in lock step, what it gets over elements in order."""
+    """Check that every read gets over cells, lanes in lock step, what it gets over elements in order."""
     vectors = any(s.mapping is Mapping.VECTOR for e in memory.events for s in e.leaf.chain)
     if memory.is_plain and not vectors:
         return None
@@ -138,7 +138,7 @@ def _storage(memory: MemoryEvents) -> str | None:
 
 
 def _same_flow(match: Match) -> str | None:
-    """Every read gets its value from the same instances in both programs."""
+    """Check that every read gets its value from the same instances in both programs."""
     left, right = _flows(match.before), _flows(match.after)
     for name in left.keys() | right.keys():
         for one, two in zip(left[name], right[name], strict=True):

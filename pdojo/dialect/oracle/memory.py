@@ -38,14 +38,14 @@ def evaluate(expression: Expr, ivs: Sequence[Ints], rows: int) -> Ints:
 
 @dataclass(eq=False)
 class Touch:
-    """The cells that the rows of a statement touch by one access; the numbers are there once memory is sealed."""
+    """The cells that one access of a statement touches in each row; `seal` numbers them."""
 
     array: Array
     columns: list[Ints]
-    """What identifies the cell within the run, one value per row each."""
+    """Columns that together identify the cell within the run, one value per row in each."""
     cells: Ints
     copies: list[Touch] = field(default_factory=list["Touch"])
-    """The cells in copies of other threads that a write changes too."""
+    """The cells of other threads' copies that a write changes too."""
 
 
 class Memory:
@@ -68,7 +68,7 @@ class Memory:
     def touch(self, access: Access, leaf: Leaf, ivs: Sequence[Ints], rows: int) -> Touch:
         """The places that an access touches in each row.
 
-        Raises InvalidKernel where an index leaves a dimension that is not reused.
+        Raises InvalidKernel if an index leaves a dimension that is not reused.
         """
         buffer = access.array.buffer
         index = access.index if self.elements else physical_index(access, leaf.chain)
@@ -90,13 +90,13 @@ class Memory:
         return self._numbered(access, columns, rows)
 
     def _numbered(self, access: Access, columns: list[Ints], rows: int) -> Touch:
-        """A touch whose cells get numbers in the end."""
+        """A touch whose cells `seal` numbers."""
         touch = Touch(access.array, columns, np.zeros(rows, np.int64))
         self._touches.setdefault(access.array if self.elements else access.array.buffer, []).append(touch)
         return touch
 
     def _in_threads(self, access: Access, leaf: Leaf, ivs: Sequence[Ints], columns: list[Ints]) -> Touch:
-        """The touch of memory that blocks or threads have copies of."""
+        """The touch of memory of which blocks or threads have copies."""
         buffer, rows = access.array.buffer, len(ivs[0]) if ivs else 1
         if buffer not in self._threads:
             self._threads[buffer] = ThreadCopies(self.nest, buffer)
@@ -114,7 +114,7 @@ class Memory:
         return number + self.interface[buffer.names[0]].start
 
     def _copy(self, buffer: Buffer, leaf: Leaf, ivs: Sequence[Ints], rows: int) -> Ints:
-        """The number of the private copy that each row uses; 0 is the one outside of all threads."""
+        """The number of the private copy that each row uses; 0 outside of all threads."""
         if buffer not in self._private:
             self._private[buffer] = private_scopes(self.nest, buffer)
         first = 1
@@ -126,7 +126,7 @@ class Memory:
         return found
 
     def seal(self) -> None:
-        """Number the cells of temporaries; only the places that were touched count."""
+        """Number the cells of temporaries: only those that are touched."""
         for touches in self._touches.values():
             numbers = [touch.cells for touch in touches]
             for column in range(len(touches[0].columns)):

@@ -1,4 +1,4 @@
-"""Pairs of events that a permitted schedule may order either way, or other than in order, and that touch one cell."""
+"""Pairs of events that touch one cell, and whose order a permitted schedule may change."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def race(memory: MemoryEvents) -> str | None:
 
 
 def _threads_meet(scope: Scope, x: Event, y: Event) -> str | None:
-    """Pairs of instances in different iterations of a threaded scope, in one of those around it, on one cell."""
+    """Pairs of instances on one cell, in different iterations of a threaded scope but the same ones around it."""
     if Kind.READ is x.kind is y.kind:
         return None
     left, right = _names("a", x), _names("b", y)

@@ -15,15 +15,15 @@ from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.ops import KernelOp
 
 MOST_TRIED = 1 << 16
-"""Divisors of an extent are looked for up to here."""
+"""Limit of the search for divisors of an extent."""
 
 
 def reduce_sizes(kernel: KernelOp, limit: int) -> KernelOp | None:
-    """A copy with smaller extents and at most `limit` statement instances; None where that is not the same program.
+    """A copy with smaller extents and at most `limit` statement instances; None if that would be another program.
 
-    Equal extents stay equal, different ones different, and an extent becomes one of its divisors where it has any, so
-    that tile sizes keep dividing it. It is the same program only where `is_resizable`; in practice, before any move
-    that tiles.
+    Equal extents stay equal, different ones different, and an extent becomes one of its divisors if it has any, so that
+    tile sizes still divide it. It is the same program only if `is_resizable`; in practice, before any move that
+    tiles.
     """
     nest = nest_of(kernel)
     sizes = _shrink(nest, limit) if is_resizable(nest) else None
@@ -31,17 +31,17 @@ def reduce_sizes(kernel: KernelOp, limit: int) -> KernelOp | None:
 
 
 def is_resizable(nest: Nest) -> bool:
-    """Whether other extents make the same program.
+    """Whether the same program exists for other extents.
 
-    So it is where every index is 0 or the variable of a scope with the extent of the dimension, no scope has a guard
-    and no dimension is folded.
+    That is so if every index is 0 or the variable of a scope with the extent of the dimension, no scope has a guard and
+    no dimension is folded.
     """
     folded = any(slots > 1 for buffer in nest.buffers for slots in buffer.reuse)
     return not folded and not any(scope.guard for scope in nest.scopes) and _is_plain(nest)
 
 
 def resized(kernel: KernelOp, sizes: Mapping[int, int]) -> KernelOp:
-    """A copy in which every extent is the one that stands for it."""
+    """A copy with every extent replaced by its entry in `sizes`."""
     small = kernel.clone()
     view = nest_of(small)
     for scope in view.scopes:
@@ -82,9 +82,9 @@ def _shrink(nest: Nest, limit: int) -> dict[int, int] | None:
 
 
 def _candidates(extent: int) -> list[int]:
-    """Sizes that may stand for an extent: its divisors but 1; small primes where it has no small divisor.
+    """Sizes to replace an extent: its divisors but 1; small primes if it has no small divisor.
 
-    Divisors beyond `MOST_TRIED`, and what they leave, are not looked for: nobody would enumerate so many instances.
+    Divisors beyond `MOST_TRIED` are not sought, because nobody would enumerate so many instances.
     """
     divisors = [n for n in range(2, min(extent, MOST_TRIED)) if extent % n == 0]
     return divisors if divisors and divisors[0] <= 7 else divisors + [n for n in (3, 5, 7) if n < extent]

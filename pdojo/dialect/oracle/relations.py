@@ -1,8 +1,8 @@
-"""A program as integer relations: which instances exist, which memory each touches, in which order they run.
+"""A program as integer relations: which instances exist, which memory each touches, and the order in which they run.
 
 An *event* is one access of one statement instance: a read, a write, or a fold (an accumulation, which is both). Events
-of a memory are kept apart from those of others, because values never pass between memories. Nothing here asks the
-dependence analysis, whose answers are to be judged; islpy is imported on first use.
+are kept apart by memory, because values never pass between memories. Nothing here asks the dependence analysis, whose
+answers are judged; islpy is imported on first use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import islpy as isl
 
 Place: TypeAlias = tuple[Expr, ...]
-"""An element or a cell: equal tuples are the same one. Starts with the number of its array, where there are several."""
+"""An element or a cell: equal tuples are the same one. It starts with the number of its array if there are several."""
 
 
 class Kind(Enum):
@@ -49,7 +49,7 @@ class Event:
 
     @property
     def fold(self) -> tuple[str, str | None]:
-        """What may be reordered with what: the array and the function of an accumulation."""
+        """The array and function of an accumulation: folds with equal ones may be reordered."""
         return self.access.array.name, self.leaf.accumulate
 
     @cached_property
@@ -74,13 +74,13 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class MemoryEvents:
-    """All that happens to the memory of one buffer, or of several that share it."""
+    """All events on the memory of one buffer, or of several that share it."""
 
     nest: Nest
     arrays: tuple[Array, ...]
     events: tuple[Event, ...]
     copy_depth: int = -1
-    """How many scopes tell private copies apart; -1 where there are none."""
+    """Number of scopes that tell private copies apart; -1 if there are no copies."""
 
     @property
     def is_plain(self) -> bool:
@@ -94,7 +94,7 @@ class MemoryEvents:
 
     @property
     def outputs(self) -> list[Array]:
-        """The arrays whose contents in the end matter."""
+        """The arrays whose final contents matter."""
         return [a for a in self.arrays if a.intent in (Intent.OUT, Intent.INOUT)]
 
     def of(self, *kinds: Kind) -> list[Event]:
@@ -104,7 +104,7 @@ class MemoryEvents:
 
 @lru_cache(maxsize=1)
 def context() -> isl.Context:
-    """The isl context of the oracle, apart from that of the analysis, so that a limit on one spares the other."""
+    """The isl context of the oracle; it is not the analysis's, so that a limit on one does not concern the other."""
     import islpy
 
     return islpy.Context()
@@ -112,7 +112,7 @@ def context() -> isl.Context:
 
 @contextmanager
 def unlimited() -> Generator[isl.Context]:
-    """The context, for little work that the limit of operations is not about: reading, counting."""
+    """The context without a limit, for small tasks such as reading and counting."""
     isl_context = context()
     limit = isl_context.get_max_operations()
     isl_context.set_max_operations(0)
@@ -189,7 +189,7 @@ def _events(
 
 
 def sequential_time(event: Event, length: int) -> list[Expr | int]:
-    """When an event happens with all scopes in order: positions and iterations by turns, reads before the write."""
+    """When an event happens with all scopes in order: alternately position and iteration; reads before the write."""
     time: list[Expr | int] = []
     for scope in event.leaf.chain:
         time += [scope.position, var(scope.depth)]
@@ -198,7 +198,7 @@ def sequential_time(event: Event, length: int) -> list[Expr | int]:
 
 
 def lockstep_time(event: Event, length: int) -> list[Expr | int]:
-    """When an event happens with the lanes of vector scopes in lock step: all lanes read before the first writes."""
+    """When an event happens with vector lanes in lock step: all lanes read before the first one writes."""
     lanes = [s.depth for s in event.leaf.chain if s.mapping is Mapping.VECTOR]
     common = [0 if e in [var(d) for d in lanes] else e for e in sequential_time(event, length)]
     return [*common, *(var(d) for d in lanes), *(0,) * (length - len(lanes))]

@@ -1,8 +1,8 @@
 """Arithmetic of the exact oracle: integers modulo two primes, several independent seeds at once.
 
-A *lane* is a prime and a seed; values have shape (..., lanes). `+ - *` are exact, so what a real program computes by
-them maps to what is computed here, whatever the order. Everything else is a fixed random map of its operands, drawn per
-function, types and lane: equal operands give equal results, and nothing else is known about it.
+A *lane* is a prime and a seed; values have shape (..., lanes). `+ - *` are exact, so the results of a real program map
+to the results here, whatever the order. Everything else is a fixed random map of its operands, drawn per function,
+types and lane: equal operands give equal results, and nothing else is known about it.
 
 Small integers (of magnitude up to 2**20, represented by their residues) are the exception: casts and comparisons of
 them, and `select` on a truth value, are exact, so that programs may compute with indices. Truth is -1, all bits set.
@@ -28,7 +28,7 @@ Residues: TypeAlias = NDArray[np.uint64]
 
 PRIMES = (2147483647, 2147483629)
 CUTS = ("maximumf minimumf maxsi minsi", "maxui minui", "ori andi", "maxnumf minnumf")
-"""Functions that follow one order."""
+"""Functions that share one order."""
 
 SMALL = 1 << 20
 """Residues nearer to zero than this stand for integers."""
@@ -66,7 +66,7 @@ class Order:
 
 
 class Field:
-    """The lanes, and all that is drawn for them from a seed."""
+    """The lanes, and everything that a seed draws for them."""
 
     def __init__(self, seed: int, seeds: int = 12) -> None:
         self.seed = seed
@@ -83,11 +83,11 @@ class Field:
     # Contents of memory
 
     def inputs(self, name: str, count: int, seed: int) -> Residues:
-        """The contents of the interface array of that name, shape (count, lanes)."""
+        """The contents of the interface array `name`, shape (count, lanes)."""
         return self._draw([seed, crc32(name.encode())], count)
 
     def poison(self, count: int, seed: int) -> Residues:
-        """Memory never written. Some lanes hold great, some small values of each order, which a maximum cannot hide."""
+        """Unwritten memory: in each order, great values in some lanes, small ones in others; no maximum hides them."""
         drawn = self._draw([0x9015, seed], count)
         near = drawn % np.uint64(1 << 16) + np.uint64(1)
         kinds = [drawn]
@@ -101,7 +101,7 @@ class Field:
         return random.integers(0, 1 << 62, (count, self.lanes), np.uint64) % self.primes
 
     def inverse(self, values: Residues) -> Residues:
-        """One over each value, by Fermat's theorem: its power p - 2; 0 of 0, as if one over 0 were 0."""
+        """The inverse of each value, its power p - 2 by Fermat's theorem; 0 for 0."""
         exponents = self.primes - np.uint64(2)
         result, square = np.ones_like(values), values
         for bit in range(int(exponents.max()).bit_length()):
@@ -147,7 +147,7 @@ class Field:
         return state % self.primes
 
     def order(self, function: str, dtype: str) -> Order:
-        """The order that a maximum, minimum, `and` or `or` follows."""
+        """The order of a maximum, minimum, `and` or `or`."""
         if (function, dtype) not in self._orders:
             least, greatest = _ends(function, dtype)
             order = Order(self.constant(least, dtype), self.constant(greatest, dtype), self._cut(function), self.primes)
@@ -160,12 +160,12 @@ class Field:
 
 
 def _ends(function: str, dtype: str) -> tuple[float, float]:
-    """The least and greatest values of a type, as the order of `function` has them."""
+    """The least and greatest value of a type, in the order of `function`."""
     if is_float(dtype):
         return -inf, inf
     if function in ("arith.maxsi", "arith.minsi"):
         return identity_value("arith.maxsi", dtype), identity_value("arith.minsi", dtype)
-    # Unsigned, and the lattice of sets of bits: none is least, all are greatest.
+    # Unsigned, and the lattice of sets of bits: no bit is least, all bits are greatest.
     return 0, -1
 
 

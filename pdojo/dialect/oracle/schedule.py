@@ -1,10 +1,9 @@
 """The order in which events execute, under one of the schedules that the mappings permit.
 
-A schedule is a sequence of *steps*: an event and a part of it (`Part`). Usually the one part is all of the event.
-Where an accumulation can be torn apart by another thread (under `p` and `g`), its store of the new value is a step of
-its own. In blocks and warps (`b`, `w`) an accumulation of several threads is a reduction tree, so that no other thread
-comes in between. In a streaming region (`s`) reads of the heap may happen as early as its entry, writes as late as its
-end.
+A schedule is a sequence of *steps*: an event and a part of it (`Part`). Usually the one part is the whole event. If
+another thread can tear an accumulation apart (under `p` and `g`), its store of the new value is a step of its own. In
+blocks and warps (`b`, `w`) an accumulation of several threads is a reduction tree, so that no other thread comes in
+between. In a streaming region (`s`) reads of the heap may happen as early as its entry, writes as late as its end.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ _TEARING = (Mapping.PARALLEL, Mapping.GRID)
 
 
 class Part(IntEnum):
-    """What a step does of its event. A step is `4 * event + part`."""
+    """The part of its event that a step does. A step is `4 * event + part`."""
 
     RUN = 0
-    """All that no other step of the event does."""
+    """Everything that no other step of the event does."""
     STORE = 1
     """Write the new value of a torn accumulation."""
     FETCH = 2
-    """Read from the heap ahead of time."""
+    """Read from the heap early."""
     DELIVER = 3
-    """Write to the heap after the time."""
+    """Write to the heap late."""
 
 
 class Style(IntEnum):
@@ -53,18 +52,18 @@ class Style(IntEnum):
 
 
 def is_torn(leaf: Leaf) -> bool:
-    """Whether another thread may write the accumulated cell between load and store (no, where each has its own)."""
+    """Whether another thread may write the accumulated cell between load and store (not if each has its own)."""
     private = leaf.output.array.buffer.memory is not Memory.HEAP and any(s.mapping is Mapping.GRID for s in leaf.chain)
     return leaf.accumulate is not None and not private and any(s.mapping in _TEARING for s in leaf.chain)
 
 
 def schedule(instances: Instances, seed: int | None) -> Ints:
-    """The steps of the whole program in order; None runs every scope in order, as the meaning does."""
+    """The steps of the whole program in order. A seed of None runs every scope in order, as the meaning does."""
     return _Scheduler(instances, seed).run()
 
 
 def is_streamed(access: Access, leaf: Leaf) -> bool:
-    """Whether the access goes through a stream register, ahead of or after the time of the statement."""
+    """Whether the access goes through a stream register, earlier or later than the statement."""
     on_heap = access.array.buffer.memory is Memory.HEAP and "ordinary" not in access.hints.data
     return on_heap and any(s.mapping is Mapping.STREAM for s in leaf.chain)
 
@@ -88,9 +87,9 @@ class _Scheduler:
         return np.concatenate([np.zeros(0, np.int64), *(self._node(node) for node in nodes)])
 
     def _node(self, node: Node) -> Ints:
-        """The steps inside a node, ordered as they run for any one iteration of the enclosing scopes.
+        """The steps inside a node, in the order in which one iteration of the enclosing scopes runs them.
 
-        Steps of different iterations of the enclosing scopes come in no particular order: those scopes sort them.
+        Different iterations of the enclosing scopes come in no particular order: those scopes sort them.
         """
         if isinstance(node, Leaf):
             events = 4 * self.events[node.order]
@@ -111,7 +110,7 @@ class _Scheduler:
         if not any(streamed):
             return [Part.RUN, Part.STORE] if is_torn(leaf) else [Part.RUN]
         assert self.seed is not None
-        # Every stream as early or late as can be, in every other schedule only some of them.
+        # Every second schedule takes every stream as early or late as possible, the others only some streams.
         everything = self.seed % 2 == 0
         early = any(streamed[1:]) or (streamed[0] and leaf.accumulate is not None)
         parts = [Part.FETCH] if early and (everything or self.random.random() < 0.5) else []
@@ -119,9 +118,9 @@ class _Scheduler:
         return [*parts, Part.DELIVER] if streamed[0] and (everything or self.random.random() < 0.5) else parts
 
     def _streamed(self, steps: Ints) -> Ints:
-        """All reads ahead first, all late writes last: each stream keeps its order, one stream after another.
+        """All early reads first, all late writes last: each stream keeps its order, one stream after another.
 
-        The last in the text comes first, in every other schedule any.
+        In every second schedule the last stream in the text comes first, in the others any.
         """
         assert self.seed is not None
         part = steps & 3

@@ -1,9 +1,9 @@
-"""The copies of a buffer that blocks and threads of a graphics processor have: which of them a statement touches.
+"""The copies of a buffer that blocks and threads of a graphics processor have, and which of them a statement touches.
 
-Shared memory lasts for one iteration of the innermost grid scope. Registers and stack do so too, and every thread has
-its own: it reads its copy and writes its copy. Outside of `:w` (or `:b`) scopes every thread of the warp (of the block)
-runs a statement; the adversary lets any of them read. A sum over threads into a cell that they do not index is a tree:
-every thread gets the result.
+Shared memory lasts for one iteration of the innermost grid scope. So do registers and stack, of which every thread has
+its own copy to read and write. Outside of `:w` (or `:b`) scopes every thread of the warp (of the block) runs a
+statement; the adversary lets any of them read. A sum over threads into a cell that they do not index is a tree: every
+thread gets the result.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ThreadCopies:
         """Threads of a block and of a warp that have copies."""
 
     def own(self, access: Access, leaf: Leaf, ivs: Sequence[Ints], rows: int) -> list[Ints]:
-        """The copy that each row reads, or writes: the launch's iteration, the thread of the block and of the warp."""
+        """The copy that each row reads or writes: the launch's iteration, the thread in the block and in the warp."""
         launch = _launch(leaf)
         number = np.zeros(rows, np.int64)
         if launch is not None:
@@ -54,7 +54,7 @@ class ThreadCopies:
         return columns
 
     def others(self, access: Access, leaf: Leaf, own: Sequence[Ints]) -> Iterator[list[Ints]]:
-        """The further copies that the write of each row changes."""
+        """The other copies that the write of each row changes."""
         launch, *threads = own
         if _launch(leaf) is None:
             return
