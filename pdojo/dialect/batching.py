@@ -28,7 +28,7 @@ class Layout:
     def __init__(self, nest: Nest, *, cells: bool) -> None:
         self.cells = cells
         self.copies: dict[Buffer, tuple[int, ...]] = {}
-        """Per buffer, the depths of the threaded scopes of which each iteration has its own copy."""
+        """Per buffer, the depths of the threaded scopes whose iterations each have their own copy."""
         self.homes: dict[Array | Buffer, Home] = {}
         for array in nest.arrays.values():
             if self.key(array) not in self.homes:

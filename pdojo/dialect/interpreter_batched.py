@@ -110,7 +110,7 @@ class _Place:
         self.address = layout.address(access, leaf)
         low, high = self.address.bounds(leaf.extents)
         self.is_strided = self.address.is_linear and low >= 0 and high < self.flat.size
-        """Whether every iteration of the box, guards or not, has a place, at constant distances."""
+        """Whether every iteration of the box has a place, even outside guards, and the distances are constant."""
 
     def strides(self, grid: _Grid) -> tuple[int, ...]:
         """The distance of neighbours along each axis, in elements."""

@@ -44,7 +44,7 @@ class _Stepper:
         self.loaded: dict[int, tuple[Values, Terms]] = {}
         """Old value and terms of the instances between their load and their store, by row."""
         self.fetched: dict[tuple[int, int], Values] = {}
-        """What was read ahead of a statement, by row and access."""
+        """The values read ahead of a statement, by row and access."""
 
     def run(self, steps: list[int]) -> dict[str, Values]:
         # The last step of an event is the one that writes.

@@ -321,7 +321,7 @@ class _Builder:
         self.leaves: list[Leaf] = []
         self.scopes: list[Scope] = []
         self.depths: dict[SSAValue, int] = {}
-        """Of the scopes met so far, by induction variable."""
+        """Depths of the scopes met so far, by induction variable."""
 
     def build(self) -> Nest:
         self._interface()

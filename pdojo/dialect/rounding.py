@@ -95,7 +95,7 @@ def _two_product(a: Values, b: Values) -> tuple[Values, Values]:
 
 
 def fma(a: Values, b: Values, c: Values, dtype: str) -> Values:
-    """`a * b + c` of carried values, rounded once to `dtype` (twice where a float64 product over- or underflows)."""
+    """`a * b + c` of carried values, rounded once to `dtype` (twice if a float64 product over- or underflows)."""
     x, y, z = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (a, b, c)))
     plain = x * y + z
     if dtype == "f64":

@@ -21,7 +21,7 @@ def describe_scope(scope: Scope) -> str:
 
 
 def misplaced_mapping(scope: Scope) -> Reason | None:
-    """Why the scope may not have its mapping where it stands; None if it may."""
+    """Why the scope may not have its mapping at its place; None if it may."""
     problem = _misplaced_intrinsic(scope)
     if problem is not None:
         return problem

@@ -1,4 +1,4 @@
-"""Applying moves to a program, and finding those that apply: the same checks for both."""
+"""Applying moves to a program, and finding the moves that apply, by the same checks."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from pdojo.transforms.registry import instantiate, transformation, transformatio
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What applying a move gave."""
+    """The result of applying a move."""
 
     program: Program
     """The program after the move."""
     move: Move
-    """The move, located for people in the program before."""
+    """The move, with a location for people, in the program before."""
     resolved: Move
-    """The move, located by identifier, for replay."""
+    """The move, with identifiers as location, for replay."""
     inverse: Move
-    """The move that takes it back, located by identifier in the program after."""
+    """The move that leads back, with identifiers of the program after."""
 
 
 def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
     """Apply a move to a copy of the program's kernel.
 
-    Raises LocationError for a location that is not one, IllegalMove, with reason and witness, for a refused move.
-    Without `verify`, the program after it is not asked for its conditions: the check of the move is trusted.
+    Raises LocationError for a location that does not exist, IllegalMove with reason and witness for a refused move.
+    Without `verify`, the check of the move is trusted: the conditions of the program after it are not asked.
     """
     wanted, site = legal(program, move)
     resolved, surface = wanted.as_move(identify(site)), wanted.at(program, site)
@@ -45,16 +45,16 @@ def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
 
 
 def confirm(move: Move, fault: Reason | None) -> None:
-    """Raise IllegalMove where a move that its check accepts leads to a program that no move may lead to.
+    """Raise IllegalMove if a move that its check accepts leads to a program with a fault.
 
-    The check of the move is wrong then: legality is of the program after, too.
+    The check of the move is wrong then: legality is of the program after the move, too.
     """
     if fault is not None:
         raise IllegalMove(str(Refusal(move, fault.text, fault.witness)))
 
 
 def legal(program: Program, move: Move) -> tuple[Transformation[Any], Site]:
-    """A move and where it is to be made. Raises LocationError or IllegalMove as `apply` does."""
+    """The transformation of a move, and its site. Raises LocationError or IllegalMove as `apply` does."""
     wanted = instantiate(move)
     site = wanted.resolve(program, move.at)
     refusal = wanted.refusal(program, site)
@@ -64,13 +64,13 @@ def legal(program: Program, move: Move) -> tuple[Transformation[Any], Site]:
 
 
 def make(program: Program, move: Move) -> Program:
-    """The program after a move that is known to be legal; the one before is used up (`Transformation.perform`)."""
+    """The program after a move that is known to be legal; invalidates `program` (`Transformation.perform`)."""
     wanted = instantiate(move)
     return wanted.perform(program, wanted.resolve(program, move.at))
 
 
 def candidates(program: Program) -> Iterator[tuple[Move, Refusal | None]]:
-    """Every candidate move with its refusal, or None where it is legal."""
+    """Every candidate move with its refusal; None if it is legal."""
     for name in transformation_names():
         for site, choice in transformation(name).candidates(program):
             yield choice.at(program, site), choice.refusal(program, site)

@@ -1,4 +1,4 @@
-"""Copies into shared memory that run on their own, as GPUs have them."""
+"""Asynchronous copies into shared memory, as GPUs have them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pdojo.transforms.move import Move
 
 @dataclass(frozen=True)
 class AsyncCopy(Transformation[Leaf]):
-    """Let a copy from heap to shared memory run on its own, beside what follows.
+    """Make a copy from heap to shared memory asynchronous: it runs beside the statements that follow.
 
     `async_copy@t`:
 
@@ -32,7 +32,7 @@ class AsyncCopy(Transformation[Leaf]):
     | 8 y[{0},{1}] = t[{0},{1}]         | 8 y[{0},{1}] = t[{0},{1}]
 
     Keeps the meaning: the value arrives before the first access that depends on it, which backends ensure. The machine
-    must have such copies of the size of an element, or of the vector that a `:v` scope makes of them.
+    must have asynchronous copies of the size of an element, or of the vector that a `:v` scope makes of them.
     """
 
     name: ClassVar[str] = "async_copy"
@@ -59,13 +59,13 @@ class AsyncCopy(Transformation[Leaf]):
         rewriter.notify_op_modified(site.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Wait at once again."""
+        """Make the copy an ordinary one again."""
         return SyncCopy().as_move(f"%{site.id}")
 
 
 @dataclass(frozen=True)
 class SyncCopy(Transformation[Leaf]):
-    """Make a copy that runs on its own an ordinary one again.
+    """Make an asynchronous copy an ordinary one again.
 
     `sync_copy@t`:
 
@@ -85,13 +85,13 @@ class SyncCopy(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Copies that run on their own."""
+        """Asynchronous copies."""
         for leaf in program.nest.leaves:
             if leaf.asynchronous:
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """It does run on its own."""
+        """An asynchronous copy."""
         return None if site.asynchronous else Reason("the op is no copy that runs on its own")
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
@@ -100,12 +100,12 @@ class SyncCopy(Transformation[Leaf]):
         rewriter.notify_op_modified(site.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Let it run on its own again."""
+        """Make the copy asynchronous again."""
         return AsyncCopy().as_move(f"%{site.id}")
 
 
 def async_size_problem(leaf: Leaf, machine: Machine, lanes: int = 0) -> Reason | None:
-    """Why the machine has no copy of this size that runs on its own; `lanes` are those to be, 0 those that are."""
+    """Why the machine has no asynchronous copy of this size; `lanes` of a planned vector, 0 for the present ones."""
     sizes = machine.gpu.async_copy_bytes
     if not sizes:
         return Reason(f"{machine.name} has no copies that run on their own")

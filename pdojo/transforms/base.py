@@ -1,7 +1,7 @@
-"""The protocol of transformations: what may be done where (candidates), why not (refusal), doing it, taking it back.
+"""The protocol of transformations: candidates, refusal, rewrite and inverse.
 
-A transformation with its parameters is a frozen dataclass and an xDSL `RewritePattern`: it rewrites every place at
-which its legality analysis does not refuse it. The same definition serves as a pass (`passes.py`) and as a move.
+A transformation with its parameters is a frozen dataclass and an xDSL `RewritePattern`: it rewrites every place that
+its legality analysis does not refuse. The same definition serves as a pass (`passes.py`) and as a move.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SiteT = TypeVar("SiteT", bound=Site)
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refused move, the reason, and the witness: the two accesses and the iterations that collide."""
+    """A refused move, the reason, and the witness: for example the two accesses and the iterations that collide."""
 
     move: Move
     reason: str
@@ -72,28 +72,28 @@ class Transformation(RewritePattern, Generic[SiteT]):
     name: ClassVar[str]
     """The move's name."""
     site: ClassVar[SiteKind | tuple[SiteKind, ...]]
-    """What kind of place the location names, or which kinds."""
+    """The kinds of site that the location may name."""
     argued: ClassVar[bool] = False
     """Whether the check proves that the program after the move keeps the `conditions` of every state.
 
-    Then they are asked only where the move is made, not of each candidate; a test holds the checks to it. Special
-    mappings, and memories that are nearly full, are beyond such proofs.
+    Then the conditions are asked only when the move is made, not of each candidate; a test holds the checks to it.
+    Special mappings, and memories that are nearly full, are beyond such proofs.
     """
     keeps_statements: ClassVar[bool] = True
     """Whether the program after the move has the same statements and indices, so that instances can be compared."""
     undoes: ClassVar[bool] = False
-    """Whether each move is another one's inverse, as kernels are written: searches rarely draw it."""
+    """Whether each move only takes another one back, in kernels as they are written: searches rarely draw it."""
     finishes: ClassVar[bool] = False
-    """Whether it is worth making wherever it can, once it was worth making somewhere."""
+    """Whether a move of the family is worth making everywhere if it was worth making somewhere."""
     exchanges: ClassVar[Literal["order", "values", ""]] = ""
-    """What a search may exchange it for: others that change the order of statements, or how values are computed."""
+    """Moves that a search may exchange it for: others that change the order of statements, or computed values."""
     example_machine: ClassVar[str] = "x86-64-avx512"
-    """The machine on which the example in the docstring is run."""
+    """Machine of the example in the docstring."""
 
     @classmethod
     @abstractmethod
     def candidates(cls, program: Program) -> Iterator[tuple[SiteT, Self]]:
-        """Sites of the right shape with finite parameter choices; cheap, legality is not asked."""
+        """Sites of the right kind with finitely many parameters; cheap, because legality is not asked."""
 
     @abstractmethod
     def check(self, program: Program, site: SiteT) -> Reason | None:
@@ -105,7 +105,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     @abstractmethod
     def rewrite(self, program: Program, site: SiteT, rewriter: PatternRewriter) -> None:
-        """Do it; legality was checked."""
+        """Rewrite the kernel; legality was checked."""
 
     @property
     def keeps_hints(self) -> bool:  # for subclasses
@@ -114,25 +114,25 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     @property
     def introduces_rules(self) -> bool:  # for subclasses
-        """Whether the move leads to a mapping or a memory that has rules of its own, whatever `argued` says."""
+        """Whether the move leads to a mapping or a memory with rules of its own, even if `argued`."""
         return False
 
     def is_local(self, site: SiteT) -> bool:  # for subclasses
-        """Whether the check looks at the nest around the site only, or at the buffer (`analysis.excerpts`)."""
+        """Whether the check looks only at the nest around the site, or only at the buffer (`analysis.excerpts`)."""
         return False
 
     @abstractmethod
     def inverse(self, program: Program, site: SiteT) -> Move:
-        """The move of the inverse family, located by identifiers as they will be after this one.
+        """The move of the inverse family, located by the identifiers of the program after this move.
 
-        It leads back to the program before, except for what it makes anew: names, identifiers, the place and the memory
-        of declarations, and the form of guards and of divisions. `Game.undo` replays, and is exact.
+        It leads back to the program before, except for new names and identifiers, the place and memory of declarations,
+        and the form of guards and divisions. `Game.undo` replays, and is exact.
         """
 
-    # What follows is the same for all transformations: found and applicable cannot differ.
+    # The methods below are the same for all transformations, so that found and applicable cannot differ.
 
     def refusal(self, program: Program, site: SiteT) -> Refusal | None:
-        """Why the move is refused at the site, or None if it is legal."""
+        """Why the move is refused at the site; None if it is legal."""
         try:
             reason = self._asked(program, site)
         except Undecided as undecided:
@@ -151,7 +151,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         return reason
 
     def _checked(self, program: Program, site: SiteT) -> Reason | None:
-        """The answer of `check`; where it looks at a part of the program only, it is asked once of each such part."""
+        """The answer of `check`; if the check is local, it runs once per content of the part that it looks at."""
         if not self.is_local(site):
             return self.check(program, site)
         if isinstance(site, Array | Dimension):
@@ -167,14 +167,14 @@ class Transformation(RewritePattern, Generic[SiteT]):
         return cast(Reason | None, excerpt.verdicts[self, site.id])
 
     def proves(self, program: Program) -> bool:
-        """Whether what the check accepts on this program surely keeps the conditions, if the check is right."""
+        """Whether a move that the check accepts surely keeps the conditions of this program, if the check is right."""
         return self.argued and not (self.introduces_rules or is_special(program) or is_crowded(program))
 
     def fault(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
-        """Why the program after the move is none that the move may lead to; None if it is well.
+        """Why the move may not lead to the program after it; None if it may.
 
-        A program that already breaks some rules (it was written for another machine) must not break others. What the
-        check has `proved` is not refused where integer sets do not settle whether it is so.
+        A program that already breaks some rules (it was written for another machine) must not break others. If the
+        check has `proved` the rules, those that integer sets do not settle are no fault.
         """
         try:
             verify_nest(after.nest)
@@ -183,7 +183,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         return self.breach(before, after, proved=proved)
 
     def breach(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
-        """`fault` of a well-formed program."""
+        """`fault` for a well-formed program."""
         try:
             present = conditions_of(after)
         except Undecided as undecided:
@@ -203,7 +203,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         return self.perform(copied, self.resolve(copied, identify(site)))
 
     def perform(self, program: Program, site: SiteT) -> Program:
-        """The program after the rewrite, which is made on the kernel itself, so that the program before is used up."""
+        """The program after the rewrite, which changes the kernel in place; invalidates `program`."""
         kernel = program.kernel
         self.rewrite(program, site, PatternRewriter(next(iter(kernel.body.block.ops))))
         after = program.successor(kernel)
@@ -211,17 +211,17 @@ class Transformation(RewritePattern, Generic[SiteT]):
         return after
 
     def at(self, program: Program, site: SiteT) -> Move:
-        """This transformation at the site, as a move."""
+        """The move of this transformation at the site."""
         return self.as_move(locate(program, site))
 
     def as_move(self, at: str) -> Move:
-        """This transformation at a location, as a move; parameters with their default value are left out."""
+        """The move of this transformation at a location; parameters with their default value are left out."""
         values = ((spelled(f.name), getattr(self, f.name), f.default) for f in fields(self))
         return Move(self.name, at, tuple((name, value) for name, value, default in values if value != default))
 
     @classmethod
     def from_move(cls, move: Move) -> Self:
-        """The transformation with the move's parameters. Raises IllegalMove for unknown or missing ones."""
+        """The transformation with the move's parameters. Raises IllegalMove for unknown or missing parameters."""
         known = {spelled(f.name): f for f in fields(cls)}
         for key, value in move.params:
             if key not in known:
@@ -242,12 +242,12 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     @classmethod
     def resolve(cls, program: Program, at: str) -> SiteT:
-        """The site at a location. Raises LocationError where it is not one for this transformation."""
+        """The site at a location. Raises LocationError if it is no site of this transformation."""
         site = _resolve(program, cls.site, at)
         return cast(SiteT, site)
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        """Apply wherever `op` is the site and nothing speaks against it; the analysis is computed anew each time."""
+        """Rewrite if `op` is a site and the move is legal; the analysis is computed anew each time."""
         kernel = _kernel_of(op)
         if kernel is None:
             return
@@ -263,7 +263,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
 
 def _other_hints(before: Mapping[str, Attribute], after: Mapping[str, Attribute]) -> Reason | None:
-    """Hints that a move would lose, or copy, so that taking it back would lose the copies."""
+    """Why hints change: a move would lose them, or copy them, so that undoing it would lose the copies; None if not."""
     for owner, hints in before.items():
         if after.get(owner) != hints:
             return Reason(f"the hints of {owner} would be lost; clear them first")
@@ -279,11 +279,11 @@ EFFECT = {
     Numerics.RECIPROCAL: "round a quotient twice",
     Numerics.NUMBERS: "lose a NaN where the other operand of a maximum or minimum is a number",
 }
-"""What a move of each class would do to rounding."""
+"""The effect of each numerics class on rounding, for messages."""
 
 
 def spelled(name: str) -> str:
-    """How moves write a parameter: `with` for the field `with_`, as Python has the word for itself."""
+    """The spelling of a parameter in moves: `with` for the field `with_`, because `with` is a Python keyword."""
     return name.removesuffix("_")
 
 
@@ -304,7 +304,7 @@ def locate(program: Program, site: Site) -> str:
 
 
 def identify(site: Site) -> str:
-    """The location of a site by identifier, for replay: arrays keep their names, nodes their ids."""
+    """The location of a site for replay: the name of an array, the identifier of a node."""
     match site:
         case Array():
             return site.name

@@ -1,4 +1,4 @@
-"""Contraction: a product and the sum that uses it as one operation that rounds once, and the two apart again."""
+"""Contraction: a product and the sum that uses it as one operation that rounds once, and back."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Contract(Transformation[Leaf]):
     t[0] = x[0] * y[0]
     z[0] += t[0]        -->  z[0] fma= x[0] * y[0]
 
-    Also `z += x * y` to `z fma= x * y`, and `z = t + w` to `z = fma(x, y, w)`. Legal where the sum directly follows,
-    is the product's only reader and has its type; nothing is cast in between, and the op does not depend on other
-    iterations of itself.
+    Also `z += x * y` to `z fma= x * y`, and `z = t + w` to `z = fma(x, y, w)`. Legal if the sum directly follows,
+    is the product's only reader and has its type; nothing is cast in between, and the statement does not depend on
+    other iterations of itself.
     """
 
     name: ClassVar[str] = "contract"
@@ -52,7 +52,7 @@ class Contract(Transformation[Leaf]):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A sum of a product, in one op or two."""
+        """A sum of a product, in one statement or two."""
         if not _is_sum(site):
             return Reason("the op is not a floating-point sum with two roundings")
         if site.accumulate is not None and site.function == "arith.mulf":
@@ -77,7 +77,7 @@ class Contract(Transformation[Leaf]):
         return Numerics.CONTRACTS
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """The sum takes the product's operands."""
+        """Give the sum the product's operands."""
         product = site if site.function == "arith.mulf" else program.nest.previous_sibling(site)
         assert isinstance(product, Leaf)
         if site.accumulate is None:
@@ -93,7 +93,7 @@ class Contract(Transformation[Leaf]):
             rewriter.erase(product.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Two roundings, through the same temporary."""
+        """Round twice, through the same temporary."""
         if site.function == "arith.mulf":
             return Expand().as_move(f"%{site.id}")
         product = program.nest.previous_sibling(site)
@@ -104,7 +104,7 @@ class Contract(Transformation[Leaf]):
 
 
 def _is_sum(leaf: Leaf) -> bool:
-    """Whether a statement adds floating-point numbers, and rounds on its own."""
+    """Whether a statement adds floating-point numbers, with a rounding of its own."""
     if leaf.accumulate is None:
         return leaf.function == "arith.addf"
     return leaf.accumulate == "arith.addf" and not leaf.contracted
@@ -116,7 +116,7 @@ def _term(site: Leaf, product: Leaf) -> Access | None:
 
 
 def _position(site: Leaf, product: Leaf) -> int:
-    """Which operand of a sum is the product."""
+    """The number of the sum's operand that is the product."""
     return next(k for k, i in enumerate(site.inputs) if isinstance(i, Access) and i.key == product.output.key)
 
 
@@ -139,7 +139,7 @@ _CONSTANT = (Mapping.UNROLL, Mapping.BLOCK, Mapping.WARP)
 
 
 def _constant_in_registers(site: Leaf, array: Array, index: tuple[Expr, ...]) -> bool:
-    """Whether only unrolled scopes index the register array, or the threads that it is distributed over."""
+    """Whether the register array is indexed only by unrolled scopes or by the threads that it is distributed over."""
     slots = zip(index, array.buffer.reuse, strict=True)
     depths = {d for e, count in slots for d in slot_index(e, count, site.chain).variables()}
     return all(site.chain[d].mapping in _CONSTANT for d in depths)
@@ -167,13 +167,13 @@ class Expand(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Contracted ops."""
+        """Contracted statements."""
         for leaf in program.nest.leaves:
             if leaf.contracted:
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A contracted op, and a temporary of the right type that nothing uses."""
+        """A contracted statement, and a temporary of the right type that nothing uses."""
         is_function = site.function == "math.fma" and site.accumulate is None
         if not site.contracted and not is_function:
             return Reason("the op is not contracted")
@@ -198,7 +198,7 @@ class Expand(Transformation[Leaf]):
         return self._misplaced(program, site, array, index)
 
     def _misplaced(self, program: Program, site: Leaf, array: Array, index: tuple[Expr, ...]) -> Reason | None:
-        """Why the array cannot hold the product where the op stands."""
+        """Why the array cannot hold the product at the statement; None if it can."""
         if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
             return Reason("a vector scope wraps exactly one op")
         if array.buffer.memory is Memory.REGISTER and not _constant_in_registers(site, array, index):
@@ -214,11 +214,11 @@ class Expand(Transformation[Leaf]):
         return parse_index(self.index, site.extents) if self.index else ()
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
-        """Rounding changes as it does by contracting."""
+        """Rounding changes as in contraction."""
         return Numerics.CONTRACTS
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """One op with two roundings, or two ops."""
+        """Write one statement with two roundings, or two statements."""
         chain = chain_ops(site)
         if not self.into:
             rewriter.replace(site.op, _fused(site, site, chain, list(site.op.access_hints), contracted=False))
@@ -239,7 +239,7 @@ class Expand(Transformation[Leaf]):
         rewriter.replace(site.op, total)
 
     def _sum(self, site: Leaf, product: Access, chain: tuple[ScopeOp, ...]) -> OpOp:
-        """The sum of the product and what the op adds it to."""
+        """The sum of the product and the statement's addend."""
         terms: list[Input] = [product]
         if site.accumulate is None:
             terms.insert(1 - self.term, site.inputs[2])

@@ -22,7 +22,7 @@ from pdojo.transforms.declaring import add_buffer
 from pdojo.transforms.footprint import Copy
 
 Target = tuple[Array, tuple[Expr, ...]]
-"""What an access becomes: an array and an index."""
+"""The new target of an access: an array and an index."""
 
 
 def declare(program: Program, name: str, copy: Copy, memory: Memory, rewriter: PatternRewriter) -> Array:
@@ -39,7 +39,7 @@ def declare(program: Program, name: str, copy: Copy, memory: Memory, rewriter: P
 def copy_nest(
     copy: Copy, site: Scope, output: Target, source: Target, ids: Sequence[str], rewriter: PatternRewriter
 ) -> ScopeOp | OpOp:
-    """A nest that copies; `ids` are those of its scopes, then of its statement. It is not inserted yet."""
+    """A nest that copies, not inserted yet; `ids` are the identifiers of its scopes, then of its statement."""
     scopes = [ScopeOp(extent, id=i) for extent, i in zip(copy.extents, ids, strict=False)]
     chain = (*chain_ops(site), *scopes)
     read = Access(*source, DictionaryAttr({}))
@@ -54,7 +54,7 @@ def copy_nest(
 
 
 def redirect(leaves: Sequence[Leaf], targets: MappingABC[Access, Target], rewriter: PatternRewriter) -> None:
-    """Let statements make other accesses; everything else about them stays."""
+    """Redirect accesses of statements; everything else about the statements stays."""
 
     def redirected(value: Input) -> Input:
         if isinstance(value, Access) and value in targets:
@@ -87,7 +87,7 @@ class Nest:
 
 @dataclass(frozen=True, eq=False)
 class Staged:
-    """A staged array as it stands in a program: what came in before the scope, or went out behind it, or both."""
+    """A staged array in a program, with a copy nest before the scope, one after it, or both."""
 
     copy: Array
     source: Array
@@ -95,10 +95,10 @@ class Staged:
     before: Nest | None
     behind: Nest | None
     index: tuple[Expr, ...]
-    """Of the source in the copy nests."""
+    """The index of the source in the copy nests."""
 
     def restored(self) -> dict[Access, Target]:
-        """The accesses to the source that the scope made."""
+        """The original accesses of the scope to the source."""
         depth = self.site.depth
         targets: dict[Access, Target] = {}
         for leaf in self.site.leaves:
@@ -111,10 +111,10 @@ class Staged:
 
 
 def staged(program: Program, array: Array) -> Iterator[Staged]:
-    """How an array may have been staged: guesses that staging again has to confirm.
+    """The ways in which an array may have been staged: guesses that staging again has to confirm.
 
-    There are two where a scope copies itself: `x_in` between `x_in[i] = x[i]` and `y[i] = x_in[i]` is the copy of `x`
-    for the second one and that of `y` for the first.
+    There are two if the scope is itself a copy: `x_in` between `x_in[i] = x[i]` and `y[i] = x_in[i]` is the copy of `x`
+    for the second scope, and the copy of `y` for the first.
     """
     nest = program.nest
     if array.intent is not None or len(array.buffer.names) != 1:
@@ -142,12 +142,12 @@ def _plain(leaf: Leaf) -> bool:
 
 
 def _wraps(root: Node, leaf: Leaf) -> bool:
-    """Whether a nest is scopes around nothing but that statement."""
+    """Whether a nest is nothing but that statement in scopes."""
     return leaves_of(root) == [leaf]
 
 
 def _matched(array: Array, site: Scope, before: Nest | None, behind: Nest | None) -> Staged | None:
-    """The copy nests copy between the array, accessed at their variables, and one place of one source."""
+    """A staging whose copy nests copy between the array, at their own variables, and one place of one source."""
     pairs = [(n.leaf, n.leaf.output, n.leaf.reads[0]) for n in (before,) if n is not None]
     pairs += [(n.leaf, n.leaf.reads[0], n.leaf.output) for n in (behind,) if n is not None]
     source = pairs[0][2]

@@ -1,4 +1,4 @@
-"""Dead code: deleting an op whose results nobody reads, and inserting one."""
+"""Dead code: deleting a statement whose results nobody reads, and inserting one."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import rewritten
 
 KEEP = "keep"
-"""The value of `declaration` that leaves an unused array declared."""
+"""The value of `declaration` that keeps an unused array declared."""
 
 
 def needed(program: Program, leaf: Leaf) -> Reason | None:
-    """Who needs what a statement writes: another statement that reads an element, or the caller."""
+    """Why a statement is needed: another statement or the caller reads an element that it writes; None if not."""
     array = leaf.output.array
     uses = element_uses(program.nest, array)
     write = number_of(uses, leaf, leaf.output)
@@ -50,15 +50,15 @@ def needed(program: Program, leaf: Leaf) -> Reason | None:
 
 @dataclass(frozen=True)
 class DeleteOp(Transformation[Leaf]):
-    """Delete an op whose results nobody reads, with the scopes and the declaration that nothing else uses.
+    """Delete a statement whose results nobody reads, with the scopes and the declaration that nothing else uses.
 
     `delete_op@t`:
 
     N t[{0}] = exp(x[{0}])
     N y[{0}] = x[{0}] * 2   -->  N y[{0}] = x[{0}] * 2
 
-    Legal iff the op writes no element last that another op reads, and none of an output that keeps the value: for each
-    element it writes, no flow to a read of another op nor to the end of the kernel.
+    Legal iff the statement writes no element last that another statement reads, and none of an output that keeps the
+    value: for each element it writes, no flow to a read of another statement nor to the end of the kernel.
     """
 
     name: ClassVar[str] = "delete_op"
@@ -69,7 +69,7 @@ class DeleteOp(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Ops whose output no other op reads, or that a later assignment might overwrite."""
+        """Statements whose output no other statement reads, or that a later assignment might overwrite."""
         for leaf in program.nest.leaves:
             name = leaf.output.array.name
             unread = leaf.output.array.intent is None and all(r is leaf for r in program.nest.readers[name])
@@ -80,7 +80,7 @@ class DeleteOp(Transformation[Leaf]):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """Nobody needs the results, and something is left."""
+        """Results that nobody needs, and a kernel that is not empty afterwards."""
         if self.declaration not in ("", KEEP):
             return Reason(f"'declaration' is '{KEEP}' or left out")
         if (reason := needed(program, site)) is not None:
@@ -90,7 +90,7 @@ class DeleteOp(Transformation[Leaf]):
         return self.fault(conditions_of(program), rewritten(program, self, site))
 
     def _declaration(self, program: Program, site: Leaf) -> Array | None:
-        """The array whose declaration goes with the op."""
+        """The array whose declaration goes with the statement; None if it stays."""
         array = site.output.array
         others = [leaf for leaf, _ in accesses_of(program.nest, array.buffer) if leaf is not site]
         goes = array.buffer.op is not None and array.buffer.names == (array.name,) and not others
@@ -105,7 +105,7 @@ class DeleteOp(Transformation[Leaf]):
             rewriter.erase(array.buffer.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Insert it again at the same place."""
+        """Insert the statement again at the same place."""
         node, array = topmost(site), self._declaration(program, site)
         following = program.nest.next_sibling(node)
         neighbour = following or program.nest.siblings(node)[node.position - 1]
@@ -121,16 +121,16 @@ def topmost(leaf: Leaf) -> Node:
 
 @dataclass(frozen=True)
 class InsertOp(Transformation[Scope | Leaf]):
-    """Insert an op whose results nobody reads, with scopes around it, before or after the node at the location.
+    """Insert a statement whose results nobody reads, with scopes around it, before or after the node at the location.
 
     `insert_op@y:0{text="8 t[{0}] = exp(x[{0}])" declare="t f32 [8] heap"}`:
 
     N y[{0}] = x[{0}] * 2  -->  N t[{0}] = exp(x[{0}])
                                 N y[{0}] = x[{0}] * 2
 
-    The text is a line of the notation as it would stand there. Legal iff the kernel verifies with it, it reads only
-    what was written before, no other op reads what it writes and no output keeps it, memory keeps every other value,
-    and no iterations race.
+    The text is a line of the notation, as it would stand there. Legal iff the kernel verifies with it, it reads only
+    values written before, no other statement reads what it writes and no output keeps it, memory keeps every other
+    value, and no iterations race.
     """
 
     name: ClassVar[str] = "insert_op"
@@ -144,11 +144,11 @@ class InsertOp(Transformation[Scope | Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope | Leaf, Self]]:
-        """None: there are infinitely many; inverses of deletions ask for one."""
+        """None: there are infinitely many. Inverses of deletions name one."""
         yield from ()
 
     def check(self, program: Program, site: Scope | Leaf) -> Reason | None:
-        """A line that means something there and changes nothing."""
+        """A line that has a meaning at this place and changes nothing."""
         if self.place not in ("before", "after"):
             return Reason("'place' is 'before' or 'after'")
         if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
@@ -164,7 +164,7 @@ class InsertOp(Transformation[Scope | Leaf]):
 
     @staticmethod
     def _changes(after: Program, program: Program) -> Reason | None:
-        """What the new op, the only one that the program before has not, would change."""
+        """Why the new statement, the only one that `program` lacks, changes something; None if it does not."""
         leaf = next(leaf for leaf in after.nest.leaves if leaf.id not in program.nest.by_id)
         for scope in leaf.chain:
             if scope.id not in program.nest.by_id and (short := shorter_extent(scope)) is not None:
@@ -185,7 +185,7 @@ class InsertOp(Transformation[Scope | Leaf]):
         return [fresh_id(program.nest.by_id, f"{site.id}.n{k}") for k in range(count)]
 
     def rewrite(self, program: Program, site: Scope | Leaf, rewriter: PatternRewriter) -> None:
-        """Declare the array, insert the line's scopes and op, in canonical form."""
+        """Declare the array, and insert the line's scopes and statement in canonical form."""
         fragment, chain = self._fragment(program, site), chain_ops(site)
         path = statement_of(fragment, len(chain))
         view = nest_of(fragment)
@@ -201,7 +201,7 @@ class InsertOp(Transformation[Scope | Leaf]):
         if buffer is not None:
             buffer.detach()
             add_buffer(program.kernel, buffer, rewriter)
-        # Nothing but the kernel uses the array from here on.
+        # From here on only the kernel uses the array.
         path[0].detach()
         path[0].erase()
         where = InsertPoint.before(site.op) if self.place == "before" else InsertPoint.after(site.op)
@@ -210,7 +210,7 @@ class InsertOp(Transformation[Scope | Leaf]):
         reindex([node], {}, chain, rewriter)
 
     def inverse(self, program: Program, site: Scope | Leaf) -> Move:
-        """Delete it; an array that was declared before stays declared."""
+        """Delete the statement; an array that was declared before stays declared."""
         fragment = self._fragment(program, site)
         view = nest_of(fragment)
         (leaf,) = leaves_of(view.children[0])

@@ -1,4 +1,4 @@
-"""A scope and its only child as the digits of one scope: extents, guards and index expressions, there and back."""
+"""A scope and its only child as the digits of one scope: extents, guards and index expressions, in both directions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pdojo.dialect.nest import Scope
 
 
 def only_scope(site: Scope) -> Scope | None:
-    """The only child, where it is a scope."""
+    """The only child, if it is a scope; else None."""
     child = site.children[0]
     return child if len(site.children) == 1 and isinstance(child, Scope) else None
 
@@ -19,16 +19,16 @@ def collapsed_extent(site: Scope, inner: Scope) -> int:
     total = site.extent * inner.extent
     guards = collapsed_guards(site, inner, (*(s.extent for s in site.chain[:-1]), total))
     cut = min((g.constant + 1 for g in guards if g.terms == ((site.depth, -1),)), default=total)
-    # A scope shorter than a tile could not be tiled again.
+    # Otherwise the scope would be shorter than a tile, and could not be tiled again.
     return cut if -(-cut // inner.extent) == site.extent and cut >= inner.extent else total
 
 
 def collapsed_guards(site: Scope, inner: Scope, extents: tuple[int, ...]) -> list[Expr]:
-    """The guards of the two scopes over the variable of the collapsed one."""
+    """The guards of the two scopes, over the variable of the collapsed scope."""
     digits = digits_of(site.depth, inner.extent, extents)
     return [g.substitute(digits, extents) for g in (*site.guard, *inner.guard)]
 
 
 def digits_of(depth: int, size: int, extents: Sequence[int]) -> dict[int, Expr]:
-    """The variables of a tiled scope in terms of the one at `depth` of the collapsed scope."""
+    """The variables of a tiled scope, in terms of the variable at `depth` of the collapsed scope."""
     return {depth: floordiv(var(depth), size, extents), depth + 1: modulo(var(depth), size, extents)}

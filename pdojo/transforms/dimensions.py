@@ -25,7 +25,7 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory, hinted, swizzled, temporaries
 
 Reindexed: TypeAlias = Callable[[Sequence[Expr], Sequence[int]], tuple[Expr, ...]]
-"""The new index of an access, of its index and the extents of the scopes around it."""
+"""The new index of an access, from its index and the extents of the scopes around it."""
 
 
 def redeclare(
@@ -58,7 +58,7 @@ def redeclare(
 def access_reason(
     program: Program, buffer: Buffer, shape: Sequence[int], slots: Sequence[int], index: Reindexed
 ) -> Reason | None:
-    """Why an access could not be made in another layout: vectors, and hints for the layout that there is."""
+    """Why an access is impossible in another layout: vectors, or hints for the present one; None if none is."""
     fixed = hints_reason(program, buffer)
     for leaf, access in accesses_of(program.nest, buffer) if fixed is None else ():
         lanes = leaf.parent
@@ -71,9 +71,9 @@ def access_reason(
 
 
 def slots_reason(program: Program, buffer: Buffer, at: int, size: int, digits: Reindexed) -> Reason | None:
-    """Why the slots of a dimension with fewer slots than indices would not be those of its two digits, or of one.
+    """Why the slots of a folded or reused dimension are not those of its two digits, or of the one; None if they are.
 
-    `digits` gives, for an access, the index in one dimension, then the two indices in two, of which the second has
+    `digits` gives, for an access, its index in one dimension, then its two indices in two dimensions, the second with
     `size` values. Without lanes there is one slot in either case.
     """
     if buffer.reuse[at] > 1:
@@ -86,7 +86,7 @@ def slots_reason(program: Program, buffer: Buffer, at: int, size: int, digits: R
 
 
 def hints_reason(program: Program, buffer: Buffer) -> Reason | None:
-    """Why the layout must stay: a swizzle of it, or hints that were given for it."""
+    """Why the layout must stay: a swizzle of it, or hints for it; None if it need not."""
     return swizzled(buffer) or hinted(program, buffer)
 
 
@@ -105,8 +105,8 @@ class TileDim(Transformation[Dimension]):
     8 y[{0}] = t[{0}]           8 y[{0}] = t[{0}//4,{0}%4]
 
     Legal for temporaries: e -> (e floordiv size, e mod size) is a bijection. A last, partial tile is padded. The parts
-    of a reused dimension are reused, if the slots of its lanes stay apart; folded ones are refused, and so are vectors
-    that could no longer be accessed, and padding that does not fit.
+    of a reused dimension are reused, if the slots of its lanes stay apart. Refused for folded dimensions, for vectors
+    that could no longer be accessed, and for padding that does not fit.
     """
 
     name: ClassVar[str] = "tile_dim"
@@ -117,7 +117,7 @@ class TileDim(Transformation[Dimension]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
-        """Powers of two and vector lengths of the machine; divisors only, where the extent has such divisors."""
+        """Powers of two and vector lengths of the machine; divisors only, if the extent has such divisors."""
         for array in temporaries(program):
             sizes = sorted({2, 4, 8, 16, 32, *program.machine.vector_lanes(array.dtype)})
             for dimension, extent in enumerate(array.shape):
@@ -157,7 +157,7 @@ class TileDim(Transformation[Dimension]):
         return digits
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
-        """The buffer decides."""
+        """True: only the buffer matters."""
         return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
@@ -167,7 +167,7 @@ class TileDim(Transformation[Dimension]):
         redeclare(program, buffer, shape, self._slots(buffer, at), self._index(at), rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Collapse the two, to the extent that there was."""
+        """Collapse the two, to the extent before."""
         extent = site.array.shape[site.index]
         restored = -1 if extent % self.size == 0 else extent
         return CollapseDims(restored).as_move(f"{site.array.name}:{site.index}")
@@ -184,7 +184,7 @@ class CollapseDims(Transformation[Dimension]):
     8 4 y[{0},{1}] = t[{0},{1}]       8 4 y[{0},{1}] = t[{0}*4+{1}]
 
     Legal for temporaries: (a, b) -> a * size + b is a bijection, and keeps every address. With `extent`, padding at the
-    end of the last tile goes, if no index is in it.
+    end of the last tile is cut off, if no index is in it.
     """
 
     name: ClassVar[str] = "collapse_dims"
@@ -200,7 +200,7 @@ class CollapseDims(Transformation[Dimension]):
             yield from ((Dimension(array, index), cls()) for index in range(len(array.shape) - 1))
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary with a next dimension of the same kind, an extent that holds all indices."""
+        """A temporary with a next dimension of the same kind, and an extent that holds all indices."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer, at = site.array.buffer, site.index
@@ -219,7 +219,7 @@ class CollapseDims(Transformation[Dimension]):
         )
 
     def _beyond(self, program: Program, buffer: Buffer, at: int) -> Reason | None:
-        """An access that is in the padding which would go."""
+        """An access in the padding to be cut off, as a Reason; None if there is none."""
         joined = self._index(buffer, at)
         for leaf, access in accesses_of(program.nest, buffer) if self.extent != -1 else ():
             e = joined(access.index, leaf.extents)[at]
@@ -243,7 +243,7 @@ class CollapseDims(Transformation[Dimension]):
         return joined
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
-        """The buffer decides."""
+        """True: only the buffer matters."""
         return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
@@ -266,7 +266,7 @@ class PadDim(Transformation[Dimension]):
     t f32 [8, 4] heap  -->  t f32 [8, 8] heap
 
     Legal for temporaries: elements keep their indices. Refused for reused and folded dimensions, whose extent takes no
-    memory, and where the padding does not fit.
+    memory, and if the padding does not fit.
     """
 
     name: ClassVar[str] = "pad_dim"
@@ -277,7 +277,7 @@ class PadDim(Transformation[Dimension]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
-        """To whole vectors in the last dimension; one more element, against conflicts of equal banks or sets."""
+        """Whole vectors in the last dimension; one more element, against conflicts of equal banks or sets."""
         for array in temporaries(program):
             if not array.shape:
                 continue
@@ -288,7 +288,7 @@ class PadDim(Transformation[Dimension]):
             yield from ((Dimension(array, last), cls(to)) for to in sorted(wanted - {extent}))
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary's whole dimension, and more than it has. Whether there is room is asked of the program after."""
+        """A temporary's whole dimension, and a greater extent. Whether there is room is asked of the program after."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer, extent = site.array.buffer, site.array.shape[site.index]
@@ -299,7 +299,7 @@ class PadDim(Transformation[Dimension]):
         return _resize_reason(program, site, self.to)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
-        """The buffer decides."""
+        """True: only the buffer matters."""
         return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
@@ -313,7 +313,7 @@ class PadDim(Transformation[Dimension]):
 
 @dataclass(frozen=True)
 class UnpadDim(Transformation[Dimension]):
-    """Cut off the end of a dimension of a buffer that nothing accesses.
+    """Cut off the end of a dimension of a buffer, which nothing accesses.
 
     `unpad_dim@t:0{to=8}`:
 
@@ -333,7 +333,7 @@ class UnpadDim(Transformation[Dimension]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
-        """Down to the greatest index, where scopes alone bound it."""
+        """Down to the greatest index, if only scopes bound it."""
         for array in temporaries(program):
             used = accesses_of(program.nest, array.buffer)
             for at, extent in enumerate(array.shape):
@@ -357,7 +357,7 @@ class UnpadDim(Transformation[Dimension]):
         return _resize_reason(program, site, self.to)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
-        """The buffer decides."""
+        """True: only the buffer matters."""
         return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
@@ -370,7 +370,7 @@ class UnpadDim(Transformation[Dimension]):
 
 
 def _resize_reason(program: Program, site: Dimension, extent: int) -> Reason | None:
-    """Vectors may run across rows, which are farther apart in a longer dimension."""
+    """Why vectors that run across rows forbid another extent, which moves rows apart; None if none do."""
     buffer = site.array.buffer
     shape = _replaced(buffer.shape, site.index, 1, (extent,))
     return access_reason(program, buffer, shape, buffer.reuse, lambda index, _: tuple(index))

@@ -1,7 +1,7 @@
-"""What the docstrings of transformations say, for docs/moves.md: `python -m pdojo.transforms.document > docs/moves.md`.
+"""docs/moves.md from the docstrings of transformations: `python -m pdojo.transforms.document > docs/moves.md`.
 
-A docstring has an example: a move between back quotes, then the lines before it and after it, side by side with an
-arrow between them on one line. `N` and `M` stand for extents. The example is run; the tests compare.
+A docstring has an example: a move between back quotes, then the lines before it and after it, side by side, with an
+arrow between them on one line. `N` and `M` stand for extents. Tests run the example and compare.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 
 EXTENTS = {"N": 8, "M": 4}
-"""What the letters of an example stand for when it is run."""
+"""Extents of the letters when an example is run."""
 
 TEMPORARIES = ("t", "p")
-"""Arrays of examples that are not the caller's."""
+"""Arrays of examples that are temporaries."""
 
 PERMITTED = f"numerics {' '.join(n for n in Numerics if n is not Numerics.EXACT)}"
-"""What moves of examples may do to rounding."""
+"""Numerics classes that examples permit."""
 
 _MOVE = re.compile(r"`(\w+@\S[^`]*)`:")
 _ARROW = "-->"
@@ -44,7 +44,7 @@ _HEAD = re.compile(r"((?:\d+(?::[a-z])?(?: where \([^)]*\))? ?)*)(.*)")
 _GUARD = re.compile(r"where \([^)]*\)")
 _SCOPE = re.compile(r"\d+")
 _BODY = ("8", "| 4 t[{0},{1}] = x[{0},{1}]", "| 4 y[{0},{1}] = t[{0},{1}]")
-"""The statements of an example that shows a declaration only."""
+"""The statements of an example that shows only a declaration."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Example:
         return kernel
 
     def run(self) -> Applied:
-        """The move, made on that kernel."""
+        """Apply the move to that kernel."""
         return apply(Program(self.kernel(), machine(self.machine)), self.move)
 
     def expected(self) -> list[str]:
@@ -73,7 +73,7 @@ class Example:
 
 
 def example_of(cls: type[Transformation[Any]]) -> Example:
-    """The example in a transformation's docstring. Raises ValueError where there is none."""
+    """The example in a transformation's docstring. Raises ValueError if there is none."""
     paragraphs = _paragraphs(cls)
     for name, lines in pairwise(paragraphs):
         match = _MOVE.fullmatch(name)
@@ -92,7 +92,7 @@ def _paragraphs(cls: type[Transformation[Any]]) -> list[str]:
 
 
 def legality_of(cls: type[Transformation[Any]]) -> str:
-    """What the docstring says about legality, behind the example; '' for a transformation without an example."""
+    """The docstring after the example, which is about legality; '' for a transformation without an example."""
     paragraphs = _paragraphs(cls)
     start = next((k for k, text in enumerate(paragraphs) if _MOVE.fullmatch(text)), len(paragraphs))
     return "\n\n".join(paragraphs[start + 2 :])
@@ -104,7 +104,7 @@ def _numbered(lines: Sequence[str]) -> Iterator[str]:
 
 
 def kernel_text(lines: Iterable[str], dtype: str = "f32") -> str:
-    """A kernel of these lines; what they do not declare is declared as they use it, with elements of type `dtype`."""
+    """A kernel of these lines; arrays that they do not declare are declared as used, with elements of type `dtype`."""
     given = list(lines)
     matches = [match for line in given if (match := DECLARATION.fullmatch(line)) is not None]
     declared = [match.string for match in matches]
@@ -120,13 +120,13 @@ def kernel_text(lines: Iterable[str], dtype: str = "f32") -> str:
 
 
 def _output(line: str) -> str:
-    """The array that a line writes; '' where it only opens scopes."""
+    """The array that a line writes; '' if it only opens scopes."""
     match = _ACCESS.match(_parts(line)[2])
     return "" if match is None else match[1]
 
 
 def _parts(line: str) -> tuple[int, list[int], str]:
-    """The number of bars of a line, the extents of its scopes, and the statement behind them."""
+    """The number of bars of a line, the extents of its scopes, and its statement."""
     tree = line.lstrip("| ")
     match = _HEAD.fullmatch(tree)
     assert match is not None

@@ -1,4 +1,4 @@
-"""Why a move is legal or not: the evidence that its own check asks for, written down, and what would help."""
+"""Why a move is legal or not: the evidence that its own check asks for, recorded, and possible remedies."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ TRIED = 200
 
 @dataclass(frozen=True)
 class Explanation:
-    """What there is to say about a move in a state."""
+    """An explanation of a move in a state."""
 
     move: str
     legal: bool
     place: tuple[str, ...]
     """The declaration or the scopes and statements at the location, in the notation."""
     condition: str
-    """The legality condition, as the documentation of the move has it."""
+    """The legality condition in the documentation of the move."""
     questions: tuple[Question, ...]
     machine: dict[str, str]
-    """The facts of the machine that were looked at."""
+    """The facts of the machine that the check read."""
     reason: str = ""
     witness: str = ""
     remedies: tuple[str, ...] = ()
-    """Moves of which each alone would make a refused move legal, or what else would."""
+    """Moves that would each make a refused move legal, or other remedies."""
     numerics: str = ""
     """What a legal move does to rounding."""
     permitted: tuple[str, ...] = ()
@@ -46,16 +46,16 @@ class Explanation:
 
 
 def explain(program: Program, move: Move) -> Explanation:
-    """The evidence for or against a move. Raises IllegalMove or LocationError where there is no such move or place."""
+    """The evidence for or against a move. Raises IllegalMove or LocationError if there is no such move or place."""
     record = Record()
     watched = RecordingProgram(program.kernel, program.machine, record)
-    # What the program keeps or breaks before the move is asked of every state, and no part of the evidence.
+    # The conditions of the program before the move are asked of every state, so they are no evidence.
     _ = conditions_of(watched)
     record.clear()
     wanted = instantiate(move)
     site = wanted.resolve(watched, move.at)
     refusal = wanted.refusal(watched, site)
-    # What follows is no part of the evidence.
+    # The questions below are no evidence.
     questions, machine = tuple(record.questions), dict(record.machine)
     permitted = tuple(n.value for n in program.kernel.permitted)
     plain = wanted.resolve(program, move.at)
@@ -78,7 +78,7 @@ def _place(program: Program, site: Site) -> tuple[str, ...]:
 
 
 def _remedies(program: Program, wanted: Transformation[Any], site: Site) -> list[str]:
-    """What would make a refused move legal: the kernel's permission, or one other move."""
+    """The remedies of a refused move: the kernel's permission, or one other move."""
     if wanted.check(program, site) is None and not program.permits(numerics := wanted.numerics(program, site)):
         return [f"the line 'numerics {numerics.value}' in the kernel"]
     found: list[str] = []

@@ -1,9 +1,9 @@
-"""What a scope accesses of an array, as a copy nest: which elements, in which order, and the indices into the copy.
+"""The part of an array that a scope accesses, as a copy nest: its elements, their order, and indices into the copy.
 
-A copy is made for one iteration of the scopes around a scope S, at depth D. Its nest has variables of its own at depths
-D, D + 1 ...; the source is accessed at `index`, the copy at these variables. Inside S the copy is accessed at `uses`.
-Substituting the indices of a use for the variables of the nest gives back the index of the access to the source: that
-is what makes a copy correct, and what taking it back does.
+A copy is made for one iteration of the scopes around a scope S, at depth D. The copy nest has variables of its own at
+depths D, D + 1 ...; it accesses the source at `index` and the copy at these variables. Inside S the copy is accessed at
+`uses`. Substituting the indices of a use for the variables of the copy nest gives the index of the access to the
+source: that makes a copy correct, and is how it is taken back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Placed: TypeAlias = tuple[Leaf, Access]
 """An access and its statement."""
 
 MOST_VARIABLES = 5
-"""Most variables of an access for which other orders than that of their scopes are tried."""
+"""Most variables of an access for which orders other than that of their scopes are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +37,13 @@ class Copy:
     extents: tuple[int, ...]
     """Extents of the copy nest, and of the copy's own dimensions."""
     guards: tuple[Expr, ...]
-    """Of the copy nest."""
+    """Guards of the copy nest."""
     index: tuple[Expr, ...]
-    """Where the copy nest accesses the source."""
+    """Index of the source in the copy nest."""
     uses: dict[Access, tuple[Expr, ...]]
-    """Per access to the source, where it accesses the copy instead."""
+    """Per access to the source, its index into the copy."""
     whole: frozenset[Access] = frozenset()
-    """Accesses that surely go through the whole copy, in each iteration of the scopes around."""
+    """Accesses that surely run through the whole copy, in each iteration of the scopes around."""
 
     @property
     def around(self) -> tuple[int, ...]:
@@ -52,7 +52,7 @@ class Copy:
 
     @property
     def slot(self) -> tuple[Expr, ...]:
-        """Where the copy nest accesses the copy: the iteration outside, then its own."""
+        """Index of the copy in the copy nest: the iteration outside, then its own variables."""
         return (*leading(self.outside), *(var(len(self.outside) + k) for k in range(len(self.extents))))
 
 
@@ -98,9 +98,9 @@ def _renamed(index: Iterable[Expr], order: Sequence[int], depth: int, extents: S
 def _order(
     index: tuple[Expr, ...], around: tuple[int, ...], depth: int, extents: tuple[int, ...], pattern: tuple[Expr, ...]
 ) -> tuple[int, ...] | None:
-    """The variables of an index in the order in which they are those of the pattern; None if it is another one.
+    """The variables of an index, in the order that makes it the pattern; None if none does.
 
-    `around` are the extents of the scopes around the statement. Remembered, as it is asked again after every move.
+    `around` are the extents of the scopes around the statement. Cached, because every move asks it again.
     """
     own = _inner_variables(index, depth)
     if len(own) != len(extents):
@@ -108,7 +108,7 @@ def _order(
     for order in permutations(own) if len(own) <= MOST_VARIABLES else (tuple(own),):
         fits = tuple(around[v] for v in order) == extents
         if fits and _renamed(index, order, depth, (*around[:depth], *extents)) == pattern:
-            # The indices inside must come back from those of the copy nest, also in normal form.
+            # Substitution must give back the indices inside from those of the copy nest, in normal form too.
             back = {depth + k: var(v) for k, v in enumerate(order)}
             if tuple(e.substitute(back, around) for e in pattern) == index:
                 return order
@@ -116,21 +116,21 @@ def _order(
 
 
 def _guards(leaf: Leaf, order: Sequence[int], depth: int, extents: Sequence[int]) -> set[Expr]:
-    """The guards of the scopes inside that the variables of the access decide, over those of the copy nest."""
+    """The guards of inner scopes that the variables of the access decide, over the variables of the copy nest."""
     inside = [g for s in leaf.chain[depth:] for g in s.guard]
     decided = [g for g in inside if all(v < depth or v in order for v in g.variables())]
     return set(_renamed(decided, order, depth, extents))
 
 
 def _decided(leaf: Leaf, known: set[Expr], depth: int) -> bool:
-    """Whether no other guards inside restrict the statement."""
+    """Whether no other guard inside restricts the statement."""
     return sum(len(s.guard) for s in leaf.chain[depth:]) == len(known)
 
 
 def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
-    """A copy of the bounding box of all accesses: a dimension for each of the array's that has more than one index.
+    """A copy of the bounding box of all accesses, with the array's dimensions that have more than one index in it.
 
-    The box moves with the scopes around `site` where all accesses move with them alike, in the dimension.
+    In each dimension, the box moves with the scopes around `site` if all accesses move with them alike.
     """
     depth, outside = site.depth, tuple(s.extent for s in site.chain[:-1])
     array = accesses[0][1].array
@@ -148,7 +148,7 @@ def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
     wide = [d for d, (e, base) in enumerate(zip(index, bases, strict=True)) if e != base]
     for _, access in accesses:
         if any(access.index[d] != base for d, base in enumerate(bases) if d not in wide):
-            # Guards leave one element of the dimension: from the copy nobody could tell how its index was written.
+            # Guards leave one element of the dimension, so nobody could tell from the copy how its index was written.
             return Reason(f"{describe_access(access)} always has one index of a dimension, which is written otherwise")
     uses = {a: (*leading(outside), *(a.index[d] - bases[d] for d in wide)) for _, a in accesses}
     kept = tuple(sorted(guards, key=lambda g: g.key)) if extents else ()
@@ -157,12 +157,12 @@ def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
 
 
 def _fills(leaf: Leaf, place: Sequence[Expr], extents: Sequence[int], depth: int) -> bool:
-    """Whether an access, at `place` of the copy, surely takes all places."""
+    """Whether an access, at `place` of the copy, surely reaches all places."""
     return not any(s.guard for s in leaf.chain[depth:]) and fills_box(place[depth:], extents, leaf.extents, depth)
 
 
 def _interval(accesses: Sequence[Placed], dimension: int, whole: int, depth: int) -> tuple[Expr, int]:
-    """The first index of the box in a dimension, and how many there are."""
+    """The first index of the box in a dimension, and the number of its indices."""
     moving = {_moving(a.index[dimension], depth) for _, a in accesses}
     base = moving.pop() if len(moving) == 1 else const(0)
     ranges = [(a.index[dimension] - base).bounds(leaf.extents) for leaf, a in accesses]
@@ -174,7 +174,7 @@ def _interval(accesses: Sequence[Placed], dimension: int, whole: int, depth: int
 
 
 def _moving(expression: Expr, depth: int) -> Expr:
-    """The part of an index that the scopes around decide."""
+    """The part of an index over the variables of the scopes around."""
     outer = (
         (atom, c)
         for atom, c in expression.terms

@@ -48,8 +48,8 @@ class JoinScopes(Transformation[Scope]):
     Legal iff no instance of the second scope depends on a later iteration of the first:
     not exists i > j: first(i) conflicts with second(j); for concurrent scopes i != j, accumulations included.
 
-    With `shift=d` iteration j of the second scope runs in iteration j + d, as a stencil needs it; extents and guards
-    may differ, the parts get guards. Legal iff not exists i > j + d: first(i) conflicts with second(j).
+    With `shift=d` iteration j of the second scope runs in iteration j + d, as a stencil needs it. Extents and guards
+    may differ; the parts get guards. Legal iff not exists i > j + d: first(i) conflicts with second(j).
     """
 
     name: ClassVar[str] = "join_scopes"
@@ -61,7 +61,7 @@ class JoinScopes(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Scopes followed by a scope; shifts by the distance of their accesses and by what the first is longer."""
+        """Scopes followed by a scope; shifts by the distance of their accesses, and by the difference of extents."""
         for scope in program.nest.scopes:
             second = program.nest.next_sibling(scope)
             if isinstance(second, Scope):
@@ -79,7 +79,7 @@ class JoinScopes(Transformation[Scope]):
         return self._shifted(program, site, second) if self.shift else self._plain(program, site, second)
 
     def _shape(self, site: Scope, second: Scope) -> Reason | None:
-        """Same extent, mapping and guard; sequential, with a shift."""
+        """Same extent, mapping and guard; sequential scopes, if there is a shift."""
         if self.shift:
             if not site.mapping is second.mapping is Mapping.SEQUENTIAL:
                 return Reason("only sequential scopes are fused with a shift; unmap them first")
@@ -95,7 +95,7 @@ class JoinScopes(Transformation[Scope]):
         return None
 
     def _plain(self, program: Program, site: Scope, second: Scope) -> Reason | None:
-        # Parallel scopes wait for each other, their iterations do not: afterwards accumulations would race.
+        # Parallel scopes wait for each other, but their iterations do not: after the fusion accumulations would race.
         threaded, outside = site.mapping.is_threaded, same_iteration(site)
         racing = threaded and not site.mapping.declares_tree
         leaves = site.leaves, second.leaves
@@ -134,11 +134,11 @@ class JoinScopes(Transformation[Scope]):
         )
 
     def is_local(self, site: Scope) -> bool:
-        """The nest decides, where the scope that follows is in it."""
+        """True if the scope that follows is in the nest."""
         return site.depth > 0
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Move the children of the second scope behind those of the first."""
+        """Move the children of the second scope after those of the first."""
         second = program.nest.next_sibling(site)
         assert isinstance(second, Scope)
         if self.shift:
@@ -152,7 +152,7 @@ class JoinScopes(Transformation[Scope]):
         rewriter.erase(second.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Split behind the children that the scope has now."""
+        """Split after the children that the scope has now."""
         second = program.nest.next_sibling(site)
         assert isinstance(second, Scope)
         after = len(site.children)
@@ -164,7 +164,7 @@ class JoinScopes(Transformation[Scope]):
 
 
 def likely_shifts(first: Scope, second: Scope) -> list[int]:
-    """Shifts worth a try: the distance from a write in `first` to a read in `second`, and the difference of extents."""
+    """Promising shifts: the distance from a write in `first` to a read in `second`, and the difference of extents."""
     found = {first.extent - second.extent}
     depth = first.depth
     for writer, reader in product(first.leaves, second.leaves):
@@ -175,7 +175,7 @@ def likely_shifts(first: Scope, second: Scope) -> list[int]:
 
 
 def _distances(writer: Leaf, write: Access, reader: Leaf, read: Access, depth: int) -> set[int]:
-    """By how many iterations the last element that is read is ahead of the first that is written, per dimension."""
+    """Distances, per dimension, from the first element written to the last one read, in iterations."""
     found: set[int] = set()
     for mine, other in zip(write.index, read.index, strict=True):
         step = mine.coefficient(depth)
@@ -198,8 +198,8 @@ class SplitScopes(Transformation[Scope]):
     Legal iff no instance of the first part depends on an earlier iteration of the second part:
     not exists i > j: first(i) conflicts with second(j); and no private copy is used in both parts.
 
-    With `shift=d` the second part, which runs d iterations later, gets iterations of its own: what fusing two scopes
-    with a shift has made.
+    With `shift=d` the second part, which runs d iterations later, gets iterations of its own. This is the inverse of
+    fusing two scopes with a shift.
     """
 
     name: ClassVar[str] = "split_scopes"
@@ -211,14 +211,14 @@ class SplitScopes(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Every cut between two children, and the shifts that the guards behind it say."""
+        """Every cut between two children, and the shifts that the guards after it suggest."""
         for scope in program.nest.scopes:
             for after in range(1, len(scope.children)):
                 yield scope, cls(after)
                 yield from ((scope, cls(after, d)) for d in delays_of(scope, scope.children[after:]))
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """The shape, nothing that flows backwards over the cut, no private copy that crosses it."""
+        """The shape, no dependence backwards over the cut, no private copy that crosses it."""
         if (reason := self._shape(site)) is not None:
             return reason
         return self._shifted(program, site) if self.shift else self._plain(program, site)
@@ -262,7 +262,7 @@ class SplitScopes(Transformation[Scope]):
         if found is not None:
             return found
         if site.mapping.is_threaded:
-            # Threads of a block go on after the cut, with what is in their registers.
+            # Threads of a block go on after the cut, with the values in their registers.
             lost = site.mapping is Mapping.PARALLEL
             registers = [b for b in program.nest.buffers if lost and b.memory is Memory.REGISTER]
             for buffer in (*private_buffers(program, site), *registers):
@@ -285,11 +285,11 @@ class SplitScopes(Transformation[Scope]):
         return reassociates(program.reorders(*self._parts(site), (*same_iteration(site), AFTER)))
 
     def is_local(self, site: Scope) -> bool:  # everywhere
-        """The nest decides."""
+        """True: only the nest matters."""
         return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Move the children behind the cut into a new scope."""
+        """Move the children after the cut into a new scope."""
         identifier = fresh_id(program.nest.by_id, f"{site.id}.s")
         parts = self._shifted_parts(site) if self.shift else None
         if parts is not None:

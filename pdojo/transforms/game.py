@@ -1,4 +1,4 @@
-"""The game by hand: a kernel, the moves made so far, the legal ones, taking any of them back."""
+"""The game by hand: a kernel, the moves made so far, the legal moves, and undo of any of them."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Skipped:
 class Game:
     """A state of the game: the initial kernel, the program now, and the trace between them.
 
-    The kernel that is passed in is copied and brought into canonical form; it is never changed. Raises InvalidKernel
-    where it is not valid: from a program without meaning no move could keep it. `pdojo.game` also takes a text, a path
-    or the name of a library kernel.
+    The given kernel is copied and brought into canonical form; it is never changed. Raises InvalidKernel for a kernel
+    that is not valid, because no move could keep its meaning. `pdojo.game` also takes a text, a path or the name of a
+    library kernel.
 
     >>> import pdojo
     >>> game = pdojo.Game(pdojo.load("softmax:4x8"), pdojo.machine("x86-64-avx2"))
@@ -56,14 +56,14 @@ class Game:
         initial = kernel.clone()
         canonicalize(initial)
         self.programs = History(Program(initial, machine))
-        """The program before the first move and after each; most of them are made again where they are asked for."""
+        """The program before the first move and after each; most of them are made again on demand."""
         validate(self.program)
         check_tensor_scopes(self.program)
         self.trace = Trace.of(initial, machine.name)
 
     @property
     def program(self) -> Program:
-        """The program now."""
+        """The present program."""
         return self.programs[-1]
 
     @property
@@ -73,17 +73,17 @@ class Game:
 
     @property
     def places(self) -> list[Place]:
-        """What each move was made on."""
+        """The place of each move."""
         return [position.place for position in self.programs.positions]
 
     @property
     def kernel(self) -> KernelOp:
-        """The kernel now."""
+        """The present kernel."""
         return self.program.kernel
 
     @property
     def machine(self) -> Machine:
-        """The machine that the moves ask about."""
+        """The machine of the game."""
         return self.program.machine
 
     def moves(self) -> list[Move]:
@@ -91,7 +91,7 @@ class Game:
         return legal_moves(self.program)
 
     def refused(self) -> list[Refusal]:
-        """The candidates that are refused, with reasons."""
+        """The refused candidates, with reasons."""
         return refused_moves(self.program)
 
     def apply(self, move: Move | str) -> None:
@@ -111,8 +111,8 @@ class Game:
     def replay(self, steps: Iterable[Step]) -> list[Skipped]:
         """Make moves by identifier; those that do not apply are skipped and reported, never applied elsewhere.
 
-        All of them are checked as any move is; that the program is well-formed is asked once, after the last one. The
-        programs between are not kept.
+        All moves are checked as usual, but the programs between are not kept, and whether the program is well-formed is
+        asked once, after the last move.
         """
         wanted, before = list(steps), len(self.trace.steps)
         skipped = self._replay(wanted)
@@ -120,7 +120,7 @@ class Game:
             if len(self.trace.steps) > before:
                 verify_nest(self.program.nest)
         except VerifyException:
-            # The check of a move is wrong: which one shows where all are asked.
+            # The check of a move is wrong; asking after every move shows which one.
             self._cut(before)
             skipped = self._replay(wanted, careful=True)
         return skipped
@@ -144,7 +144,7 @@ class Game:
                 confirm(made.move, ask(conditions, after, proved=proved))
             except IllegalMove as error:
                 skipped.append(Skipped(step.move, str(error)))
-                program = None  # its kernel is another one now
+                program = None  # its kernel was rewritten in place
                 continue
             program = after
             self._add(made, place, None)
@@ -153,16 +153,16 @@ class Game:
         return skipped
 
     def fork(self) -> Game:
-        """A game of its own in the same state: moves made on one are not seen by the other."""
+        """A game of its own in the same state: neither sees the moves of the other."""
         other = Game.__new__(Game)
         other.programs = self.programs.fork()
         other.trace = replace(self.trace, steps=self.trace.steps.copy())
         return other
 
     def become(self, moves: Iterable[Move]) -> list[Skipped]:
-        """Make the trace these moves, given by identifier; those that do not apply are skipped and reported.
+        """Replace the trace by these moves, located by identifier; those that do not apply are skipped and reported.
 
-        What both begin with is not played again.
+        The common beginning of both traces is not played again.
         """
         wanted = list(moves)
         alike = 0
@@ -203,5 +203,5 @@ class Game:
 
 
 def _described(program: Program, wanted: Transformation[Any], site: Site) -> tuple[Step, Place]:
-    """How a trace writes a move, and what it is made on."""
+    """A move as a trace writes it, and its place."""
     return Step(wanted.at(program, site), wanted.as_move(identify(site))), place_of(program, site)

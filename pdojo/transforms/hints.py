@@ -1,4 +1,4 @@
-"""Hints on accesses, scopes and buffers: facts that code may use. They never change meaning."""
+"""Hints on accesses, scopes and buffers: facts that generated code may use. They never change meaning."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ PREFETCH_DISTANCES = (256, 1024, 4096)
 """Distances in bytes that candidates propose."""
 
 LAUNCH_BLOCKS = (1, 2, 4)
-"""Blocks at once that candidates propose."""
+"""Blocks per multiprocessor that candidates propose."""
 
 
 @dataclass(frozen=True)
 class Hint(Transformation[Scope | Leaf]):
-    """Set a hint on an access: 0 is the output, 1 the first array that is read, and so on; or on a scope.
+    """Set a hint on an access (`access` 0 is the output, 1 the first array read, and so on), or on a scope.
 
     `hint@t{kind=nontemporal}`:
 
@@ -49,9 +49,9 @@ class Hint(Transformation[Scope | Leaf]):
     16 y[{0}] = t[{0}]    -->  16 y[{0}] = t[{0}]
 
     `nontemporal` bypasses the caches on a plain store; lanes must write whole, aligned vectors. `prefetch` with `value`
-    bytes fetches ahead of a load. In a grid, `streaming` marks data that is used once and `readonly` loads of what the
-    kernel never writes; on an outermost grid scope, `launch_bounds` with `value` is the number of blocks that a
-    multiprocessor should hold at once. In a streaming region, `lane` with `value` chooses the stream register;
+    bytes fetches ahead of a load. In a grid, `streaming` marks data that is used once, and `readonly` loads of arrays
+    that the kernel never writes; on an outermost grid scope, `launch_bounds` with `value` is the number of blocks that
+    a multiprocessor should hold at once. In a streaming region, `lane` with `value` chooses the stream register;
     `ordinary` marks an access that regions leave to loads and stores.
     """
 
@@ -64,7 +64,7 @@ class Hint(Transformation[Scope | Leaf]):
 
     @property
     def keeps_hints(self) -> bool:
-        """One more."""
+        """False: the move adds a hint."""
         return False
 
     @classmethod
@@ -82,7 +82,7 @@ class Hint(Transformation[Scope | Leaf]):
     def _choices(cls, program: Program, leaf: Leaf, number: int, access: Access) -> Iterator[Self]:
         present, mappings = access.hints.data, {s.mapping for s in leaf.chain}
         lanes = leaf.parent
-        # Cores with streams run from memory that no cache is between.
+        # Cores with streams have no cache before their memory.
         if lanes is not None and lanes.mapping is Mapping.VECTOR and not program.machine.snitch.stream_registers:
             if number == 0 and NONTEMPORAL not in present and rules.streaming_misfit(leaf, lanes) is None:
                 yield cls(NONTEMPORAL)
@@ -114,7 +114,7 @@ class Hint(Transformation[Scope | Leaf]):
         return Reason(f"'{self.kind}' is no hint of an access; known are {', '.join(rules.ACCESS_HINTS)}")
 
     def misfit(self, program: Program, site: Scope | Leaf) -> Reason | None:
-        """Why the access or scope cannot carry the hint."""
+        """Why the access or scope cannot carry the hint; None if it can."""
         if isinstance(site, Scope):
             if self.access != 0:
                 return Reason("a scope has no accesses: leave 'access' out")
@@ -132,7 +132,7 @@ class Hint(Transformation[Scope | Leaf]):
         _set_access_hints(site, self.access, hints, rewriter)
 
     def inverse(self, program: Program, site: Scope | Leaf) -> Move:
-        """Clear it."""
+        """Clear the hint."""
         return Unhint(self.kind, self.access).as_move(f"%{site.id}")
 
 
@@ -155,12 +155,12 @@ class Unhint(Transformation[Scope | Leaf]):
 
     @property
     def keeps_hints(self) -> bool:
-        """All but one."""
+        """False: the move removes a hint."""
         return False
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope | Leaf, Self]]:
-        """Every hint that is set."""
+        """Every hint."""
         for leaf in program.nest.leaves:
             for number, access in enumerate(leaf.accesses):
                 yield from ((leaf, cls(kind, number)) for kind in access.hints.data)
@@ -168,7 +168,7 @@ class Unhint(Transformation[Scope | Leaf]):
             yield from ((scope, cls(kind)) for kind in scope.hints.data)
 
     def check(self, program: Program, site: Scope | Leaf) -> Reason | None:
-        """The hint is set, and one that `hint` can set."""
+        """A present hint that `hint` can set."""
         if isinstance(site, Scope):
             if self.kind not in site.hints.data:
                 return Reason(f"{describe_scope(site)} has no hint '{self.kind}'")
@@ -191,7 +191,7 @@ class Unhint(Transformation[Scope | Leaf]):
         return site.hints if isinstance(site, Scope) else site.accesses[self.access].hints
 
     def inverse(self, program: Program, site: Scope | Leaf) -> Move:
-        """Set it again."""
+        """Set the hint again."""
         return self._again(site).as_move(f"%{site.id}")
 
     def _again(self, site: Scope | Leaf) -> Hint:
@@ -217,7 +217,7 @@ class HintBuffer(Transformation[Array]):
 
     @property
     def keeps_hints(self) -> bool:
-        """One more."""
+        """False: the move adds a hint."""
         return False
 
     @classmethod
@@ -240,7 +240,7 @@ class HintBuffer(Transformation[Array]):
         set_hints(site.buffer.op, {**site.buffer.hints.data, self.kind: UnitAttr()}, rewriter)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Clear it."""
+        """Clear the hint."""
         return UnhintBuffer(self.kind).as_move(site.name)
 
 
@@ -262,17 +262,17 @@ class UnhintBuffer(Transformation[Array]):
 
     @property
     def keeps_hints(self) -> bool:
-        """All but one."""
+        """False: the move removes a hint."""
         return False
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
-        """Every hint that is set."""
+        """Every hint."""
         for array in temporaries(program):
             yield from ((array, cls(kind)) for kind in array.buffer.hints.data)
 
     def check(self, program: Program, site: Array) -> Reason | None:
-        """The hint is set, and one that `hint_buffer` can set."""
+        """A present hint that `hint_buffer` can set."""
         if self.kind not in site.buffer.hints.data:
             return Reason(f"'{site.name}' has no hint '{self.kind}'")
         value = site.buffer.hints.data[self.kind]
@@ -288,7 +288,7 @@ class UnhintBuffer(Transformation[Array]):
         set_hints(site.buffer.op, kept, rewriter)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Set it again."""
+        """Set the hint again."""
         return HintBuffer(self.kind).as_move(site.name)
 
 
@@ -297,7 +297,7 @@ def _attribute(value: int) -> Attribute:
 
 
 def set_hints(op: ScopeOp | BufferOp, hints: dict[str, Attribute], rewriter: PatternRewriter) -> None:
-    """Give a scope or a buffer other hints."""
+    """Replace the hints of a scope or a buffer."""
     if hints:
         op.properties["hints"] = DictionaryAttr(dict(sorted(hints.items())))
     else:
@@ -317,6 +317,6 @@ def _set_access_hints(site: Leaf, access: int, hints: dict[str, Attribute], rewr
 
 
 def _has_too_many_streams(program: Program, region: Scope) -> bool:
-    """Whether a scope has more accesses than the machine has streams for."""
+    """Whether a scope has more accesses than the machine has streams."""
     most = program.machine.snitch.stream_registers
     return bool(most) and len(streams_of(program.nest, region, program.machine)) > most

@@ -1,7 +1,7 @@
-"""The programs of a game, of which only some are kept: the others are made again from their moves when asked for.
+"""The programs of a game, of which only some are kept: the others are made again from their moves on demand.
 
-A program takes more memory than all else that a search knows of a state, and making a move that is known to be legal
-takes a fraction of the time of checking it. So one program in a few is kept, and searches remember more states.
+A program takes more memory than everything else that a search stores of a state, and making a move that is known to be
+legal takes a fraction of the time of checking it. So one program in a few is kept, and searches can store more states.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from pdojo.transforms.base import Dimension, Site
 from pdojo.transforms.move import Move
 
 STRIDE = 8
-"""One program in so many moves is kept where the others were asked for."""
+"""If programs are made again, one in so many moves is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a move was made on, for those who ask when the program before it is gone."""
+    """The facts about a move's site that are needed after the program before the move is gone."""
 
     extent: int = 0
-    """Of the scope or the dimension; 0 for other places."""
+    """Extent of the scope or the dimension; 0 for other sites."""
     loop: str = ""
-    """The identifier of the scope, or of the one that indexes the dimension where it is written."""
+    """Identifier of the scope, or of the scope that indexes the dimension in a write."""
     following: str = ""
-    """The identifier of the node that follows in the same scope, if there is one."""
+    """Identifier of the next node in the same scope; '' if there is none."""
 
 
 def place_of(program: Program, site: Site) -> Place:
-    """What is to be remembered of a site."""
+    """The place of a site."""
     if isinstance(site, Array):
         return Place()
     if isinstance(site, Dimension):
@@ -51,14 +51,14 @@ def place_of(program: Program, site: Site) -> Place:
 
 @dataclass(slots=True, eq=False)
 class Position:
-    """A program of a game and the move that led there. Forks of a game share it."""
+    """A program of a game and the move that led there, shared by forks of the game."""
 
     move: Move
-    """By identifier."""
+    """Located by identifier."""
     place: Place
-    """What it was made on."""
+    """The place of the move."""
     program: Program | None
-    """None where it is not kept. Its kernel is never changed."""
+    """None if it is not kept. Its kernel is never changed."""
 
 
 class History(Sequence[Program]):
@@ -67,7 +67,7 @@ class History(Sequence[Program]):
     def __init__(self, initial: Program) -> None:
         self.initial = initial
         self.positions: list[Position] = []
-        """After each move."""
+        """Positions after each move."""
 
     def __len__(self) -> int:
         return 1 + len(self.positions)
@@ -121,7 +121,7 @@ class History(Sequence[Program]):
         return program
 
     def fork(self) -> History:
-        """A history of its own that begins alike."""
+        """A history of its own with the same beginning."""
         other = History(self.initial)
         other.positions = self.positions.copy()
         return other

@@ -1,4 +1,4 @@
-"""Inlining: computing a value once more where it is used, and using a value that is there instead."""
+"""Inlining: computing a value again at its use, and reading a value that was computed before."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pdojo.transforms.recomputation import Recomputation, producing_iteration, r
 
 
 def input_reason(site: Leaf, position: int) -> Reason | None:
-    """Why the op has no input of that number that may be replaced: hints on it would be lost."""
+    """Why the statement has no replaceable input of that number (hints would be lost); None if it has one."""
     if not 0 <= position < len(site.inputs):
         return Reason(f"'input' must be between 0 and {len(site.inputs) - 1}")
     value = site.inputs[position]
@@ -37,25 +37,25 @@ def input_reason(site: Leaf, position: int) -> Reason | None:
 
 
 def replace_input(site: Leaf, position: int, value: Input, rewriter: PatternRewriter) -> None:
-    """Give an op another input."""
+    """Replace an input of a statement."""
     inputs = [*site.inputs[:position], value, *site.inputs[position + 1 :]]
     rewriter.replace(site.op, rebuilt(site, chain_ops(site), site.output.index, inputs))
 
 
 def _previous(program: Program, site: Leaf) -> Leaf | None:
-    """The op that immediately precedes."""
+    """The statement that immediately precedes; None if there is none."""
     node = program.nest.previous_sibling(site)
     return node if isinstance(node, Leaf) else None
 
 
 def index_text(index: tuple[Expr, ...]) -> str:
-    """Index expressions as moves write them."""
+    """Index expressions in the form of move parameters."""
     return ",".join(e.render("{{{}}}".format) for e in index)
 
 
 @dataclass(frozen=True)
 class InlineOp(Transformation[Leaf]):
-    """Compute a value once more where it is used; `input` counts the inputs of the op that uses it, from 0.
+    """Compute a value again at its use; `input` counts the inputs of the statement that uses it, from 0.
 
     `inline_op@y{input=0}`:
 
@@ -64,8 +64,8 @@ class InlineOp(Transformation[Leaf]):
                                          | t_y[{0}] = x[{0}] + 1
                                          | y[{0}] = exp(t_y[{0}])
 
-    A copy, constant or index value takes the place of the input itself. Only this use changes; `delete_op` removes the
-    producer where nobody reads it any more.
+    A copy, constant or index value replaces the input itself. Only this use changes; `delete_op` removes the producer
+    once nobody reads it.
 
     Legal iff one plain assignment W: t[f(i)] = g(a[p(i)]) reaches the use of t[e(j)], and there is h, which is found by
     solving f(h(j)) = e(j) digit by digit, such that for all j: W at h(j) is the last write of t[e(j)] before j, and
@@ -82,7 +82,7 @@ class InlineOp(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Reads of arrays that a plain assignment writes, but not of what the op before computes for this op only."""
+        """Reads of arrays that a plain assignment writes, but not of values that the preceding one computes for it."""
         for leaf in program.nest.leaves:
             for number, value in enumerate(leaf.inputs):
                 if not isinstance(value, Access) or value.array.intent is Intent.IN:
@@ -92,7 +92,7 @@ class InlineOp(Transformation[Leaf]):
                     yield leaf, cls(number)
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """An input that one assignment computes from what is still there, and room for the value."""
+        """An input that one assignment computes from values that are still there, and room for the value."""
         if (reason := input_reason(site, self.input)) is not None:
             return reason
         value = site.inputs[self.input]
@@ -106,7 +106,7 @@ class InlineOp(Transformation[Leaf]):
         return self._temporary_reason(program, site, found)
 
     def _temporary_reason(self, program: Program, site: Leaf, found: Recomputation) -> Reason | None:
-        """Why there can be no temporary for the value before the op."""
+        """Why there can be no temporary for the value before the statement; None if there can."""
         if found.producer.function is None:
             return Reason("a copy needs no temporary: leave out 'into'") if self.into else None
         if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
@@ -123,7 +123,7 @@ class InlineOp(Transformation[Leaf]):
         return self.into or fresh_name(program.nest.arrays, f"{value.array.name}_{site.output.array.name}")
 
     def _declared(self, program: Program, site: Leaf, found: Recomputation) -> Array:
-        """The temporary: one slot per dimension, a dimension per scope around the op."""
+        """The temporary: a dimension of one slot per scope around the statement."""
         shape = ", ".join(f"{extent}:N" for extent in site.extents)
         text = f"{self._name(program, site)} {found.producer.output.array.dtype} [{shape}] stack"
         array = declared_array(program, text)
@@ -131,7 +131,7 @@ class InlineOp(Transformation[Leaf]):
         return array
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Replace the input, or compute it into a new temporary before the op."""
+        """Replace the input, or compute it into a new temporary before the statement."""
         value = site.inputs[self.input]
         assert isinstance(value, Access)
         found = recomputation(program, site, value)
@@ -161,13 +161,13 @@ _CROWDED = Reason("a vector scope wraps exactly one op; only a copy can be inlin
 
 
 def _needs_scope(program: Program, site: Leaf, value: Access) -> bool:
-    """Whether the value, whichever op it comes from, has to be computed by an op of its own where there is no place."""
+    """Whether the value needs a statement of its own, for which the vector scope around the site has no place."""
     crowded = site.parent is not None and site.parent.mapping is Mapping.VECTOR
     return crowded and all(w.function is not None for w in program.nest.writers[value.array.name])
 
 
 def _position(depth: int, extent: int) -> Expr:
-    """The iteration of a scope; 0 where it has only one, as in the canonical form."""
+    """The iteration of a scope; 0 if it has only one, as in the canonical form."""
     return var(depth) * (extent > 1)
 
 
@@ -189,7 +189,7 @@ def _zero(array: Array) -> str:
 
 
 def _recomputed(program: Program, site: Leaf, value: Access) -> bool:
-    """Whether the op before computes the value for this one only."""
+    """Whether the statement before computes the value for this one only."""
     before = _previous(program, site)
     if before is None or before.output.array is not value.array:
         return False
@@ -198,7 +198,7 @@ def _recomputed(program: Program, site: Leaf, value: Access) -> bool:
 
 @dataclass(frozen=True)
 class OutlineOp(Transformation[Leaf]):
-    """Read a value that an earlier op computed, instead of computing it once more.
+    """Read a value that an earlier statement computed, instead of computing it again.
 
     `outline_op@y{input=0 array=t index="{0}"}`:
 
@@ -207,10 +207,10 @@ class OutlineOp(Transformation[Leaf]):
     | p[{0}] = x[{0}] + 1
     | y[{0}] = exp(p[{0}])
 
-    The op before computes the input for this use only, and goes; or the input is one that the earlier op copied.
+    The statement before, which computes the input for this use only, goes; or the earlier statement copied the input.
 
     Legal iff what `inline_op` would then compute for the use of t[e(j)] is what is computed now: W at h(j), the last
-    write of that element, has the function and the inputs of the op that goes, and none of these was written since.
+    write of that element, has the function and the inputs of the statement that goes, and no input was written since.
     """
 
     name: ClassVar[str] = "outline_op"
@@ -222,7 +222,7 @@ class OutlineOp(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Inputs that an earlier op copied, or computed with the same function from inputs of the same arrays."""
+        """Inputs that an earlier statement copied, or computed with the same function from the same arrays."""
         for leaf in program.nest.leaves:
             for number, value in enumerate(leaf.inputs):
                 copy = isinstance(value, Access)
@@ -237,7 +237,7 @@ class OutlineOp(Transformation[Leaf]):
                         yield leaf, cls(number, element.array.name, index_text(element.index))
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """An element that holds the value of the input, and nothing lost with the op that computes it now."""
+        """An element that holds the value of the input, and no other loss with the statement that computes it now."""
         if (reason := input_reason(site, self.input)) is not None:
             return reason
         array = program.nest.arrays.get(self.array)
@@ -262,7 +262,7 @@ class OutlineOp(Transformation[Leaf]):
         return None
 
     def _recomputed_reason(self, program: Program, site: Leaf, found: Recomputation) -> Reason | None:
-        """Why the op before is not one that computes the same value for this use only."""
+        """Why the statement before does not compute the same value for this use only; None if it does."""
         value, before = site.inputs[self.input], _previous(program, site)
         if before is None or not isinstance(value, Access) or before.output.key != value.key:
             return Reason("the input is not what the op before computes")
@@ -292,7 +292,7 @@ class OutlineOp(Transformation[Leaf]):
         return parse_index(self.index, site.extents) if self.index else ()
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Replace the input; the op that computed it and its temporary go."""
+        """Replace the input; the statement that computed it and its temporary go."""
         value = site.inputs[self.input]
         array = program.nest.arrays[self.array]
         element = Access(array, self._index(site))
@@ -308,7 +308,7 @@ class OutlineOp(Transformation[Leaf]):
             rewriter.erase(value.array.buffer.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Compute it once more, under the same name."""
+        """Compute the value again, under the same name."""
         value = site.inputs[self.input]
         element = Access(program.nest.arrays[self.array], self._index(site))
         found = recomputation(program, site, element)
@@ -320,7 +320,7 @@ class OutlineOp(Transformation[Leaf]):
 
 
 def precomputed(producer: Leaf, site: Leaf, wanted: tuple[Input, ...], operands: tuple[Input, ...]) -> Access | None:
-    """The element that the producer writes where its operands are those wanted at the site; None if none is found."""
+    """The element that the producer writes in the iteration with the operands `wanted`; None if none is found."""
     equations: list[tuple[Expr, Expr]] = []
     for theirs, mine in zip(operands, wanted, strict=False):
         if not isinstance(theirs, Access) or not isinstance(mine, Access):

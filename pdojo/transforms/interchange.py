@@ -57,7 +57,7 @@ class SwapScopes(Transformation[Scope]):
                 yield scope, cls()
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Perfectly nested, mappings that may be exchanged, no dependence that would turn round."""
+        """Perfectly nested, mappings that may be exchanged, no dependence that would be reversed."""
         inner = only_scope(site)
         if inner is None:
             return Reason("the scope does not wrap exactly one scope")
@@ -96,11 +96,11 @@ class SwapScopes(Transformation[Scope]):
         return reassociates(program.reorders(site.leaves, site.leaves, relation))
 
     def is_local(self, site: Scope) -> bool:  # everywhere
-        """The nest decides."""
+        """True: only the nest matters."""
         return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """The scopes change places, their variables stay."""
+        """Exchange the scopes; their variables stay."""
         inner = only_scope(site)
         assert inner is not None
         inner.op.detach()

@@ -32,7 +32,7 @@ class SwapDims(Transformation[Dimension]):
     t f32 [8, 4] heap                 t f32 [4, 8] heap
     8 4 t[{0},{1}] = x[{0},{1}]  -->  8 4 t[{1},{0}] = x[{0},{1}]
 
-    Always legal for temporaries; refused where vectors would become strided on a machine that cannot do that.
+    Always legal for temporaries; refused if vectors would become strided on a machine without strided accesses.
     """
 
     name: ClassVar[str] = "swap_dims"
@@ -47,7 +47,7 @@ class SwapDims(Transformation[Dimension]):
             yield from ((Dimension(array, index), cls()) for index in range(len(array.shape) - 1))
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary with a next dimension, vectors and registers that can still be accessed."""
+        """A temporary with a next dimension, whose vectors and registers can still be accessed."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer = site.array.buffer
@@ -67,11 +67,11 @@ class SwapDims(Transformation[Dimension]):
         return swizzled(buffer) or hinted(program, buffer)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
-        """The buffer decides."""
+        """True: only the buffer matters."""
         return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Declare the buffer anew and permute every access to it."""
+        """Declare the buffer again and permute every access to it."""
         buffer = site.array.buffer
         order = _order(buffer, site.index)
         old = buffer.op

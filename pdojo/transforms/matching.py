@@ -1,7 +1,7 @@
-"""Are two neighbouring scopes the first and the last iterations of one? And which one would that be?
+"""Are two neighbouring scopes the first and the last iterations of one scope, and which scope is it?
 
-The scope that was peeled, restricted to the first iterations, is the first scope to the letter, and restricted to the
-others, counted from 0, the second. So a `Match` is a proof: whatever is found is restricted both ways and compared.
+The whole scope, restricted to the first iterations, is exactly the first scope; restricted to the others, counted from
+0, it is exactly the second. So a `Match` is a proof: each guess is restricted both ways and compared.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ class Cut:
     total: int
 
     def extents(self, whole: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Extents of a chain through the first and through the second scope, from those through the whole one."""
+        """Extents of a chain through the first and through the second scope, from those through the whole scope."""
         before, after = tuple(whole[: self.depth]), tuple(whole[self.depth + 1 :])
         return (*before, self.at, *after), (*before, self.total - self.at, *after)
 
     def restrict(self, expression: Expr, whole: Sequence[int]) -> tuple[Expr, Expr]:
-        """An expression over the whole scope, as it is in the first and in the second part."""
+        """The restrictions of an expression over the whole scope to the first and to the second part."""
         first, second = self.extents(whole)
         return expression.substitute({}, first), expression.substitute({self.depth: var(self.depth) + self.at}, second)
 
     def restrict_guard(self, guard: Iterable[Expr], whole: Sequence[int]) -> tuple[list[Expr], list[Expr]]:
-        """A guard in the two parts, without what always holds there, sorted."""
+        """A guard in the two parts, sorted, without constraints that always hold there."""
         parts: tuple[set[Expr], set[Expr]] = (set(), set())
         for expression in guard:
             pairs = zip(parts, self.restrict(expression, whole), self.extents(whole), strict=True)
@@ -45,7 +45,7 @@ class Cut:
         return first, second
 
     def dead(self, guard: Iterable[Expr], whole: Sequence[int]) -> tuple[bool, bool]:
-        """In which of the parts a guard never holds."""
+        """Whether a guard never holds in the first part, and in the second."""
         first = second = False
         for expression in guard:
             one, other = self.restrict(expression, whole)
@@ -69,7 +69,7 @@ class Cut:
             yield (first + var(self.depth) * step.constant).substitute({}, whole)
 
     def back(self, second: Expr, whole: Sequence[int]) -> Expr:
-        """An expression of the second part, counted from the first iteration of the whole."""
+        """An expression of the second part, counted from the first iteration of the whole scope."""
         return second.substitute({self.depth: var(self.depth) - self.at}, whole)
 
     def unite_guards(self, first: Sequence[Expr], second: Sequence[Expr], whole: Sequence[int]) -> list[Expr] | None:
@@ -82,7 +82,7 @@ class Cut:
         return None
 
     def only(self, guard: Sequence[Expr], whole: Sequence[int], *, second: bool) -> list[Expr]:
-        """The guard over the whole scope of what is in one part only."""
+        """The guard over the whole scope of a node that is in one part only."""
         own = [self.back(g, whole) if second else g.substitute({}, whole) for g in guard]
         bound = var(self.depth) - self.at if second else const(self.at - 1) - var(self.depth)
         return own if self.dead(own, whole)[0 if second else 1] else [*own, bound]
@@ -95,23 +95,23 @@ class Match:
     first: Node | None
     second: Node | None
     guard: list[Expr] = field(default_factory=list[Expr])
-    """Of a scope: over the whole."""
+    """Guard of a scope, over the whole scope."""
     output: tuple[Expr, ...] = ()
     inputs: tuple[Input, ...] = ()
-    """Of a statement in both parts: over the whole."""
+    """Inputs of a statement in both parts, over the whole scope."""
     children: list[Match] = field(default_factory=list["Match"])
-    """Of a scope in both parts."""
+    """Children of a scope in both parts."""
 
     @property
     def node(self) -> Node:
-        """The node, as it is in the first part where it is there."""
+        """The node of the first part; that of the second if the first has none."""
         node = self.first or self.second
         assert node is not None
         return node
 
 
 def match_scopes(first: Scope, second: Scope) -> Match | None:
-    """The scope that two neighbours are the parts of; None if they are no parts of one."""
+    """The whole scope of two neighbours; None if they are not its parts."""
     cut = Cut(first.depth, first.extent, first.extent + second.extent)
     outside = [s.extent for s in first.chain[:-1]]
     return _Matcher(cut).scopes(first, second, [*outside, cut.total])
@@ -122,7 +122,7 @@ class _Matcher:
     cut: Cut
 
     def scopes(self, first: Scope, second: Scope, whole: list[int]) -> Match | None:
-        """Two scopes that are said to be parts of one; `whole` are the extents of the chain to that."""
+        """Match two scopes as parts of one; `whole` are the extents of the chain down to that one."""
         guard = self.cut.unite_guards(first.guard, second.guard, whole)
         if guard is None or any(self.cut.dead(guard, whole)):
             return None
@@ -144,13 +144,13 @@ class _Matcher:
             found.append(both)
             del rest[:skipped]
         found += [m for node in rest if (m := self._alone(node, whole, second=True)) is not None]
-        # Statements in common are what makes two scopes parts of one.
+        # Only common statements make two scopes parts of one.
         common = any(m.first is not None and m.second is not None for m in found)
         in_second = sum(m.second is not None for m in found)
         return found if common and in_second == len(second) else None
 
     def _partner(self, mine: Node, rest: Sequence[Node], whole: list[int]) -> tuple[int, Match | None]:
-        """The first node of the second part that may be the same as `mine`, and how many are before it."""
+        """The index in `rest` of the first node that may equal `mine`, and the match; 0 and None if none does."""
         for skipped, other in enumerate(rest):
             both = self._pair(mine, other, whole)
             if both is not None:
@@ -204,7 +204,7 @@ class _Matcher:
                 expression = self.cut.unite(first.expression, second.expression, whole)
                 return None if expression is None else Index(expression, first.dtype)
             case Constant(), Constant():
-                # The attributes: nan is nan, and 0.0 is not -0.0.
+                # Attributes are compared, because nan is nan, and 0.0 is not -0.0.
                 return first if repr(first) == repr(second) else None
             case _:
                 return None
@@ -215,5 +215,5 @@ _LEAF = frozenset(("id", "output_map", "inputs", "operandSegmentSizes"))
 
 
 def _facts(op: Operation, other: frozenset[str]) -> dict[str, Attribute]:
-    """What an operation says besides its identifier and its index expressions."""
+    """The attributes of an operation besides its identifier and its index expressions."""
     return {name: value for name, value in op.properties.items() if name not in other}

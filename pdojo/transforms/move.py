@@ -13,7 +13,7 @@ Param: TypeAlias = int | str
 """Value of a move's parameter."""
 
 _QUOTED = r"\"(?:[^\"\\]|\\.)*+\""
-"""A text in quotes; a backslash stands before a quote or a backslash in it, and `\\n` for a line break."""
+"""A quoted text; a backslash precedes each quote or backslash in it, and `\\n` is a line break."""
 _MOVE = re.compile(
     rf"\s*(?P<name>[a-z_]\w*)\s*@\s*(?P<at>[^\s{{,]+)\s*(?:\{{(?P<params>(?:[^{{}}\"]|{_QUOTED})*)\}})?\s*", re.DOTALL
 )
@@ -41,7 +41,7 @@ class Move:
 
     @staticmethod
     def parse(text: str) -> Move:
-        """Parse one move. Raises IllegalMove with the position where the text is malformed."""
+        """Parse one move. Raises IllegalMove with the position if the text is malformed."""
         match = _MOVE.fullmatch(text)
         if match is None:
             raise IllegalMove(f"'{text.strip()}' is not a move; write {_FORM}")
@@ -76,7 +76,7 @@ def _parse_params(move: str, text: str) -> Iterator[tuple[str, Param]]:
 
 
 def _value(word: str | None, text: str) -> Param:
-    """The value of a bare word, or of a quoted text where there is no word."""
+    """The value of a bare word, or of a quoted text if `word` is None."""
     if word is None:
         return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], text[1:-1], flags=re.DOTALL)
     return int(word) if _NUMBER.fullmatch(word) else word

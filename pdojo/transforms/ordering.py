@@ -1,9 +1,9 @@
-"""What moves share that change the order of statement instances.
+"""Checks that moves share which change the order of statement instances.
 
-Such a move is legal if no pair of instances whose order changes conflicts. Asked about cells, that is too much: a
-temporary that every iteration fills anew has one cell, and no value crosses iterations. So where cells conflict in
-buffers that hold several elements in one, the question is asked about elements, and the program after the move is asked
-whether its storage keeps every value (docs/legality.md).
+Such a move is legal if no pair of instances whose order changes conflicts. On cells, this condition is too strong: a
+temporary that every iteration fills anew has one cell, and no value crosses iterations. So if cells conflict in buffers
+that hold several elements in one cell, the question is asked about elements, and the program after the move must keep
+every value in storage (docs/legality.md).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pdojo.dialect.verify import describe_scope
 from pdojo.transforms.base import Site, Transformation
 
 Touches: TypeAlias = MappingABC[Leaf, tuple[Touch, ...]] | None
-"""Accesses to look at; None for those of the program, to cells."""
+"""Accesses to look at; None: those of the program, to cells."""
 
 Move: TypeAlias = Transformation[Any]
 
@@ -41,7 +41,7 @@ def private_buffers(program: Program, scope: Scope) -> list[Buffer]:
 
 
 def reassociates(happens: bool) -> Numerics:
-    """The numerics class of a move that may change the order of accumulations."""
+    """The numerics class of a move; `happens` if it may change the order of accumulations."""
     return Numerics.REASSOCIATES if happens else Numerics.EXACT
 
 
@@ -51,12 +51,12 @@ def carried(text: str, conflict: Conflict) -> Reason:
 
 
 def rewritten(program: Program, move: Move, site: Site) -> Program:
-    """The program after a transformation at a site, which is not asked whether it is legal."""
+    """The program after a transformation at a site; legality is not asked."""
     return move.rehearse(program, site)
 
 
 def folded_buffers(leaves: Iterable[Leaf]) -> list[Buffer]:
-    """The buffers that the statements access whose cells may hold several elements."""
+    """The buffers of the statements' accesses whose cells may hold several elements."""
     used = dict.fromkeys(a.array.buffer for leaf in leaves for a in leaf.accesses)
     return [b for b in used if any(b.reuse) or len(b.names) > 1]
 
@@ -68,9 +68,9 @@ def shared_buffers(first: Iterable[Leaf], second: Iterable[Leaf]) -> list[Buffer
 
 
 def displaced_buffers(leaves: Iterable[Leaf], depth: int) -> list[Buffer]:
-    """The buffers of which some element gets another cell if iterations of the scope at `depth` are numbered anew.
+    """The buffers with an element whose cell changes if iterations of the scope at `depth` are renumbered.
 
-    Slots of indices are those of elements; but lanes keep what is added to them, and the copies of threads inside
+    The slot of an index depends on the element; but lanes keep constants added to them, and copies of threads inside
     the scope belong to one scope.
     """
     found: dict[Buffer, None] = {}
@@ -80,7 +80,7 @@ def displaced_buffers(leaves: Iterable[Leaf], depth: int) -> list[Buffer]:
                 used = [leaf.chain[v] for v in expression.variables()] if slots else []
                 threads = any(s.mapping.is_threaded and s.depth > depth for s in used)
                 lanes = any(s.mapping is Mapping.VECTOR for s in used)
-                # The variable of a scope of one iteration is 0 and not to be seen.
+                # The variable of a scope of one iteration is 0 and does not appear.
                 moved = expression.uses(depth) or leaf.chain[depth].extent == 1
                 if threads or (lanes and moved):
                     found[access.array.buffer] = None
@@ -88,7 +88,7 @@ def displaced_buffers(leaves: Iterable[Leaf], depth: int) -> list[Buffer]:
 
 
 def storage_after(program: Program, move: Move, site: Scope | Leaf, folded: Sequence[Buffer]) -> Reason | None:
-    """What the buffers would lose or share if the transformation were made; exact."""
+    """Why the buffers would lose or share values after the transformation; None if they would not. Exact."""
     if not folded:
         return None
     after = rewritten(program, move, site)
@@ -109,9 +109,10 @@ def reordered(
     folded: Sequence[Buffer],
     ask: Callable[[Touches], Conflict | None],
 ) -> Conflict | Reason | None:
-    """Why instances cannot take the order of a transformation; `ask` finds what that reverses.
+    """Why the instances cannot take the order of a transformation; None if they can.
 
-    `folded` are the buffers whose cells may hold several elements and whose uses change their order.
+    `ask` finds a conflict between instances whose order the transformation reverses. `folded` are the buffers whose
+    cells may hold several elements and whose uses change their order.
     """
     conflict = ask(None)
     if conflict is None:

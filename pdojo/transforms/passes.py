@@ -1,4 +1,4 @@
-"""Every transformation as an xDSL pass: `pdojo-tile-scope{at="t#1:0" size=16}`; everywhere it is legal without `at`."""
+"""Every transformation as an xDSL pass: `pdojo-tile-scope{at="t#1:0" size=16}`; without `at`, wherever it is legal."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class TransformationPass(ModulePass):
     transformation: ClassVar[type[Transformation[Any]]]
 
     at: str = ""
-    """Location; empty: every place where the move is legal, each visited once."""
+    """Location; empty for every place where the move is legal, each visited once."""
     kernel: str = ""
-    """Symbol of the kernel; may be left out where the module has one."""
+    """Symbol of the kernel; may be left out if the module has one kernel."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Apply the move; raises LocationError or IllegalMove where it is refused, InvalidKernel for a wrong kernel.
+        """Apply the move. Raises LocationError or IllegalMove if it is refused, InvalidKernel for an invalid kernel.
 
-        Only from a valid kernel can a move keep the meaning, so that validity is asked once per run.
+        Moves keep the meaning only of valid kernels, so validity is asked once per run.
         """
         options = {f.name: getattr(self, f.name) for f in fields(self.transformation)}
         missing = [f"{name}=..." for name, value in options.items() if value is None]

@@ -24,23 +24,23 @@ from pdojo.transforms.matching import Cut, Match, match_scopes
 from pdojo.transforms.move import Move
 
 PEELED = (Mapping.SEQUENTIAL, Mapping.UNROLL)
-"""Mappings of scopes that are peeled: what runs in order stays in order."""
+"""Mappings of scopes that can be peeled: their iterations run in order before and after."""
 
 MOST_CUTS = 4
-"""Cuts that candidates propose at most per scope."""
+"""Most cuts per scope that candidates propose."""
 
 
 @dataclass(frozen=True)
 class PeelScope(Transformation[Scope]):
-    """Make two scopes of one, with its first `after` iterations and with the others.
+    """Split a scope into two, with its first `after` iterations and with the others.
 
     `peel_scope@y:0{after=2}`:
 
     N y[{0}] = x[{0}]  -->  2 y[{0}] = x[{0}]
                             6 y[{0}+2] = x[{0}+2]
 
-    Legal: the order of the instances stays. Guards that always hold in a part go, and what never runs in a part is not
-    in it. Refused for mapped scopes, but unrolled ones, and where buffers that several scopes share would lose a value.
+    Legal: the order of the instances stays. Guards that always hold in a part go, and so do nodes that never run in it.
+    Refused for mapped scopes, except unrolled ones, and if buffers that several scopes share would lose a value.
     """
 
     name: ClassVar[str] = "peel_scope"
@@ -49,13 +49,13 @@ class PeelScope(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """The first and the last iteration, and where guards begin or cease to hold."""
+        """The first and the last iteration, and the iterations at which guards begin or cease to hold."""
         for scope in program.nest.scopes:
             if scope.mapping in PEELED and scope.extent > 1:
                 yield from ((scope, cls(at)) for at in likely_cuts(scope))
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """A scope that runs in order, statements on both sides. Whether storage keeps its values is asked later."""
+        """A scope that runs in order, statements in both parts. Whether storage keeps its values is asked later."""
         if site.mapping not in PEELED:
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
         if not 0 < self.after < site.extent:
@@ -72,14 +72,14 @@ class PeelScope(Transformation[Scope]):
         return Cut(site.depth, self.after, site.extent)
 
     def _dead(self, site: Scope) -> tuple[set[str], set[str]]:
-        """Identifiers of the nodes that never run in the first part, and in the second."""
+        """Identifiers of the nodes that never run in the first part, and of those that never run in the second."""
         found: tuple[set[str], set[str]] = (set(), set())
         for part in (0, 1):
             _find_dead(site, self._cut(site), part, found[part])
         return found
 
     def _names(self, program: Program, site: Scope) -> dict[str, str]:
-        """Identifiers of the nodes of the second part, by those that they have now."""
+        """Identifiers of the nodes of the second part, by their present identifiers."""
         first, second = self._dead(site)
         names: dict[str, str] = {}
         taken = dict[str, object](program.nest.by_id)
@@ -92,7 +92,7 @@ class PeelScope(Transformation[Scope]):
         return names
 
     def is_local(self, site: Scope) -> bool:  # everywhere
-        """The nest decides."""
+        """True: only the nest matters."""
         return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
@@ -134,8 +134,8 @@ class UnpeelScope(Transformation[Scope]):
     2 y[{0}] = x[{0}]      -->  8 y[{0}] = x[{0}]
     6 y[{0}+2] = x[{0}+2]
 
-    Legal iff the scope, restricted to the first iterations and to the others, is the first and the second, and no op
-    depends on other iterations of itself.
+    Legal iff the scope, restricted to the first iterations and to the others, is the first and the second, and no
+    statement depends on other iterations of itself.
     """
 
     name: ClassVar[str] = "unpeel_scope"
@@ -169,11 +169,11 @@ class UnpeelScope(Transformation[Scope]):
         return found
 
     def is_local(self, site: Scope) -> bool:
-        """The nest decides, where the scope that follows is in it."""
+        """True if the scope that follows is in the nest."""
         return site.depth > 0
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Give the first scope all iterations, and what only the second has."""
+        """Give the first scope all iterations, and the nodes that only the second has."""
         found = self._match(program, site)
         second = found.second
         assert isinstance(second, Scope)
@@ -187,7 +187,7 @@ class UnpeelScope(Transformation[Scope]):
 
 
 def likely_cuts(site: Scope) -> list[int]:
-    """The first and the last iteration, and where guards inside begin or cease to hold."""
+    """The first and the last iteration, and the iterations at which guards inside begin or cease to hold."""
     found = {1, site.extent - 1}
     for leaf in site.leaves:
         for guard in leaf.guards:
@@ -200,14 +200,14 @@ def likely_cuts(site: Scope) -> list[int]:
 
 
 def nodes_of(site: Node) -> Iterator[Node]:
-    """A node and all inside, parents first, in textual order."""
+    """A node and all nodes inside, parents first, in textual order."""
     yield site
     for child in site.children if isinstance(site, Scope) else ():
         yield from nodes_of(child)
 
 
 def _find_dead(node: Node, cut: Cut, part: int, dead: set[str]) -> bool:
-    """Whether a node never runs in a part; collects the nodes inside that do not."""
+    """Whether a node never runs in a part; adds it and all such nodes inside to `dead`."""
     if isinstance(node, Leaf):
         return False
     whole = [s.extent for s in node.chain]
@@ -220,7 +220,7 @@ def _find_dead(node: Node, cut: Cut, part: int, dead: set[str]) -> bool:
 
 
 def _thread_register(site: Scope) -> str | None:
-    """An array in registers that threads inside the scope use."""
+    """An array in registers that threads inside the scope use; None if there is none."""
     for leaf in site.leaves:
         if any(s.mapping.is_threaded for s in leaf.chain[site.depth :]):
             for access in leaf.accesses:
@@ -234,7 +234,7 @@ def _nodes_in(op: ScopeOp) -> list[ScopeOp | OpOp]:
 
 
 def _erase_unnamed(scope: ScopeOp, rewriter: PatternRewriter) -> None:
-    """Erase the nodes inside that lost their identifiers."""
+    """Erase the nodes inside without identifiers."""
     for op in tuple(scope.body.block.ops):
         if isinstance(op, ScopeOp | OpOp) and op.id is not None and not op.id.data:
             rewriter.erase(op)

@@ -36,7 +36,7 @@ from pdojo.transforms.shifting import (
 )
 
 MOST_STAGES = 4
-"""Stages that candidates propose at most."""
+"""Most stages that candidates propose."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Pipeline(Transformation[Scope]):
                         yield scope, choice
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """The shape, and room for what is computed ahead."""
+        """The shape, and slots for the values computed ahead."""
         if (reason := self._shape(site)) is not None:
             return reason
         relation = (*same_iteration(site), EQUAL)
@@ -100,7 +100,7 @@ class Pipeline(Transformation[Scope]):
         return None
 
     def _crowded(self, site: Scope, conflict: Conflict) -> Reason:
-        """A value computed ahead takes the place of one that is still needed, or comes before what it needs."""
+        """A value computed ahead overwrites one that is still needed, or needs one that is not there yet."""
         array = conflict.first_access.array
         if conflict.first_writes and not any(e.uses(site.depth) for e in conflict.first_access.index):
             return carried(
@@ -111,7 +111,7 @@ class Pipeline(Transformation[Scope]):
         return carried("the first part would come before earlier iterations of the second that it depends on", conflict)
 
     def _slots(self, site: Scope) -> Reason | None:
-        """A circular buffer between the parts with fewer slots than stages, if there is one."""
+        """Why there are too few slots: a circular buffer between the parts has fewer than stages; None if none has."""
         first, second = _halves(site, self.after)
         needed = {access.array.name for leaf in second for access in leaf.reads}
         for leaf in first:
@@ -143,11 +143,11 @@ class Pipeline(Transformation[Scope]):
         )
 
     def is_local(self, site: Scope) -> bool:  # everywhere
-        """The nest decides."""
+        """True: only the nest matters."""
         return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """More iterations, of which each part runs in its own."""
+        """Add iterations, and let each part run in its own."""
         parts = self._parts(program, site)
         make_scope(parts, parts[1].end, site.id, site, rewriter)
         rewriter.erase(site.op)
@@ -160,7 +160,7 @@ class Pipeline(Transformation[Scope]):
 
 
 def _changed(site: Scope, first: Sequence[Leaf], second: Sequence[Leaf]) -> list[Buffer]:
-    """The buffers of which a pipeline changes the order of uses, or the cells."""
+    """The buffers whose cells, or whose order of uses, a pipeline changes."""
     return [*shared_buffers(first, second), *displaced_buffers(second, site.depth)]
 
 
@@ -197,13 +197,13 @@ class Unpipeline(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Scopes with children that are later than the others by what their guards say."""
+        """Scopes whose guards say that some children are later than the others."""
         for scope in program.nest.scopes:
             for after in range(1, len(scope.children)):
                 yield from ((scope, cls(d + 1, after)) for d in delays_of(scope, scope.children[after:]) if d > 0)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Two parts with the same iterations, one of them later; no dependence against the order to be."""
+        """Two parts with the same iterations, one of them later; no dependence that would be reversed."""
         if self._parts(site) is None:
             return Reason(f"the scope is no pipeline of {self.stages} stages")
         relation = (*same_iteration(site), EQUAL)
@@ -232,7 +232,7 @@ class Unpipeline(Transformation[Scope]):
         return reassociates(any(program.reorders(first, second, relation, d) for d in sooner))
 
     def is_local(self, site: Scope) -> bool:  # everywhere
-        """The nest decides."""
+        """True: only the nest matters."""
         return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:

@@ -1,4 +1,4 @@
-"""Reciprocals: a division as a product with one over the divisor, which is computed once for many."""
+"""Reciprocals: a division as a product with the reciprocal of the divisor, which is computed once for many."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MULTIPLY = "arith.mulf"
 
 
 def _reciprocal_of(program: Program, site: Leaf, element: Access) -> Input | Reason:
-    """What `element`, read at the site, is one over; why it is not surely one over anything."""
+    """The divisor of which `element`, read at the site, is the reciprocal; a Reason if that is not certain."""
     found = recomputation(program, site, element)
     if isinstance(found, Reason):
         return found
@@ -38,7 +38,7 @@ def _reciprocal_of(program: Program, site: Leaf, element: Access) -> Input | Rea
 
 
 def divisor(computed: Recomputation) -> Input | None:
-    """The value of which a reciprocal is computed; None where something else is."""
+    """The value whose reciprocal is computed; None if something else is computed."""
     match computed.producer.function, computed.inputs:
         case "arith.divf", (Constant(1), value):
             return value
@@ -47,7 +47,7 @@ def divisor(computed: Recomputation) -> Input | None:
 
 
 def _with_function(site: Leaf, function: str, inputs: tuple[Input, Input], rewriter: PatternRewriter) -> None:
-    """The op with another function of two inputs; the hints of what it still accesses stay."""
+    """The statement with another function of two inputs; hints of accesses that remain stay."""
     hints = [site.output.hints, *(i.hints for i in inputs if isinstance(i, Access))]
     rewriter.replace(
         site.op,
@@ -65,18 +65,18 @@ def _with_function(site: Leaf, function: str, inputs: tuple[Input, Input], rewri
 
 @dataclass(frozen=True)
 class Reciprocal(Transformation[Leaf]):
-    """Multiply by a reciprocal that an earlier op computed, instead of dividing.
+    """Multiply by a reciprocal that an earlier statement computed, instead of dividing.
 
     `reciprocal@y{array=t index="{0}"}`:
 
     N t[{0}] = 1 / s[{0}]                  N t[{0}] = 1 / s[{0}]
     N M y[{0},{1}] = x[{1}] / s[{0}]  -->  N M y[{0},{1}] = x[{1}] * t[{0}]
 
-    `insert_op` brings in the op that computes it. Rounds twice, so kernels have to permit `reciprocal`; a divisor so
-    small that one over it overflows gives an infinity.
+    `insert_op` brings in the statement that computes it. Rounds twice, so kernels have to permit `reciprocal`; the
+    reciprocal of a very small divisor overflows to infinity.
 
-    Legal iff t[e(j)] was last written by an op 1 / s, and its divisor is the one of iteration j, not written since:
-    what `inline_op` asks for.
+    Legal iff t[e(j)] was last written by a statement 1 / s, and its divisor is the one of iteration j, not written
+    since: the conditions of `inline_op`.
     """
 
     name: ClassVar[str] = "reciprocal"
@@ -86,7 +86,7 @@ class Reciprocal(Transformation[Leaf]):
     array: str
     index: str = ""
     input: int = 1
-    """Where the reciprocal stands in the product: 0 or 1."""
+    """Position of the reciprocal in the product: 0 or 1."""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
@@ -102,7 +102,7 @@ class Reciprocal(Transformation[Leaf]):
                     yield leaf, cls(element.array.name, index_text(element.index))
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A division, and an element that is one over its divisor."""
+        """A division, and an element that is the reciprocal of its divisor."""
         if site.function != _DIVIDE:
             return Reason("the op is no floating-point division")
         if self.input not in (0, 1):
@@ -136,7 +136,7 @@ class Reciprocal(Transformation[Leaf]):
         return Numerics.RECIPROCAL
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Another function and another operand."""
+        """Set another function and another operand."""
         factor, reciprocal = site.inputs[0], self._element(program, site)
         _with_function(site, _MULTIPLY, (factor, reciprocal) if self.input else (reciprocal, factor), rewriter)
 
@@ -147,14 +147,14 @@ class Reciprocal(Transformation[Leaf]):
 
 @dataclass(frozen=True)
 class Divide(Transformation[Leaf]):
-    """Divide by a value instead of multiplying by one over it; `input` says which factor is the reciprocal, 0 or 1.
+    """Divide by a value instead of multiplying by its reciprocal; `input` says which factor is the reciprocal, 0 or 1.
 
     `divide@y{input=1}`:
 
     N t[{0}] = 1 / s[{0}]                  N t[{0}] = 1 / s[{0}]
     N M y[{0},{1}] = x[{1}] * t[{0}]  -->  N M y[{0},{1}] = x[{1}] / s[{0}]
 
-    Legal iff the factor was last written by an op 1 / s whose divisor was not written since.
+    Legal iff the factor was last written by a statement 1 / s whose divisor was not written since.
     """
 
     name: ClassVar[str] = "divide"
@@ -189,11 +189,11 @@ class Divide(Transformation[Leaf]):
         return None
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
-        """Rounding changes as it does by multiplying with the reciprocal."""
+        """Rounding changes as in `reciprocal`."""
         return Numerics.RECIPROCAL
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Another function and another operand."""
+        """Set another function and another operand."""
         factor = site.inputs[self.input]
         assert isinstance(factor, Access)
         value = _reciprocal_of(program, site, factor)

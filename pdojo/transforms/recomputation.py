@@ -1,4 +1,4 @@
-"""Recomputation: what a statement would have to compute to get a value by itself that it reads now."""
+"""Recomputation: how a statement can compute a value itself that it reads now."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pdojo.transforms.base import locate
 
 @dataclass(frozen=True, slots=True)
 class Recomputation:
-    """A value that a statement may compute by itself."""
+    """A value that a statement can compute itself."""
 
     producer: Leaf
     """The statement that computes it now."""
@@ -31,11 +31,11 @@ class Recomputation:
 
 
 def recomputation(program: Program, site: Leaf, access: Access) -> Recomputation | Reason:
-    """How `site` may compute the element of `access`, which it reads or might read, or why it may not.
+    """How `site` can compute the element of `access`, which it reads or might read; a Reason if it cannot.
 
-    With one statement W: t[f(i)] = g(a[p(i)] ...), and h such that f(h(j)) is the element that iteration j of the site
-    reads: for all j, W at h(j) is the last write of that element before j, and a[p(h(j))] has the same origin for a
-    read at j as for the one of W at h(j).
+    There must be one statement W: t[f(i)] = g(a[p(i)] ...), and h such that f(h(j)) is the element that iteration j of
+    the site reads. For all j, W at h(j) is the last write of that element before j, and a[p(h(j))] has the same origin
+    for a read at j as for the read of W at h(j).
     """
     array = access.array
     if array.intent is Intent.IN:
@@ -74,9 +74,9 @@ def recomputation(program: Program, site: Leaf, access: Access) -> Recomputation
 
 
 def producing_iteration(producer: Leaf, site: Leaf, equations: Sequence[Equation]) -> tuple[Expr, ...] | None:
-    """The iteration of the producer, in terms of that of the site, that the equations tell; None where they do not.
+    """The iteration of the producer that the equations determine, in terms of the site's; None if they do not.
 
-    Scopes around both that the equations leave open are in the same iteration.
+    Common scopes that the equations leave open are in the same iteration.
     """
     known = solve(equations, producer.extents, site.extents)
     shared = common_depth((producer, site))
@@ -89,7 +89,7 @@ def producing_iteration(producer: Leaf, site: Leaf, equations: Sequence[Equation
 def _unchanged(
     program: Program, site: Leaf, producer: Leaf, at: Sequence[Expr], values: Sequence[Input]
 ) -> Reason | None:
-    """Whether the producer's inputs still have the values that it read."""
+    """Why the producer's inputs no longer have the values that it read; None if they have."""
     for before, now in zip(producer.inputs, values, strict=True):
         if not isinstance(before, Access) or not isinstance(now, Access):
             continue

@@ -1,4 +1,4 @@
-"""Reductions: private partial results, and merging them again."""
+"""Reductions: splitting into private partial results, and merging these."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from pdojo.transforms.ordering import reassociates
 
 
 def _reduction(site: Scope) -> Leaf | None:
-    """The accumulating op that is the scope's only child and whose output the scope does not index."""
+    """The accumulating statement that is the scope's only child, if the scope does not index its output; else None."""
     leaf = site.children[0]
     if len(site.children) != 1 or not isinstance(leaf, Leaf) or leaf.accumulate is None:
         return None
@@ -42,7 +42,7 @@ def _reduction(site: Scope) -> Leaf | None:
 
 
 def _idle_reason(site: Scope, leaf: Leaf) -> Reason | None:
-    """Refuse a reduction of which guards leave nothing in some iteration of the scopes around `site`."""
+    """Why guards leave a reduction empty in some iteration of the scopes around `site`; None if they do not."""
     inside = [g for s in leaf.chain[site.depth :] for g in s.guard]
     start = {d: const(0) for d in range(site.depth, leaf.depth)}
     if all(g.substitute(start, leaf.extents).bounds(leaf.extents)[0] >= 0 for g in inside):
@@ -56,7 +56,7 @@ def _idle_reason(site: Scope, leaf: Leaf) -> Reason | None:
 
 
 def _part_ids(identifier: str) -> list[str]:
-    """Identifiers of the scopes (initialising, outer, inner, combining) and of the two new ops."""
+    """Identifiers of the scopes (initialising, outer, inner, combining) and of the two new statements."""
     return [f"{identifier}.{part}" for part in ("z", "o", "i", "f", "zop", "fop")]
 
 
@@ -70,7 +70,7 @@ class SplitReduction(Transformation[Scope]):
                              128 4 p[0,{1}] += x[{0}*4+{1}]
                              4 s[0] += p[0,{0}]
 
-    Legal where the scope wraps one accumulation that does not read what it accumulates into.
+    Legal if the scope wraps one accumulation that does not read the array it accumulates into.
     """
 
     name: ClassVar[str] = "split_reduction"
@@ -83,14 +83,14 @@ class SplitReduction(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Reductions, with powers of two that divide them."""
+        """Reductions, with powers of two that divide their extents."""
         for scope in program.nest.scopes:
             if scope.mapping is Mapping.SEQUENTIAL and _reduction(scope) is not None:
                 sizes = [s for s in (2, 4, 8, 16, 32, 64) if s < scope.extent]
                 yield from ((scope, cls(size)) for size in [s for s in sizes if scope.extent % s == 0] or sizes)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """A sequential reduction scope around one op, and a size within its extent."""
+        """A sequential reduction scope around one statement, and a size within its extent."""
         leaf = _reduction(site)
         if leaf is None:
             return Reason("the scope does not wrap exactly one accumulation into elements that it does not index")
@@ -103,7 +103,7 @@ class SplitReduction(Transformation[Scope]):
         return _idle_reason(site, leaf) or self._partials_reason(program, leaf)
 
     def _partials_reason(self, program: Program, leaf: Leaf) -> Reason | None:
-        """Why the partial results cannot be declared."""
+        """Why the partial results cannot be declared; None if they can."""
         if self.into in program.nest.arrays:
             return Reason(f"an array '{self.into}' exists already")
         if self.into and not (self.into.isidentifier() and self.into.isascii()):
@@ -215,7 +215,7 @@ class MergeReduction(Transformation[Scope]):
     128 4 p[0,{1}] += x[{0}*4+{1}]
     4 s[0] += p[0,{0}]              -->  512 s[0] += x[{0}]
 
-    Legal where the partial results are used for nothing else.
+    Legal if the partial results are used for nothing else.
     """
 
     name: ClassVar[str] = "merge_reduction"
@@ -232,7 +232,7 @@ class MergeReduction(Transformation[Scope]):
                 yield scope, cls()
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """The pattern, and nobody else uses the partial results."""
+        """The pattern, and no other use of the partial results."""
         found = _partials(program, site)
         if isinstance(found, Reason):
             return found
@@ -252,7 +252,7 @@ class MergeReduction(Transformation[Scope]):
         return base if natural else fresh_id(taken, f"{parts.outer.id}*{parts.inner.id}")
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """One scope, one accumulation; the partial results and their declaration go."""
+        """Write one scope with one accumulation; the partial results and their declaration go."""
         parts = _partials(program, site)
         assert not isinstance(parts, Reason)
         depth, size, outside = site.depth, parts.inner.extent, chain_ops(site)
@@ -289,7 +289,7 @@ class MergeReduction(Transformation[Scope]):
 
 
 def _partials(program: Program, site: Scope) -> _Partials | Reason:
-    """The parts of a split reduction, or what is missing."""
+    """The parts of a split reduction; a Reason if one is missing."""
     siblings = program.nest.siblings(site)
     around = siblings[site.position - 1 : site.position + 2] if site.position else []
     inner = site.children[0]
@@ -318,7 +318,7 @@ def _single_ops(*nodes: Node) -> tuple[Leaf, Leaf, Leaf] | None:
 
 
 def _mismatch(program: Program, parts: _Partials) -> Reason | None:
-    """What about the three ops is not a split reduction."""
+    """Why the three statements are no split reduction; None if they are."""
     start, step, combine, depth = parts.start, parts.step, parts.combine, parts.outer.depth
     partial = step.output.array
     if step.accumulate is None or combine.accumulate != step.accumulate or start.accumulate is not None:

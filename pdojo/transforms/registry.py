@@ -1,4 +1,4 @@
-"""Every transformation by name, imported on first use; third parties add theirs by entry point."""
+"""Every transformation by name, imported on first use; other packages add theirs by entry points."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ _MODULES = {
 }
 
 TRANSFORMATION_NAMES: tuple[str, ...] = tuple(_MODULES)
-"""Names of the transformations that pdojo brings, in the order in which moves are listed."""
+"""Names of the transformations of pdojo, in the order in which moves are listed."""
 
 
 def transformation_names() -> tuple[str, ...]:
-    """Names of all transformations, those of other packages last. Raises PluginError where two have one name."""
+    """Names of all transformations, those of other packages last. Raises PluginError if two have one name."""
     return (*TRANSFORMATION_NAMES, *_plugins())
 
 
@@ -91,7 +91,7 @@ def transformation_names() -> tuple[str, ...]:
 def transformation(name: str) -> type[AnyTransformation]:
     """The transformation of that name.
 
-    Raises IllegalMove with a suggestion where there is none, PluginError where another package's cannot be loaded.
+    Raises IllegalMove with a suggestion if there is none, PluginError if another package's cannot be loaded.
     """
     if name not in _MODULES:
         return _third_party(name)
@@ -127,7 +127,7 @@ def _third_party(name: str) -> type[AnyTransformation]:
 
 
 def pass_factory(name: str) -> Callable[[], type[ModulePass]]:
-    """How to get the pass of a transformation, for lazy registration with xDSL."""
+    """A function that returns the pass of a transformation, for lazy registration with xDSL."""
 
     def load() -> type[ModulePass]:
         from pdojo.transforms.passes import pass_for

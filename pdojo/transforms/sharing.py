@@ -1,4 +1,4 @@
-"""Sharing: arrays that take turns in one memory, also in that of an interface array."""
+"""Sharing: arrays that use one memory in turn, also that of an interface array."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pdojo.transforms.storage import callers_memory
 
 
 def _difference(guest: Buffer, host: Buffer) -> str | None:
-    """In what two buffers differ, so that they cannot be one."""
+    """The difference that keeps two buffers from being one; None if there is none."""
     pairs = {
         "type": (guest.dtype, host.dtype),
         "extents": (guest.shape, host.shape),
@@ -40,7 +40,7 @@ def _difference(guest: Buffer, host: Buffer) -> str | None:
 
 
 def _fixed(nest: Nest, array: Array) -> Reason | None:
-    """Why the accesses to an array need the memory that it has."""
+    """Why the accesses to an array need its present memory; None if they do not."""
     for _, access in accesses_of(nest, array.buffer):
         if access.array is array and access.hints.data:
             return Reason(f"{describe_access(access)} has hints for the memory that it has; clear them first")
@@ -48,7 +48,7 @@ def _fixed(nest: Nest, array: Array) -> Reason | None:
 
 
 def _several_threads(nest: Nest, buffers: Iterable[Buffer]) -> Reason | None:
-    """Registers that are one belong to one thread."""
+    """Why registers cannot be shared: they belong to one thread, and several use them; None if they can."""
     owners: set[Scope | None] = set()
     for buffer in buffers:
         for leaf, _ in accesses_of(nest, buffer) if buffer.memory is Memory.REGISTER else ():
@@ -62,9 +62,9 @@ def _new_buffer(like: Buffer, names: Sequence[str], host: SSAValue | None = None
 
 
 def _declare(program: Program, host: Buffer, names: Sequence[str], rewriter: PatternRewriter) -> BufferOp | None:
-    """Let the arrays `names` live in a buffer, in place of its declaration; one that leaves keeps its old value.
+    """Replace the declaration of a buffer by one for the arrays `names`; an array that leaves keeps its old value.
 
-    For an interface array, `names` are its guests; without any there is no declaration.
+    For an interface array, `names` are the temporaries in it; without any there is no declaration.
     """
     kernel, arrays = program.kernel, program.nest.arrays
     old = host.guests if host.op is None else host.op
@@ -88,7 +88,7 @@ def _declare(program: Program, host: Buffer, names: Sequence[str], rewriter: Pat
 
 
 def _guests(buffer: Buffer) -> tuple[str, ...]:
-    """The arrays that the declaration of a buffer names: not an interface array."""
+    """The arrays in the declaration of a buffer, which does not name an interface array."""
     return buffer.names if buffer.op is not None else buffer.names[1:]
 
 
@@ -106,7 +106,7 @@ class ShareBuffer(Transformation[Array]):
 
     Both have one type, shape and location. Legal iff for every flow from the last write w of an element to a read r, no
     other instance writes r's cell in between, and concurrent iterations do not race for a cell. For an interface array
-    that means also: what the caller gets is the array's own, and what he gave survives until it was read.
+    also: the caller gets the array's own values, and values that the caller gave survive until they are read.
     """
 
     name: ClassVar[str] = "share_buffer"
@@ -116,7 +116,7 @@ class ShareBuffer(Transformation[Array]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
-        """Arrays alone in their buffers, with buffers like theirs that are declared before."""
+        """Arrays alone in their buffers, with earlier buffers that differ in nothing."""
         nest = program.nest
         for position, guest in enumerate(nest.buffers):
             if guest.op is None or len(guest.names) != 1 or guest not in program.live_ranges:
@@ -126,7 +126,7 @@ class ShareBuffer(Transformation[Array]):
                     yield nest.arrays[guest.names[0]], cls(host.names[0])
 
     def check(self, program: Program, site: Array) -> Reason | None:
-        """Two buffers that could be one, and values that survive it."""
+        """Two buffers that could be one, and values that survive the sharing."""
         host = program.nest.arrays.get(self.with_)
         if host is None:
             return Reason(f"there is no array '{self.with_}'")
@@ -136,7 +136,7 @@ class ShareBuffer(Transformation[Array]):
         return fixed or self._loss(program, site, host)
 
     def _unlike(self, site: Array, host: Array) -> Reason | None:
-        """Why the two cannot have one memory, whatever the program does with them."""
+        """Why the two cannot have one memory, whatever the program does with them; None if they can."""
         if site.buffer is host.buffer:
             return Reason(f"'{site.name}' and '{host.name}' share memory already")
         if len(site.buffer.names) > 1:
@@ -148,7 +148,7 @@ class ShareBuffer(Transformation[Array]):
         return None if difference is None else Reason(f"'{site.name}' and '{host.name}' differ in {difference}")
 
     def _loss(self, program: Program, site: Array, host: Array) -> Reason | None:
-        """Values that one of the arrays would take from the other, in order or between concurrent iterations."""
+        """Why one array would lose values to the other, in order or between concurrent iterations; None if not."""
         violation = program.sharing_violation(site.buffer, host.buffer)
         if violation is not None:
             return violation
@@ -160,7 +160,7 @@ class ShareBuffer(Transformation[Array]):
         return Reason(f"iterations of {describe_scope(race.scope)} would share memory", str(race.conflict))
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
-        """One declaration for both."""
+        """Write one declaration for both."""
         host = program.nest.arrays[self.with_].buffer
         names = [*host.names, site.name]
         old = host.guests if host.op is None else host.op
@@ -171,13 +171,13 @@ class ShareBuffer(Transformation[Array]):
         rewriter.erase(site.buffer.op)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Take it out again."""
+        """Give the array memory of its own again."""
         return UnshareBuffer().as_move(site.name)
 
 
 @dataclass(frozen=True)
 class UnshareBuffer(Transformation[Array]):
-    """Give an array memory of its own that shares that of others.
+    """Give an array that shares memory with others memory of its own.
 
     `unshare_buffer@t`:
 
@@ -187,8 +187,8 @@ class UnshareBuffer(Transformation[Array]):
     8 y[{0}] = p[{0}]              8 p[{0}] = t[{0}] + 1
                                    8 y[{0}] = p[{0}]
 
-    Keeps every value in order. Legal iff concurrent iterations do not race for the memory of its own, which they may
-    have had copies of, and the memory has room for one more buffer.
+    Keeps every value in order. Legal iff concurrent iterations do not race for the new memory, of which they may have
+    had copies before, and the memory has room for one more buffer.
     """
 
     name: ClassVar[str] = "unshare_buffer"
@@ -212,7 +212,7 @@ class UnshareBuffer(Transformation[Array]):
         return _fixed(nest, site)
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
-        """Two declarations."""
+        """Write two declarations."""
         host = site.buffer
         old = host.guests if host.op is None else host.op
         assert old is not None
@@ -223,5 +223,5 @@ class UnshareBuffer(Transformation[Array]):
         rewriter.erase(old)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Put it back."""
+        """Share the memory again."""
         return ShareBuffer(next(name for name in site.buffer.names if name != site.name)).as_move(site.name)

@@ -1,8 +1,8 @@
-"""Two parts of one scope, the second of which runs some iterations later than the first.
+"""Two parts of one scope, of which the second runs some iterations later than the first.
 
-A *part* are children of a scope that run in some of its iterations only: those of a scope that was fused with a shift,
-or of a pipeline. Its guards stand on its only child where that is a sequential scope, otherwise on a scope of one
-iteration around it.
+A *part* is some children of a scope that run only in some of its iterations: after a fusion with a shift, or in a
+pipeline. Its guards are on its only child if that is a sequential scope, otherwise on a scope of one iteration around
+it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Part:
     depth: int
     extent: int
     guard: tuple[Expr, ...]
-    """Over j: `e >= 0` each."""
+    """`e >= 0` for each, over j."""
     delay: int = 0
     carrier: Scope | None = None
-    """The scope that carries the guards of the part."""
+    """The scope that carries the part's guards."""
     wrapper: str = ""
-    """The identifier of a scope of one iteration around the part, if there is or shall be one."""
+    """Identifier of the scope of one iteration around the part; '' if there is none and none is wanted."""
 
     @property
     def leaves(self) -> list[Leaf]:
@@ -44,19 +44,19 @@ class Part:
 
     @property
     def end(self) -> int:
-        """Iterations that the scope around needs."""
+        """Number of iterations that the scope around needs."""
         return self.extent + self.delay
 
     @property
     def only_loop(self) -> Scope | None:
-        """The only child, where it is a sequential scope whose own guards cannot be taken for those of the part."""
+        """The only child, if it is a sequential scope whose own guards cannot be mistaken for the part's; else None."""
         (child, *others) = self.children
         if others or not isinstance(child, Scope) or child.mapping is not Mapping.SEQUENTIAL or child.extent == 1:
             return None
         return child if all(g.uses(child.depth) for g in child.guard) else None
 
     def guards_in(self, extents: Sequence[int]) -> list[Expr]:
-        """What holds for the iterations of the scope, whose extent ends `extents`, in which the part runs."""
+        """The guards of the iterations in which the part runs; `extents` ends with the extent of the scope."""
         own, total = var(self.depth), extents[-1]
         found = [g.substitute({self.depth: own - self.delay}, extents) for g in self.guard]
         if self.delay:
@@ -66,7 +66,7 @@ class Part:
         return found
 
     def place(self, scope: ScopeOp, outside: Sequence[ScopeOp], rewriter: PatternRewriter) -> None:
-        """Move the part to the end of a scope in `outside`, in the iterations in which it runs there."""
+        """Move the part to the end of a scope in `outside`, guarded to its iterations."""
         chain = (*outside, scope)
         extents = [op.count for op in chain]
         guards = self.guards_in(extents)
@@ -107,7 +107,7 @@ class Part:
 
 
 def part_of(site: Scope, children: Sequence[Node], delay: int) -> Part | None:
-    """The part that these children of a scope are, if they run `delay` iterations later; None if they do not."""
+    """The part that these children of a scope form, if they run `delay` iterations later; None if they do not."""
     depth = site.depth
     (first, *others) = children
     carrier: Scope | None = None
@@ -130,7 +130,7 @@ def part_of(site: Scope, children: Sequence[Node], delay: int) -> Part | None:
 
 
 def delays_of(site: Scope, children: Sequence[Node]) -> list[int]:
-    """By how many iterations these children of a scope may be said to be later."""
+    """The delays, in iterations, that the guards of these children suggest."""
     (first, *others) = children
     if others or not isinstance(first, Scope):
         return []
@@ -148,7 +148,7 @@ def make_scope(parts: Iterable[Part], extent: int, identifier: str, site: Scope,
 
 
 def free_scope(parts: Sequence[Part], identifier: str, site: Scope, rewriter: PatternRewriter) -> None:
-    """Insert before `site` a scope with the iterations and guards that the parts of it have in common."""
+    """Insert before `site` a scope with the common iterations and guards of its parts."""
     scope = ScopeOp(parts[0].extent, mapping=site.mapping, id=identifier)
     scope.iv.name_hint = site.op.iv.name_hint
     rewriter.insert(scope, InsertPoint.before(site.op))
@@ -159,7 +159,7 @@ def free_scope(parts: Sequence[Part], identifier: str, site: Scope, rewriter: Pa
 
 
 def delayed(program: Program, leaves: Iterable[Leaf], depth: int, delay: int) -> dict[Leaf, tuple[Touch, ...]]:
-    """The accesses of statements, to elements, if their iterations at `depth` were counted from `delay` on."""
+    """The element accesses of statements whose iterations at `depth` are counted from `delay` on."""
     value = {depth: var(depth) - delay}
     found: dict[Leaf, tuple[Touch, ...]] = {}
     for leaf in leaves:

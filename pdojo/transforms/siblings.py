@@ -1,4 +1,4 @@
-"""Exchanging neighbours."""
+"""Exchanging neighbouring nodes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pdojo.transforms.ordering import Touches, carried, reassociates, reordered,
 def observed(program: Program, exchanged: Iterable[Leaf]) -> set[Buffer]:
     """The buffers in which it matters which of the exchanged statements stores last.
 
-    That is the caller's memory and what statements read. An accumulation, whose result nobody sees, still needs an
-    element to add to: so it is not exchanged itself, and each element must have memory of its own.
+    These are the caller's memory and all that statements read. An accumulation needs an element to add to, even if
+    nobody reads the result: so it is not exchanged itself, and each element must have memory of its own.
     """
     seen = {b for b in program.nest.buffers if b.op is None}
     for leaf in program.nest.leaves:
@@ -58,7 +58,7 @@ class SwapNodes(Transformation[Scope | Leaf]):
                 yield node, cls()
 
     def check(self, program: Program, site: Scope | Leaf) -> Reason | None:
-        """The two are independent."""
+        """Two independent nodes."""
         second = program.nest.next_sibling(site)
         if second is None:
             return Reason("nothing follows in the same scope")

@@ -1,4 +1,4 @@
-"""Slots: how many cells a dimension of a buffer takes, from one for all indices to one for each."""
+"""Slots: how many cells a dimension of a buffer takes, between one for all indices and one for each."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ def _set_slots(site: Dimension, count: int, rewriter: PatternRewriter) -> None:
 
 
 def _restored(site: Dimension) -> Move:
-    """The move that gives the dimension the slots that it has now."""
+    """The move that gives the dimension its present slots."""
     count = site.array.buffer.reuse[site.index]
     move = FoldDim(count) if count > 1 else ReuseDims() if count else MaterializeDims()
     return move.as_move(f"{site.array.name}:{site.index}")
 
 
 def _lost(program: Program, site: Dimension, slots: tuple[int, ...]) -> Reason | None:
-    """Whether a value is overwritten too early, or read too late, if the buffer takes these slots."""
+    """Why a value would be overwritten too early, or read too late, with these slots; None if not."""
     return program.storage_violation(site.array.name, slots)
 
 
 def _shared_slot(program: Program, buffer: Buffer, slots: tuple[int, ...]) -> Reason | None:
-    """Whether concurrent iterations would get one slot where they had several."""
+    """Why concurrent iterations would share a slot of which they had several; None if they would not."""
     race = find_race(program, program.touches_if(reuse={buffer: slots}, only={buffer}), {buffer})
     if race is None:
         return None
@@ -70,7 +70,7 @@ def _vector_accesses(program: Program, buffer: Buffer) -> Iterator[tuple[Leaf, A
 
 
 def _streamed(program: Program, buffer: Buffer) -> Reason | None:
-    """Why slots must stay as they are: lanes store past the caches, whose vectors would not be known to be aligned."""
+    """Why slots must stay: a nontemporal store needs vectors that are known to be aligned; None if they need not."""
     for leaf, access, _ in _vector_accesses(program, buffer):
         if access is leaf.output and NONTEMPORAL in access.hints.data:
             return Reason(
@@ -92,7 +92,7 @@ def _passes(uses: Sequence[tuple[Leaf, Access]], dimension: int) -> bool:
 
 
 def _takes_part(site: Dimension) -> bool:
-    """Whether the place in the dimension depends on another one, or the other way round."""
+    """Whether the dimension is swizzled, or swizzles another one."""
     return any(site.index in (dimension, swizzle.by) for dimension, swizzle in site.array.buffer.swizzles.items())
 
 
@@ -121,7 +121,7 @@ class ReuseDims(Transformation[Dimension]):
                     yield Dimension(array, index), cls()
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary, not reused yet, whose values survive."""
+        """A temporary's dimension that is not reused yet, and whose values survive."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer = site.array.buffer
@@ -133,15 +133,15 @@ class ReuseDims(Transformation[Dimension]):
         return _streamed(program, buffer) or _lost(program, site, slots) or _shared_slot(program, buffer, slots)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
-        """The buffer decides."""
+        """True: only the buffer matters."""
         return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """One slot."""
+        """Set one slot."""
         _set_slots(site, 1, rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Give the memory back."""
+        """Give the dimension its slots back."""
         return _restored(site)
 
 
@@ -169,7 +169,7 @@ class FoldDim(Transformation[Dimension]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
-        """Dimensions with more slots that a scope around a write and a read indexes."""
+        """Dimensions with more slots that some scope around a write and a read indexes."""
         for array in temporaries(program):
             uses = accesses_of(program.nest, array.buffer)
             for index, present in enumerate(array.buffer.reuse):
@@ -201,11 +201,11 @@ class FoldDim(Transformation[Dimension]):
         return lost or room(program, replace(buffer, reuse=slots), buffer, buffer.memory)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
-        """The buffer decides."""
+        """True: only the buffer matters."""
         return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """So many slots."""
+        """Set the slots."""
         _set_slots(site, self.slots, rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
@@ -221,8 +221,8 @@ class MaterializeDims(Transformation[Dimension]):
 
     t f32 [8:N, 4] heap  -->  t f32 [8, 4] heap
 
-    Legal iff no two different iterations of a concurrent scope conflict where they had private copies before; refused
-    also where the memory is too small, or vectors and registers could not be indexed.
+    Legal iff no two different iterations of a concurrent scope with private copies conflict. Also refused if the memory
+    is too small, or vectors and registers could not be indexed.
     """
 
     name: ClassVar[str] = "materialize_dims"
@@ -250,7 +250,7 @@ class MaterializeDims(Transformation[Dimension]):
 
     @staticmethod
     def _loss(program: Program, site: Dimension, slots: tuple[int, ...]) -> Reason | None:
-        """Values that pass from one thread's copy to the common memory, or between threads."""
+        """Why values pass from a thread's copy to common memory, or between threads; None if they do not."""
         if (lost := _lost(program, site, slots)) is not None:
             return lost
         buffer = site.array.buffer
@@ -263,7 +263,7 @@ class MaterializeDims(Transformation[Dimension]):
 
     @staticmethod
     def _fits(program: Program, buffer: Buffer, slots: Sequence[int]) -> Reason | None:
-        """Vectors that can still be accessed, and room for all elements."""
+        """Why vectors cannot be accessed, or elements have no room; None if all fits."""
         wanted = replace(buffer, reuse=tuple(slots))
         for leaf, access, lanes in _vector_accesses(program, buffer):
             problem = lane_problem(access, leaf, lanes, program.machine, reuse=wanted.reuse)
@@ -272,11 +272,11 @@ class MaterializeDims(Transformation[Dimension]):
         return room(program, wanted, buffer, buffer.memory)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
-        """The buffer decides."""
+        """True: only the buffer matters."""
         return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """A slot for every index."""
+        """Set a slot for every index."""
         _set_slots(site, 0, rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:

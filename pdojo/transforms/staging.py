@@ -1,4 +1,4 @@
-"""Data movement: working on a copy of what a scope reads or writes."""
+"""Data movement: a scope works on a copy of what it reads or writes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import same_iteration
 
 FORMS = ("iteration", "box")
-"""How a copy is laid out: in the order of access, or as the bounding box of what is accessed."""
+"""Layouts of a copy: the order of access, or the bounding box of the accesses."""
 
 _SITES = (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.PARALLEL, Mapping.VECTOR)
 _PATTERNS = (Mapping.FREP, Mapping.STREAM, Mapping.TENSOR)
@@ -41,11 +41,11 @@ _PATTERNS = (Mapping.FREP, Mapping.STREAM, Mapping.TENSOR)
 
 @dataclass(frozen=True)
 class Staging(Transformation[Scope]):
-    """What staging in and staging out share: names, places, what the copy must not do."""
+    """Base of staging in and staging out: names, places, conditions of the copy."""
 
     site: ClassVar = Scope
     suffix: ClassVar[str]
-    """Of the names of copies."""
+    """Suffix of the names of copies."""
     array: str
     location: str
     form: str = "iteration"
@@ -55,19 +55,19 @@ class Staging(Transformation[Scope]):
     @staticmethod
     @abstractmethod
     def accesses(site: Scope, array: Array) -> list[Placed]:
-        """The accesses that are to go to the copy."""
+        """The accesses to be redirected to the copy."""
 
     @abstractmethod
     def directions(self, program: Program, site: Scope, copy: Copy) -> str:
-        """`r` for a copy nest before the scope, `w` for one behind it."""
+        """`r` for a copy nest before the scope, `w` for one after it."""
 
     @abstractmethod
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
-        """Why the copy would not hold what the scope needs, or not give back what it should."""
+        """Why the copy would lack what the scope needs, or give back the wrong elements; None if neither."""
 
     @property
     def introduces_rules(self) -> bool:
-        """Shared memory belongs to a block, registers to one thread."""
+        """True for shared memory, which belongs to a block, and registers, which belong to one thread."""
         return self.location in (Memory.SHARED.value, Memory.REGISTER.value)
 
     @classmethod
@@ -97,7 +97,7 @@ class Staging(Transformation[Scope]):
     # Legality
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """A copy with these names can be made there; it holds what it should; the program with it is well."""
+        """A copy that can be made with these names and holds what it should, and a program with it without fault."""
         array = program.nest.arrays.get(self.array)
         if array is None:
             return Reason(f"there is no array '{self.array}'")
@@ -143,7 +143,7 @@ class Staging(Transformation[Scope]):
         return None
 
     def plan(self, site: Scope, array: Array) -> Copy | Reason:
-        """The copy in the form that is asked for."""
+        """The copy in the wanted form."""
         return _FORMS[self.form](site, self.accesses(site, array))
 
     def _memory_reason(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
@@ -170,11 +170,11 @@ class Staging(Transformation[Scope]):
         return None
 
     def _after_reason(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
-        """Why the program with the copy is not well; asked of it only where that is not plain to see."""
+        """Why the program with the copy has a fault; None if not. It is made only if `is_exact` does not decide."""
         return None if self.is_exact(program, site, copy) else self.tried(program, site)
 
     def tried(self, program: Program, site: Scope) -> Reason | None:
-        """What is wrong with the program with the copy: bounds, values that are not there, its conditions."""
+        """What is wrong with the program with the copy: bounds, missing values, its conditions; None if nothing is."""
         after = self.rehearse(program, site)
         name = next(iter(after.nest.arrays.keys() - program.nest.arrays.keys()))
         copy, source = after.nest.arrays[name], after.nest.arrays[self.array]
@@ -187,19 +187,19 @@ class Staging(Transformation[Scope]):
     def is_exact(self, program: Program, site: Scope, copy: Copy) -> bool:
         """Whether the copy nests surely access the source just as the scope does, so that nothing new can go wrong.
 
-        One access goes through the whole copy, so the copy nests stay within the array, and whom they race with, that
-        access races with now. One place of the copy is one element of the source: iterations inside that race for the
-        copy race for the source now. And what comes in has a value, for the scope reads it now before it writes it.
+        One access runs through the whole copy, so the copy nests stay within the array, and race only where that access
+        races now. One place of the copy is one element of the source, so iterations that race for the copy race for the
+        source now. And every element copied in has a value, because the scope reads it now before it writes it.
         """
         known = (bool(copy.whole) and self.reads_first(site, copy)) or self.only_reads(copy)
         return known and not is_special(program) and not self._strides(program, site, copy)
 
     def only_reads(self, copy: Copy) -> bool:  # for subclasses
-        """Whether the copy nests only read an input of the kernel, and surely within its extents."""
+        """Whether the copy nests only read an input of the kernel, surely within its extents."""
         return False
 
     def _strides(self, program: Program, site: Scope, copy: Copy) -> bool:
-        """Whether a vector would access the copy with a stride that the machine cannot do."""
+        """Whether a vector would access the copy with a stride that the machine lacks."""
         lanes = ((a, leaf.parent) for leaf, a in self.accesses(site, copy.source) if not program.machine.gather)
         return any(
             scope is not None
@@ -210,10 +210,10 @@ class Staging(Transformation[Scope]):
 
     @abstractmethod
     def reads_first(self, site: Scope, copy: Copy) -> bool:
-        """Whether every element that comes in is surely read by the scope before the scope writes it."""
+        """Whether the scope surely reads every element that is copied in before it writes it."""
 
     def beyond(self, after: Program, site: Scope, copy: Array) -> Reason | None:  # for subclasses
-        """Why the copy nests would go beyond the array, in the program with the copy."""
+        """Why the copy nests would leave the array, in the program with the copy; None if they would not."""
         return None
 
     # Names
@@ -238,7 +238,7 @@ class Staging(Transformation[Scope]):
     # Rewriting
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Declare the copy, let the scope access it, and copy before or behind the scope."""
+        """Declare the copy, redirect the scope to it, and copy before or after the scope."""
         source = program.nest.arrays[self.array]
         copy = self.plan(site, source)
         assert isinstance(copy, Copy)
@@ -256,7 +256,7 @@ class Staging(Transformation[Scope]):
                 rewriter.insert(copy_nest(copy, site, there, here, own, rewriter), InsertPoint.after(site.op))
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Work on the array itself again; it is named where the copy could be taken for that of another one."""
+        """Access the array itself again; its name is given if the copy could be mistaken for one of another array."""
         name = self.copy_name(program)
         after = self.rehearse(program, site)
         several = len(list(staged(after, after.nest.arrays[name]))) > 1
@@ -271,10 +271,10 @@ def _reads(leaf: Leaf, access: Access) -> bool:
 
 
 def written_before(read: Placed, accesses: Sequence[Placed], copy: Copy) -> bool:
-    """Whether the place that is read was surely written, earlier in the same iteration of the scopes around.
+    """Whether the place that is read was surely written earlier in the same iteration of the scopes around.
 
-    A write that goes through the whole copy, in a nest before the read, does so: in the dimensions in which it moves
-    with a scope around both, the read moves with the same one; in all others it goes through all indices.
+    It was, if a write runs through the whole copy in a nest before the read. In dimensions in which the write moves
+    with a scope around both, the read must move with the same scope; in all others the write runs through all indices.
     """
     leaf, access = read
     for writer, write in accesses:
@@ -288,12 +288,12 @@ def written_before(read: Placed, accesses: Sequence[Placed], copy: Copy) -> bool
 
 
 def _follows(mine: Expr, other: Expr, writer: Leaf, reader: Leaf) -> bool:
-    """Whether the write takes a place of the read in the iterations with the same variables, and there are these."""
+    """Whether write and read take one place for equal variables, and the write has all of the read's iterations."""
     return mine == other and all(reader.extents[v] <= writer.extents[v] for v in mine.variables())
 
 
 def _reuses(site: Scope, leaf: Leaf, access: Access) -> bool:
-    """Whether iterations inside the scope access one element."""
+    """Whether several iterations inside the scope access one element."""
     used = {v for e in access.index for v in e.variables()}
     return any(s.extent > 1 and s.depth not in used for s in leaf.chain[site.depth :])
 
@@ -312,7 +312,7 @@ def _where(program: Program, scope: Scope, copy: Copy, accesses: Sequence[Placed
 
 
 def _threads_inside(scope: Scope, accesses: Sequence[Placed]) -> Scope | None:
-    """The scope whose threads would share one copy; in a grid each thread has its own, which is asked afterwards."""
+    """The scope whose threads would share one copy; None in a grid, whose threads' copies are checked afterwards."""
     if any(s.mapping is Mapping.GRID for s in scope.chain[:-1]):
         return None
     return next((s for leaf, _ in accesses for s in leaf.chain[scope.depth :] if s.mapping.is_threaded), None)
@@ -350,15 +350,15 @@ class StageIn(Staging):
 
     @staticmethod
     def accesses(site: Scope, array: Array) -> list[Placed]:
-        """What the scope reads as inputs."""
+        """The accesses of the scope's inputs."""
         return [(leaf, access) for leaf in site.leaves for access in leaf.reads if access.array is array]
 
     def directions(self, program: Program, site: Scope, copy: Copy) -> str:  # the same for all
-        """Only in."""
+        """Always in."""
         return "r"
 
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
-        """Nothing that is read is written in the same iteration of the scopes around."""
+        """No element that is read is written in the same iteration of the scopes around."""
         relation = same_iteration(site)
         for leaf, access in self.accesses(site, copy.source):
             read = next(t for t in program.touches[leaf] if t.access is access)
@@ -374,17 +374,17 @@ class StageIn(Staging):
         return None
 
     def reads_first(self, site: Scope, copy: Copy) -> bool:
-        """The scope writes nothing that it reads in an iteration."""
+        """True: the scope writes nothing that it reads in an iteration."""
         return True
 
     def only_reads(self, copy: Copy) -> bool:
-        """An input, which nothing races with."""
+        """True for an input that the copy nest surely accesses within its extents."""
         ranges = (e.bounds(copy.around) for e in copy.index)
         within = all(low >= 0 and high < n for (low, high), n in zip(ranges, copy.source.shape, strict=True))
         return copy.source.intent is Intent.IN and within
 
     def beyond(self, after: Program, site: Scope, copy: Array) -> Reason | None:
-        """Guards that the copy nest lacks may have kept the scope within the array."""
+        """Why a copy nest without some guards of the scope leaves the array; None if it does not."""
         leaf = next(leaf for leaf in after.nest.writers[copy.name] if after.nest.by_id[site.id] not in leaf.chain)
         (access,) = leaf.reads
         for expression, extent in zip(access.index, access.array.shape, strict=True):
@@ -399,7 +399,7 @@ class StageIn(Staging):
 
 @dataclass(frozen=True)
 class StageOut(Staging):
-    """Let a scope write a copy of an array; what it wrote is copied back behind it, old values are copied before it.
+    """Let a scope write a copy of an array; the copy is written back after it, and old values are copied in before it.
 
     `stage_out@y#1:0{array=y location=stack into=t}`:
 
@@ -410,7 +410,7 @@ class StageOut(Staging):
 
     Legal iff every element that is copied back is written, and every element that is accessed is copied:
     image(writes) = image(copy) and image(accesses) <= image(copy); no two places of the copy hold one element; the
-    program with the copy has no race. Whether old values are needed is decided exactly: a read in the scope that no
+    program with the copy has no race. Whether old values are needed is decided exactly: the scope has a read that no
     write in the same iteration of the scopes around precedes.
     """
 
@@ -421,12 +421,12 @@ class StageOut(Staging):
 
     @staticmethod
     def accesses(site: Scope, array: Array) -> list[Placed]:
-        """Everything, where the scope writes the array."""
+        """All accesses, if the scope writes the array."""
         found = [(leaf, access) for leaf in site.leaves for access in leaf.accesses if access.array is array]
         return found if any(access is leaf.output for leaf, access in found) else []
 
     def directions(self, program: Program, site: Scope, copy: Copy) -> str:
-        """Out, and in where the scope may need a value that it did not write."""
+        """Out; also in, if the scope may need a value that it did not write."""
         accesses = self.accesses(site, copy.source)
         if all(written_before(read, accesses, copy) for read in accesses if _reads(*read)):
             return "w"
@@ -436,12 +436,12 @@ class StageOut(Staging):
         return "w" if needed is None else "rw"
 
     def reads_first(self, site: Scope, copy: Copy) -> bool:
-        """The scope only accumulates: the first access to an element reads it."""
+        """True if the scope only accumulates: the first access to an element reads it."""
         accesses = self.accesses(site, copy.source)
         return all(leaf.accumulate is not None for leaf, access in accesses if access is leaf.output)
 
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
-        """The memory is the array's alone, an element has one place in the copy, exactly what is written goes back."""
+        """Memory of the array alone, one place in the copy per element, exactly the written elements copied back."""
         name = copy.source.name
         for leaf in site.leaves:
             for access in leaf.accesses:
@@ -458,7 +458,7 @@ class StageOut(Staging):
         return self._written_reason(site, copy, (copy.around, guards, copy.slot))
 
     def _written_reason(self, site: Scope, copy: Copy, copied: Reach) -> Reason | None:
-        """What is copied is written. That nothing else is accessed follows from how copies are made."""
+        """Why an element that is copied is not written; None if all are. Copies are made so that no others are used."""
         accesses = self.accesses(site, copy.source)
         if not copied[2] or any(access is leaf.output and access in copy.whole for leaf, access in accesses):
             return None

@@ -1,4 +1,4 @@
-"""Storage: choosing where a buffer lives, and what all moves ask about memory."""
+"""Storage: the memory of a buffer, and questions of all moves about memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def temporaries(program: Program) -> Iterator[Array]:
 
 
 def callers_memory(array: Array) -> Reason | None:
-    """The refusal for arrays in the caller's memory, whose layout belongs to the caller."""
+    """The refusal for arrays in the caller's memory, whose layout belongs to the caller; None for other arrays."""
     if array.buffer.op is not None:
         return None
     kind, remedy = "is an interface array", "stage_in and stage_out make a copy to work on"
@@ -43,7 +43,7 @@ def callers_memory(array: Array) -> Reason | None:
 
 
 def hinted(program: Program, buffer: Buffer) -> Reason | None:
-    """Why the layout must stay: hints were given for it."""
+    """Why the layout must stay: there are hints for it; None if there are none."""
     for _, access in accesses_of(program.nest, buffer):
         if access.hints.data:
             return Reason(f"{describe_access(access)} has hints for the layout that it has; clear them first")
@@ -51,7 +51,7 @@ def hinted(program: Program, buffer: Buffer) -> Reason | None:
 
 
 def swizzled(buffer: Buffer) -> Reason | None:
-    """Why dimensions cannot be changed: they take part in a swizzle."""
+    """Why dimensions cannot be changed: they take part in a swizzle; None if they do not."""
     return Reason(f"'{buffer.names[0]}' is swizzled; unswizzle_dim first") if buffer.swizzles else None
 
 
@@ -63,9 +63,9 @@ class SetLocation(Transformation[Array]):
 
     t f32 [8:N, 4] heap  -->  t f32 [8:N, 4] stack
 
-    Keeps every value; refused where the buffer does not fit or, for registers, where other than constants index it.
-    Inside a grid, registers and stack belong to one thread and shared memory to one block: each must be used in one
-    iteration of one grid only, and each cell of a thread's memory by that thread only (docs/mappings.md).
+    Keeps every value; refused if the buffer does not fit or, for registers, if other than constants index it. Inside a
+    grid, registers and stack belong to one thread and shared memory to one block: each must be used in one iteration of
+    one grid only, and each cell of a thread's memory by that thread only (docs/mappings.md).
     """
 
     name: ClassVar[str] = "set_location"
@@ -76,7 +76,7 @@ class SetLocation(Transformation[Array]):
 
     @property
     def introduces_rules(self) -> bool:
-        """Shared memory belongs to a block, registers to one thread."""
+        """True for shared memory, which belongs to a block, and registers, which belong to one thread."""
         return self.location in (Memory.SHARED.value, Memory.REGISTER.value)
 
     @classmethod
@@ -108,7 +108,7 @@ class SetLocation(Transformation[Array]):
         return room(program, site.buffer, site.buffer, memory)
 
     def is_local(self, site: Array) -> bool:  # everywhere
-        """The buffer decides."""
+        """True: only the buffer matters."""
         return True
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
@@ -118,15 +118,15 @@ class SetLocation(Transformation[Array]):
         rewriter.notify_op_modified(site.buffer.op)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Back to where it was."""
+        """Move the buffer back."""
         return SetLocation(site.buffer.memory.value).as_move(site.name)
 
 
 def room(program: Program, wanted: Buffer, present: Buffer, memory: Memory) -> Reason | None:
-    """Whether the buffer `present`, changed to `wanted`, fits into a memory beside the others there."""
+    """Why the buffer `present`, changed to `wanted`, has no room in `memory` beside the others; None if it has."""
     nest = program.nest
     if is_in_grid(nest, present):
-        return None  # what threads of a grid need is asked of the program after the move
+        return None  # the needs of a grid's threads are asked of the program after the move
     if memory is Memory.REGISTER and (problem := register_problem(nest, present, reuse=wanted.reuse)) is not None:
         return problem
     return overflow(program, memory, _bytes(program, wanted, present), present)

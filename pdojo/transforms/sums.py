@@ -1,4 +1,4 @@
-"""The first and the last step of an accumulation as plain assignments: no first value to write, no result to copy."""
+"""The first and the last step of an accumulation as plain assignments, without a first value or a copied result."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class AbsorbInit(Transformation[Leaf]):
     z[0] = w[0]
     z[0] += x[0]  -->  z[0] = w[0] + x[0]
 
-    Also `z fma= x * y` to `z = fma(x, y, w)`. Legal where a plain copy or constant directly precedes; what is added
-    is not in the same memory.
+    Also `z fma= x * y` to `z = fma(x, y, w)`. Legal if a plain copy or constant directly precedes, and the addend is
+    not in the same memory.
     """
 
     name: ClassVar[str] = "absorb_init"
@@ -43,7 +43,7 @@ class AbsorbInit(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Accumulations behind an assignment."""
+        """Accumulations after an assignment."""
         for leaf in program.nest.leaves:
             if leaf.accumulate is not None and isinstance(program.nest.previous_sibling(leaf), Leaf):
                 yield leaf, cls()
@@ -66,14 +66,14 @@ class AbsorbInit(Transformation[Leaf]):
         return None
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """One assignment."""
+        """Write one assignment."""
         first = program.nest.previous_sibling(site)
         assert isinstance(first, Leaf)
         rewriter.replace(site.op, _assignment(site, site.output, first.inputs[0], site.id))
         rewriter.erase(first.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """The two again."""
+        """Write the two statements again."""
         return ExposeInit().as_move(f"%{site.id}")
 
 
@@ -86,7 +86,7 @@ class ExposeInit(Transformation[Leaf]):
     z[0] = w[0] + x[0]  -->  z[0] = w[0]
                              z[0] += x[0]
 
-    Also `z = fma(x, y, w)` to `z = w` and `z fma= x * y`. Legal where the function accumulates into the type, and no
+    Also `z = fma(x, y, w)` to `z = w` and `z fma= x * y`. Legal if the function accumulates into the type, and no
     operand is in the memory that is written.
     """
 
@@ -104,7 +104,7 @@ class ExposeInit(Transformation[Leaf]):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A function that accumulates, of other memory."""
+        """A function that accumulates, with operands in other memory."""
         if site.accumulate is not None or _accumulating(site) is None:
             return Reason(f"the op is no assignment by a function that accumulates {site.output.array.dtype}")
         if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
@@ -114,7 +114,7 @@ class ExposeInit(Transformation[Leaf]):
         return None
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """An assignment before, and an accumulation in its place."""
+        """Write an assignment before, and an accumulation in its place."""
         found = _accumulating(site)
         assert found is not None
         first, accumulate, terms = found
@@ -130,7 +130,7 @@ class ExposeInit(Transformation[Leaf]):
         rewriter.replace(site.op, _accumulation(site, site.output, accumulate, terms, site.id))
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """One assignment again."""
+        """Write one assignment again."""
         return AbsorbInit().as_move(f"%{site.id}")
 
 
@@ -143,8 +143,8 @@ class ForwardSum(Transformation[Leaf]):
     z[0] += x[0]        c[0] = z[0] + x[0]
     c[0] = z[0]    -->  z[0] += x[0]
 
-    Also `z fma= x * y` and `c = z` to `c = fma(x, y, z)` and `z fma= x * y`. `delete_op` removes the step where nobody
-    reads its result any more. Legal where the copy directly follows, into other memory than the step reads or writes.
+    Also `z fma= x * y` and `c = z` to `c = fma(x, y, z)` and `z fma= x * y`. `delete_op` removes the step once nobody
+    reads its result. Legal if the copy directly follows, into memory that the step neither reads nor writes.
     """
 
     name: ClassVar[str] = "forward_sum"
@@ -154,14 +154,14 @@ class ForwardSum(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Copies behind an accumulation."""
+        """Copies after an accumulation."""
         for leaf in program.nest.leaves:
             before = program.nest.previous_sibling(leaf)
             if _is_copy(leaf) and isinstance(before, Leaf) and before.accumulate is not None:
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A copy of what the step before it gives, elsewhere."""
+        """A copy of the result of the step before it, into other memory."""
         step = program.nest.previous_sibling(site)
         if not _is_copy(site):
             return Reason("the op is no plain copy of an element")
@@ -178,7 +178,7 @@ class ForwardSum(Transformation[Leaf]):
         return None
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """The copy is a step of its own, before the other."""
+        """Make the copy a step of its own, before the other."""
         step = program.nest.previous_sibling(site)
         assert isinstance(step, Leaf)
         old = Access(step.output.array, step.output.index, DictionaryAttr({}))
@@ -186,7 +186,7 @@ class ForwardSum(Transformation[Leaf]):
         rewriter.erase(site.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """A copy again."""
+        """Make it a copy again."""
         return CopySum().as_move(f"%{site.id}")
 
 
@@ -199,7 +199,7 @@ class CopySum(Transformation[Leaf]):
     c[0] = z[0] + x[0]       z[0] += x[0]
     z[0] += x[0]        -->  c[0] = z[0]
 
-    Legal where the step that computes the same directly follows, and neither reads the memory of the copy.
+    Legal if the step that computes the same directly follows, and neither reads the memory of the copy.
     """
 
     name: ClassVar[str] = "copy_sum"
@@ -217,7 +217,7 @@ class CopySum(Transformation[Leaf]):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """The step behind it computes the same."""
+        """A following step that computes the same."""
         step = program.nest.next_sibling(site)
         if not isinstance(step, Leaf) or step.accumulate is None or site.accumulate is not None:
             return Reason("the op is no assignment with an accumulation immediately behind it")
@@ -231,7 +231,7 @@ class CopySum(Transformation[Leaf]):
         return None
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """A copy behind the step."""
+        """Write a copy after the step."""
         step = program.nest.next_sibling(site)
         assert isinstance(step, Leaf)
         term = Access(step.output.array, step.output.index, DictionaryAttr({}))
@@ -246,12 +246,12 @@ class CopySum(Transformation[Leaf]):
         rewriter.erase(site.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Compute it before the step again."""
+        """Compute the value before the step again."""
         return ForwardSum().as_move(f"%{site.id}")
 
 
 def _is_plain(leaf: Leaf) -> bool:
-    """Whether a statement assigns a value as it is, at once."""
+    """Whether a statement assigns a plain value, not asynchronously."""
     return leaf.function is None and leaf.accumulate is None and not leaf.asynchronous
 
 
@@ -261,12 +261,12 @@ def _is_copy(leaf: Leaf) -> bool:
 
 
 def _shares(output: Access, reads: tuple[Access, ...]) -> bool:
-    """Whether accesses are to the memory of another one."""
+    """Whether one of `reads` is in the memory of `output`."""
     return any(access.array.buffer is output.array.buffer for access in reads)
 
 
 def _stepped(step: Leaf, old: Input) -> tuple[str, list[Input]] | None:
-    """A step of an accumulation as a function of the old value and the terms; None where that is not one operation."""
+    """A step of an accumulation as a function of the old value and the terms; None if that is not one operation."""
     if isinstance(old, Access):
         old = Access(old.array, old.index, DictionaryAttr({}))
     if step.contracted:
@@ -287,7 +287,7 @@ def _accumulating(leaf: Leaf) -> tuple[Input, str, list[Input]] | None:
 
 
 def _assignment(step: Leaf, output: Access, old: Input, identifier: str) -> OpOp:
-    """What a step gives for an old value, assigned to an element."""
+    """A statement that assigns the result of a step on `old` to an element."""
     found = _stepped(step, step.output)
     assert found is not None
     function, inputs = found
@@ -324,7 +324,7 @@ def _hints(*inputs: Input) -> list[DictionaryAttr]:
 
 
 def _are_equal(first: list[Input], second: tuple[Input, ...] | list[Input]) -> bool:
-    """Whether two statements read the same, whatever the hints. The two zeros are different."""
+    """Whether two statements read the same inputs, whatever the hints; the two zeros are different."""
     if len(first) != len(second):
         return False
     pairs = zip(first, second, strict=True)

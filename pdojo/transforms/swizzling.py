@@ -1,4 +1,4 @@
-"""Swizzles: which addresses the elements of a buffer have, so that neighbours in a column lie in different banks."""
+"""Swizzles: addresses of elements such that neighbours in a column are in different banks."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class SwizzleDim(Transformation[Dimension]):
 
     t f32 [8, 4] heap  -->  t f32 [8, 4^0] heap
 
-    A granule is `granule` neighbouring elements, one by default; there are a power of two of them. A bijection for
-    every i, so legal for any temporary with addresses. Refused where a vector's lanes would not stay in one granule.
+    A granule is `granule` neighbouring elements, one by default; their number is a power of two. A bijection for every
+    i, so legal for any temporary with addresses. Refused if a vector's lanes would not stay in one granule.
     """
 
     name: ClassVar[str] = "swizzle_dim"
@@ -51,7 +51,7 @@ class SwizzleDim(Transformation[Dimension]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
-        """The last dimensions of temporaries, by those before them, in granules of an element or of a vector."""
+        """The last dimensions of temporaries, by earlier dimensions, in granules of an element or of a vector."""
         for array in temporaries(program):
             buffer, last = array.buffer, len(array.shape) - 1
             if last < 1 or buffer.memory is Memory.REGISTER or buffer.swizzles:
@@ -61,7 +61,7 @@ class SwizzleDim(Transformation[Dimension]):
                     yield Dimension(array, last), cls(last - 1, granule)
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary with addresses, two whole dimensions, granules that fit, vectors that fit into granules."""
+        """A temporary with addresses, two whole dimensions, granules that fit, and vectors that fit into granules."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer, swizzle = site.array.buffer, Swizzle(self.by, self.granule)
@@ -85,12 +85,12 @@ class SwizzleDim(Transformation[Dimension]):
         return None
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Set the fact; accesses stay as they are."""
+        """Set the swizzle; accesses stay."""
         buffer = site.array.buffer
         _set_swizzles(buffer, {**buffer.swizzles, site.index: Swizzle(self.by, self.granule)}, rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Back to row-major order."""
+        """Restore row-major order."""
         return UnswizzleDim().as_move(f"{site.array.name}:{site.index}")
 
 
@@ -102,7 +102,7 @@ class UnswizzleDim(Transformation[Dimension]):
 
     t f32 [8, 4^0] heap  -->  t f32 [8, 4] heap
 
-    Always legal, but for hints on accesses, which were given for the layout that there is.
+    Always legal, except for hints on accesses, which are for the present layout.
     """
 
     name: ClassVar[str] = "unswizzle_dim"
@@ -123,11 +123,11 @@ class UnswizzleDim(Transformation[Dimension]):
         return hinted(program, site.array.buffer)
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Clear the fact."""
+        """Clear the swizzle."""
         buffer = site.array.buffer
         _set_swizzles(buffer, {d: s for d, s in buffer.swizzles.items() if d != site.index}, rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Exchange them again."""
+        """Swizzle again."""
         swizzle = site.array.buffer.swizzles[site.index]
         return SwizzleDim(swizzle.by, swizzle.granule).as_move(f"{site.array.name}:{site.index}")

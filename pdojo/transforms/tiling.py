@@ -29,11 +29,11 @@ from pdojo.transforms.ordering import rewritten
 from pdojo.transforms.peeling import PeelScope, UnpeelScope
 
 GUARD, PEEL = "guard", "peel"
-"""What becomes of a last, partial tile: its iterations are guarded, or a scope of their own."""
+"""The treatment of a last, partial tile: a guard, or a scope of its own."""
 
 
 def scope_named(program: Program, identifier: str) -> Scope:
-    """The scope of that identifier."""
+    """The scope with that identifier."""
     node = program.nest.by_id[identifier]
     assert isinstance(node, Scope)
     return node
@@ -47,9 +47,9 @@ class TileScope(Transformation[Scope]):
 
     500 y[{0}] = x[{0}]  -->  32 16 where ({0}*16+{1} < 500) y[{0}*16+{1}] = x[{0}*16+{1}]
 
-    With `tail=peel` the iterations of the partial tile become a scope of their own behind the full ones, without guard.
+    With `tail=peel` the iterations of the partial tile become a scope of their own after the full ones, without guard.
 
-    Legal: the order of the iterations stays. With `tail=peel`, refused where `peel_scope` is.
+    Legal: the order of the iterations stays. With `tail=peel`, refused if `peel_scope` is.
     """
 
     name: ClassVar[str] = "tile_scope"
@@ -61,7 +61,7 @@ class TileScope(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Powers of two and vector lengths of the machine; divisors only, where the extent has such divisors."""
+        """Powers of two and vector lengths of the machine; divisors only, if the extent has such divisors."""
         sizes = {2, 4, 8, 16, 32, 64} | {
             n for d in ("f64", "f32", "f16", "i8") for n in program.machine.vector_lanes(d)
         }
@@ -74,7 +74,7 @@ class TileScope(Transformation[Scope]):
                     yield from ((scope, cls(size, PEEL)) for size in fitting)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Sequential, and a size within the extent."""
+        """A sequential scope, and a size within its extent."""
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
         if not 1 <= self.size <= site.extent:
@@ -96,11 +96,11 @@ class TileScope(Transformation[Scope]):
         return fresh_id(taken, f"{site.id}.o"), fresh_id(taken, f"{site.id}.i")
 
     def is_local(self, site: Scope) -> bool:  # everywhere
-        """The nest decides."""
+        """True: only the nest matters."""
         return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """i becomes outer * size + inner."""
+        """Replace i by outer * size + inner."""
         if self.tail == PEEL:
             self._peel(site).rewrite(program, site, rewriter)
             peeled = program.successor(program.kernel)
@@ -129,7 +129,7 @@ class TileScope(Transformation[Scope]):
 
 
 def common_id(outer: str, inner: str) -> str:
-    """The identifier that a tiling split into these two; '' if it was none."""
+    """The identifier of the scope that was tiled into these two; '' if none was."""
     if outer.endswith(".o") and inner == f"{outer[:-2]}.i":
         return outer[:-2]
     return ""
@@ -143,10 +143,10 @@ class CollapseScopes(Transformation[Scope]):
 
     32 16 y[{0}*16+{1}] = x[{0}*16+{1}]  -->  512 y[{0}] = x[{0}]
 
-    With `tail=peel` the scope that follows becomes part of it too: what `tile_scope{tail=peel}` has made.
+    With `tail=peel` the scope that follows becomes part of it too, as the inverse of `tile_scope{tail=peel}`.
 
     Legal: the order of the iterations stays. A guard that cuts off the last iterations shortens the extent. With
-    `tail=peel`, refused where `unpeel_scope` is.
+    `tail=peel`, refused if `unpeel_scope` is.
     """
 
     name: ClassVar[str] = "collapse_scopes"
@@ -165,7 +165,7 @@ class CollapseScopes(Transformation[Scope]):
                     yield scope, cls(PEEL)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Perfectly nested and both sequential."""
+        """Two perfectly nested, sequential scopes."""
         inner = only_scope(site)
         if inner is None:
             return Reason("the scope does not wrap exactly one scope")
@@ -189,11 +189,11 @@ class CollapseScopes(Transformation[Scope]):
         return collapsed, scope_named(collapsed, self._identifier(program, site, inner))
 
     def is_local(self, site: Scope) -> bool:
-        """The nest decides, where the scope that follows is in it."""
+        """True if the scope that follows is in the nest."""
         return site.depth > 0
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """outer becomes i floordiv size, inner becomes i mod size."""
+        """Replace outer by i floordiv size, inner by i mod size."""
         inner = only_scope(site)
         assert inner is not None
         if self.tail == PEEL:
@@ -215,7 +215,7 @@ class CollapseScopes(Transformation[Scope]):
 
     def _identifier(self, program: Program, site: Scope, inner: Scope) -> str:
         taken, before = program.nest.by_id, common_id(site.id, inner.id)
-        # Since the tiling, another node may have got the identifier.
+        # After the tiling, another node may have got the identifier.
         return (before if before not in taken else "") or fresh_id(taken, f"{site.id}*{inner.id}")
 
     def inverse(self, program: Program, site: Scope) -> Move:

@@ -1,4 +1,4 @@
-"""Traces: lists of moves with the kernel and machine that they were found for; read, edited, replayed, stored."""
+"""Traces: lists of moves with their kernel and machine; they can be read, edited, replayed and stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALIGNMENTS = {str(1 << exponent) for exponent in range(63)}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One move of a trace: as people read it, and by identifier for replay."""
+    """One move of a trace: with a location for people, and by identifier for replay."""
 
     move: Move
     resolved: Move
@@ -36,26 +36,26 @@ class Trace:
     machine: str = ""
     """Name of the machine description."""
     alignments: tuple[int, ...] = ()
-    """Bytes to which callers align the arrays: of each in the kernel's order, or one for all; () if not known."""
+    """Alignment in bytes of each array in the kernel's order, or one number for all; () if not known."""
     numerics: tuple[Numerics, ...] | None = None
-    """What the kernel permits; None if not known."""
+    """Numerics classes that the kernel permits; None if not known."""
     steps: list[Step] = field(default_factory=list[Step])
 
     @staticmethod
     def of(kernel: KernelOp, machine: str) -> Trace:
-        """The trace without moves: what it is for, and what the kernel assumes."""
+        """The trace without moves, with the assumptions of the kernel."""
         aligned = tuple(buffer.alignment for buffer in nest_of(kernel).buffers if buffer.op is None)
         same = aligned[:1] if len(set(aligned)) == 1 else aligned
         return Trace(kernel.sym_name.data, machine, same, kernel.permitted)
 
     def emptied(self) -> Trace:
-        """The same without moves."""
+        """The same trace without moves."""
         return replace(self, steps=[])
 
     def missing(self, kernel: KernelOp) -> str:
-        """What the trace was found for and a kernel does not give: a clause for messages that a move does not apply.
+        """A clause, for messages about a move that does not apply, on what the kernel lacks of the trace's assumptions.
 
-        '' where the kernel gives everything that is recorded.
+        '' if the kernel has all of them.
         """
         lacks: list[str] = []
         here = Trace.of(kernel, self.machine)
@@ -69,11 +69,11 @@ class Trace:
 
     @property
     def moves(self) -> list[Move]:
-        """The moves as people read them."""
+        """The moves with locations for people."""
         return [step.move for step in self.steps]
 
     def dump(self) -> str:
-        """The text form: one move a line, the resolved location behind `;` where it differs."""
+        """The text form: one move per line, the resolved location after `;` if it differs."""
         lines = [_HEADER, f"kernel {self.kernel}", f"machine {self.machine}"]
         if self.alignments:
             lines.append(f"align {' '.join(map(str, self.alignments))}")
@@ -87,7 +87,7 @@ class Trace:
 
     @staticmethod
     def parse(text: str, source: str = "<trace>") -> Trace:
-        """Read the text form. Raises IllegalMove with the line, UsageError for what is wrong beside the moves.
+        """Read the text form. Raises IllegalMove with the line, UsageError for mistakes outside the moves.
 
         Lines may also be bare moves; lines that start with `#` are comments.
         """
@@ -110,7 +110,7 @@ class Trace:
         return trace
 
     def _assume(self, word: str, value: str, place: str) -> None:
-        """Take a line that is no move."""
+        """Read a line that is not a move."""
         match word:
             case _ if not value:
                 raise UsageError(f"{place}: '{word}' stands alone; write what it is behind it")
@@ -127,7 +127,7 @@ class Trace:
 
     @staticmethod
     def load(path: str | Path) -> Trace:
-        """Read a trace file, which begins with `# pdojo trace 1`. Raises UsageError for what is no such file."""
+        """Read a trace file, which begins with `# pdojo trace 1`. Raises UsageError for any other file."""
         try:
             text = read_text(Path(path))
         except (OSError, UnicodeDecodeError) as error:
@@ -138,19 +138,19 @@ class Trace:
         return Trace.parse(text, str(path))
 
     def save(self, path: str | Path) -> None:
-        """Write a trace file; a file that is there is replaced only by a complete one. Raises UsageError."""
+        """Write a trace file; only a complete file replaces an existing one. Raises UsageError."""
         try:
             replace_file(Path(path), self.dump().encode())
         except OSError as error:
             raise UsageError(f"cannot write the trace '{path}': {_reason(error)}") from None
 
     def extend(self, moves: Iterable[Move]) -> None:
-        """Append moves that are not resolved yet."""
+        """Append moves without resolving them."""
         self.steps.extend(Step(m, m) for m in moves)
 
 
 def _side_by_side(first: tuple[int, ...], second: tuple[int, ...]) -> Iterable[tuple[int, int]]:
-    """Two lists of alignments, of which either may be one number for all."""
+    """Pairs from two lists of alignments, of which either may be one number for all."""
     count = max(len(first), len(second))
     return zip(*(each * count if len(each) == 1 else each for each in (first, second)), strict=False)
 

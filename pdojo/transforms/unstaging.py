@@ -1,4 +1,4 @@
-"""Data movement: access an array itself again, not the copy that staging made."""
+"""Data movement: access an array itself again, instead of the copy that staging made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pdojo.transforms.staging import FORMS, StageIn, StageOut, Staging
 
 @dataclass(frozen=True)
 class Unstage(Transformation[Array]):
-    """Access an array itself again, not the copy that stage_in or stage_out made.
+    """Access an array itself again, instead of the copy that stage_in or stage_out made.
 
     `unstage@t`:
 
@@ -35,22 +35,22 @@ class Unstage(Transformation[Array]):
     keeps_statements: ClassVar = False
     site: ClassVar = Array
     array: str = ""
-    """What to access again, where the copy may be one of two arrays: of what is copied to it, or of what it goes to."""
+    """The array to access again, if the copy may be one of two: the array copied from, or the array copied to."""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
-        """Temporaries that are filled or emptied by one plain copy beside the scope that uses them."""
+        """Temporaries that one plain copy beside the scope that uses them fills or empties."""
         for array in program.nest.arrays.values():
             sources = [found.source.name for found in staged(program, array)]
             yield from ((array, cls("" if len(sources) == 1 else source)) for source in sources)
 
     def check(self, program: Program, site: Array) -> Reason | None:
-        """Staging again gives this program, so the two mean the same."""
+        """A program that staging again gives, so that the two mean the same."""
         found = self._found(program, site)
         return found if isinstance(found, Reason) else None
 
     def _found(self, program: Program, site: Array) -> tuple[Staged, Staging] | Reason:
-        """How the array is staged, and the move that stages it again; or why nobody can say. Remembered."""
+        """How the array is staged, and the move that stages it again; a Reason if that is not clear. Remembered."""
         return program.once((self, site.name), lambda: self._find(program, site))
 
     def _find(self, program: Program, site: Array) -> tuple[Staged, Staging] | Reason:
@@ -77,7 +77,7 @@ class Unstage(Transformation[Array]):
         return copied.successor(copied.kernel)
 
     def _staging(self, program: Program, without: Program, found: Staged) -> Staging | None:
-        """The move that gives this program from the one without the copy, if there is one."""
+        """The move that gives this program from the one without the copy; None if there is none."""
         scope = without.nest.by_id[found.site.id]
         assert isinstance(scope, Scope)
         kind = StageIn if found.behind is None else StageOut
@@ -90,7 +90,7 @@ class Unstage(Transformation[Array]):
         return None
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
-        """The copy nests and the declaration go."""
+        """Remove the copy nests and the declaration."""
         found = self._found(program, site)
         assert not isinstance(found, Reason)
         _remove(found[0], rewriter)
@@ -112,6 +112,6 @@ def _remove(found: Staged, rewriter: PatternRewriter) -> None:
 
 
 def _text(program: Program) -> tuple[list[str], str]:
-    """The program; the order of its declarations does not count."""
+    """The program, whatever the order of its declarations."""
     header, _, tree = program.text.partition("\n\n")
     return sorted(header.splitlines()), tree

@@ -69,7 +69,7 @@ class Collisions:
     def __init__(self) -> None:
         self._answers = integer_sets.Answers[Query, Witness | None]()
         self.exact_queries = 0
-        """How many queries needed integer sets."""
+        """Number of queries that needed integer sets."""
 
     def find(self, query: Query) -> Witness | None:
         """A witness of the collision, or None if there is none."""

@@ -36,7 +36,7 @@ class Origins:
         self._flows = Answers[tuple[object, ...], "isl.UnionMap"]()
         self._lasts = Answers[tuple[object, ...], "isl.UnionSet"]()
         self.exact_queries = 0
-        """How many questions needed integer relations."""
+        """Number of questions that needed integer relations."""
 
     def writers(self, uses: Sequence[Use], read: int) -> tuple[tuple[int, ...], bool]:
         """The uses whose writes reach the read, and whether every instance of it gets a written value."""

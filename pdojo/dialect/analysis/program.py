@@ -116,7 +116,7 @@ class Program:
         self.known = known or Known()
         self._nest = nest
         self.verdicts: dict[Hashable, object] = {}
-        """What was decided about this program; the keys are up to those who decide."""
+        """Decisions about this program; those who decide choose the keys."""
 
     def once(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
         """The answer to a question about this program, decided when it is first asked."""

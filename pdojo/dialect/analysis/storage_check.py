@@ -71,7 +71,7 @@ class StorageChecks:
     def __init__(self) -> None:
         self._answers = Answers[UseKey, Reason | None]()
         self.exact_queries = 0
-        """How many questions needed integer sets."""
+        """Number of questions that needed integer sets."""
 
     def violation(
         self, uses: Sequence[Use], reuse: Sequence[int], within: int | None = None, caller: Caller | None = None

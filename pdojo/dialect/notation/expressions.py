@@ -48,7 +48,7 @@ class Expressions:
         self.context = "value"
         """What is being read: 'value', 'index' or 'guard'."""
         self.depth = 0
-        """How many parentheses and signs are open."""
+        """Parentheses and signs that are open."""
 
     def value(self) -> Value:
         """A whole right side: an input or one function application."""
@@ -169,7 +169,7 @@ class Expressions:
         return value
 
     def _typed(self, value: Value) -> Value:
-        """An optional `:dtype` behind a constant or an index value."""
+        """An optional `:dtype` after a constant or an index value."""
         cursor = self.cursor
         if not isinstance(value, ConstantValue | IndexValue) or not cursor.accept(":"):
             return value

@@ -104,7 +104,7 @@ class _Tree:
         self.kernel, self.arrays, buffers = build_kernel(cursor, header)
         self.places: dict[Operation, Span] = {self.kernel: header.span, **dict(buffers)}
         self.accesses: dict[Operation, list[Span]] = {}
-        """Per statement, the output and the reads."""
+        """Spans of each statement's accesses: the output, then the reads."""
         self.parents: list[list[ScopeOp] | None] = [[]]
         """`parents[b]` encloses lines with b bars: the scopes, outermost first; None below a statement."""
 

@@ -1,4 +1,4 @@
-"""Parsing of one line of the tree: extents, mappings and guards, and the statement behind them."""
+"""Parsing of one line of the tree: extents, mappings and guards, and the statement after them."""
 
 from __future__ import annotations
 

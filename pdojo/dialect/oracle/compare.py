@@ -78,7 +78,7 @@ class Oracle:
             for name in _interface(self.nest)
         }
         self.outputs, _ = self._run(instances, None, _MEANING_POISON)
-        """The contents of every interface array in the end, shape (elements, lanes)."""
+        """The final contents of every interface array, shape (elements, lanes)."""
 
     def run_exact(self, program: Program, schedule_seed: int) -> dict[str, Residues]:
         """The interface arrays after running a program on its cells under one schedule."""

@@ -84,7 +84,7 @@ class _Tracer:
         self.copies = _copies(instances)
         """Per row that writes copies of several threads, the cells of all of them."""
         self.accumulates = [self._function(one.leaf) for one in instances.leaves]
-        """Per statement, -1 where it writes, otherwise the number of its accumulation."""
+        """Per statement, -1 for a plain write, otherwise the number of its accumulation."""
         self.torn = torn
         """The statements that load and store in separate steps."""
         self.late = late
@@ -92,7 +92,7 @@ class _Tracer:
         self.streamed = [[is_streamed(a, one.leaf) for a in one.leaf.accesses] for one in instances.leaves]
         """Per statement, which accesses go through streams."""
         self.fetched: dict[int, list[int]] = {}
-        """Per row, the values that were read ahead; -1 for accesses that are no stream."""
+        """Per row, the values read ahead; -1 for accesses that are not streams."""
         self.event_leaf: list[int] = instances.event_leaf.tolist()
         self.event_rows: list[int] = instances.event_rows.tolist()
 

@@ -75,7 +75,7 @@ class Field:
         random = np.random.default_rng([0x0AC1E, seed])
         self._secret: Residues = random.integers(0, 1 << 63, self.lanes, np.uint64)
         self.cuts: list[Residues] = [random.integers(SMALL, min(PRIMES) - SMALL, self.lanes, np.uint64) for _ in CUTS]
-        """Per order, where it wraps around."""
+        """Per order, the residues at which it wraps around."""
         self.cut = self.cuts[0]
         self._keys: dict[str, Residues] = {}
         self._orders: dict[tuple[str, str], Order] = {}

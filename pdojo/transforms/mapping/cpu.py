@@ -44,7 +44,7 @@ class Unroll(MapScope):
                 yield scope, cls()
 
     def is_local(self, site: Scope) -> bool:  # everywhere
-        """The nest decides."""
+        """True: only the nest matters."""
         return True
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:  # as in the base
@@ -72,8 +72,8 @@ class Parallelize(MapScope):
     N y[{0}] = x[{0}]  -->  N:p y[{0}] = x[{0}]
 
     Legal iff no two different iterations conflict, accumulations included: not exists i != j: body(i) conflicts with
-    body(j). Buffers reused in a dimension that the scope indexes become private to each iteration. Only proposed for
-    machines of several threads.
+    body(j). Buffers reused in a dimension that the scope indexes become private to each iteration. Proposed only for
+    machines with several threads.
     """
 
     name: ClassVar[str] = "parallelize"
@@ -81,16 +81,16 @@ class Parallelize(MapScope):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Sequential scopes, where there is more than one thread."""
+        """Sequential scopes, if the machine has more than one thread."""
         if program.machine.threads > 1:
             yield from super().candidates(program)
 
     def is_local(self, site: Scope) -> bool:  # everywhere
-        """The nest decides."""
+        """True: only the nest matters."""
         return True
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """Not nested in or around mapped scopes, and no race."""
+        """No mapped scopes around or inside, and no race."""
         for outer in site.chain[:-1]:
             if outer.mapping is not Mapping.SEQUENTIAL:
                 return Reason(f"a parallel scope cannot be inside {describe_scope(outer)}")
@@ -116,8 +116,8 @@ class Vectorize(MapScope):
 
     16 y[{0}] = exp(x[{0}])  -->  16:v y[{0}] = exp(x[{0}])
 
-    The scope has the extent of a vector of the machine for the widest operand and wraps one op whose accesses are
-    contiguous, broadcast or, where the machine can, strided. Legal iff no lane reads what an earlier lane writes; one
+    The scope has the extent of a vector of the machine for the widest operand and wraps one statement whose accesses
+    are contiguous, broadcast or, if the machine can, strided. Legal iff no lane reads what an earlier lane writes; one
     cell written by all lanes must be an accumulation, whose lanes are then combined by a tree.
     """
 
@@ -126,11 +126,11 @@ class Vectorize(MapScope):
     mapping: ClassVar = Mapping.VECTOR
 
     def is_local(self, site: Scope) -> bool:  # everywhere
-        """The nest decides."""
+        """True: only the nest matters."""
         return True
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """The shape, the lane count, the strides, and lanes that do not depend on each other."""
+        """The shape, the lane count, the strides, and independent lanes."""
         leaf = site.children[0]
         if len(site.children) != 1 or not isinstance(leaf, Leaf):
             return Reason("a vector scope wraps exactly one op")
@@ -153,7 +153,7 @@ class Vectorize(MapScope):
     def _lanes_independent(program: Program, site: Scope, leaf: Leaf) -> Reason | None:
         if leaf.accumulate is None and not any(e.uses(site.depth) for e in leaf.output.index):
             return Reason(f"all lanes would write {describe_access(leaf.output)}")
-        # Lanes read before any of them writes, so only a write of an earlier lane that a later one reads is lost.
+        # Lanes read before any of them writes, so a value is lost only if a later lane reads what an earlier writes.
         touches = program.touches_if({site: Mapping.VECTOR})
         writes = {leaf: tuple(t for t in touches[leaf] if t.writes)}
         reads = {leaf: tuple(t for t in touches[leaf] if not t.writes)}

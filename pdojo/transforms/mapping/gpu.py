@@ -28,7 +28,7 @@ class MapThreads(MapScope):
             yield from super().candidates(program)
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """A machine with threads in blocks, and no race."""
+        """A machine with blocks of threads, and no race."""
         if not program.machine.gpu.block_threads:
             return Reason(f"{program.machine.name} has no blocks of threads")
         relation = (*same_iteration(site), BEFORE)
@@ -76,9 +76,9 @@ class MapBlock(MapTree):
 
     N:g 4 y[{0},{1}] = x[{0},{1}]  -->  N:g 4:b y[{0},{1}] = x[{0},{1}]
 
-    Legal iff no two different iterations conflict, accumulations into one cell excepted: those are a reduction tree,
+    Legal iff no two different iterations conflict, except for accumulations into one cell: those are a reduction tree,
     and nothing else may access the cell inside. Inside a grid, with as many threads as the machine allows; registers
-    and stack belong to one thread, and see only what it writes or what all threads write.
+    and stack belong to one thread, and hold only values that this thread writes or that all threads write.
     """
 
     name: ClassVar[str] = "map_block"

@@ -1,4 +1,4 @@
-"""What all mappings share: a sequential scope gets an attribute, its storage keeps every value."""
+"""The common part of all mappings: a sequential scope gets an attribute, and its storage keeps every value."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class MapScope(Transformation[Scope]):
                 yield scope, cls()
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Sequential, and legal for the mapping. Whether storage keeps its values is asked of the program after."""
+        """A sequential scope that may have the mapping. Whether storage keeps values is asked of the program after."""
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped already; unmap it first")
         return self.check_mapping(program, site)
 
     @abstractmethod
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """What the mapping itself needs."""
+        """Why the mapping itself is not legal; None if it is."""
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Set the attribute; nothing else changes, so it can be taken back."""
+        """Set the attribute; nothing else changes, so `unmap` restores the scope."""
         site.op.properties["mapping"] = MappingAttr(self.mapping)
         rewriter.notify_op_modified(site.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Back to sequential."""
+        """Make the scope sequential."""
         return Move("unmap", f"%{site.id}")

@@ -22,11 +22,11 @@ class Stream(MapScope):
 
     N y[{0}] = x[{0}]  -->  N:s y[{0}] = x[{0}]
 
-    Reads run ahead, as early as the entry of the scope, writes arrive late, at the latest at its end. Legal iff inside
+    Reads run ahead, as early as the entry of the scope; writes arrive late, at the latest at its end. Legal iff inside
     it nothing is read after it was written, not exists w < r: write(w) conflicts with read(r), and no two statements
     write one cell. Every access to the heap is a stream of its own: as many as the machine has, linear in at most as
-    many scopes as an address generator counts, in words of 8 bytes, without guards. Where there are more, reads of one
-    array by several statements share a stream, if one nest of loops goes through all they read.
+    many scopes as an address generator counts, in words of 8 bytes, without guards. If there are more, reads of one
+    array by several statements share a stream, provided that one nest of loops goes through all their elements.
     """
 
     name: ClassVar[str] = "stream"
@@ -55,7 +55,7 @@ class Frep(MapScope):
 
     1:s 8 y[{1}] = x[{1}]  -->  1:s 8:f y[{1}] = x[{1}]
 
-    Keeps the meaning; inside, a maximum of NaN and a number may be the number, where the kernel permits it. Inside are
+    Keeps the meaning; inside, a maximum of NaN and a number may be the number, if the kernel permits it. Inside are
     statements that are one floating-point instruction each, unrolled scopes, at most one other hardware loop directly
     inside, no guards; operands are streams of a scope around it, constants, or registers that constants index. The loop
     has as many instructions and iterations as the machine's loop counter allows.
@@ -79,5 +79,5 @@ class Frep(MapScope):
         return None
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """The instructions for a maximum or minimum give the number where one operand is NaN."""
+        """The instructions for a maximum or minimum return the number if one operand is NaN."""
         return Numerics.NUMBERS if has_extremum(site) else Numerics.EXACT

@@ -1,4 +1,4 @@
-"""Tensor units: a nest is given to one instruction of the machine that computes all of it."""
+"""Tensor units: one instruction of the machine computes a whole nest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Tensorize(Transformation[Scope]):
     with it: the same extents, statements and constants, no guards, hints or mappings; each array of the meaning is one
     array of the nest; every access goes to `base + sum(stride * scope)` with one base per operand and the strides that
     the intrinsic demands; operands that are written share no buffer with others; temporaries, which the instruction
-    keeps to itself, are read elsewhere only behind a write of the same element in the same body; and the kernel permits
+    keeps to itself, are read elsewhere only after a write of the same element in the same body; and the kernel permits
     what the instruction does to rounding. Afterwards the nest is atomic: moves that would make it something else are
     refused.
     """
@@ -55,7 +55,7 @@ class Tensorize(Transformation[Scope]):
                     yield scope, cls(name)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """The machine has the instruction, the nest is its meaning, and rounding is permitted."""
+        """An instruction of the machine, a nest that is its meaning, and permitted rounding."""
         machine = program.machine
         declared = {i.name: i for i in machine.intrinsics}
         if self.intrinsic not in declared:
@@ -77,11 +77,11 @@ class Tensorize(Transformation[Scope]):
         return None
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Set the mapping and the name; nothing else changes, so it can be taken back."""
+        """Set the mapping and the name; nothing else changes, so `unmap` restores the nest."""
         site.op.properties["mapping"] = MappingAttr(Mapping.TENSOR)
         site.op.properties["intrinsic"] = StringAttr(self.intrinsic)
         rewriter.notify_op_modified(site.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Back to plain scopes."""
+        """Make the scopes sequential."""
         return Unmap().as_move(f"%{site.id}")

@@ -1,4 +1,4 @@
-"""Taking a mapping back."""
+"""Unmapping: making a mapped scope sequential again."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Unmap(Transformation[Scope]):
                 yield scope, cls()
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Registers need constant indices; private cells are merged."""
+        """Constant indices of registers, and private cells that can be merged."""
         if site.mapping is Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is not mapped")
         if site.mapping is Mapping.GRID and any(leaf.asynchronous and _is_alone(site, leaf) for leaf in site.leaves):
             return Reason("copies inside run on their own, which only blocks of a grid have; sync_copy first")
         for leaf in site.leaves:
             chain = remapped_chain(leaf, {site: Mapping.SEQUENTIAL})
-            # All scopes of a nest that one instruction computes become loops, not only the one that is named.
+            # All scopes of a nest that one instruction computes become loops, not only the named one.
             loops = range(site.depth, leaf.depth if site.mapping is Mapping.TENSOR else site.depth + 1)
             for access in leaf.accesses:
                 in_register = access.array.buffer.memory is Memory.REGISTER
@@ -64,14 +64,14 @@ class Unmap(Transformation[Scope]):
         return storage_reason(program, site)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """A reduction tree becomes a sum in order; a maximum that took numbers for NaN gives NaN again."""
+        """A reduction tree becomes a sum in order; a maximum that took numbers for NaN returns NaN again."""
         if site.mapping is Mapping.FREP and has_extremum(site):
             return Numerics.NUMBERS
         relation = (*same_iteration(site), BEFORE)
         return reassociates(site.mapping.is_concurrent and program.reorders(site.leaves, site.leaves, relation))
 
     def is_local(self, site: Scope) -> bool:  # everywhere
-        """The nest decides."""
+        """True: only the nest matters."""
         return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
@@ -81,7 +81,7 @@ class Unmap(Transformation[Scope]):
         rewriter.notify_op_modified(site.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Map it as it was."""
+        """Restore the mapping."""
         parameters = (("intrinsic", site.intrinsic),) if site.intrinsic else ()
         return Move(_MAPPERS[site.mapping], f"%{site.id}", parameters)
 
@@ -105,7 +105,7 @@ _MAPPERS = {
 
 
 def storage_reason(program: Program, site: Scope) -> Reason | None:
-    """Buffers with reused dimensions that the scope indexes get other cells: do values still survive?"""
+    """Why values do not survive in the new cells of buffers with reused dimensions that the scope indexes."""
     mappings = {site: Mapping.SEQUENTIAL}
     for buffer in dict.fromkeys(a.array.buffer for leaf in site.leaves for a in leaf.accesses):
         if any(buffer.reuse) and _reused_by(site, buffer.names):
