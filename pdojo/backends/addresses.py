@@ -35,7 +35,7 @@ class Layout:
 
 
 def layout_of(nest: Nest, buffer: Buffer) -> Layout:
-    """The layout of one copy of `buffer` (of one thread's, where it is private)."""
+    """The layout of one copy of `buffer`; a private buffer has a copy per thread."""
     shape = physical_shape(nest, buffer)
     strides = [1] * len(shape)
     for dimension in range(len(shape) - 2, -1, -1):
@@ -45,7 +45,7 @@ def layout_of(nest: Nest, buffer: Buffer) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """`factor * (left xor right)`, where both are less than some power of two."""
+    """`factor * (left xor right)`, each below the number of granules, a power of two."""
 
     left: Expr
     right: Expr
@@ -62,7 +62,7 @@ class Address:
 
 
 def address_of(access: Access, layout: Layout, chain: Sequence[Scope]) -> Address:
-    """Where the accessed element lies."""
+    """The position of the accessed element in its buffer."""
     swizzles, shape = access.array.buffer.swizzles, access.array.buffer.shape
     extents = [s.extent for s in chain]
     total = const(0)
@@ -81,7 +81,7 @@ def address_of(access: Access, layout: Layout, chain: Sequence[Scope]) -> Addres
 def address(access: Access, layout: Layout, chain: Sequence[Scope]) -> Expr:
     """Distance of the accessed element from the start of its buffer, in elements.
 
-    Raises LoweringError for a swizzled buffer, for backends that cannot exchange positions (`address_of`).
+    For backends that cannot exchange positions (see `address_of`): raises LoweringError for a swizzled buffer.
     """
     found = address_of(access, layout, chain)
     if found.exchanges:
@@ -92,7 +92,7 @@ def address(access: Access, layout: Layout, chain: Sequence[Scope]) -> Expr:
 
 
 def bind(expression: Expr, known: MappingABC[int, int], extents: Sequence[int]) -> Expr:
-    """Put in the variables whose values are known; `extents` are those of all enclosing scopes."""
+    """Substitute the variables whose values are known; `extents` are those of all enclosing scopes."""
     used = [d for d in expression.variables() if d in known] if known else []
     if not used:
         return expression
@@ -100,7 +100,7 @@ def bind(expression: Expr, known: MappingABC[int, int], extents: Sequence[int]) 
 
 
 def known_alignment(expression: Expr, element_bytes: int, base: int) -> int:
-    """The largest power of two of bytes that is sure to divide the address `base + element_bytes * expression`."""
+    """The largest power of two of bytes that always divides the address `base + element_bytes * expression`."""
     divisor = gcd(base, expression.constant * element_bytes)
     for _, coefficient in expression.terms:
         divisor = gcd(divisor, coefficient * element_bytes)
@@ -114,7 +114,7 @@ class Lanes:
     base: Expr
     """The part that all lanes share."""
     offsets: tuple[int, ...] | None
-    """Per lane; None where they depend on other variables: then `base` is the expression itself."""
+    """One per lane; None if they depend on other variables: then `base` is the whole expression."""
 
     @property
     def uniform(self) -> bool:
@@ -123,7 +123,7 @@ class Lanes:
 
     @property
     def stride(self) -> int | None:
-        """The distance between lanes where it is one number."""
+        """The distance between neighbouring lanes; None if it is not one number."""
         if self.offsets is None:
             return None
         step = self.offsets[1] if len(self.offsets) > 1 else 1

@@ -1,4 +1,4 @@
-"""The arrays of a call: matched with a kernel's interface, checked, and given back in the form in which they came."""
+"""The arrays of a call: matched with a kernel's interface, checked, and returned in the caller's form."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Outputs: TypeAlias = Any
 
 @dataclass(slots=True)
 class CallArguments:
-    """The arrays of one call, `out` arrays that were left out among them."""
+    """The arrays of one call, including `out` arrays that the caller left out."""
 
     parameters: Sequence[Parameter]
     views: list[NDArray[Any]]
-    """The memory of each, in the order of the interface."""
+    """The memory of each array, in the order of the interface."""
     given: Mapping[str, AnyArray]
     are_tensors: bool
 

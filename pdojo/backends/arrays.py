@@ -55,7 +55,7 @@ def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any], alignment: int = A
 
 
 def aligned(array: AnyArray) -> AnyArray:
-    """A copy of an array, or of a tensor on the CPU, at a multiple of 64 bytes, as tuned kernels may ask for.
+    """A copy of an array, or of a tensor on the CPU, at a multiple of 64 bytes, as tuned kernels may require.
 
     Raises UsageError for a tensor that has no memory here.
 
@@ -79,7 +79,7 @@ def empty_for(parameter: Parameter) -> NDArray[Any]:
 
 
 def view(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
-    """The caller's memory as a NumPy array; raises UsageError, naming the array, where it does not fit."""
+    """The caller's memory as a NumPy array; raises UsageError, naming the array, if it does not fit."""
     array = cast("NDArray[Any]", value) if isinstance(value, np.ndarray) else _imported(value, parameter)
     wanted = INTERFACE[parameter.dtype]
     tensor: Any = value if not isinstance(value, np.ndarray) and is_tensor(value) else None
@@ -107,7 +107,7 @@ def view(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
 
 
 def check_overlap(arrays: Sequence[NDArray[Any]], parameters: Sequence[Parameter]) -> None:
-    """Raise UsageError where an array that the kernel writes shares memory with another one."""
+    """Raise UsageError if an array that the kernel writes shares memory with another one."""
     spans = _spans(arrays, parameters)
     for position, (_, end, first) in enumerate(spans):
         for start, _, second in spans[position + 1 :]:

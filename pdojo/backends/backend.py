@@ -1,7 +1,7 @@
-"""What generates code for a kind of machine, and runs it: a protocol, and the backends by name.
+"""The protocol of backends, which generate code for a kind of machine and run it, and the backends by name.
 
-A machine names its backend (`Machine.backend`). A backend is a folder here, or a distribution's entry point of the
-group `pdojo.backends`, that names an object with these attributes.
+A machine names its backend (`Machine.backend`). A backend is a folder here, or an entry point of the group
+`pdojo.backends`; either names an object with the attributes of `Backend`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pdojo.dialect.plugins import BACKENDS, find, plugins
 from pdojo.errors import LoweringError, PluginError, UsageError
 
 Listing: TypeAlias = Callable[[KernelOp, Machine], str]
-"""The code of a kernel as text. Raises LoweringError where there is none."""
+"""The code of a kernel as text. Raises LoweringError if there is none."""
 Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
 
 
@@ -43,7 +43,7 @@ class Runs(Protocol):
     ) -> list[Outcome]:
         """Run programs on the same inputs; one outcome for each, in order.
 
-        Raises MeasurementError where nothing could be run at all, UsageError for options that the hardware lacks.
+        Raises MeasurementError if nothing could be run at all, UsageError for options that the hardware lacks.
         """
         ...
 
@@ -58,11 +58,11 @@ class Runs(Protocol):
 
 @runtime_checkable
 class Backend(Protocol):
-    """Code for one kind of machine, and running it."""
+    """Generates code for one kind of machine, and runs it."""
 
     @property
     def unit(self) -> str:
-        """What the cost of a run is counted in: `s` or `cycles`."""
+        """The unit of a run's cost: `s` or `cycles`."""
         ...
 
     @property
@@ -90,18 +90,18 @@ class Backend(Protocol):
     def execute(self, kernel: KernelOp, machine: Machine, seed: int) -> Arrays:
         """Run a kernel once in this process, on random inputs.
 
-        Gives all interface arrays after the call, and what was before in those that are read and written, as
+        Returns all interface arrays after the call, and the contents of each `inout` array before it as
         `NAME_before`.
         """
         ...
 
     def environment(self) -> Mapping[str, Any]:
-        """What costs depend on beside the program and the machine, by name: processor, tool chain, versions."""
+        """Facts that costs depend on besides program and machine, by name: processor, tool chain, versions."""
         ...
 
 
 class _NoBackend:
-    """For machines to play with: there is no code, and nothing runs."""
+    """The backend of machines that name none: it generates no code and runs nothing."""
 
     unit = "s"
     is_simulated = False
@@ -111,11 +111,11 @@ class _NoBackend:
 
     @property
     def listings(self) -> Mapping[str, Listing]:
-        """None."""
+        """No listing."""
         return {}
 
     def check_lowers(self, nest: Nest, machine: Machine) -> None:
-        """There is no code that could be wrong."""
+        """Accept every kernel: there is no code to lower to."""
 
     def check_runs_here(self, machine: Machine) -> None:
         """Raise LoweringError."""
@@ -130,7 +130,7 @@ class _NoBackend:
         raise UsageError(self._why)
 
     def environment(self) -> Mapping[str, Any]:
-        """Nothing."""
+        """No facts."""
         return {}
 
 
@@ -141,7 +141,7 @@ _OWN = {
 
 
 def backend_of(machine: Machine) -> Backend:
-    """The backend of a machine. Raises UsageError for a name that nobody knows, PluginError."""
+    """The backend of a machine. Raises UsageError for an unknown name, PluginError for a plugin that is no Backend."""
     name = machine.backend
     if not name:
         return _NoBackend(machine.name)

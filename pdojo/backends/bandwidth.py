@@ -12,21 +12,21 @@ from pdojo.dialect.machine import Machine, host
 from pdojo.errors import MeasurementError
 
 STREAMS = 4
-"""Places of its part of the array that a thread works on at once: one keeps the memory less busy."""
+"""Address streams per thread: places of its part of the array. A single stream loads the memory less."""
 _CHAINS = 4
-"""Vectors that are read side by side: sums of one vector alone would wait for each other."""
+"""Independent sums of the reading kernel, a vector each: a single sum would be bound by latency."""
 _AHEAD = 2048
-"""Bytes that are prefetched ahead."""
+"""Prefetch distance in bytes."""
 SAMPLES = 15
-"""Of each variant, the fastest of which counts."""
+"""Samples of each variant; the fastest counts."""
 
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """What walking through memory achieves."""
+    """The bandwidth of streaming through memory."""
 
     bytes_per_second: float
-    """Bytes read and bytes written, of the fastest variant's fastest sample."""
+    """Bytes read plus bytes written per second, in the fastest sample of the fastest variant."""
     footprint: int
     """Bytes of all arrays."""
     threads: int
@@ -43,9 +43,9 @@ def copy_bandwidth(
     cold: bool = False,
     samples: int = SAMPLES,
 ) -> Bandwidth:
-    """Measure the copy of one array into another, `footprint` bytes both together (rounded down to whole vectors).
+    """Measure the copy of one array into another, together `footprint` bytes (rounded down to whole vectors).
 
-    `cold` finds the arrays in no cache. Raises MeasurementError where no variant runs.
+    `cold`: the arrays are in no cache. Raises MeasurementError if no variant runs.
     """
     machine = machine or host()
     rows = max(1, footprint // (2 * threads * STREAMS * _vector_bytes(machine)))
@@ -65,7 +65,7 @@ def read_bandwidth(
 ) -> Bandwidth:
     """Measure reading an array of `footprint` bytes (rounded down to whole vectors), into sums of a few vectors.
 
-    `cold` finds the array in no cache. Raises MeasurementError where no variant runs.
+    `cold`: the array is in no cache. Raises MeasurementError if no variant runs.
     """
     machine = machine or host()
     rows = max(1, footprint // (threads * STREAMS * _CHAINS * _vector_bytes(machine)))

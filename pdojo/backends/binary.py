@@ -15,15 +15,15 @@ from pdojo.errors import UsageError
 
 @dataclass(frozen=True)
 class BinaryTarget(Target):
-    """A target whose output is no text. `pdojo-opt` asks for the bytes; other tools pass a text file, whose underlying
-    binary file is written."""
+    """A target whose output is bytes. `pdojo-opt` calls `emit_bytes`; other tools call `emit` with a text file, and
+    the bytes go to its binary buffer."""
 
     @abstractmethod
     def emit_bytes(self, ctx: Context, module: ModuleOp) -> bytes:
-        """The output."""
+        """The output as bytes."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        """Write below a text file. Raises UsageError for a terminal, and for a text file that is no file."""
+        """Write to the binary buffer of `output`. Raises UsageError if `output` is a terminal or has no such buffer."""
         below = getattr(output, "buffer", None)
         if below is None or output.isatty():
             raise UsageError(f"target '{self.name}' writes bytes: give it a file (-o FILE)")

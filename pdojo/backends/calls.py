@@ -31,10 +31,10 @@ class Compiles(Protocol):
 
 @runtime_checkable
 class Calls(Protocol):
-    """A backend that runs kernels on arrays of the caller, but not as a callable: a simulator."""
+    """A backend that runs kernels on the caller's arrays in a simulator, not as a callable."""
 
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
-        """Run the kernel once on the arrays that it reads; gives those that it writes."""
+        """Run the kernel once on `inputs`, the arrays that it reads; returns the arrays that it writes."""
         ...
 
 
@@ -47,8 +47,8 @@ def compile_for(
 ) -> Executable:
     """Compile a kernel for a machine; None is this processor.
 
-    Raises LoweringError if the machine's code cannot be called in this process, or the kernel asks for what it cannot
-    do, UsageError for less than one thread.
+    Raises LoweringError if the machine's code cannot be called in this process, or the machine lacks what the kernel
+    uses, UsageError for less than one thread.
     """
     if machine is None:
         return compile_here(kernel, threads=threads, optimize=optimize)
@@ -60,7 +60,7 @@ def compile_for(
 
 
 def call(kernel: KernelOp, arrays: Sequence[AnyArray], machine: Machine | None, seed: int = 0) -> Outputs:
-    """Run a kernel once, on random inputs if there are no arrays, and give its `out` arrays.
+    """Run a kernel once, on random inputs if there are no arrays, and return its `out` arrays.
 
     Raises LoweringError if this computer cannot run it, UsageError for arrays that do not fit.
     """

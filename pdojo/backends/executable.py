@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Workspaces(Protocol):
-    """What a kernel needs beside its arrays."""
+    """The workspace that a kernel needs besides its arrays."""
 
     @property
     def shared_bytes(self) -> int:
@@ -38,7 +38,7 @@ class Workspaces(Protocol):
 
     @property
     def parallel(self) -> bool:
-        """Whether some of it runs on several threads."""
+        """Whether part of the kernel runs on several threads."""
         ...
 
 
@@ -47,12 +47,12 @@ class Code(Protocol):
 
     @property
     def address(self) -> int:
-        """Where the kernel's function is."""
+        """The address of the kernel's function."""
         ...
 
     @property
     def source(self) -> Workspaces:
-        """What it was made from."""
+        """The source that the code was compiled from."""
         ...
 
 
@@ -69,7 +69,7 @@ class LoadedKernel:
     parameters: tuple[Parameter, ...]
     code: Code
     threads: int
-    """Threads that parallel scopes run on, at most."""
+    """Most threads that parallel scopes run on."""
     _workspaces: list[NDArray[Any]] = field(default_factory=list[NDArray[Any]])
     """Workspaces that no call is using."""
 
@@ -79,13 +79,13 @@ class LoadedKernel:
         self._concurrent = self.code.source.parallel and self.threads > 1
 
     def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Outputs:
-        """Run the kernel; raises UsageError, naming the array, where one does not fit."""
+        """Run the kernel; raises UsageError, naming the array, if one does not fit."""
         arguments = CallArguments.of(self.name, self.parameters, arrays, named)
         self._run([v.ctypes.data for v in arguments.views])
         return arguments.outputs
 
     def bind(self, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
-        """Check the arrays once; calling the result runs the kernel on them, with next to no overhead."""
+        """Check the arrays once; the returned function runs the kernel on them with almost no overhead."""
         views = CallArguments.of(self.name, self.parameters, arrays, named).views
         pointers = [v.ctypes.data for v in views]
         workspace = self._allocate()
@@ -102,7 +102,7 @@ class LoadedKernel:
         return run_together if self._concurrent else run
 
     def random_inputs(self, seed: int = 0) -> dict[str, NDArray[Any]]:
-        """Aligned arrays for all that the kernel reads, by name, the same for the same seed."""
+        """Aligned random arrays that the kernel reads, by name; the same for the same seed."""
         from pdojo.backends.measure.arrays import random_arguments
 
         return random_arguments(self.parameters, seed)
@@ -138,7 +138,7 @@ class LoadedKernel:
 
 @dataclass(eq=False, repr=False)
 class Executable(LoadedKernel):
-    """A kernel that was compiled in this process: it also shows its code. `pdojo.compile` makes it.
+    """A kernel compiled in this process, which also shows its code. `pdojo.compile` makes it.
 
     >>> import pdojo
     >>> pdojo.compile("exp:8x8")
@@ -172,9 +172,9 @@ def compile(
 ) -> Executable:
     """Compile a kernel for this processor, in process.
 
-    `threads` is the number of threads for parallel scopes: that of `machine` where left out, and the OpenMP default
-    where no machine is given either. `optimize` chooses between a cheap pass pipeline and LLVM's O3. Raises
-    LoweringError where the kernel asks for what the machine cannot do.
+    `threads` is the number of threads for parallel scopes; None is that of `machine`, and without a machine the
+    OpenMP default. `optimize` chooses between a cheap pass pipeline and LLVM's O3. Raises LoweringError if the
+    machine lacks what the kernel uses.
     """
     from pdojo.backends.llvm.build import build, emit
 

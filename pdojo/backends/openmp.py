@@ -1,4 +1,4 @@
-"""The OpenMP runtime that parallel scopes run on: found, never bundled, and one only per process."""
+"""The OpenMP runtime that parallel scopes run on: found on the system, never bundled, one per process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from pdojo.errors import LoweringError, UsageError
 
 FUNCTIONS = ("GOMP_parallel", "omp_get_num_threads", "omp_get_thread_num")
-"""What compiled kernels call."""
+"""Functions that compiled kernels call."""
 _SONAMES = ("libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so", "libomp.dylib")
 _STEMS = ("libgomp", "libomp", "libiomp5")
 
@@ -31,19 +31,19 @@ class Runtime:
         return ctypes.cast(getattr(self.library, function), ctypes.c_void_p).value or 0
 
     def max_threads(self) -> int:
-        """How many threads a parallel region gets by default (`OMP_NUM_THREADS`, or the processors)."""
+        """Threads of a parallel region by default (`OMP_NUM_THREADS`, or the number of processors)."""
         return int(self.library.omp_get_max_threads())
 
 
 @dataclass
 class _Team:
-    """Whether threads of the runtime have run here, and whether a fork has left them behind."""
+    """Whether threads of the runtime have run in this process, and whether a fork has lost them."""
 
     started: bool = False
     lost: bool = False
 
     def forked(self) -> None:
-        """In the child: only the thread that forked is there."""
+        """Note, in the child of a fork, that only the forking thread exists."""
         self.lost |= self.started
 
 
@@ -52,7 +52,7 @@ os.register_at_fork(after_in_child=_TEAM.forked)
 
 
 def start_threads() -> None:
-    """To be called before code that runs on several threads. Raises UsageError where these would wait for ever."""
+    """Call this before code that runs on several threads. Raises UsageError if the threads were lost in a fork."""
     if _TEAM.lost:
         raise UsageError(
             "a parallel kernel cannot run: this process was forked after one had run, and the threads of the"
@@ -66,8 +66,8 @@ def start_threads() -> None:
 def runtime() -> Runtime:
     """The OpenMP runtime of this process.
 
-    One that is loaded already comes first (PyTorch's before others), so that there are not two teams of threads; then
-    the system's; then one that an installed package brings. Raises LoweringError where there is none.
+    A loaded runtime comes first (PyTorch's before others), so that there is one team of threads; then the system's;
+    then one of an installed package. Raises LoweringError if there is none.
     """
     for candidate in _candidates():
         found = _load(candidate)
@@ -100,7 +100,7 @@ def _is_runtime(path: Path) -> bool:
 
 
 def _loaded() -> list[str]:
-    """Runtimes that are part of this process."""
+    """Runtimes that this process has loaded."""
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
     except OSError:
@@ -110,7 +110,7 @@ def _loaded() -> list[str]:
 
 
 def _packaged() -> Iterator[str]:
-    """Runtimes that installed packages bring: `torch/lib`, `<package>.libs`, and the prefix of intel-openmp."""
+    """Runtimes of installed packages: `torch/lib`, `<package>.libs`, and the prefix of intel-openmp."""
     site = Path(sysconfig.get_path("platlib"))
     folders = [site / "torch" / "lib", *sorted(site.glob("*.libs")), Path(sys.prefix) / "lib"]
     for folder in folders:

@@ -10,23 +10,23 @@ from pdojo.dialect.machine import Machine, host
 from pdojo.errors import MeasurementError
 
 _CHAINS = (8, 10, 12, 14)
-"""Sums that do not wait for each other: latency times units, and not more than there are registers."""
+"""Numbers of independent sums to try: about latency times units, and no more than there are registers."""
 SAMPLES = 10
-"""Of each variant, the fastest of which counts."""
+"""Samples of each variant; the fastest counts."""
 _STEPS = 20_000
-"""Rounds of all chains in a call: starting the threads must not count."""
+"""Steps of every sum in a call, so many that starting the threads does not count."""
 
 
 @dataclass(frozen=True)
 class Peak:
-    """What multiplying and adding in registers achieves."""
+    """The peak rate of multiplying and adding in registers."""
 
     flops_per_second: float
-    """A fused multiply-add counts twice; the fastest variant's fastest sample."""
+    """In the fastest sample of the fastest variant; a fused multiply-add counts as two."""
     dtype: str
     threads: int
     chains: int
-    """Sums of the fastest variant."""
+    """Independent sums of the fastest variant."""
 
 
 def arithmetic_peak(
@@ -34,7 +34,7 @@ def arithmetic_peak(
 ) -> Peak:
     """Measure fused multiply-adds of vectors of `dtype` on all threads.
 
-    Raises MeasurementError where no variant runs: the machine cannot compute in this type.
+    Raises MeasurementError if no variant runs: the machine cannot compute in this type.
     """
     machine = replace(machine or host(), threads=threads)
     lanes = max(machine.vector_lanes(dtype), default=1)
@@ -56,7 +56,7 @@ def arithmetic_peak(
 def peak_kernel(dtype: str, threads: int, chains: int, lanes: int, steps: int = _STEPS) -> str:
     """The kernel in the notation: `steps` fused multiply-adds of each of `chains` vectors on each thread.
 
-    The factors are one vector that stays in a register; rounding once forbids to take the product out of the loop.
+    Both factors are one vector in a register. The product is not rounded, so compilers cannot hoist it out of the loop.
     """
     heap = f"heap align {byte_width(dtype) * lanes}"
     parallel = f"{threads}:p" if threads > 1 else f"{threads}"

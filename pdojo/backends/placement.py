@@ -1,4 +1,4 @@
-"""Where each buffer lives when a kernel runs on a CPU: the caller's memory, workspace, or a function's stack frame."""
+"""The memory of each buffer of a kernel on a CPU: the caller's memory, workspace, or a function's stack frame."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pdojo.dialect.storage import private_scope
 from pdojo.errors import LoweringError
 
 ALIGNMENT = 64
-"""Bytes to which all memory that is not the caller's is aligned: a cache line, and the widest vector."""
+"""Alignment in bytes of all memory but the caller's: a cache line, and the widest vector."""
 FRAME_LIMIT = 1 << 20
 """Most bytes of arrays in one stack frame; threads may have stacks of 2 MiB."""
 
 
 class Home(Enum):
-    """Whose memory a buffer takes."""
+    """The kind of memory that a buffer takes."""
 
     ARGUMENT = auto()
     """The caller's array."""
@@ -29,7 +29,7 @@ class Home(Enum):
     THREAD = auto()
     """Memory that comes with the call, one part per thread."""
     FRAME = auto()
-    """The stack frame of a function; registers where only constants index it."""
+    """The stack frame of a function; registers if only constants index the buffer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Placement:
     home: Home
     layout: Layout
     alignment: int
-    """Bytes that are sure to divide the address of the first element."""
+    """Bytes that divide the address of the first element."""
     position: int = 0
     """Number of the argument, or offset in bytes."""
     owners: tuple[Scope | None, ...] = ()
@@ -60,7 +60,7 @@ def plan_memory(nest: Nest) -> Plan:
     """Give every buffer a home.
 
     Raises LoweringError for memory that a CPU lacks, frames that are too large, and values that would have to pass
-    from one parallel scope to another through a copy that belongs to a thread.
+    from one parallel scope to another through a thread's private copy.
     """
     placements: dict[Buffer, Placement] = {}
     shared = thread = arguments = 0
@@ -90,7 +90,7 @@ def plan_memory(nest: Nest) -> Plan:
     for total in frames.values():
         if total > FRAME_LIMIT:
             raise LoweringError(_too_large(total, placements))
-    # A line of distance keeps one thread's copies off the lines that its neighbour prefetches.
+    # A cache line of padding keeps a thread's copies off the lines that its neighbour prefetches.
     return Plan(placements, shared, thread + ALIGNMENT if thread else 0)
 
 

@@ -1,4 +1,4 @@
-"""Digests of our own source: what was measured with other code is another measurement."""
+"""Digests of pdojo's own source: measurements made with different code are different measurements."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ RUNNING = (
     "dialect/ops/*.py",
     "dialect/oracle/*.py",
 )
-"""Files that make machine code, that time it, and that say what it should compute."""
+"""Files that generate machine code, time it, or define what it should compute."""
 
 
 def source_digest(*patterns: str) -> str:
-    """The first digits of `whole_digest`: to be stored, and shown."""
+    """The first 16 digits of `whole_digest`, for storing and showing."""
     return whole_digest(*patterns)[:16]
 
 
 @cache
 def whole_digest(*patterns: str) -> str:
-    """Hexadecimal SHA-256 of the files of the package that match, as they are when it is first asked for."""
+    """Hexadecimal SHA-256 of the package's files that match `patterns`, as they are at the first call."""
     found = sha256()
     for file in sorted({file for pattern in patterns for file in PACKAGE.glob(pattern)}):
         found.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())

@@ -1,4 +1,4 @@
-"""PyTorch tensors as NumPy arrays of the same memory, and back. Without a tensor PyTorch is not imported."""
+"""PyTorch tensors as NumPy arrays of the same memory, and back. PyTorch is never imported here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pdojo.errors import UsageError
 
 
 def is_tensor(value: object) -> bool:
-    """Whether a value is a tensor; there is none before PyTorch is imported."""
+    """Whether a value is a tensor; false before PyTorch is imported."""
     torch: Any = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -33,7 +33,7 @@ def are_tensors(given: Mapping[str, object]) -> bool:
 
 
 def array_of(value: object, name: str) -> NDArray[Any]:
-    """The memory of a tensor, without a copy. Raises UsageError, naming the array, for what has none here."""
+    """The memory of a tensor, without a copy. Raises UsageError, naming the array, if NumPy cannot share it."""
     tensor = cast("Any", value)
     if tensor.device.type != "cpu":
         raise UsageError(f"array '{name}' is on device '{tensor.device}'; move it to the CPU")
@@ -60,7 +60,7 @@ def tensor_of(array: NDArray[Any], dtype: str) -> object:
 
 
 def dtype_of(array: np.dtype[Any], dtype: str) -> str:
-    """How PyTorch calls the type of interface arrays with that element type."""
+    """PyTorch's name for the type of interface arrays of element type `dtype`."""
     return "torch.bfloat16" if dtype == "bf16" else f"torch.{array.name}"
 
 

@@ -1,4 +1,4 @@
-"""The walk over a nest that all backends share: scopes, guards, unrolled code. A backend says how each is spelled."""
+"""The walk over a nest that all backends share: scopes, guards, unrolled code. A backend spells each."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pdojo.errors import LoweringError
 class NestWalk(ABC):
     """Visits the nodes of a nest in order.
 
-    A guard is decided where constants decide it. Of an unrolled scope every iteration is visited, with the value of its
-    variable in `known`.
+    Guards that constants decide are decided here. Every iteration of an unrolled scope is visited, with the value of
+    its variable in `known`.
     """
 
     hardware: ClassVar[str] = "a CPU"
-    """What code is generated for, in messages."""
+    """The target's name in messages."""
     dissolved: ClassVar[frozenset[Mapping]] = frozenset((Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.VECTOR))
-    """Mappings whose scopes are no loop if they have one iteration."""
+    """Mappings whose scopes become no loop if they have one iteration."""
 
     def __init__(self, known: dict[int, int], extents: list[int]) -> None:
         self.known = known
@@ -42,7 +42,7 @@ class NestWalk(ABC):
 
     @abstractmethod
     def branch(self, constraints: Sequence[Expr]) -> AbstractContextManager[object]:
-        """What is appended within runs where `e >= 0` for all constraints; constants decide none of them."""
+        """Code appended within runs only if `e >= 0` for all constraints; constants decide none of them."""
 
     @abstractmethod
     def loop(self, scope: Scope, bounds: LoopBounds) -> None:
@@ -57,7 +57,7 @@ class NestWalk(ABC):
         self.unrolled(scope, bounds)
 
     def other(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append the code of a scope with another mapping. Raises LoweringError where the hardware has none such."""
+        """Append the code of a scope with another mapping. Raises LoweringError if the hardware lacks it."""
         raise LoweringError(
             f"{describe(scope)} is mapped to '{scope.mapping.value}', which {self.hardware} does not have; "
             f"take the mapping back (unmap)"
@@ -68,7 +68,7 @@ class NestWalk(ABC):
         self.known[scope.depth] = value
 
     def bounds(self, scope: Scope) -> LoopBounds:
-        """How the guard of a scope is checked."""
+        """The guard of a scope, sorted by how it is checked."""
         return loop_bounds(scope, self.extents)
 
     # The walk
@@ -85,7 +85,7 @@ class NestWalk(ABC):
 
     @contextmanager
     def inside(self, scope: Scope) -> Generator[LoopBounds]:
-        """Within it the scope is open."""
+        """Keep the scope open within; gives its bounds."""
         self.extents.append(scope.extent)
         if scope not in self._bounds:
             self._bounds[scope] = self.bounds(scope)
@@ -109,7 +109,7 @@ class NestWalk(ABC):
 
     @contextmanager
     def guarded(self, constraints: Sequence[Expr]) -> Generator[bool]:
-        """What is appended within runs where `e >= 0` for all constraints; gives whether they can hold."""
+        """Code appended within runs only if `e >= 0` for all constraints; gives whether they can hold."""
         bound = [bind(c, self.known, self.extents) for c in constraints]
         outcomes = [decided(c, self.extents) for c in bound]
         undecided = [c for c, outcome in zip(bound, outcomes, strict=True) if outcome is None]
@@ -140,22 +140,22 @@ class LoopBounds:
     """The guard of a scope, sorted by how it can be checked. The scope runs over `max(lows) <= i < min(highs)`."""
 
     outer: tuple[Expr, ...]
-    """`e >= 0` that do not use the own variable: decided before the scope."""
+    """Constraints `e >= 0` without the scope's own variable: checked before the scope."""
     lows: tuple[Expr, ...]
     highs: tuple[Expr, ...]
     inner: tuple[Expr, ...]
-    """`e >= 0` that use the own variable inside a division: decided in each iteration."""
+    """Constraints with the own variable inside a division: checked in each iteration."""
     own: tuple[Expr, ...]
-    """All that use the own variable: decided in each iteration of unrolled code."""
+    """All constraints with the own variable: checked in each iteration of unrolled code."""
 
 
 def checked_within(scope: Scope) -> LoopBounds:
-    """All of the guard is decided in each iteration, also of loops."""
+    """Bounds that check the whole guard in each iteration, of loops too."""
     return LoopBounds((), (), (), inner=scope.guard, own=scope.guard)
 
 
 def loop_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
-    """Turn the guard of a scope into bounds of its variable wherever that is linear in it."""
+    """Turn the constraints of a guard that are linear in the scope's variable into bounds of it."""
     outer: list[Expr] = []
     lows: list[Expr] = []
     highs: list[Expr] = []
@@ -178,7 +178,7 @@ def loop_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
 
 
 def decided(constraint: Expr, extents: Sequence[int]) -> bool | None:
-    """Whether `constraint >= 0` holds everywhere (True), nowhere (False), or depends (None)."""
+    """Whether `constraint >= 0` holds for all iterations (True), for none (False), or for some (None)."""
     low, high = constraint.bounds(extents)
     return True if low >= 0 else False if high < 0 else None
 

@@ -46,7 +46,7 @@ class CallToFuncCallPattern(RewritePattern):
 class ConvertPdojoToLoopsPass(ModulePass):
     """Turn every kernel into a `func.func` over `scf`, `arith`, `math` and `memref`, and calls into `func.call`.
 
-    The arguments keep their order and types; nothing is returned. Raises LoweringError for what has no loop form.
+    The arguments keep their order and types; nothing is returned. Raises LoweringError for kernels without a loop form.
     """
 
     name = "convert-pdojo-to-loops"

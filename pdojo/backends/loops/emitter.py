@@ -32,7 +32,7 @@ class Constants:
 
     def typed(self, constant: Constant) -> SSAValue:
         """A constant of an element type."""
-        # By text, because 0.0 and -0.0 are equal numbers, and nan equals nothing.
+        # Keyed by text, because 0.0 equals -0.0, and nan equals nothing.
         key = repr(constant.value), constant.dtype
         if key not in self._typed:
             self._typed[key] = self._keep(constant_op(constant))
@@ -54,7 +54,7 @@ class Indices:
     def value(self, expression: Expr) -> SSAValue:
         """The value of an expression, of type index."""
         rest, remainders = split_remainders(expression)
-        # In canonical form numerators are never negative, so that rounding down and rounding to zero are the same.
+        # In canonical form numerators are never negative, so rounding down and rounding to zero agree.
         total: SSAValue | None = None
         for atom, factor in rest.terms:
             value = self._quotient(atom) if isinstance(atom, Div) else self.variables[atom]
@@ -88,7 +88,7 @@ class Indices:
         return total if rest == const(0) else self._add_multiple(total, self.value(rest), 1)
 
     def converted(self, index: Index) -> SSAValue:
-        """An index expression used as a value, in its element type."""
+        """The value of an index expression in its element type."""
         element = DTYPES[index.dtype]
         value = self.value(index.expression)
         if isinstance(element, IntegerType):

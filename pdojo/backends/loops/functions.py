@@ -1,4 +1,4 @@
-"""Leaf functions as operations of the standard dialects: they are named alike, so no second table is needed."""
+"""Functions of statements as operations of the standard dialects of the same names."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def standard_operations() -> dict[str, type[Operation]]:
 
 
 def function_op(function: str, operands: Sequence[SSAValue], dtype: str) -> Operation:
-    """The operation that applies a leaf function; its one result has element type `dtype`.
+    """The operation that applies a statement's function; its one result has element type `dtype`.
 
-    Raises LoweringError where xDSL has no such operation.
+    Raises LoweringError if xDSL has no such operation.
     """
     signature = FUNCTIONS[function].signature
     name, predicate = function, None

@@ -1,4 +1,4 @@
-"""What xDSL's interpreter lacks to run the loop form: functions of arith and math, stack memory, parallel loops.
+"""Additions to xDSL's interpreter for the loop form: functions of arith and math, stack memory, parallel loops.
 
 Functions mean what `pdojo.dialect.semantics` says, rounded to their type. Integers are kept as signed Python numbers.
 """
@@ -77,7 +77,7 @@ class LoopFunctions(InterpreterFunctions):
 
 
 def _scalar_functions() -> type[InterpreterFunctions]:
-    """Every leaf function that has an operation; comparisons and select are xDSL's own."""
+    """Every function of statements with an operation; comparisons and select are xDSL's own."""
     methods: dict[str, _Run] = {}
     for function in FUNCTIONS.values():
         operation = standard_operations().get(function.name)

@@ -22,14 +22,14 @@ from pdojo.dialect.storage import accesses_of, granule_numbers, physical_index, 
 from pdojo.errors import LoweringError
 
 _LOOPS = tuple(m for m in Mapping if m.value in ("seq", "u", "v", "p", "f", "s", "m"))
-"""Mappings with a loop form. All but parallel scopes of a valid kernel mean what loops do."""
+"""Mappings with a loop form: sequential loops, except for parallel scopes."""
 
 
 def lower_kernel(nest: Nest, *, sequential: bool) -> func.FuncOp:
     """A function of the kernel's name and arguments that computes the kernel.
 
-    Parallel scopes become `scf.parallel`, or `scf.for` where `sequential`. Raises LoweringError for what has no
-    loop form: mappings and memories of other machines, functions that the standard dialects lack.
+    Parallel scopes become `scf.parallel`, or `scf.for` if `sequential`. Raises LoweringError for mappings and
+    memories of other machines, and for functions that the standard dialects lack.
     """
     return _KernelLowering(nest, sequential=sequential).lower()
 
@@ -65,18 +65,18 @@ class _KernelLowering(NestWalk):
         return func.FuncOp(self.nest.name, (block.arg_types, ()), Region(block))
 
     def bounds(self, scope: Scope) -> LoopBounds:
-        """Guards are conditions in the loop, for whoever lowers it to simplify."""
+        """Guards are conditions inside the loop; later passes may simplify them."""
         return checked_within(scope)
 
     @contextmanager
     def guarded(self, constraints: Sequence[Expr]) -> Generator[bool]:
-        """All constraints are in the text, decided or not."""
+        """Emit all constraints, even those that constants decide."""
         with self.branch(constraints) if constraints else nullcontext():
             yield True
 
     @contextmanager
     def branch(self, constraints: Sequence[Expr]) -> Generator[None]:
-        """What is appended within runs where all constraints hold."""
+        """Code appended within runs only if all constraints hold."""
         condition = Indices(self.builder, self.constants, self.variables).condition(constraints)
         with self._block() as block:
             yield
@@ -100,7 +100,7 @@ class _KernelLowering(NestWalk):
         self.loop(scope, bounds)
 
     def other(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a parallel loop, or a loop for what loops mean the same as."""
+        """Append a parallel loop, or a loop for mappings that mean one."""
         if scope.mapping not in _LOOPS:
             raise LoweringError(
                 f"kernel '{self.nest.name}': a scope of extent {scope.extent} has mapping '{scope.mapping.value}', "
@@ -118,7 +118,7 @@ class _KernelLowering(NestWalk):
 
     @contextmanager
     def _iteration(self, scope: Scope) -> Generator[Block]:
-        """The block of a loop over a scope, to which is appended within."""
+        """Append within to the body of a loop over a scope; gives its block."""
         with self._block(IndexType()) as block:
             block.args[0].name_hint = scope.op.iv.name_hint
             self.variables.append(block.args[0])
@@ -127,7 +127,7 @@ class _KernelLowering(NestWalk):
 
     @contextmanager
     def _block(self, *arguments: Attribute) -> Generator[Block]:
-        """A block, to which is appended within."""
+        """Append within to a new block."""
         block = Block(arg_types=arguments)
         before, self.builder = self.builder, Builder(InsertPoint.at_end(block))
         yield block
@@ -178,7 +178,7 @@ class _KernelLowering(NestWalk):
         return self.memory[buffer, self._home(buffer, leaf)]
 
     def _home(self, buffer: Buffer, leaf: Leaf) -> Scope | None:
-        """The scope whose iterations have their own copy of the buffer for this statement; None: the function."""
+        """The scope around `leaf` whose iterations have their own copy of the buffer; None: the function."""
         return next((s for s in reversed(leaf.chain) if s in self.homes[buffer]), None)
 
     def _homes(self, buffer: Buffer) -> list[Scope]:
@@ -196,7 +196,7 @@ class _KernelLowering(NestWalk):
         return list(found)
 
     def _allocate(self, scope: Scope | None) -> None:
-        """Declare the buffers whose copies belong to each iteration of `scope` (to the function where None)."""
+        """Declare the buffers whose copies belong to each iteration of `scope` (None: the function)."""
         leaves = self.nest.leaves if scope is None else scope.leaves
         for buffer in self.nest.buffers:
             used = {self._home(buffer, leaf) for leaf in leaves for a in leaf.accesses if a.array.buffer is buffer}

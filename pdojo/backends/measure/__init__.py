@@ -1,4 +1,4 @@
-"""Measurement: programs are compiled, checked and timed in a worker process; what goes wrong there is data.
+"""Measurement: programs are compiled, checked and timed in a worker process; failures are data.
 
 See docs/measurement.md.
 """

@@ -25,7 +25,7 @@ GUARD_BYTES = 4096
 """Bytes before and after every array that no candidate may change."""
 _GUARD = 0xA5
 _POISON = {"f64": np.nan, "f32": np.nan, "f16": np.nan, "bf16": 0x7FC1, "i1": True}
-"""What outputs hold before a call; other integers hold the guard's pattern."""
+"""Contents of outputs before a call, by element type; other integers hold the guard's pattern."""
 
 
 def random_inputs(
@@ -51,7 +51,7 @@ def random_inputs(
 
 
 def random_arguments(parameters: Sequence[Parameter], seed: int) -> dict[str, NDArray[Any]]:
-    """The same arrays at the addresses that the kernel asks for, to call it with."""
+    """The arrays of `random_inputs`, aligned as the kernel requires, to call it with."""
     arrays = random_inputs(parameters, seed)
     found = {p.name: empty_for(p) for p in parameters if p.name in arrays}
     for name, array in found.items():
@@ -82,14 +82,14 @@ def _random(
 
 
 def data_bytes(parameters: Sequence[Parameter]) -> int:
-    """The least traffic of a call: every array that is read is read once, every one that is written is written once."""
+    """The least traffic of a call: it reads each input once, and writes each output once."""
     passes = {Intent.IN: 1, Intent.OUT: 1, Intent.INOUT: 2}
     return sum(passes[p.intent] * prod(p.shape) * INTERFACE[p.dtype].itemsize for p in parameters)
 
 
 @dataclass
 class ArraySet:
-    """One set of interface arrays, in memory of its own, on huge pages where the system grants them."""
+    """One set of interface arrays, in memory of its own, on huge pages if the system grants them."""
 
     parameters: tuple[Parameter, ...]
     inputs: dict[str, NDArray[Any]]
@@ -130,11 +130,11 @@ class ArraySet:
                 array[...] = self.inputs[parameter.name]
 
     def checksums(self) -> tuple[int, ...]:
-        """One for each array, guard zones included."""
+        """One checksum for each array with its guard zones."""
         return tuple(map(_checksum, self._memory))
 
     def damage(self) -> str | None:
-        """What a call changed that it must not change; None where it kept to its outputs."""
+        """A message about memory that a call must not change but did; None if it wrote its outputs only."""
         for parameter, array, memory, span in zip(self.parameters, self.arrays, self._memory, self._spans, strict=True):
             if (memory[: span.start] != _GUARD).any():
                 return f"memory before array '{parameter.name}' was written"
@@ -146,7 +146,7 @@ class ArraySet:
 
 
 def _pages(size: int) -> NDArray[np.uint8]:
-    """Fresh private memory; raises MemoryError where there is none."""
+    """Fresh private memory; raises MemoryError if there is none."""
     try:
         memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Whether a result is right: comparison with a reference, within what rounding may do.
+"""Whether a result is right: comparison with a reference, within a tolerance for rounding.
 
 An element may differ from the reference by
 
@@ -6,9 +6,9 @@ An element may differ from the reference by
 
 where `eps` is the distance from 1 to the next value of the element type, and `L` is the number of terms of the longest
 chain of rounded accumulations: sums may be reordered, and the error of a sum of n terms is at most about n eps times
-the sum of their magnitudes, for which the mean magnitude of the array stands. An array that is computed from numbers
-of a less precise type is no more precise than these: an array of f64 may hold casts of sums of f32. Integers and
-booleans are equal or wrong. NaN equals NaN, and infinities equal themselves.
+the sum of their magnitudes, estimated by the mean magnitude of the array. An array computed from numbers of a less
+precise type is no more precise than these: an array of f64 may hold casts of sums of f32. Integers and booleans are
+equal or wrong. NaN equals NaN, and infinities equal themselves.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Rounding:
-    """What programs for one kernel may round on the way to their results."""
+    """Facts about the rounding in programs for one kernel."""
 
     terms: int = 0
-    """Of the longest chain of rounded accumulations."""
+    """Terms of the longest chain of rounded accumulations."""
     types: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By array, the least precise type in which something was rounded that it is computed from; its own by default."""
+    """By array, the least precise type that any value it is computed from was rounded to; its own by default."""
 
     @staticmethod
     def of(nest: Nest) -> Rounding:
-        """What a program may round."""
+        """The rounding in a program."""
         return Rounding(accumulated_terms(nest), _rounded_types(nest))
 
     def __or__(self, other: Rounding) -> Rounding:
-        """What either of two programs may round."""
+        """The coarser rounding of two programs."""
         names = {**self.types, **other.types}
         types = {name: _coarsest(known[name] for known in (self.types, other.types) if name in known) for name in names}
         return Rounding(max(self.terms, other.terms), types)
@@ -60,7 +60,7 @@ class Rounding:
 
 
 def _rounded_types(nest: Nest) -> dict[str, str]:
-    """For each array that is computed from rounded numbers, the least precise of their types."""
+    """For each array computed from rounded numbers, the least precise of their types."""
     outputs = [leaf.output.array for leaf in nest.leaves]
     found = {array.name: array.dtype for array in outputs if is_float(array.dtype)}
     before: dict[str, str] | None = None
@@ -78,7 +78,7 @@ def _coarsest(types: Iterable[str]) -> str:
 
 
 def accumulated_terms(nest: Nest) -> int:
-    """The terms of the longest chain of rounded accumulations, at most: the sum over all statements that accumulate."""
+    """An upper bound of the terms of the longest chain of rounded accumulations: the sum over all such statements."""
     return sum(_terms(leaf) for leaf in nest.leaves if leaf.accumulate in _ROUNDED)
 
 
@@ -94,16 +94,16 @@ def tolerance_factor(dtype: str, terms: int) -> float:
 
 @dataclass(frozen=True)
 class Error:
-    """The largest errors of an array, or of several; infinite where one of two values is no number."""
+    """The largest errors of one array or several; infinite if values differ and are not both finite."""
 
     fraction: float = 0.0
-    """Of the tolerance."""
+    """As a fraction of the tolerance."""
     absolute: float = 0.0
     relative: float = 0.0
-    """To the magnitude of the element plus the mean magnitude of its array."""
+    """As a fraction of the magnitude of the element plus the mean magnitude of its array."""
 
     def __or__(self, other: Error) -> Error:
-        """The larger ones."""
+        """The larger of each pair of errors."""
         return Error(
             max(self.fraction, other.fraction),
             max(self.absolute, other.absolute),
@@ -121,10 +121,10 @@ def compare(
     rounding: Rounding,
     largest: float | None = None,
 ) -> tuple[Error, str | None]:
-    """The largest errors, and what is wrong; None where nothing is.
+    """The largest errors, and a message about the first wrong element; None if all are right.
 
-    `result` and `reference` have the shape of the parameter; the reference may be of a wider type. `largest` bounds the
-    error relative to magnitudes, where the tolerance is wider.
+    `result` and `reference` have the shape of the parameter; the reference may be of a wider type. An error
+    relative to magnitudes above `largest` is wrong even if the tolerance is wider.
     """
     if reference.shape != parameter.shape:
         return _UNLIKE, (
@@ -162,7 +162,7 @@ def _compare_floats(
 
 
 def _errors(got: NDArray[Any], want: NDArray[Any], scale: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Per element, the difference, and it relative to magnitudes; infinite where one is no number and the other is."""
+    """Differences per element, absolute and relative to magnitudes; infinite if values differ and not both are finite."""
     with np.errstate(all="ignore"):
         difference = np.abs(got - want)
         relative = np.where(difference == 0, 0.0, difference / (np.abs(want) + scale))
@@ -184,7 +184,7 @@ def _mean_magnitude(values: NDArray[Any], dtype: str) -> float:
 
 
 def _wide(values: NDArray[Any], dtype: str) -> NDArray[np.float64]:
-    """Interface values, or a reference that is float64 already, as float64."""
+    """Interface values as float64; a reference may be float64 already."""
     if values.dtype == np.float64:
         return values
     return from_interface(values, dtype).astype(np.float64)
@@ -198,7 +198,7 @@ def _describe(parameter: Parameter, got: NDArray[Any], want: NDArray[Any], posit
 
 
 def same_bits(result: NDArray[Any], reference: NDArray[Any], dtype: str) -> bool:
-    """Whether two arrays, as interfaces hold them, have the same bits; all NaN are the same."""
+    """Whether two arrays of interface values have the same bits; every NaN counts as the same."""
     reference = reference.reshape(result.shape)
     if dtype == "bf16":
         one, other = ((a & 0x7FFF) > 0x7F80 for a in (result, reference))

@@ -1,7 +1,7 @@
-"""The worker process: reads comparisons from standard input, answers on what was standard output.
+"""The worker process: reads requests from standard input, answers on its original standard output.
 
-Started by `pdojo.backends.measure.worker`, one JSON object a line in both directions. Whatever candidates print goes
-to standard error.
+`pdojo.backends.measure.worker` starts it. Both directions carry one JSON object a line. Whatever candidates print
+goes to standard error.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main(settings: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Answers:
-    """What was standard output. A line that does not begin with the seal is no answer, whoever wrote it."""
+    """The original standard output. Only lines that begin with the seal are answers."""
 
     stream: BinaryIO
     seal: bytes
@@ -75,13 +75,13 @@ def _serve(request: dict[str, Any], tools: Tools, cache: Cache, answers: Answers
         return {"event": "error", "message": str(error)}
     except MemoryError as error:
         return {"event": "memory", "message": str(error)}
-    except Exception:  # noqa: BLE001  # a bug: the traceback reaches whoever asked
+    except Exception:  # noqa: BLE001  # a bug: the parent raises the traceback
         return {"event": "bug", "message": traceback.format_exc()}
     return {"event": "done", "outcomes": [outcome.to_json() for outcome in outcomes]}
 
 
 def _read(stream: BinaryIO, requests: SimpleQueue[bytes], seal: str) -> None:
-    """Pass requests on; leave when the parent has, even while a candidate hangs."""
+    """Pass requests on; end the process when the parent has ended, even while a candidate hangs."""
     for line in stream:
         requests.put(line)
     kill_family(seal)

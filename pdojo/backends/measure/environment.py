@@ -1,4 +1,4 @@
-"""What a measurement depends on besides the program: processor, system, tool chain."""
+"""Facts that a measurement depends on besides the program: processor, system, tool chain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PACKAGES = ("pdojo", "xdsl", "numpy", "llvmlite")
 
 @lru_cache(maxsize=1)
 def environment() -> dict[str, Any]:
-    """The processor, the system, the versions of the tool chain, and a digest of our own part of that."""
+    """The processor, the system, the versions of the tool chain, and a digest of pdojo's part of it."""
     import llvmlite.binding as llvm
 
     return {
@@ -33,7 +33,7 @@ def environment() -> dict[str, Any]:
 
 
 def huge_page_bytes() -> int | None:
-    """Bytes of this process that lie on huge pages; None where the system does not tell."""
+    """Bytes of this process that lie on huge pages; None if the system does not tell."""
     try:
         text = Path("/proc/self/smaps_rollup").read_text()
     except OSError:
@@ -52,7 +52,7 @@ def _processor() -> str:
 
 
 def _chosen(path: str) -> str | None:
-    """The value in brackets of a sysfs file that lists the choices."""
+    """The chosen value of a sysfs file, which is in brackets among the choices; None if there is none."""
     try:
         match = re.search(r"\[(\w+)\]", Path(path).read_text())
     except OSError:

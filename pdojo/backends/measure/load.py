@@ -1,4 +1,4 @@
-"""How busy the processors are with other work than this process."""
+"""The load of the processors by other processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STAT = Path("/proc/stat")
 _BUSY = (0, 1, 2, 5, 6, 7)
 """Columns of /proc/stat that count work: user, nice, system, irq, softirq, steal (proc(5))."""
 SHORTEST = 0.05
-"""Seconds below which the counters, which tick every 10 ms, say nothing."""
+"""Shortest meaningful interval in seconds: the counters tick every 10 ms."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class LoadMeter:
 
     wall: float
     busy: float | None
-    """Seconds of processor time that everyone used; None where the system does not tell."""
+    """Seconds of processor time that all processes used; None if the system does not tell."""
     own: float
     """Seconds of processor time that this process used."""
 
@@ -31,7 +31,7 @@ class LoadMeter:
         return LoadMeter(time.perf_counter(), _busy_seconds(), time.process_time())
 
     def foreign(self) -> float | None:
-        """Processors that others kept busy since `start`, on average; None where that is not known."""
+        """Processors that other processes kept busy since `start`, on average; None if unknown."""
         now = LoadMeter.start()
         if self.busy is None or now.busy is None or now.wall - self.wall < SHORTEST:
             return None
@@ -42,13 +42,13 @@ class LoadMeter:
 def processors() -> frozenset[int]:
     """The processors that this process may run on, as they are when this is first called.
 
-    To be called before anything runs in parallel: OpenMP binds the thread that calls it to one of them.
+    Call this before anything runs in parallel: OpenMP binds its calling thread to one processor.
     """
     return frozenset(os.sched_getaffinity(0))
 
 
 def _busy_seconds() -> float | None:
-    """The work of the processors of this process."""
+    """Seconds of work of the processors of this process; None if the system does not tell."""
     try:
         lines = _STAT.read_text().splitlines()
     except OSError:

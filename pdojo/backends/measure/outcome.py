@@ -1,4 +1,4 @@
-"""What a measurement can give: samples, or the way in which the candidate failed."""
+"""The outcomes of a measurement: samples, or the way in which the candidate failed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Check:
     reference: str
     """`interpreter`, `plain code`, or the name of the reference."""
     error: float
-    """Largest difference, as a fraction of the tolerance of its element; 0 where all elements are equal."""
+    """Largest difference, as a fraction of the tolerance of its element; 0 if all elements are equal."""
     absolute: float = 0.0
     """Largest difference."""
     relative: float = 0.0
@@ -42,26 +42,26 @@ class Outcome:
 
 
 class Success(Outcome, ABC):
-    """The candidate ran, and its result was right where that was checked."""
+    """The candidate ran, and its result was right or not checked."""
 
     unit: ClassVar[str]
-    """Of the cost: `s` or `cycles`."""
+    """The unit of the cost: `s` or `cycles`."""
     check: Check | None
-    """None where the result was not checked."""
+    """None if the result was not checked."""
 
     @property
     @abstractmethod
     def cost(self) -> float:
-        """What a call takes."""
+        """The cost of a call, in `unit`."""
 
     @property
     @abstractmethod
     def figures(self) -> Mapping[str, str]:
-        """The cost and what else is known of the run, spelled for people, by headings of columns."""
+        """The cost and other figures of the run, spelled for people, by headings of columns."""
 
     @property
     def rightness(self) -> str:
-        """`not checked`, `right`, or `exact` where it has the interpreter's bits on this very program."""
+        """`not checked`, `right`, or `exact` if the bits are the interpreter's on this program."""
         return "not checked" if self.check is None else "right"
 
 
@@ -78,12 +78,12 @@ class Ok(Success):
     sets: int
     """Sets of arrays that the calls rotate over; 1 unless measured cold."""
     foreign_load: float | None
-    """Processors that others kept busy meanwhile, on average; None where the system does not tell."""
+    """Processors that other processes kept busy meanwhile, on average; None if the system does not tell."""
     attempts: int
-    """How often the samples were taken, until the foreign load was low or no attempts were left."""
+    """Times that the samples were taken, until the foreign load was low or no attempts were left."""
     compile_seconds: float
     check: Check | None
-    """None where the result was not checked."""
+    """None if the result was not checked."""
     environment: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
     """The processor, the system and the tool chain."""
 
@@ -128,23 +128,23 @@ class Simulated(Success):
 
     unit: ClassVar = "cycles"
     cycles: int
-    """From the first instruction to the last result in memory."""
+    """Cycles from the first instruction to the last result in memory."""
     core_cycles: int
-    """To the return of the function."""
+    """Cycles from the first instruction to the return of the function."""
     instructions: int
     fpu_operations: int
     """Instructions that the FPU took."""
     flops: int
-    """Floating-point operations, a fused multiply-add being two."""
+    """Floating-point operations; a fused multiply-add counts as two."""
     width: int
-    """Bytes of the elements whose peak counts."""
+    """Bytes of the element type whose peak `fraction_of_peak` refers to."""
     stalls: Mapping[str, int] = field(default_factory=dict[str, int])
     """Cycles in which the FP subsystem waited, by cause."""
     check: Check | None = None
-    """None where the result was not checked."""
+    """None if the result was not checked."""
     same_bits: bool | None = None
-    """Whether all outputs have the interpreter's bits on this very program; None where that was not asked for, or where
-    it computes a function that is approximated."""
+    """Whether all outputs have the interpreter's bits on this program; None if nobody asked, or if the program does
+    not determine the bits."""
 
     @property
     def cost(self) -> float:
@@ -159,17 +159,17 @@ class Simulated(Success):
 
     @property
     def rightness(self) -> str:
-        """`exact` where it has the interpreter's bits on this very program."""
+        """`not checked`, `right`, or `exact` if the bits are the interpreter's on this program."""
         return "exact" if self.check is not None and self.same_bits else super().rightness
 
     @property
     def utilisation(self) -> float:
-        """Instructions that the FPU took for each cycle."""
+        """Instructions that the FPU took per cycle."""
         return self.fpu_operations / self.cycles
 
     @property
     def fraction_of_peak(self) -> float:
-        """Floating-point operations for each cycle over those of fused multiply-adds of full width."""
+        """Floating-point operations per cycle, divided by those of fused multiply-adds of full width."""
         return self.flops * self.width / (16 * self.cycles)
 
     @property
@@ -180,7 +180,7 @@ class Simulated(Success):
 
 @dataclass(frozen=True)
 class Explained(Outcome):
-    """Base of the failures that a sentence explains."""
+    """Base of the failures with a message."""
 
     heading: ClassVar[str]
     message: str
@@ -197,7 +197,7 @@ class CompileError(Explained):
 
     heading: ClassVar[str] = "does not compile"
     detail: str = ""
-    """The traceback where the compiler itself failed; empty where it refused the program."""
+    """The traceback if the compiler itself failed; empty if it refused the program."""
 
 
 @dataclass(frozen=True)
@@ -206,9 +206,9 @@ class Timeout(Outcome):
 
     phase: str
     seconds: float = 0.0
-    """The limit, where it is one of time."""
+    """The limit of a phase in seconds; 0 for a simulation."""
     cycles: int | None = None
-    """The limit of a simulation."""
+    """The limit of a simulation; None for other phases."""
 
     @property
     def summary(self) -> str:
@@ -219,13 +219,13 @@ class Timeout(Outcome):
 
 @dataclass(frozen=True)
 class Crash(Outcome):
-    """The candidate ended the worker process, or failed in a way that compiled kernels do not."""
+    """The candidate ended the worker process, or raised an unexpected exception."""
 
     phase: str
     reason: str
-    """The signal, or the exit status."""
+    """The signal, the exit status, or the exception."""
     detail: str = ""
-    """The end of what the process wrote to standard error."""
+    """The end of the process's standard error, or the traceback."""
 
     @property
     def summary(self) -> str:
@@ -242,14 +242,14 @@ class WrongResult(Explained):
 
 @dataclass(frozen=True)
 class Deadlock(Explained):
-    """The candidate waits for ever on a simulated core, for what the message says."""
+    """The candidate waits for ever on a simulated core; the message says for what."""
 
     heading: ClassVar[str] = "deadlock"
 
 
 @dataclass(frozen=True)
 class Trap(Explained):
-    """The candidate did what the hardware cannot do, on a simulated core."""
+    """The candidate did something that the hardware cannot do, on a simulated core."""
 
     heading: ClassVar[str] = "trap"
 
@@ -271,7 +271,7 @@ class OutOfMemory(Outcome):
 
 
 def cost_of(outcome: Outcome) -> float:
-    """The median time in seconds, or simulated cycles; infinite where the candidate failed."""
+    """The median time in seconds, or simulated cycles; infinite if the candidate failed."""
     return outcome.cost if isinstance(outcome, Success) else inf
 
 

@@ -1,4 +1,4 @@
-"""Worker processes that compile or simulate: several at once, none of which can end the search."""
+"""Several worker processes that compile or simulate at once; a crash of one does not end the search."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pdojo.backends.measure.worker import Worker
 T = TypeVar("T")
 
 Job: TypeAlias = Future[tuple[T, float]]
-"""A result, when it is there, and how many seconds it took."""
+"""The future of a result and the seconds that it took."""
 
 
 class Workers:
-    """As many processes as `count`, one for each processor where left out. They start when they are needed."""
+    """`count` processes (None: one for each processor), which start when they are needed."""
 
     def __init__(self, count: int | None = None) -> None:
         self.count = count or len(os.sched_getaffinity(0))
@@ -38,7 +38,7 @@ class Workers:
         return [worker.pid for worker in self._workers if worker.pid is not None]
 
     def submit(self, action: Callable[[Worker], T]) -> Job[T]:
-        """Do something with a process that has nothing to do, as soon as there is one."""
+        """Call `action` with an idle process, as soon as there is one."""
         return self._threads.submit(self._run, action)
 
     def simulate(self, wanted: Simulation) -> Job[Outcome]:
@@ -46,7 +46,7 @@ class Workers:
         return self.submit(lambda worker: worker.simulate(wanted))
 
     def simulate_all(self, wanted: Sequence[Simulation], tell: Callable[[int], None] | None = None) -> list[Outcome]:
-        """The outcomes of simulations, in order; `tell` hears the number of the one that is waited for."""
+        """The outcomes of simulations, in order; calls `tell` with the number of each before waiting for it."""
         return results([self.simulate(each) for each in wanted], tell)
 
     def interrupt(self) -> None:
@@ -74,10 +74,10 @@ class Workers:
 
 
 def finished(jobs: Sequence[Job[T]], tell: Callable[[int], None] | None = None) -> Iterator[tuple[T, float]]:
-    """The results, in order, each as soon as it and those before it are there; and how many seconds each took.
+    """Yield the results with the seconds that each took, in order, as soon as they are there.
 
-    `tell` hears the number of a job that is waited for. If waiting ends early, what has not begun is not begun any
-    more.
+    Calls `tell` with the number of each job before waiting for it. If the caller stops early, jobs that have not begun
+    are cancelled.
     """
     try:
         for number, job in enumerate(jobs):
@@ -90,5 +90,5 @@ def finished(jobs: Sequence[Job[T]], tell: Callable[[int], None] | None = None) 
 
 
 def results(jobs: Sequence[Job[T]], tell: Callable[[int], None] | None = None) -> list[T]:
-    """The results, in order, when all are there."""
+    """All results, in order."""
     return [result for result, _ in finished(jobs, tell)]

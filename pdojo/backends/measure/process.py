@@ -1,4 +1,4 @@
-"""The worker process as its parent sees it: started, asked, killed, its death explained."""
+"""The worker process as its parent sees it: starting it, sending requests, killing it, explaining its end."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from typing import IO, Any
 from pdojo.errors import MeasurementError
 
 FAMILY = "PDOJO_WORKER"
-"""The variable by which a worker's own processes are known."""
+"""The environment variable that marks a worker and the processes that it started."""
 _ENDS_WITHIN = 5.0
-"""Seconds that a process may take to end after it was killed: the system may be busy with it."""
+"""Seconds that a killed process may take to end: the system may be busy with it."""
 _DETAIL_BYTES = 4000
-"""How much of the end of standard error is kept."""
+"""Bytes at the end of standard error that are kept."""
 _BOOT = """\
 import json, sys
 settings = json.loads(sys.argv[1])
@@ -33,12 +33,12 @@ sys.path[:] = dict.fromkeys([*standard, *paths, *own])
 from pdojo.backends.measure.child import main
 main(settings)
 """
-"""The parent's search path comes behind the standard library: a script's neighbours shadow no module of that, and other
-modules are those that the parent would import."""
+"""The program of the child. The parent's search path comes after the standard library, so that files beside a script
+do not shadow its modules; other modules are those that the parent would import."""
 
 
 class Died(Exception):  # noqa: N818  # an event, handled by the worker
-    """The process ended without an answer, or was ended because what came was none."""
+    """The process ended without an answer, or was killed because it sent something else."""
 
 
 class LimitReached(Exception):  # noqa: N818  # an event, handled by the worker
@@ -46,7 +46,7 @@ class LimitReached(Exception):  # noqa: N818  # an event, handled by the worker
 
 
 class WorkerProcess:
-    """One child process; `environment` is added to the parent's."""
+    """One child process; its environment is the parent's with `environment` added."""
 
     def __init__(self, settings: Mapping[str, Any], environment: Mapping[str, str]) -> None:
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `close`
@@ -83,7 +83,7 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Ask. Raises Died."""
+        """Send a request. Raises Died if the process has ended."""
         try:
             self._requests.write(json.dumps(message).encode() + b"\n")
             self._requests.flush()
@@ -91,7 +91,7 @@ class WorkerProcess:
             raise Died from None
 
     def receive(self, seconds: float) -> dict[str, Any]:
-        """The next answer. Raises LimitReached after `seconds`, Died where it ends first or sends no answer."""
+        """The next answer. Raises LimitReached after `seconds`, Died if the process ends or sends something else."""
         deadline = time.monotonic() + seconds
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
@@ -112,7 +112,7 @@ class WorkerProcess:
     def kill(self) -> None:
         """End the process and everything that it started, and release what belongs to it."""
         self._killed = True
-        # A group that is gone already is reported as missing, or as a lack of permission (macOS).
+        # The system reports an ended group as missing, or as a lack of permission (macOS).
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -127,28 +127,28 @@ class WorkerProcess:
             self._requests.close()
 
     def death(self) -> tuple[str, bool, str]:
-        """Why it ended: the signal or the exit status, whether memory ran out, the end of its standard error."""
+        """Why the process ended: the signal or exit status, whether memory ran out, the end of its standard error."""
         status = self._process.wait()
         detail = self.errors()
         if self._garbled:
             return "something else than the worker wrote where its answers go", False, detail
         if status < 0:
             name = signal.Signals(-status).name
-            # A SIGKILL that is not ours comes from the system when memory runs out.
+            # If we did not kill the process, SIGKILL comes from the system when memory runs out.
             exhausted = name == "SIGKILL" and not self._killed
             exhausted |= name == "SIGABRT" and _mentions_memory(detail)
             return name, exhausted, detail
         return f"exit status {status}", _mentions_memory(detail), detail
 
     def errors(self) -> str:
-        """The end of what it wrote to standard error."""
+        """The end of the process's standard error."""
         size = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, size - _DETAIL_BYTES))
         return self._errors.read().decode(errors="replace").strip()
 
 
 def kill_family(seal: str) -> None:
-    """End the other processes that have a worker's seal in their environment, in whatever session they are."""
+    """Kill all other processes that have a worker's seal in their environment, in any session."""
     wanted = f"{FAMILY}={seal}".encode()
     deadline = time.monotonic() + _ENDS_WITHIN
     while found := [pid for pid in _processes() if pid != os.getpid() and wanted in _environment(pid)]:
@@ -157,12 +157,12 @@ def kill_family(seal: str) -> None:
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             return
-        # One that is being killed still has its environment for a moment, and may have had a child.
+        # A killed process keeps its environment for a moment, and may have started a child.
         time.sleep(0.001)
 
 
 def _processes() -> list[int]:
-    """All processes, where the system lists them (Linux)."""
+    """All processes; none if the system does not list them (other than Linux)."""
     try:
         return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
     except OSError:
@@ -170,7 +170,7 @@ def _processes() -> list[int]:
 
 
 def _environment(pid: int) -> list[bytes]:
-    """What a process was started with; nothing where it is gone, or somebody else's."""
+    """The initial environment of a process; empty if it has ended or belongs to another user."""
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
@@ -178,6 +178,6 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def _mentions_memory(text: str) -> bool:
-    """Whether a runtime said that it ran out of memory before it gave up (Python, C++, LLVM, libgomp)."""
+    """Whether a runtime reported that memory ran out (Python, C++, LLVM, libgomp)."""
     lowered = text.lower()
     return any(words in lowered for words in ("memoryerror", "bad_alloc", "out of memory", "cannot allocate memory"))

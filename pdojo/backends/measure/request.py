@@ -1,4 +1,4 @@
-"""What is measured: programs as canonical text, other libraries' implementations, and how to measure them."""
+"""Requests for measurements: programs as canonical text, other libraries' implementations, options."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Options:
     effort: Literal["search", "full"] = "full"
     """Which passes LLVM runs; see `pdojo.backends.executable.compile`."""
     samples: int = 15
-    """Samples that are taken where `budget` allows."""
+    """Most samples; `budget` may allow fewer."""
     budget: float = 1.0
-    """Seconds that the samples of a candidate should take; at least three samples are taken."""
+    """Seconds for the samples of a candidate; at least three samples are taken."""
     sample_seconds: float = 2e-4
     """A sample repeats the call until it takes at least this long."""
     cold: bool = False
@@ -36,17 +36,17 @@ class Options:
     check: bool = True
     """Compare the result with the reference before timing."""
     largest_error: float | None = None
-    """A result is wrong above this error, relative to magnitudes, also where rounding could explain more."""
+    """A result is wrong above this error relative to magnitudes, even if the tolerance for rounding is wider."""
     seed: int = 0
     """Seed of the random inputs."""
     ranges: tuple[tuple[str, float, float], ...] = ()
     """Arrays whose inputs are uniform in [low, high), by name; the others follow their types."""
     foreign_load: float = 0.1
-    """Samples are taken again where others keep more than this many processors busy."""
+    """Samples are taken again if other processes keep more than this many processors busy."""
     even: bool = False
-    """All take a sample in every turn, as many as the slowest one's budget allows; for programs only, no peers."""
+    """All subjects take a sample in every turn, as often as the slowest one's budget allows; without peers only."""
     attempts: int = 3
-    """How often samples are taken at most; the attempt with the least foreign load counts."""
+    """Most times that the samples are taken; the attempt with the least foreign load counts."""
 
     def __post_init__(self) -> None:
         for name, least in (("threads", 1), ("samples", 1), ("attempts", 1), ("budget", 0), ("sample_seconds", 0)):
@@ -66,7 +66,7 @@ class Program:
 
     @staticmethod
     def of(kernel: KernelOp, machine: Machine | None = None) -> Program:
-        """The canonical text of a kernel; the machine is the host where left out."""
+        """The canonical text of a kernel; machine None is the host."""
         return Program(print_notation(kernel), machine or host())
 
 
@@ -77,7 +77,7 @@ class Assembled(Program):
     code: JSON = field(default_factory=dict[str, Any], compare=False, repr=False)
     """Its object code, as JSON."""
     seconds: float = 0.0
-    """How long that took."""
+    """Seconds that compiling took."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,13 @@ class Peer:
 
     library: str
     workload: str
-    """The operator and its sizes, in words that the worker's `peers` understands."""
+    """The operator and its sizes, spelled for the worker's `peers`."""
     variant: str = ""
-    """Which of the library's ways to compute it."""
+    """The name of one of the library's implementations."""
 
 
 Subject: TypeAlias = Program | Peer
-"""What can be timed."""
+"""A program or peer, which can be timed."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class KernelReference:
 
     text: str
     compiled: bool = False
-    """By the compiled kernel instead: the interpreter takes minutes where a kernel is large."""
+    """Run the compiled kernel instead: the interpreter takes minutes for a large kernel."""
 
 
 @dataclass(frozen=True)
@@ -110,16 +110,16 @@ class NamedReference:
 
     name: str
     workload: str = ""
-    """What the worker's `references` is asked for, where the name does not say it all."""
+    """The argument for the worker's `references`; empty: the name."""
 
 
 Reference: TypeAlias = KernelReference | NamedReference
-"""What results are compared with."""
+"""The source of the results to compare with."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """One program to measure; without a reference, the interpreter runs the program itself."""
+    """One program to measure; if the reference is None, the interpreter runs the program."""
 
     program: Program
     options: Options = DEFAULT_OPTIONS
@@ -132,7 +132,7 @@ class Request:
 
 
 def fingerprint(kernel: KernelOp, machine: Machine, options: Options) -> str:
-    """Hexadecimal SHA-256 of what determines a measurement: the canonical text, the machine and the options.
+    """Hexadecimal SHA-256 of the canonical text, the machine and the options, which determine a measurement.
 
     Identifiers of scopes and statements do not count.
     """
@@ -171,15 +171,15 @@ class Simulation:
 
     program: Program
     reference: KernelReference | None = None
-    """What its result is compared with; None where it is not."""
+    """The kernel to compare the result with; None: no comparison."""
     seed: int = 0
-    """Of the random inputs."""
+    """Seed of the random inputs."""
     limit: int = 10_000_000
     """Most cycles."""
     exact: bool = False
-    """Also compare with the interpreter on the very program, bit for bit."""
+    """Also compare with the interpreter on this program, bit for bit."""
     largest_error: float | None = None
-    """A result is wrong above this error, relative to magnitudes, also where rounding could explain more."""
+    """A result is wrong above this error relative to magnitudes, even if the tolerance for rounding is wider."""
 
     def to_json(self) -> JSON:
         """A JSON object that `from_json` reads."""
@@ -226,7 +226,7 @@ class Comparison:
         return Comparison(subjects, _options_from_json(data["options"]), reference)
 
     def without(self, indices: Sequence[int]) -> Comparison:
-        """The comparison of the other subjects."""
+        """The comparison without the subjects at `indices`."""
         kept = tuple(s for i, s in enumerate(self.subjects) if i not in indices)
         return Comparison(kept, self.options, self.reference)
 

@@ -1,4 +1,4 @@
-"""The worker's side of one comparison: compile, check and time all subjects, reporting each step before it is taken."""
+"""The worker's side of one comparison: compile, check and time all subjects, and report each step before it begins."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, PdojoError
 
 _KEPT = 5
-"""Reference results that are kept."""
+"""Most reference results in the cache."""
 
 
 class Compiled(Protocol):
@@ -59,12 +59,12 @@ class Peers(Protocol):
     """Builds other libraries' implementations."""
 
     def __call__(self, peer: Peer, threads: int) -> PeerBuild:
-        """Build one; raises PdojoError where the library or the operator is missing."""
+        """Build one; raises PdojoError if the library or the operator is missing."""
         ...
 
 
 class PeerBuild(Protocol):
-    """Another library's implementation, which may be bound to several sets of arrays."""
+    """Another library's implementation, for several sets of arrays."""
 
     def bind(self, arrays: Sequence[NDArray[Any]]) -> PeerRun:
         """A call on these arrays, in the order of the interface."""
@@ -79,17 +79,17 @@ class PeerRun(Protocol):
         ...
 
     def finish(self) -> None:
-        """Put the last result into the output arrays, where the call itself does not."""
+        """Put the last result into the output arrays if the call itself does not."""
         ...
 
 
 NamedFunction = Callable[..., Sequence[NDArray[Any]]]
-"""The meaning of an operator: inputs in order of the interface to the arrays that it writes, in order."""
+"""The meaning of an operator: from the inputs to the written arrays, both in order of the interface."""
 
 
 @dataclass(frozen=True)
 class Tools:
-    """What the worker was started with."""
+    """The settings that the worker was started with."""
 
     compiler: Compiler
     peers: Peers | None
@@ -115,7 +115,7 @@ class Candidate:
 
 @dataclass
 class Cache:
-    """The last reference results and the last arrays: searching measures many programs on few sets of inputs."""
+    """The latest reference results and arrays: a search measures many programs on few sets of inputs."""
 
     results: dict[tuple[object, ...], dict[str, NDArray[Any]]] = field(
         default_factory=dict[tuple[object, ...], dict[str, NDArray[Any]]]
@@ -125,7 +125,7 @@ class Cache:
 
 
 class Session:
-    """One comparison; `report` sends the index of a candidate and what will be done with it."""
+    """One comparison; calls `report` with the index of a candidate and the phase that begins."""
 
     def __init__(self, comparison: Comparison, tools: Tools, cache: Cache, report: Callable[[int, str], None]) -> None:
         self.comparison = comparison
@@ -142,7 +142,7 @@ class Session:
     def run(self) -> list[Outcome]:
         """The outcomes, in order."""
         sets = self._array_sets()
-        # Peers first: a process has one OpenMP runtime, and some libraries bring theirs and take no other.
+        # Peers first: a process has one OpenMP runtime, and some libraries work only with their own.
         for candidate in sorted(self._alive(), key=lambda c: isinstance(c.subject, Program)):
             self._guarded(candidate, "compile", lambda c: self._compile(c, sets[0]))
         if self.options.check:
@@ -156,7 +156,7 @@ class Session:
         return [c for c in self.candidates if c.outcome is None]
 
     def _interface(self) -> tuple[Parameter, ...]:
-        """The arrays of the comparison: those of its first program, aligned as any program needs."""
+        """The arrays of the comparison: those of its first program. Raises MeasurementError if others differ."""
         if not self.nests:
             raise MeasurementError("a comparison needs a program: its arrays are those of the first one")
         interfaces = [parameters_of(nest) for nest in self.nests.values()]
@@ -188,7 +188,7 @@ class Session:
             if self.tools.peers is None:
                 raise MeasurementError("the worker was started without peers (Worker(peers=...))")
             candidate.built = self.tools.peers(subject, self.options.threads)
-            # Some compile at the first call.
+            # Some libraries compile at the first call.
             self._bind(candidate, arrays.arrays)()
             candidate.compile_seconds = time.perf_counter() - start
             return
@@ -206,7 +206,7 @@ class Session:
         candidate.compile_seconds = time.perf_counter() - start
 
     def _array_sets(self) -> list[ArraySet]:
-        """One set, or when measuring cold, so many that together they are twice as large as the largest cache."""
+        """One set of arrays; cold measurements get enough sets to fill the largest cache twice."""
         alignment = max(p.alignment for nest in self.nests.values() for p in parameters_of(nest))
         count = 1
         if self.options.cold:
@@ -216,10 +216,10 @@ class Session:
         key = (self.parameters, self.options.seed, self.options.ranges, alignment, count)
         if self.cache.sets_key == key:
             for arrays in self.cache.sets[1:]:
-                # What an earlier candidate did to them is not the next one's fault.
+                # Undo the damage of earlier candidates.
                 arrays.reset()
             return self.cache.sets
-        # Not both at once.
+        # Free the old sets before allocating new ones.
         self.cache.sets_key, self.cache.sets = None, []
         try:
             inputs = random_inputs(self.parameters, self.options.seed, self.options.ranges)
@@ -252,9 +252,9 @@ class Session:
             candidate.right = arrays.checksums()
 
     def _check_again(self, candidate: Candidate, sets: Sequence[ArraySet], *, alone: bool) -> None:
-        """Run once more behind all timed calls: what was right once may have become wrong, or have stopped computing.
+        """Run once more after all timed calls: a later call may be wrong, or may compute nothing.
 
-        Where nobody else was timed, what the timed calls left is looked at, too.
+        If the candidate was timed alone, also check what the timed calls left.
         """
         if alone and isinstance(candidate.subject, Program):
             damage = next((damage for arrays in sets if (damage := arrays.damage()) is not None), None)
@@ -264,7 +264,7 @@ class Session:
         arrays = sets[0]
         self._guarded(candidate, "run", lambda c: self._run_once(c, arrays))
         if candidate.outcome is None and arrays.checksums() != candidate.right:
-            # Sums of threads may differ in the last bits from call to call.
+            # Sums over threads may differ in the last bits from call to call.
             wrong = self._difference(candidate, arrays, self._reference(candidate, arrays))
             self._judge(candidate, wrong and f"{wrong} (after the timed calls; right before)")
 
@@ -273,7 +273,7 @@ class Session:
             candidate.outcome = WrongResult(wrong)
 
     def _difference(self, candidate: Candidate, arrays: ArraySet, reference: dict[str, NDArray[Any]]) -> str | None:
-        """What is wrong with what the candidate left in the arrays; how far it is from the reference is its check."""
+        """What is wrong in the arrays after a candidate's call, None if nothing; sets the candidate's `check`."""
         results = {p.name: a for p, a in zip(self.parameters, arrays.arrays, strict=True)}
         rounding = reduce(Rounding.__or__, map(Rounding.of, self.nests.values()))
         error, wrong = compare_all(self.parameters, results, reference, rounding, self.options.largest_error)
@@ -290,7 +290,7 @@ class Session:
             candidate.finish()
 
     def _reference(self, candidate: Candidate, arrays: ArraySet) -> dict[str, NDArray[Any]]:
-        """What the outputs should be."""
+        """The right outputs, from the cache or computed."""
         wanted = self.comparison.reference
         own = self.comparison.subjects[min(self.nests)] if isinstance(candidate.subject, Peer) else candidate.subject
         if wanted is None and isinstance(own, Program):
@@ -323,7 +323,7 @@ class Session:
         return dict(zip(written, values, strict=True))
 
     def _run_plain(self, nest: Nest, arrays: ArraySet) -> dict[str, NDArray[Any]]:
-        """What the kernel of a reference writes, as compiled code."""
+        """The outputs of a reference kernel, run as compiled code."""
         machine = next(s.machine for s in self.comparison.subjects if isinstance(s, Program))
         own = ArraySet(self.parameters, arrays.inputs, arrays.alignment)
         self.tools.compiler(nest.kernel, machine, threads=1, optimize="full").bind(*own.arrays)()

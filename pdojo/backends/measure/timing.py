@@ -1,4 +1,4 @@
-"""Timing candidates in turns, so that whatever drifts meets all of them alike."""
+"""Timing candidates in turns, so that drift affects all of them alike."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Run: TypeAlias = Callable[[], None]
 """One call of a candidate on one set of arrays."""
 
 _FEWEST = 3
-"""Samples that are taken however long they take."""
+"""Fewest samples, however long they take."""
 _MOST_CALLS = 1 << 20
-"""Calls per sample, at most."""
+"""Most calls per sample."""
 
 _SETTLE = 0.03
-"""Seconds before a sample: thread pools spin for a while after a call and would take processors from who comes next."""
+"""Seconds to wait before a sample: thread pools spin after a call and would slow the next candidate down."""
 _BRIEFLY = 0.005
-"""The same where all are our programs, which have one thread pool: it spins for about 1 ms."""
+"""The same if all candidates are programs: they share one thread pool, which spins for about 1 ms."""
 _LEAST = 1.2 * SHORTEST
-"""Seconds that the samples of an attempt take at least, so that the load of the processors is known."""
+"""Shortest attempt in seconds, so that the load of the processors is known."""
 
 
 @dataclass
@@ -34,9 +34,9 @@ class Timed:
     """A candidate that is being timed."""
 
     runs: Sequence[Run]
-    """One for each set of arrays."""
+    """One call for each set of arrays."""
     prepare: Run
-    """Puts the arrays in order before a sample, untimed."""
+    """Restores the arrays before a sample, untimed."""
     settle: float = _SETTLE
     """Seconds to wait before a sample."""
     repeat: int = 1
@@ -47,7 +47,7 @@ class Timed:
     def calibrate(self, options: Options, begin: Callable[[], None], *, alone: bool = False) -> None:
         """Warm up: choose the calls per sample and the number of samples. `begin` is called before each sample.
 
-        What is timed alone waits for nobody: only very short samples are spread over the time that the load needs.
+        A candidate that is timed alone does not wait, except to spread very short samples over `_LEAST`.
         """
 
         def sample() -> float:
@@ -61,11 +61,11 @@ class Timed:
         sample()
         self.repeat = 1
         seconds = sample()
-        # Doubling, because the first calls of a short kernel are far slower than the later ones.
+        # At least doubles, because the first calls of a short kernel are far slower than the later ones.
         while seconds * self.repeat < options.sample_seconds and self.repeat < _MOST_CALLS:
             self.repeat = min(_MOST_CALLS, max(2 * self.repeat, ceil(options.sample_seconds / max(seconds, 1e-9))))
             seconds = sample()
-        # A sample is preceded by as many untimed calls.
+        # As many untimed calls precede a sample.
         lasts = 2 * seconds * self.repeat
         self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
         if options.even:
@@ -94,17 +94,17 @@ class Timed:
 
 @dataclass(frozen=True)
 class Load:
-    """What else ran while the samples were taken."""
+    """The load by other processes while the samples were taken, and the number of attempts."""
 
     foreign: float | None
     attempts: int
 
 
 def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[[int], None]) -> Load:
-    """Fill `samples` of all candidates; `begin` is called with the index of the candidate whose turn comes.
+    """Fill `samples` of all candidates; call `begin` with the candidate's index before each sample and warm-up.
 
-    It is called before each sample, those of the warm-up included. Where others keep the processors busy, everything is
-    sampled again, and the attempt with the least load counts.
+    If other processes keep the processors busy, everything is sampled again, and the attempt with the least load
+    counts.
     """
     for index, candidate in enumerate(candidates):
         candidate.calibrate(options, partial(begin, index), alone=len(candidates) == 1)
@@ -129,7 +129,7 @@ def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[
 
 
 def _make_even(candidates: Sequence[Timed]) -> None:
-    """The same turns for all, spread over the time that the load needs."""
+    """Give all candidates the same number of turns, spread over `_LEAST`."""
     turns = min(candidate.wanted for candidate in candidates)
     for candidate in candidates:
         candidate.wanted = turns
@@ -146,7 +146,7 @@ def _one_attempt(candidates: Sequence[Timed], begin: Callable[[int], None]) -> N
         candidate.samples = []
     for turn in range(turns):
         order = list(enumerate(candidates))
-        # Every second turn goes backwards: nobody always follows the same neighbour.
+        # Every second turn goes backwards, so that no candidate always follows the same neighbour.
         for index, candidate in order if turn % 2 == 0 else reversed(order):
             if candidate.is_due(turn, turns):
                 begin(index)

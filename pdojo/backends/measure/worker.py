@@ -1,4 +1,4 @@
-"""The worker: measures in a process of its own, which may crash, hang or run out of memory."""
+"""The worker: measures in a separate process, which may crash, hang or run out of memory."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _ALLOCATOR = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
-"""glibc keeps freed memory, so that libraries which allocate their results are not timed for page faults, and asks for
-huge pages, as for our arrays."""
+"""Settings of glibc: it keeps freed memory, so that libraries that allocate results are not timed for page faults, and
+asks for huge pages, as our arrays do."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,16 @@ class Limits:
     start: float = 60.0
     compile: float = 60.0
     reference: float = 300.0
-    """The reference result is computed once. Where it takes longer nothing is measured, and no candidate failed."""
+    """For the reference result, which is computed once. Beyond it nothing is measured, and no candidate fails."""
     run: float = 30.0
-    """The first call, with its check; each sample, the warm-up's included, which makes its calls twice."""
+    """For the first call with its check, and for each sample of timing or warm-up, untimed calls included."""
     simulate: float = 1800.0
-    """A run on a simulator, which has a limit of cycles of its own."""
+    """For a simulation, which has a limit of cycles besides."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """What the worker does now, for progress displays."""
+    """The phase that the worker begins, for progress displays."""
 
     index: int
     """Number of the subject in the comparison."""
@@ -67,9 +67,9 @@ class Worker:
     """Measures programs in a process that is started when needed, and started again after a failure.
 
     The process may take `memory_bytes` of address space (`most` is three quarters of the machine's memory, None is no
-    limit), runs on `processors` (all that are allowed where left out) with its threads bound to them, and dies with its
-    parent. `compiler`, `peers` and `references` are `module:function` paths of the code that it uses; they are part of
-    the program that creates the worker, never of data. Not safe for use from several threads at once.
+    limit), runs on `processors` (None: all that are allowed) with its threads bound to them, and ends with its parent.
+    `compiler`, `peers` and `references` are `module:function` paths of the code that it uses; they come from the
+    program that creates the worker, never from data. Not safe for use from several threads at once.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Worker:
             self._process = None
 
     def interrupt(self) -> None:
-        """End what the process does now, and all that it started; may be called from another thread."""
+        """Kill the process and its group; may be called from another thread."""
         pid = self.pid
         if pid is not None:
             with suppress(ProcessLookupError, PermissionError):
@@ -115,11 +115,11 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """The process that is running, if any."""
+        """The identifier of the running process; None if there is none."""
         return None if self._process is None else self._process.pid
 
     def measure(self, request: Request) -> Outcome:
-        """Compile, check and time one program. Raises MeasurementError where nothing could be measured at all."""
+        """Compile, check and time one program. Raises MeasurementError if nothing could be measured at all."""
         return self.compare([request.program], request.options, request.reference)[0]
 
     def compare(
@@ -131,8 +131,8 @@ class Worker:
     ) -> list[Outcome]:
         """Time several subjects in turns, in one process and on the same arrays; one outcome for each, in order.
 
-        Where one of them ends the process, the others are measured again together, so that their times always come
-        from one run. Raises MeasurementError where nothing could be measured at all, also for want of a reference.
+        If one of them ends the process, the others are measured again together, so that their times always come from
+        one run. Raises MeasurementError if nothing could be measured at all, for example without a reference.
         """
         failed: dict[int, Outcome] = {}
         wanted = Comparison(tuple(subjects), options, reference)
@@ -141,7 +141,7 @@ class Worker:
             try:
                 index, result = self._attempt(wanted.without(list(failed)), left, listener)
             except BaseException:
-                # Also on Ctrl-C: what is running is of no use to anyone.
+                # Also on Ctrl-C: nobody needs the running measurement.
                 self.close()
                 raise
             if isinstance(result, Outcome):
@@ -152,7 +152,7 @@ class Worker:
         return [failed[i] for i in range(len(subjects))]
 
     def assemble(self, program: Program, effort: Literal["search", "full"] = "full") -> Assembled | Outcome:
-        """Compile a program to object code that other workers of this machine run, or how that failed."""
+        """Compile a program to object code that other workers of this machine run; a failure is an Outcome."""
         try:
             _, result = self._attempt(Assembly(program, effort), [0], None)
         except BaseException:
@@ -167,7 +167,7 @@ class Worker:
         return Assembled(program.text, program.machine, result["code"], result["seconds"])
 
     def simulate(self, wanted: Simulation) -> Outcome:
-        """Run a program on the simulator of its machine. Raises MeasurementError where nothing could be run at all."""
+        """Run a program on the simulator of its machine. Raises MeasurementError if nothing could be run at all."""
         try:
             _, result = self._attempt(wanted, [0], None)
         except BaseException:
@@ -178,7 +178,7 @@ class Worker:
     def _attempt(
         self, wanted: Comparison | Assembly | Simulation, numbers: Sequence[int], listener: Listener | None
     ) -> tuple[int, Outcome | dict[str, Any]]:
-        """The answer; or the place in `numbers` of the subject that ended the process, and how."""
+        """The worker's answer; or the position in `numbers` of the subject that ended the process, and its outcome."""
         before = self.pid
         process = self._running(wanted.options.threads if isinstance(wanted, Comparison) else 1)
         event: Event | None = None
@@ -201,10 +201,10 @@ class Worker:
             reason, exhausted, detail = process.death()
             self.close()
             if event is None and process.pid == before:
-                # It ended while it had nothing to do; nobody in this comparison is to blame.
+                # The process ended while idle, not because of this comparison.
                 return self._attempt(wanted, numbers, listener)
             if event is None or event.phase == "reference":
-                # No candidate is to blame, and none must be known as a failure for ever.
+                # No candidate failed, so none may be recorded as a failure.
                 when = "before it began" if event is None else "while it computed the reference result"
                 raise MeasurementError(f"the worker ended {when} ({reason})\n{detail}") from None
             crash = Crash(event.phase, reason, detail)
@@ -222,7 +222,7 @@ class Worker:
         return [outcome_from_json(outcome) for outcome in message["outcomes"]]
 
     def _limit(self, event: Event | None) -> float:
-        """Seconds until the next message is due."""
+        """Seconds that the worker may take until its next message."""
         match None if event is None else event.phase:
             case None:
                 return self.limits.start
@@ -236,7 +236,7 @@ class Worker:
                 return self.limits.run
 
     def _running(self, threads: int) -> WorkerProcess:
-        """The process, started where there is none for this number of threads."""
+        """The process for this number of threads; starts one if there is none."""
         if self._process is not None and self._threads == threads and self._process.is_alive:
             return self._process
         self.close()
