@@ -16,12 +16,12 @@ from pdojo.dialect.nest import Buffer
 
 @dataclass(eq=False)
 class FunctionText:
-    """Lines of a function, and what its code may name."""
+    """Lines of a function, and the names and variables that they use."""
 
     prelude: Prelude
     plan: Plan
     names: dict[Buffer, str]
-    """How pointers to buffers are called."""
+    """Names of the pointers to buffers."""
     lines: list[str] = field(default_factory=list[str])
     indent: int = 1
     known: dict[int, int] = field(default_factory=dict[int, int])
@@ -29,11 +29,11 @@ class FunctionText:
     extents: list[int] = field(default_factory=list[int])
     """Extents of the open scopes, by depth."""
     streams: bool = False
-    """Whether stores past the caches were made since the last fence."""
+    """Whether the code has stored past the caches since the last fence."""
 
     @property
     def spelling(self) -> Spelling:
-        """How the target spells things."""
+        """The target's spelling of C."""
         return self.prelude.spelling
 
     def line(self, text: str) -> None:
@@ -42,7 +42,7 @@ class FunctionText:
 
     @contextmanager
     def block(self, head: str) -> Generator[None]:
-        """Append a block in braces behind `head`; without them where it is one line."""
+        """Append a block in braces behind `head`; without braces if it is one line."""
         self.line(f"{head} {{".lstrip())
         start = len(self.lines)
         self.indent += 1
@@ -55,12 +55,12 @@ class FunctionText:
         self.line("}")
 
     def bind(self, expression: Expr) -> Expr:
-        """Put in the variables that have one value."""
+        """Substitute the variables that have one value."""
         return bind(expression, self.known, self.extents)
 
     def index(self, expression: Expr) -> str:
-        """The text of an index expression. In canonical form numerators are never negative, so that C's division, which
-        rounds to zero, is that of the program."""
+        """The text of an index expression. Numerators in canonical form are never negative, so C's division, which
+        rounds to zero, is right."""
         return self.bind(expression).render(variable, "%", "/")
 
     def position(self, address: Address) -> str:

@@ -1,4 +1,4 @@
-"""A C header for the object files of compiled kernels: prototypes, what the pointers are, how much workspace."""
+"""A C header for the object files of compiled kernels: prototypes, layouts of the arrays, sizes of the workspace."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SPELLING = Spelling()
 
 
 def header_text(nests: Sequence[Nest]) -> str:
-    """The header of an object file that has these kernels."""
+    """The header of an object file with these kernels."""
     return _OPENING + "".join(map(_declaration, nests)) + _CLOSING
 
 

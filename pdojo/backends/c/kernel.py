@@ -32,7 +32,7 @@ _OWN = ("lane", "factor", "own")
 
 
 def kernel_text(nest: Nest, prelude: Prelude, intrinsics: Mapping[str, Intrinsic]) -> str:
-    """The function of a kernel; what it needs in front of it is added to `prelude`.
+    """The function of a kernel; adds the helpers that it uses to `prelude`.
 
     Raises LoweringError for mappings and memories that a CPU lacks, and for instructions without a C template.
     """
@@ -70,7 +70,7 @@ class _KernelText(NestWalk):
         return "\n".join([comment, f"{head} {{", *idle, *self.code.lines, "}", ""])
 
     def _idle(self, parameters: Sequence[str]) -> list[str]:
-        """A line about the parameters that nothing uses, or only pragmas, which a compiler may pass over; or none."""
+        """A line that casts unused parameters to void, if any; pragmas, which compilers may ignore, are no uses."""
         code = (text for text in self.code.lines if "//" not in text and "#pragma" not in text)
         words = {w for text in code for w in re.findall(r"\w+", text)}
         idle = [name for name in parameters if name not in words]
@@ -79,7 +79,7 @@ class _KernelText(NestWalk):
     # Memory
 
     def _declare(self, scope: Scope | None) -> None:
-        """The buffers that the function has, or that each iteration of a parallel scope has."""
+        """Declare the buffers of each iteration of a parallel scope (None: of the function)."""
         own = False
         for buffer, placement in self.code.plan.placements.items():
             if not self._used(buffer, scope, private=placement.home is Home.THREAD):
@@ -103,14 +103,14 @@ class _KernelText(NestWalk):
                     pass
 
     def _used(self, buffer: Buffer, scope: Scope | None, *, private: bool) -> bool:
-        """Whether what is declared in a parallel scope, or for the function itself, is used by anything."""
+        """Whether any statement uses a buffer that is declared in a parallel scope (None: in the function)."""
         leaves = self.nest.leaves if scope is None else scope.leaves
         if scope is None and private:
             leaves = [leaf for leaf in leaves if parallel_ancestor(leaf) is None]
         return any(buffer in self._touched(leaf) for leaf in leaves)
 
     def _touched(self, leaf: Leaf) -> set[Buffer]:
-        """The buffers that the code of a statement names: an instruction keeps its temporaries to itself."""
+        """The buffers that the code of a statement names: of an instruction only its operands, not its temporaries."""
         for scope in leaf.chain:
             if scope.mapping is ScopeMapping.TENSOR:
                 return {o.array.buffer for o in self._match(scope).operands}
@@ -139,7 +139,7 @@ class _KernelText(NestWalk):
         statement(self.code, leaf)
 
     def branch(self, constraints: Sequence[Expr]) -> AbstractContextManager[None]:
-        """What is appended within runs where all constraints hold."""
+        """Code appended within runs only if all constraints hold."""
         return self.code.block(f"if ({self.code.condition(constraints)})")
 
     def loop(self, scope: Scope, bounds: LoopBounds) -> None:
@@ -158,7 +158,7 @@ class _KernelText(NestWalk):
         lanes(self.code, scope, leaf, lambda body: self._for(scope, bounds, body))
 
     def other(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append parallel scopes and what a tensor unit computes."""
+        """Append a parallel scope, or the call of a tensor instruction."""
         match scope.mapping:
             case ScopeMapping.PARALLEL:
                 self._parallel(scope, bounds)
@@ -176,7 +176,7 @@ class _KernelText(NestWalk):
                 body()
 
     def _range(self, scope: Scope, bounds: LoopBounds) -> tuple[str, str]:
-        """The text of the bounds: the guard's where they are tighter."""
+        """The text of the bounds of a loop: those of the guard if they are tighter."""
         low, high = "0", str(scope.extent)
         for expression in map(self.code.bind, bounds.lows):
             least, most = expression.bounds(self.code.extents)
@@ -204,12 +204,12 @@ class _KernelText(NestWalk):
         self._for(scope, bounds, body)
 
     def _fence(self) -> None:
-        """Stores past the caches are ordered before what follows, by the thread that made them."""
+        """Order the thread's stores past the caches before later accesses."""
         if self.code.streams:
             self.code.line(self.spelling.fence)
 
     def _call(self, scope: Scope) -> None:
-        """The call that computes a nest."""
+        """Append the call that computes a nest."""
         found = self._match(scope)
         intrinsic = found.intrinsic
         self.prelude.template(intrinsic.name, intrinsic.template(BACKEND))
@@ -234,5 +234,5 @@ class _KernelText(NestWalk):
 
 
 def _printable(text: str) -> str:
-    """What a comment may hold: no end of line, nor a backslash, which would go on with it."""
+    """The text for a comment: without ends of lines, and without backslashes, which would continue the comment."""
     return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)

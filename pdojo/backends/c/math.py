@@ -1,7 +1,7 @@
-"""Elementary functions as C: the code that the LLVM backend writes for them, printed.
+"""Elementary functions as C, printed from the code of the LLVM backend.
 
-The functions call no library and have no branches, so compilers turn loops over them into vectors. Where the processor
-has no fused multiply-add, they are those of the C library: other arithmetic takes several times as long.
+The functions call no library and have no branches, so compilers vectorise loops over them. On processors without fused
+multiply-add they are those of the C library: emulating it would take several times as long.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FUSED = """\
 #endif"""
 LIBRARY = {"math.powf": "pow"}
 _LONGEST = 60
-"""Characters of an expression that has no name."""
+"""Most characters of an expression without a name of its own."""
 _TYPES = {"f32": "float", "f64": "double", "i32": "uint32_t", "i64": "uint64_t", "i1": "int"}
 _OPERATORS: dict[type[Operation], str] = {
     llvm.FAddOp: "+",
@@ -50,7 +50,7 @@ _ICMP = {0: "==", 1: "!=", 2: "<", 4: ">"}
 
 
 def function_text(function: str, dtype: str, use: Callable[[str], str]) -> str:
-    """`pd_NAME_DTYPE`: a key of `MATH_FUNCTIONS`, for f32 or f64; `use` is told of other helpers that it needs."""
+    """The C function `pd_NAME_DTYPE` for a key of `MATH_FUNCTIONS`, in f32 or f64; calls `use` for its helpers."""
     name = function.removeprefix("math.")
     element = f32 if dtype == "f32" else f64
     block = Block(arg_types=[element] * (2 if function == "math.powf" else 1))
@@ -65,7 +65,7 @@ def function_text(function: str, dtype: str, use: Callable[[str], str]) -> str:
 
 
 class _Printer:
-    """The statements of straight code; a value that is used once and is short stands where it is used."""
+    """The statements of straight code; a short value with one use is printed at its use."""
 
     def __init__(self, block: Block, result: SSAValue, use: Callable[[str], str]) -> None:
         self.use = use
@@ -83,7 +83,7 @@ class _Printer:
         self.lines.append(f"  return {strip(self.texts[result])};")
 
     def _named(self, text: str, kind: str) -> str:
-        """The name of a value that is kept."""
+        """The name of a value; appends its declaration."""
         name = f"t{self.count}"
         self.lines.append(f"  const {_TYPES[kind]} {name} = {strip(text)};")
         self.count += 1
@@ -104,7 +104,7 @@ class _Printer:
             case llvm.ICmpOp():
                 return self._compared(op, operands)
             case SelectOp():
-                # Branches are what keeps compilers from making vectors: both sides are computed before.
+                # Both sides are computed before, because branches keep compilers from vectorising.
                 sides = [o if _is_simple(o) else self._named(o, kind) for o in operands[1:]]
                 return f"({operands[0]} ? {sides[0]} : {sides[1]})"
             case llvm.CallIntrinsicOp():
@@ -115,7 +115,7 @@ class _Printer:
                 return self._converted(op, operands[0], kind)
 
     def _converted(self, op: Operation, operand: str, kind: str) -> str:
-        """A number in another type, or its bits."""
+        """The text of a conversion or bitcast."""
         match op:
             case llvm.BitcastOp() if kind[0] == "i":
                 return f"(({_TYPES[kind]}){self.use(f'pd_to_bits_f{kind[1:]}')}({strip(operand)}))"
@@ -135,7 +135,7 @@ class _Printer:
         return f"({sides[0]} {sign} {sides[1]})"
 
     def _called(self, name: str, operands: Sequence[str], kind: str) -> str:
-        """An intrinsic. The second operand of a maximum or minimum is a constant: a NaN stays one."""
+        """The text of an intrinsic. The second operand of maximum and minimum is a constant, so a NaN stays NaN."""
         if name in ("maximum", "minimum"):
             value = operands[0] if operands[0].isidentifier() else self._named(operands[0], kind)
             bound = operands[1]
@@ -153,7 +153,7 @@ def _needed(block: Block, result: SSAValue) -> set[Operation]:
 
 
 def _is_simple(text: str) -> bool:
-    """Whether it is a name or a constant."""
+    """Whether an expression is a name or a constant."""
     return not any(character in text for character in " ?") and "pd_" not in text
 
 

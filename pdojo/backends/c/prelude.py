@@ -1,4 +1,4 @@
-"""Helper functions and types that C has not: printed in front of the kernels, each only where one uses it."""
+"""Helper functions and types that C lacks: printed in front of the kernels, and only those in use."""
 
 from __future__ import annotations
 
@@ -165,17 +165,17 @@ _NEEDS = {
 
 @dataclass
 class Prelude:
-    """What the kernels of one file need in front of them."""
+    """The helpers that the kernels of one file need."""
 
     spelling: Spelling = field(default_factory=Spelling)
     threads: bool = False
-    """Whether a kernel asks for the number of its thread."""
+    """Whether a kernel uses the number of its thread."""
     _helpers: dict[str, str] = field(default_factory=dict[str, str])
     _vectors: dict[str, str] = field(default_factory=dict[str, str])
     _templates: dict[str, str] = field(default_factory=dict[str, str])
 
     def use(self, name: str) -> str:
-        """The helper of that name, which is one of the fixed ones or `pd_KIND_DTYPE`."""
+        """Add the helper of that name (a fixed one, or `pd_KIND_DTYPE`) to the file; returns the name."""
         for other in _NEEDS.get(name, ()):
             self.use(other)
         if name not in self._helpers:
@@ -184,7 +184,7 @@ class Prelude:
         return name
 
     def _function(self, name: str) -> str | None:
-        """An elementary function, with what it needs in front of it; None for other helpers."""
+        """An elementary function, after adding the helpers that it uses; None for other helpers."""
         function, _, dtype = name.removeprefix("pd_").rpartition("_")
         return function_text(f"math.{function}", dtype, self.use) if f"math.{function}" in INLINED else None
 
@@ -195,7 +195,7 @@ class Prelude:
         return name
 
     def template(self, name: str, text: str) -> None:
-        """The C code of an intrinsic."""
+        """Add the C code of an intrinsic."""
         self._templates[name] = text.strip("\n")
 
     def text(self) -> str:

@@ -1,6 +1,6 @@
-"""How a target spells what C has no one word for: types, qualifiers, threads, vectors, fences.
+"""A target's spelling of things that C does not standardise: types, qualifiers, threads, vectors, fences.
 
-The base is C11 with vectors of GNU C and threads of OpenMP. Another target of C text overrides what it says otherwise.
+The base is C11 with vectors of GNU C and threads of OpenMP. Other targets of C text override what differs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.nest import Buffer
 
 _MOST_UNROLLED = 65534
-"""What compilers take as a factor of unrolling."""
+"""Largest unroll factor that compilers accept."""
 C_TYPES = {
     "f64": "double",
     "f32": "float",
@@ -24,7 +24,7 @@ C_TYPES = {
     "i8": "int8_t",
     "i1": "uint8_t",
 }
-"""What an element is in memory: of f16 and bf16 the bits; an i1 is 0 or 1."""
+"""Types of elements in memory, by dtype: f16 and bf16 are their bits, an i1 is 0 or 1."""
 HEAD = """\
 #include <math.h>
 #include <stddef.h>
@@ -56,20 +56,20 @@ class Spelling:
     """C11 with vectors of GNU C and threads of OpenMP."""
 
     types: Mapping[str, str] = C_TYPES
-    """What an element is in memory, by dtype."""
+    """Types of elements in memory, by dtype."""
     restrict = "restrict"
     """Qualifies pointers to memory that nothing else points to."""
     thread = "(size_t)omp_get_thread_num()"
-    """The number of the thread that runs."""
+    """The number of the running thread."""
     fence = "pd_stream_end();"
-    """Stores past the caches are made before what follows."""
+    """Orders stores past the caches before later accesses."""
 
     def head(self, *, threads: bool, streams: bool) -> str:
-        """The beginning of a file, with what kernels of several threads and stores past the caches need."""
+        """The beginning of a file, with the headers for kernels of several threads or with stores past the caches."""
         return HEAD + OPENMP * threads + STREAMS * streams
 
     def helper(self, text: str) -> str:
-        """A function of the prelude, which is given as C11."""
+        """The target's spelling of a helper function, given as C11."""
         return text
 
     def function(self, name: str, parameters: Sequence[str]) -> str:
@@ -92,19 +92,19 @@ class Spelling:
         return f"{kind} *{self.restrict} {name} = ({kind} *){place};"
 
     def parallel(self) -> str:
-        """What makes the loop that follows run on several threads."""
+        """A line that makes the following loop run on several threads."""
         return "#pragma omp parallel for num_threads(threads) schedule(static)"
 
     def unroll(self, extent: int) -> str | None:
-        """What makes the compiler unroll the loop that follows; None if it cannot."""
+        """A line that makes the compiler unroll the following loop; None if it cannot."""
         return f"#pragma GCC unroll {extent}" if extent <= _MOST_UNROLLED else None
 
     def simd(self) -> str:
-        """What lets the compiler run the iterations of the loop that follows at once."""
+        """A line that lets the compiler vectorise the following loop."""
         return "#pragma omp simd"
 
     def prefetch(self, address: str) -> str:
-        """Ask for the line at an address, which is an integer."""
+        """Prefetch the cache line at an address, which is an integer."""
         return f"__builtin_prefetch((const void *)({address}));"
 
     def vector(self, dtype: str, lanes: int) -> tuple[str, str]:

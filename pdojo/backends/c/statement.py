@@ -15,13 +15,13 @@ from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.nest import Access, Constant, Index, Input, Leaf, Scope
 
 _PIECE = 16
-"""Bytes of the pieces that go past the caches."""
+"""Bytes of one store past the caches."""
 Loop = Callable[[Callable[[], None]], None]
-"""Prints a loop over the lanes around what it is given."""
+"""Prints a loop over the lanes around the text that its argument prints."""
 
 
 def statement(code: FunctionText, leaf: Leaf) -> None:
-    """Print one instance."""
+    """Print one instance of a statement."""
     for access in (*leaf.reads, leaf.output):
         prefetch(code, access, leaf)
     target = element(code, leaf.output, leaf)
@@ -29,7 +29,7 @@ def statement(code: FunctionText, leaf: Leaf) -> None:
 
 
 def assignment(code: FunctionText, leaf: Leaf, target: str, old: str) -> str:
-    """`target` gets the value of the statement, given the old value where it accumulates."""
+    """The assignment of the statement's value to `target`; `old` is the old value for accumulations."""
     value = computed(code, leaf)
     dtype = leaf.output.array.dtype
     if leaf.accumulate is None:
@@ -47,7 +47,7 @@ def assignment(code: FunctionText, leaf: Leaf, target: str, old: str) -> str:
 
 
 def computed(code: FunctionText, leaf: Leaf) -> str:
-    """The value of the function, before any accumulation; a contracted product is not computed."""
+    """The value of the function, before any accumulation; empty for a contracted product."""
     if leaf.contracted:
         return ""
     operands = [_operand(code, i, leaf) for i in leaf.inputs]
@@ -68,12 +68,12 @@ def _operand(code: FunctionText, value: Input, leaf: Leaf) -> str:
 
 
 def _loaded(text: str, dtype: str) -> str:
-    # A byte is true where it is not 0.
+    # A byte is true if it is not 0.
     return f"({text} != 0)" if dtype == "i1" else text
 
 
 def place(code: FunctionText, access: Access, leaf: Leaf) -> Address:
-    """Where an access goes."""
+    """The address of an access."""
     return address_of(access, code.plan.placements[access.array.buffer].layout, leaf.chain)
 
 
@@ -83,10 +83,10 @@ def element(code: FunctionText, access: Access, leaf: Leaf) -> str:
 
 
 def prefetch(code: FunctionText, access: Access, leaf: Leaf) -> None:
-    """Ask for the line that lies the hinted distance behind the access."""
+    """Prefetch the cache line at the hinted distance behind the access."""
     hint = access.hints.data.get("prefetch")
     if isinstance(hint, IntegerAttr):
-        # Not as a pointer, which must not leave its array.
+        # As an integer: a pointer must not leave its array.
         address = f"(uintptr_t)&{element(code, access, leaf)} + {hint.value.data}"
         code.line(code.spelling.prefetch(address))
 
@@ -95,7 +95,7 @@ def prefetch(code: FunctionText, access: Access, leaf: Leaf) -> None:
 
 
 def lanes(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop) -> None:
-    """Print a statement for all lanes of the vector scope around it, which `loop` prints a loop over."""
+    """Print a statement for all lanes of the vector scope around it; `loop` prints a loop over the lanes."""
     for access in (*leaf.reads, leaf.output):
         if "prefetch" in access.hints.data:
             code.known[scope.depth] = 0
@@ -115,7 +115,7 @@ def lanes(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop) -> None:
 
 
 def _meets(code: FunctionText, leaf: Leaf) -> bool:
-    """Whether a lane may read what another one writes: all are read first."""
+    """Whether a lane may read an element that another lane writes, so that all reads come first."""
     written = place(code, leaf.output, leaf)
     same = (a for a in leaf.reads if a.array.buffer is leaf.output.array.buffer)
     return any(place(code, a, leaf) != written for a in same)
@@ -127,7 +127,7 @@ def _distinct(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
 
 
 def _apart(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop, *, streams: bool) -> None:
-    """Values of all lanes first, then the stores."""
+    """Print the computation of all lanes, then their stores."""
     dtype = leaf.output.array.dtype
     lane, target = f"lane[{variable(scope.depth)}]", element(code, leaf.output, leaf)
     with code.block(""):
@@ -135,7 +135,7 @@ def _apart(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop, *, streams:
         if leaf.accumulate is None:
             loop(lambda: code.line(f"{assignment(code, leaf, lane, lane)};"))
         else:
-            # What accumulates is stored at once, lane by lane, but the terms come from what was there before.
+            # The terms are computed from the old contents; the stores then accumulate lane by lane.
             factors = [code.spelling.array(dtype, "factor", scope.extent, None)] if leaf.contracted else []
             for declaration in factors:
                 code.line(declaration)
@@ -174,13 +174,13 @@ def _store(code: FunctionText, scope: Scope, leaf: Leaf, lane: str, target: str)
 
 
 def _shape(code: FunctionText, scope: Scope, access: Access, leaf: Leaf) -> Lanes | None:
-    """How the position runs over the lanes; None where it is swizzled."""
+    """The positions of an access over the lanes; None if it is swizzled."""
     where = place(code, access, leaf)
     return None if where.exchanges else lanes_of(code.bind(where.linear), scope.depth, code.extents)
 
 
 def _streams(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
-    """Whether the lanes are stored past the caches: the hint is there, and they make whole aligned pieces."""
+    """Whether the lanes are stored past the caches: hinted, and filling whole aligned pieces."""
     if "nontemporal" not in leaf.output.hints.data or leaf.accumulate is not None:
         return False
     shape = _shape(code, scope, leaf.output, leaf)
@@ -195,7 +195,7 @@ def _streams(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
 
 
 def _is_vector(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
-    """Whether the statement is an operator, and all that it touches is contiguous or the same for all lanes."""
+    """Whether the statement is an operator, and each access is contiguous or the same for all lanes."""
     dtype, count = leaf.output.array.dtype, scope.extent
     if dtype in (*NARROW, "i1") or count < 2 or count & (count - 1) or leaf.contracted:
         return False
@@ -224,7 +224,7 @@ def _vector(code: FunctionText, scope: Scope, leaf: Leaf) -> None:
     sign = {**OPERATORS, **BITWISE, "negf": "-"}.get(function, "")
     value = f"{operands[0]} {sign} {operands[1]}" if len(operands) == 2 else sign + operands[0]
     accumulation = {**OPERATORS, **BITWISE}.get((leaf.accumulate or "").partition(".")[2], "")
-    # The shape was found with the variable in place.
+    # `_streams` needs the lane's variable unbound.
     del code.known[scope.depth]
     if not accumulation and _streams(code, scope, leaf):
         with code.block(""):

@@ -26,7 +26,7 @@ class PdojoCTarget(Target):
     name = "pdojo-c"
 
     machine: str | None = None
-    """Name of the machine description whose instructions may be used; that of the kernel where absent."""
+    """Name of the machine description whose instructions may be used; None: that of the kernel."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the kernels of the module."""
@@ -41,7 +41,7 @@ class PdojoCTarget(Target):
 
 
 def c_text(*kernels: KernelOp, machine: Machine | None = None, spelling: Spelling | None = None) -> str:
-    """A file with a function per kernel, in C as `spelling` has it (C11 if None).
+    """A file with a function per kernel, in the C of `spelling` (None: C11).
 
     Raises LoweringError for mappings and memories that a CPU lacks, and for instructions without a C template.
     """
@@ -53,7 +53,7 @@ def c_text(*kernels: KernelOp, machine: Machine | None = None, spelling: Spellin
 
 
 def _intrinsics(nest: Nest, described: Machine | None) -> dict[str, Intrinsic]:
-    """The intrinsics of a machine; asked only for a kernel that uses some."""
+    """The intrinsics of a machine, by name; none if the kernel uses none."""
     if not any(scope.intrinsic for scope in nest.scopes):
         return {}
     if described is None:

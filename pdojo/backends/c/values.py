@@ -1,7 +1,7 @@
-"""Leaf functions as C expressions, rounded and defined as in the other backends (docs/llvm.md).
+"""Functions of statements as C expressions, rounded and defined as in the other backends (docs/llvm.md).
 
-Values of f16 and bf16 are their bits; functions compute in float and round back. An i1 is 0 or 1. Every expression here
-is a primary one or in parentheses.
+Values of f16 and bf16 are their bits; functions compute in float and round back. An i1 is 0 or 1. Every expression is
+primary or in parentheses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _INTEGER = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="
 
 
 def literal(constant: Constant) -> str:
-    """A constant as the program holds it: of f16 and bf16 the bits."""
+    """A constant as C holds it: f16 and bf16 as their bits."""
     dtype = constant.dtype
     if dtype in NARROW:
         bits = to_interface(round_float64(np.asarray(float(constant.value)), dtype), dtype)
@@ -82,7 +82,7 @@ def apply(prelude: Prelude, function: str, operands: Sequence[str], dtypes: Sequ
 
 
 def widened(prelude: Prelude, value: str, dtype: str) -> str:
-    """A float that C can compute with."""
+    """A float in a type that C computes with: f16 and bf16 become f32."""
     if dtype in NARROW and value.startswith("0x"):
         number = from_interface(np.asarray([int(value, 16)], np.uint16).view(INTERFACE[dtype]), dtype)
         return literal(Constant(float(number[0]), "f32"))
@@ -120,14 +120,14 @@ def _compare(predicate: str, operands: Sequence[str]) -> str:
         return f"(!({a} {_NEGATED[predicate]} {b}))"
     macro = "islessgreater" if predicate in ("one", "ueq") else "isunordered"
     negation = "!" if predicate in ("ueq", "ord") else ""
-    # `!=` makes a truth value of it: the macros give any number.
+    # `!=` makes a truth value: the macros may give any number.
     return f"({negation}{macro}({a}, {b}))" if negation else f"({macro}({a}, {b}) != 0)"
 
 
 def _compare_integers(predicate: str, operands: Sequence[str], dtype: str) -> str:
     a, b = operands
     if dtype == "i1":
-        # As logic: compilers warn of truth values that are compared with numbers. 1 is -1 where it has a sign.
+        # As logic: compilers warn of comparisons of truth values with numbers. A signed i1 of 1 is -1.
         return _BIT_ORDER[predicate].format(*(operands if predicate[0] != "s" else (b, a)))
     if predicate[0] == "u":
         a, b = (f"({_unsigned(dtype)}){o}" for o in operands)
@@ -179,7 +179,7 @@ _BITS = {
     "shrsi": "{0}",
     "absi": "{0}",
 }
-"""Arithmetic of one bit, which is -1 or 0 where it has a sign; it wraps."""
+"""Arithmetic of i1, which wraps; a signed i1 is -1 or 0."""
 
 
 def _bit(name: str, operands: Sequence[str]) -> str:
