@@ -36,7 +36,7 @@ class LLVMBackend:
         lower_kernel(nest, frozenset(machine.features), {i.name: i for i in machine.intrinsics})
 
     def check_runs_here(self, machine: Machine) -> None:
-        """Raise LoweringError for another architecture, and for features that this processor lacks."""
+        """Raise LoweringError if the machine has another architecture, or features that this processor lacks."""
         from pdojo.backends.llvm.optimize import processor
 
         processor(machine)

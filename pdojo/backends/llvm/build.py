@@ -34,14 +34,14 @@ class Source:
     shared_bytes: int
     thread_bytes: int
     parallel: bool
-    """Whether it needs an OpenMP runtime."""
+    """Whether the kernel needs an OpenMP runtime."""
     tiles: bool = False
-    """Whether it needs the permission to use tiles."""
+    """Whether the kernel needs the permission to use AMX tiles."""
 
 
 @dataclass(frozen=True, eq=False)
 class Native:
-    """Machine code in this process. What it was made from is kept, because the code lives only as long."""
+    """Machine code in this process. The engine and module are kept because the code lives only as long."""
 
     source: Source
     effort: Effort
@@ -61,7 +61,7 @@ class Native:
 
 
 def emit(kernel: KernelOp, machine: Machine | None = None) -> Source:
-    """Lower a kernel to LLVM IR; raises LoweringError where it asks for what the machine cannot do."""
+    """Lower a kernel to LLVM IR; raises LoweringError if it uses what the machine lacks."""
     target = optimize.processor(machine)
     module = lower(kernel, features=target.enabled, described=machine or host())
     function = next(f for f in module.body.block.ops if isinstance(f, FuncOp) and SHARED_BYTES in f.attributes)
@@ -95,7 +95,7 @@ def _called(module: ModuleOp, machine: Machine | None) -> list[Intrinsic]:
 def build(source: Source, effort: Effort = "full") -> Native:
     """Compile in process.
 
-    Raises LoweringError where a parallel kernel finds no OpenMP runtime, and where the system refuses what it needs.
+    Raises LoweringError if a parallel kernel finds no OpenMP runtime, or the system refuses the use of tiles.
     """
     if source.tiles:
         permit_tiles()
@@ -105,7 +105,7 @@ def build(source: Source, effort: Effort = "full") -> Native:
     engine = llvm.create_mcjit_compiler(module, machine)
     if source.parallel:
         library = runtime()
-        # What never runs is gone by now, and its calls with it.
+        # The passes may have removed dead code with its calls.
         kept = {function.name for function in module.functions}
         for name in kept.intersection(FUNCTIONS):
             engine.add_global_mapping(module.get_function(name), library.address(name))

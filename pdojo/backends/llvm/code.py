@@ -1,8 +1,8 @@
 """A function under construction in the llvm dialect: blocks, loops, constants, index arithmetic.
 
-Arithmetic on induction variables is placed in the outermost loop where its variables are known: every open loop (and
-the function itself) is a *level* with a block of its own that ends in a branch, and code that depends on no deeper
-variable goes before that branch. What a cheap pass pipeline would have to hoist is thus in place from the beginning.
+Arithmetic on induction variables is placed in the outermost loop in which its variables are known: every open loop (and
+the function itself) is a *level* with its own block that ends in a branch, and code that depends on no deeper variable
+goes before that branch. So passes need not hoist it.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ Terms: TypeAlias = tuple[tuple[Atom, int], ...]
 
 @dataclass(eq=False)
 class Level:
-    """Where values are computed that depend on the variables of this loop and of the loops around it."""
+    """The place for values that depend on the variables of this loop and of the loops around it only."""
 
     block: Block
-    """Ends in a branch; code goes before that."""
+    """Ends in a branch; code is inserted before it."""
     values: dict[Hashable, SSAValue] = field(default_factory=dict[Hashable, SSAValue])
 
     def add(self, op: Operation) -> SSAValue:
@@ -56,10 +56,10 @@ class Level:
 
 
 class FunctionCode:
-    """A function under construction; `block` is where code is appended."""
+    """A function under construction; code is appended to `block`."""
 
     def __init__(self, name: str, argument_types: Sequence[Attribute], features: Features = frozenset()) -> None:
-        """`features` are the processor's; without any the code is the same for all processors."""
+        """`features` are the processor's; if empty, the code is for all processors."""
         self.name = name
         self.features = features
         self.region = Region()
@@ -71,9 +71,9 @@ class FunctionCode:
         self.region.add_block(self.block)
         self.levels = [Level(entry)]
         self.known: dict[int, int] = {}
-        """Induction variables with a value known now (unrolled scopes), by depth."""
+        """Current values of the induction variables of unrolled scopes, by depth."""
         self.variables: dict[int, tuple[SSAValue, int]] = {}
-        """The other induction variables, by depth: the value and the number of its level."""
+        """The other induction variables, by depth: the SSA value and the number of its level."""
         self.extents: list[int] = []
         """Extents of the open scopes, by depth."""
 
@@ -99,13 +99,13 @@ class FunctionCode:
     # Control flow.
 
     def new_block(self, *argument_types: Attribute) -> Block:
-        """A block behind all others; the current block stays what it is."""
+        """Append a new block to the function, without entering it."""
         block = Block(arg_types=argument_types)
         self.region.add_block(block)
         return block
 
     def enter(self, block: Block) -> None:
-        """Go on at the end of another block."""
+        """Continue at the end of another block."""
         self.block = block
 
     def skip_unless(self, condition: SSAValue) -> Block:
@@ -116,7 +116,7 @@ class FunctionCode:
         return after
 
     def rejoin(self, after: Block) -> None:
-        """End what `skip_unless` began."""
+        """Close the branch that `skip_unless` opened."""
         self.do(llvm.BrOp(after))
         self.region.add_block(after)
         self.enter(after)
@@ -154,7 +154,7 @@ class FunctionCode:
 
     def constant(self, constant: Constant) -> SSAValue:
         """A constant of an element type."""
-        # By text: 0.0 and -0.0 are equal numbers, and nan equals nothing.
+        # Keyed by text: 0.0 equals -0.0, and nan equals nothing.
         key = ("constant", repr(constant.value), constant.dtype)
         element = value_type(constant.dtype)
         if isinstance(element, IntegerType):
@@ -178,7 +178,7 @@ class FunctionCode:
         return self._constant(("vector", tuple(values), width), attribute)
 
     def zeros(self, dtype: str, count: int) -> SSAValue:
-        """A vector of zeros, of the type that `dtype` has in memory."""
+        """A vector of zeros of the memory type of `dtype`."""
         return self.splat_constant(Constant(0, "i8" if dtype == "i1" else dtype), count)
 
     def _constant(self, key: Hashable, attribute: IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr) -> SSAValue:
@@ -191,7 +191,7 @@ class FunctionCode:
     # Index arithmetic.
 
     def bind(self, expression: Expr) -> Expr:
-        """Put in the variables that have a value now."""
+        """Substitute the variables of unrolled scopes by their current values."""
         return bind(expression, self.known, self.extents)
 
     def index(self, expression: Expr) -> SSAValue:
@@ -215,7 +215,7 @@ class FunctionCode:
             address = level.values[key]
         if not expression.constant:
             return address
-        # A constant distance is part of the addressing mode: it needs no place of its own.
+        # A constant distance is part of the addressing mode and costs nothing.
         distance = expression.constant
         index = distance if abs(distance) < 1 << 31 else self.integer(distance)
         return self.emit(llvm.GEPOp.from_mixed_indices(address, [index], element))
@@ -253,7 +253,7 @@ class FunctionCode:
         return level.values[key]
 
     def _by_level(self, expression: Expr) -> list[tuple[int, Terms]]:
-        """The terms of an expression by the level where they are known, outermost first."""
+        """The terms of an expression by the level in which they are known, outermost first."""
         groups: dict[int, list[tuple[Atom, int]]] = {}
         for term in expression.terms:
             groups.setdefault(self._level(term[0]), []).append(term)
@@ -290,7 +290,7 @@ class FunctionCode:
 
 
 def _integer_value(constant: Constant) -> int:
-    """The value of an integer constant; the bits of an f16 or bf16 one."""
+    """The value of an integer constant, or the bits of one of f16 or bf16."""
     if constant.dtype not in ("f16", "bf16"):
         return int(constant.value)
     rounded = round_float64(np.asarray(float(constant.value)), constant.dtype)
@@ -314,7 +314,7 @@ def suffix(kind: Attribute) -> str:
 
 
 def value_type(dtype: str) -> ElementType:
-    """The type of a value of `dtype` in registers; of f16 and bf16 the bits: LLVM would call libraries for them."""
+    """The type of a value of `dtype` in registers; f16 and bf16 are their bits: LLVM would call libraries for them."""
     return IntegerType(16) if dtype in ("f16", "bf16") else DTYPES[dtype]
 
 

@@ -20,7 +20,7 @@ from pdojo.dialect.nest import Leaf, Scope
 from pdojo.errors import LoweringError
 
 INSTANCE_LIMIT = 1 << 14
-"""Most statements that one kernel may expand to; far beyond, compilation takes minutes."""
+"""Most statements that one kernel may expand to; with many more, compilation takes minutes."""
 MAX_LANES = 512
 """Most lanes of a vector scope."""
 
@@ -30,13 +30,13 @@ ParallelRegion = Callable[["NestCode", Scope, SSAValue, SSAValue], None]
 
 @dataclass
 class Budget:
-    """Counts emitted statements, over all functions of a kernel, and iterations of unrolled scopes."""
+    """Counts emitted statements and iterations of unrolled scopes, over all functions of a kernel."""
 
     statements: int = 0
     iterations: int = 0
 
     def spend(self, leaf: Leaf) -> None:
-        """Count one; raises LoweringError where unrolling got out of hand."""
+        """Count a statement; raises LoweringError above `INSTANCE_LIMIT`."""
         self.statements += 1
         if self.statements > INSTANCE_LIMIT:
             unrolled = [s for s in leaf.chain if s.mapping is Mapping.UNROLL]
@@ -44,7 +44,7 @@ class Budget:
             raise LoweringError(f"{where} unrolls to more than {INSTANCE_LIMIT} statements; unroll fewer scopes")
 
     def turn(self, scope: Scope) -> None:
-        """Count an iteration, in which perhaps nothing runs. Raises LoweringError where there are very many."""
+        """Count an iteration, even an empty one; raises LoweringError above `2 * INSTANCE_LIMIT`."""
         self.iterations += 1
         if self.iterations > 2 * INSTANCE_LIMIT:
             raise LoweringError(f"{describe(scope)} and others unroll to too many iterations; unroll fewer scopes")
@@ -65,13 +65,13 @@ class NestCode(NestWalk):
 
     @contextmanager
     def branch(self, constraints: Sequence[Expr]) -> Generator[None]:
-        """What is appended within runs where all constraints hold."""
+        """Code appended within runs only if all constraints hold."""
         after = self.code.skip_unless(self.code.at_least_zero(constraints))
         yield
         self.code.rejoin(after)
 
     def iteration(self, scope: Scope, value: int) -> None:
-        """Begin an iteration of unrolled code: it counts."""
+        """Begin an iteration of unrolled code, and count it."""
         self.budget.turn(scope)
         super().iteration(scope, value)
 
@@ -81,7 +81,7 @@ class NestCode(NestWalk):
             self._iterations(scope, bounds, low, high)
 
     def other(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append parallel scopes and what a tensor unit computes."""
+        """Append a parallel scope, or the call of a tensor instruction."""
         match scope.mapping:
             case Mapping.PARALLEL:
                 with self._range(scope, bounds) as (low, high):
@@ -94,7 +94,7 @@ class NestCode(NestWalk):
 
     @contextmanager
     def _range(self, scope: Scope, bounds: LoopBounds) -> Generator[tuple[SSAValue, SSAValue]]:
-        """The bounds of the scope's variable; what is appended within is skipped where the range is empty."""
+        """The bounds of the scope's variable; code appended within is skipped if the range is empty."""
         code = self.code
         lows = [e for e in map(code.bind, bounds.lows) if e.bounds(code.extents)[1] > 0]
         highs = [e for e in map(code.bind, bounds.highs) if e.bounds(code.extents)[0] < scope.extent]
@@ -116,14 +116,14 @@ class NestCode(NestWalk):
         self.code.close_loop(scope.depth, high)
 
     def chunk(self, scope: Scope, low: SSAValue, high: SSAValue) -> None:
-        """Append the iterations `low <= i < high` of a parallel scope, which may be none."""
+        """Append the iterations `low <= i < high` of a parallel scope; the range may be empty."""
         with self.inside(scope) as bounds:
             after = self.code.skip_unless(self.code.compare("slt", low, high))
             self._iterations(scope, bounds, low, high)
             self.code.rejoin(after)
 
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
-        """Append a statement on vectors, under a mask where the guard asks for one."""
+        """Append a statement on vectors, under a mask if the guard requires one."""
         if scope.extent > MAX_LANES:
             raise LoweringError(f"{describe(scope)} has more than {MAX_LANES} lanes; tile it to the vector length")
         self.budget.spend(leaf)
@@ -138,7 +138,7 @@ class NestCode(NestWalk):
         if self._some_lane_runs(masked, scope):
             emit_lanes(self.reach, leaf, scope, mask)
             return
-        # Where no lane runs, not even an access that all lanes share may happen.
+        # If no lane runs, even an access that all lanes share must not happen.
         name = f"llvm.vector.reduce.or.v{scope.extent}i1"
         after = code.skip_unless(code.emit(llvm.CallIntrinsicOp(name, [mask], [i1])))
         emit_lanes(self.reach, leaf, scope, mask)

@@ -90,7 +90,7 @@ def _convert(
         for result in op.results:
             converted = values[result]
             if isinstance(converted, ir.Instruction):
-                # They come from a set: the text would be another one in every process.
+                # Flags come from a set: unsorted, the text would differ between processes.
                 converted.flags.sort()
         return
     instruction = conversion(op, builder, values)

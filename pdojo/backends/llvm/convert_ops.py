@@ -55,10 +55,10 @@ def _store(op: llvm.StoreOp, builder: ir.IRBuilder, values: Values) -> ir.Instru
 
 
 def _alloca(op: llvm.AllocaOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
-    # A constant count in the instruction itself: only then is the frame of a fixed size.
+    # The count must be a constant in the instruction, so that the frame has a fixed size.
     instruction: Any = builder.alloca(convert_type(op.elem_type), size=values[op.size])
     instruction.align = 8 if op.alignment is None else op.alignment.value.data
-    # llvmlite would print the type of a typed pointer, which LLVM no longer knows.
+    # llvmlite would print a typed pointer, which LLVM no longer knows.
     instruction.type = ir.PointerType()
     values[op.res] = instruction
     return instruction
@@ -80,7 +80,7 @@ def _address(op: llvm.GEPOp, builder: ir.IRBuilder, values: Values) -> ir.Instru
 
 
 class _Addresses(ir.Instruction):
-    """`getelementptr` with a vector of indices, which llvmlite's builder does not know."""
+    """`getelementptr` with a vector of indices, which llvmlite's builder lacks."""
 
     def __init__(self, parent: Any, pointer: Any, offsets: Any, element: ir.Type) -> None:
         self.element = element
@@ -120,11 +120,11 @@ def _constant(op: llvm.ConstantOp, builder: ir.IRBuilder, values: Values) -> Non
 
 
 def _vector(kind: ir.Type, element: Attribute, numbers: Sequence[Any]) -> ir.Constant:
-    """A vector constant; one number in all lanes is written once, which LLVM also reads faster."""
+    """A vector constant; equal lanes are written as one splat, which LLVM reads faster."""
     target = convert_type(element)
     if element == i1:
         numbers = [_bit(n) for n in numbers]
-    # By text, because 0.0 and -0.0 are equal numbers, and nan equals nothing.
+    # Compared as text, because 0.0 equals -0.0, and nan equals nothing.
     texts = {ir.Constant(target, n).get_reference() for n in numbers}
     if len(texts) == 1:
         return _Literal(kind, f"splat ({target} {texts.pop()})")
@@ -132,7 +132,7 @@ def _vector(kind: ir.Type, element: Attribute, numbers: Sequence[Any]) -> ir.Con
 
 
 def _bit(number: int) -> int:
-    """i1 has the values 0 and 1; attributes hold true as -1."""
+    """The value of an i1 attribute as 0 or 1: attributes hold true as -1."""
     return number & 1
 
 
@@ -175,12 +175,12 @@ def _intrinsic(op: llvm.CallIntrinsicOp, builder: ir.IRBuilder, values: Values) 
 
 
 def _pointer_position(op: llvm.CallIntrinsicOp) -> int:
-    """The argument that holds the address or addresses."""
+    """The index of the argument with the address or addresses."""
     return next(k for k, a in enumerate(op.args) if suffix(a.type).endswith("p0"))
 
 
 def _named(name: str) -> Callable[[Operation, ir.IRBuilder, Values], ir.Instruction]:
-    """An operation that is an intrinsic, mangled by the type of its result."""
+    """The conversion of an operation to an intrinsic, mangled by the type of its result."""
 
     def convert(op: Operation, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
         kind = op.results[0].type

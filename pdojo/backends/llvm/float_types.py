@@ -1,8 +1,8 @@
 """Conversions between floating-point types, each rounded once, to nearest even.
 
-LLVM has no code of its own for some of them and would call a library that is not there, and the instructions of some
-processors take denormal bfloat16 numbers to zero: those conversions are made of integer operations here. For the same
-reasons LLVM never sees a bfloat16 or an f16, only the 16 bits. Instructions convert those of f16 where there are some.
+LLVM calls a missing library for some of them, and the instructions of some processors flush denormal bfloat16 numbers
+to zero: integer operations make those conversions here. For the same reasons LLVM never sees a bfloat16 or an f16, only
+the 16 bits. Processors that have instructions for f16 use them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HALF = 0x7FFF
 _QUIET = 0x40
 """The bit that makes a bfloat16 with full exponent a quiet NaN."""
 _F16_INSTRUCTIONS = frozenset(("f16c", "fp-armv8", "zfh", "zfhmin"))
-"""Features that bring conversions between f16 and f32."""
+"""Features with instructions that convert between f16 and f32."""
 
 
 def convert_float(code: FunctionCode, value: SSAValue, source: str, target: str) -> SSAValue:
@@ -35,7 +35,7 @@ def convert_float(code: FunctionCode, value: SSAValue, source: str, target: str)
     if byte_width(source) < byte_width(target):
         return code.emit(llvm.FPExtOp(value, with_lanes(value_type(target), lanes(value))))
     if source == "f64" and target in ("f16", "bf16"):
-        # f32 has more than twice the precision of both, so that a first rounding to odd does not show.
+        # f32 has more than twice the precision of both, so rounding to odd first does not change the result.
         return convert_float(code, _round_to_odd(code, value), "f32", target)
     if target == "bf16":
         return _to_bfloat(code, value)
@@ -45,7 +45,7 @@ def convert_float(code: FunctionCode, value: SSAValue, source: str, target: str)
 
 
 def _round_to_odd(code: FunctionCode, value: SSAValue) -> SSAValue:
-    """An f64 as f32: itself where that is exact, else the neighbour with an odd significand."""
+    """An f64 as f32: itself if that is exact, else the neighbour with an odd significand."""
     count = lanes(value)
     bits_type = with_lanes(IntegerType(32), count)
     nearest = code.emit(llvm.FPTruncOp(value, with_lanes(Float32Type(), count)))
@@ -60,7 +60,7 @@ def _round_to_odd(code: FunctionCode, value: SSAValue) -> SSAValue:
 
 
 def _from_bfloat(code: FunctionCode, value: SSAValue) -> SSAValue:
-    """The bits of a bfloat16 as f32, whose upper half they are."""
+    """The bits of a bfloat16 as f32: they become its upper half."""
     count = lanes(value)
     bits_type = with_lanes(IntegerType(32), count)
     wide = code.emit(llvm.ZExtOp(value, bits_type))
@@ -69,7 +69,7 @@ def _from_bfloat(code: FunctionCode, value: SSAValue) -> SSAValue:
 
 
 def _to_bfloat(code: FunctionCode, value: SSAValue) -> SSAValue:
-    """An f32 as bits of a bfloat16: its upper half, after adding half of the last place, less one if that is even."""
+    """An f32 as bits of a bfloat16: its upper half after adding half of the last place, less 1 if that place is even."""
     count = lanes(value)
     bits_type = with_lanes(IntegerType(32), count)
     bits = code.emit(llvm.BitcastOp(value, bits_type))
@@ -83,7 +83,7 @@ def _to_bfloat(code: FunctionCode, value: SSAValue) -> SSAValue:
 
 
 def _converts_half(code: FunctionCode) -> bool:
-    """Whether instructions convert f16; code for all processors leaves that to LLVM."""
+    """Whether instructions of the processor convert f16; code for all processors leaves that to LLVM."""
     return not code.features or not code.features.isdisjoint(_F16_INSTRUCTIONS)
 
 
@@ -99,8 +99,8 @@ def _from_half(code: FunctionCode, value: SSAValue) -> SSAValue:
 
     bits = code.emit(llvm.ZExtOp(value, bits_type))
     magnitude = code.emit(llvm.AndOp(bits, number(0x7FFF)))
-    # Exponent and significand in place, the exponent too small by 112; a product with 2**112 is exact, and makes
-    # normal numbers of denormal ones.
+    # Exponent and significand move into place, the exponent too small by 112; multiplying by 2**112 is exact, and
+    # normalises denormal numbers.
     placed = code.emit(llvm.ShlOp(magnitude, number(13)))
     scale = code.emit(llvm.BitcastOp(number((127 + 112) << 23), single))
     scaled = code.emit(llvm.FMulOp(code.emit(llvm.BitcastOp(placed, single)), scale))
@@ -127,7 +127,7 @@ def _to_half(code: FunctionCode, value: SSAValue) -> SSAValue:
     tie = code.emit(llvm.AndOp(code.emit(llvm.LShrOp(magnitude, number(13))), number(1)))
     half = code.emit(llvm.AddOp(tie, number(0xFFF - (112 << 23))))
     normal = code.emit(llvm.LShrOp(code.emit(llvm.AddOp(magnitude, half)), number(13)))
-    # Denormal ones: the last place of 0.5 in f32 is 2**-24, the least f16.
+    # Denormal results: the last place of 0.5 in f32 is 2**-24, the least f16.
     place = code.emit(llvm.BitcastOp(number(126 << 23), value.type))
     shifted = code.emit(llvm.FAddOp(code.emit(llvm.BitcastOp(magnitude, value.type)), place))
     denormal = code.emit(llvm.SubOp(code.emit(llvm.BitcastOp(shifted, bits_type)), number(126 << 23)))

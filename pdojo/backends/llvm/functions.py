@@ -1,9 +1,9 @@
-"""Leaf functions as LLVM operations, the same for scalars and for vectors of lanes.
+"""Functions of statements as LLVM operations, the same for scalars and for vectors of lanes.
 
 Every operation rounds to its element type. f16 and bf16 are computed in f32 and rounded back, which is exact for
 `+ - * / sqrt` because f32 has more than twice their precision; fused products go through f64 for the same reason.
-What the dialect leaves undefined (division by zero, shifts beyond the width, conversions out of range) gives the
-results that the reference interpreter gives, so that nothing traps, also not in a lane that is masked off.
+Cases that the dialect leaves undefined (division by zero, shifts beyond the width, conversions out of range) give the
+reference interpreter's results, so that nothing traps, not even in a lane that is masked off.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _SHIFTS = ("shli", "shrsi", "shrui")
 def apply(
     code: FunctionCode, function: str, operands: Sequence[SSAValue], dtypes: Sequence[str], result: str
 ) -> SSAValue:
-    """The value of `function`, in the element type `result`; operands all scalars or all vectors of one length."""
+    """The value of `function` in the element type `result`; operands are all scalars or all vectors of one length."""
     dialect, _, name = function.partition(".")
     if name in _CASTS:
         return _CASTS[name](code, operands[0], dtypes[0], result)
@@ -96,8 +96,7 @@ def fused(code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue, dtype: str)
 def from_integer(code: FunctionCode, value: SSAValue, dtype: str, *, signed: bool = True) -> SSAValue:
     """An integer as a float of `dtype`.
 
-    bf16 goes through f64, which holds every i32, f16 through f32, which holds every integer that f16 does not overflow
-    from.
+    bf16 goes through f64, which holds every i32; f16 through f32, which holds every integer that does not overflow f16.
     """
     between = {"bf16": "f64", "f16": "f32"}.get(dtype, dtype)
     operation = llvm.SIToFPOp if signed else UIToFPOp
@@ -128,8 +127,8 @@ _RANGES = {"maximumf": 5, "minimumf": 4}
 
 
 def _extremum(code: FunctionCode, name: str, operands: Sequence[SSAValue]) -> SSAValue | None:
-    """A maximum or minimum in three instructions, where the processor has `vrange`: it prefers numbers to NaN, so a
-    NaN of either operand (their sum is one) is put back."""
+    """A maximum or minimum in three instructions if the processor has `vrange`, else None. `vrange` prefers numbers to
+    NaN, so if an operand is NaN, the sum of both, which is NaN, replaces the result."""
     number = masked_x86(code.emit, code.features, "range", operands, (_RANGES[name],), element_type(operands[0]))
     if number is None:
         return None
@@ -154,7 +153,7 @@ def _integer(code: FunctionCode, name: str, operands: Sequence[SSAValue]) -> SSA
 
 
 def _division(code: FunctionCode, name: str, dividend: SSAValue, divisor: SSAValue) -> SSAValue:
-    """Integer division that cannot trap: by zero it gives 0 and leaves the dividend; the least number by -1 wraps."""
+    """Integer division without traps: by 0 it gives 0, with the dividend as remainder; the least number by -1 wraps."""
     kind = dividend.type
     zero, one = splat_constant(code, 0, kind), splat_constant(code, 1, kind)
     by_zero = code.compare("eq", divisor, zero)
@@ -167,7 +166,7 @@ def _division(code: FunctionCode, name: str, dividend: SSAValue, divisor: SSAVal
     safe = code.emit(SelectOp(unsafe, one, divisor))
     if name in ("remsi", "remui"):
         remainder = code.emit((llvm.SRemOp if signed else llvm.URemOp)(dividend, safe))
-        # The remainder by 1 is 0, which is that by -1 too.
+        # The remainder by 1 is 0, as that by -1.
         return code.emit(SelectOp(by_zero, dividend, remainder))
     quotient = code.emit((llvm.SDivOp if signed else llvm.UDivOp)(dividend, safe))
     if name == "floordivsi":
@@ -178,7 +177,7 @@ def _division(code: FunctionCode, name: str, dividend: SSAValue, divisor: SSAVal
 
 
 def _floor(code: FunctionCode, quotient: SSAValue, dividend: SSAValue, divisor: SSAValue) -> SSAValue:
-    """A quotient rounded to zero, rounded down instead: one less where the remainder and the divisor differ in sign."""
+    """The quotient rounded down, from one rounded to zero: one less if the remainder and the divisor differ in sign."""
     zero = splat_constant(code, 0, dividend.type)
     remainder = code.emit(llvm.SubOp(dividend, code.emit(llvm.MulOp(quotient, divisor))))
     inexact = code.compare("ne", remainder, zero)
@@ -189,7 +188,7 @@ def _floor(code: FunctionCode, quotient: SSAValue, dividend: SSAValue, divisor: 
 
 
 def _shift(code: FunctionCode, name: str, value: SSAValue, amount: SSAValue) -> SSAValue:
-    """A shift where an amount of the width or more shifts everything out."""
+    """A shift; an amount of the width or more shifts everything out."""
     kind = value.type
     element = element_type(value)
     assert isinstance(element, IntegerType)
@@ -235,8 +234,8 @@ def _float_to(name: str) -> Cast:
 
 
 def _to_bit(code: FunctionCode, value: SSAValue, dtype: str, *, signed: bool) -> SSAValue:
-    """A float of `dtype` as one saturated bit, which is -1 or 0 where it is signed; LLVM 22 fails on such vectors for
-    RISC-V."""
+    """A float of `dtype` as one saturated bit (signed: -1 or 0), without LLVM's own conversion, which fails on such
+    vectors for RISC-V in LLVM 22."""
     limit = Constant(-1.0 if signed else 1.0, dtype)
     count = lanes(value)
     splat = code.constant(limit) if count is None else code.splat_constant(limit, count)
@@ -277,7 +276,7 @@ _CASTS: dict[str, Cast] = {
 def fused_chain(
     code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue, mask: SSAValue | None, dtype: str
 ) -> SSAValue:
-    """`z` after adding the products of all lanes one by one, each step rounded once; masked lanes are left out."""
+    """`z` plus the products of all lanes that `mask` leaves, added one by one, each step rounded once."""
     count = lanes(x)
     assert count is not None
     for lane in range(count):

@@ -2,7 +2,7 @@
 
 The kernel's function takes a pointer per interface array, a pointer to the workspace, and the number of threads (i32).
 The workspace holds the shared heap buffers, then one part per thread for the private ones; its sizes are attributes of
-the function, for whoever calls it.
+the function, for its callers.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def runtime_declarations() -> list[llvm.FuncOp]:
 
 @dataclass(frozen=True)
 class Lowered:
-    """What became of a kernel."""
+    """The functions of a lowered kernel."""
 
     functions: list[llvm.FuncOp]
-    """Its own function last."""
+    """Functions of parallel scopes, then the kernel's own function."""
     parallel: bool
-    """Whether they call the OpenMP runtime."""
+    """Whether the functions call the OpenMP runtime."""
     used: dict[str, Intrinsic]
-    """The intrinsics whose functions they call."""
+    """The intrinsics whose functions the kernel calls, by name."""
 
 
 def lower_kernel(
@@ -58,7 +58,7 @@ def lower_kernel(
 ) -> Lowered:
     """The functions of a kernel for a processor with these features and intrinsics.
 
-    Raises LoweringError for mappings and memories that a CPU lacks, and for what the hints and locations ask in vain.
+    Raises LoweringError for mappings and memories that a CPU lacks, and for hints and locations that it cannot follow.
     """
     try:
         tensor = TensorUnit(nest, intrinsics or {}, features)
@@ -97,7 +97,7 @@ class _KernelLowering:
         return function
 
     def _facts(self, interface: Sequence[Buffer]) -> ArrayAttr[DictionaryAttr]:
-        """What callers guarantee of each argument: no aliasing, alignment, size."""
+        """The guarantees of callers for each argument: no aliasing, alignment, size."""
         facts: list[DictionaryAttr] = []
         for buffer in interface:
             placement = self.plan.placements[buffer]
@@ -116,7 +116,7 @@ class _KernelLowering:
             case Home.WORKSPACE:
                 reach.bases[buffer] = root.add(_displaced(code, code.arguments[-2], placement.position))
             case Home.THREAD:
-                # Outside of parallel scopes, the first thread's part serves.
+                # Code outside of parallel scopes uses the first thread's part.
                 offset = self.plan.shared_bytes + placement.position
                 reach.bases[buffer] = root.add(_displaced(code, code.arguments[-2], offset))
             case Home.FRAME:
@@ -126,7 +126,7 @@ class _KernelLowering:
     # Parallel scopes
 
     def _parallel(self, outer: NestCode, scope: Scope, low: SSAValue, high: SSAValue) -> None:
-        """A parallel scope: a function for its share of the iterations, called by every thread of the team."""
+        """Append a parallel scope: every thread of the team calls a function that runs its share of the iterations."""
         code = outer.reach.code
         buffers = self._captured(outer.reach, scope)
         variables = sorted(_used(scope) & code.variables.keys())
@@ -141,7 +141,7 @@ class _KernelLowering:
         _call_team(code, name, values, self.thread_count)
 
     def _captured(self, reach: Reach, scope: Scope) -> list[Buffer]:
-        """The buffers whose address the threads need to be told."""
+        """The buffers whose addresses are passed to the threads."""
         used = dict.fromkeys(a.array.buffer for leaf in scope.leaves for a in leaf.accesses)
         return [
             b
@@ -181,7 +181,7 @@ class _KernelLowering:
         return _finish(reach, "internal")
 
     def _settle_thread(self, reach: Reach, scope: Scope, workspace: SSAValue, thread: SSAValue) -> None:
-        """Addresses of the buffers of which each thread has a copy in the workspace."""
+        """Set the addresses of the buffers of which each thread has a copy in the workspace."""
         code = reach.code
         root = code.levels[0]
         offset = root.add(llvm.MulOp(thread, code.integer(self.plan.thread_bytes)))
@@ -194,7 +194,7 @@ class _KernelLowering:
 
 @dataclass(eq=False)
 class _Slots:
-    """The values that a thread function finds behind its argument, 8 bytes each, in order."""
+    """The values that a thread function's argument points to, 8 bytes each, in order."""
 
     code: FunctionCode
     count: int = 0
@@ -234,7 +234,7 @@ def _share(
 
 
 def _frame(reach: Reach, buffer: Buffer, placement: Placement) -> None:
-    """A buffer in the frame of the function under construction."""
+    """Allocate a buffer in the frame of the function under construction."""
     code = reach.code
     kind = llvm.LLVMArrayType(placement.layout.size, memory_type(buffer.dtype))
     reach.bases[buffer] = code.levels[0].add(llvm.AllocaOp(code.integer(1), kind, placement.alignment))
@@ -242,7 +242,7 @@ def _frame(reach: Reach, buffer: Buffer, placement: Placement) -> None:
 
 
 def _displaced(code: FunctionCode, base: SSAValue, offset: int) -> llvm.GEPOp:
-    """So many bytes behind a pointer; what is a part of the instruction has 32 bits, and a sign."""
+    """The address `offset` bytes behind a pointer; immediate offsets have 32 bits with sign."""
     index = offset if offset < 1 << 31 else code.integer(offset)
     return llvm.GEPOp.from_mixed_indices(base, [index], memory_type("i8"))
 

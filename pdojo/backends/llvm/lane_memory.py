@@ -18,15 +18,15 @@ from pdojo.dialect.functions import byte_width, is_float
 from pdojo.errors import LoweringError
 
 NEAR = 4
-"""Elements for each lane within which lanes are picked from whole vectors: a gather takes longer than so many loads."""
+"""Most elements of span per lane for picking lanes from whole vectors: a gather takes longer than so many loads."""
 NARROWEST_LOAD = 16
-"""Bytes of the narrowest load that can bypass the caches; the hint asks for nothing of narrower ones."""
+"""Bytes of the narrowest load that can bypass the caches; the hint has no effect on narrower ones."""
 WIDEST_STORE = 64
 """Bytes of the widest store; longer vectors are stored in pieces."""
 
 
 def load_lanes(reach: Reach, place: Place, depth: int, mask: SSAValue | None) -> SSAValue:
-    """The elements of all lanes, as a vector; lanes outside of the mask are 0, or any number in the own frame."""
+    """The elements of all lanes, as a vector; masked lanes are 0, or arbitrary for buffers in the function's frame."""
     code = reach.code
     shape = lanes_of(place.index, depth, code.extents)
     dtype = place.buffer.dtype
@@ -50,7 +50,7 @@ def load_lanes(reach: Reach, place: Place, depth: int, mask: SSAValue | None) ->
 
 
 def store_lanes(reach: Reach, place: Place, value: SSAValue, depth: int, mask: SSAValue | None) -> None:
-    """Write the elements of all lanes that the mask leaves; where lanes coincide, the last one stays."""
+    """Write the elements of all lanes that the mask leaves; of lanes with one address, the last one stays."""
     code = reach.code
     shape = lanes_of(place.index, depth, code.extents)
     value = to_memory(code, value, place.buffer.dtype)
@@ -100,7 +100,7 @@ def _load_contiguous(reach: Reach, place: Place, shape: Lanes, mask: SSAValue | 
             op = llvm.LoadOp(pointer, kind, alignment)
             annotate(op, place)
             value = code.emit(op)
-            # What idle lanes compute is dropped at the store, and floating-point functions may be given anything.
+            # The store drops the results of idle lanes, and floating-point functions take any value.
             if not is_float(place.buffer.dtype):
                 value = code.emit(SelectOp(mask, value, rest))
         else:
@@ -138,7 +138,7 @@ def _store_contiguous(reach: Reach, place: Place, shape: Lanes, value: SSAValue,
 
 
 def _is_whole(reach: Reach, place: Place, start: Expr, count: int) -> bool:
-    """Whether masked lanes may be touched too: the function's own memory, which can then become registers."""
+    """Whether masked lanes may be accessed too: in the function's own frame, which can then become registers."""
     low, high = start.bounds(reach.code.extents)
     if place.displacement is not None:
         return False
@@ -146,7 +146,7 @@ def _is_whole(reach: Reach, place: Place, start: Expr, count: int) -> bool:
 
 
 def _load_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...]) -> SSAValue:
-    """Lanes of an array in the frame, one by one, so that it can become registers."""
+    """Load lanes of an array in the frame one by one, so that the array can become registers."""
     code = reach.code
     element = memory_type(place.buffer.dtype)
     vector = code.emit(llvm.UndefOp(VectorType(element, [len(offsets)])))
@@ -159,20 +159,20 @@ def _load_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...]
 
 
 def _span(offsets: tuple[int, ...]) -> int:
-    """Elements from the first one that lanes read to the last."""
+    """The number of elements from the first that lanes read to the last."""
     return max(offsets) - min(offsets) + 1
 
 
 def _are_near(offsets: tuple[int, ...], *, masked: bool) -> bool:
-    """Whether few vectors cover all lanes. Under a mask every element belongs to one lane, which says if it is read."""
+    """Whether few vectors cover all lanes. Under a mask no two lanes may read one element, for the mask of elements."""
     return _span(offsets) <= NEAR * len(offsets) and not (masked and len(set(offsets)) < len(offsets))
 
 
 def _load_near(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...], mask: SSAValue | None) -> SSAValue:
-    """Lanes that are a few elements apart, picked from vectors that cover all of them and nothing outside.
+    """Lanes a few elements apart, picked from vectors that cover all of them and nothing outside.
 
-    What lies between two elements of an array is memory of the array, too. Under a mask nothing but the elements of its
-    lanes is touched; the others are 0.
+    The memory between two elements of an array belongs to the array. Under a mask only the elements of its lanes are
+    accessed; the other lanes are 0.
     """
     code = reach.code
     count, span, low = len(offsets), _span(offsets), min(offsets)
@@ -192,7 +192,7 @@ def _load_near(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...],
             annotate(op, place)
         else:
             touched = {position: lane for lane, position in here.items()}
-            # From the second operand, which is all zeros, comes what no lane reads.
+            # Elements that no lane reads are masked by the second operand, all zeros.
             idle = code.vector_constant([0] * count, 1)
             active = _shuffle(reach, mask, idle, [touched.get(position, count) for position in range(width)])
             rest = code.zeros(place.buffer.dtype, width)
@@ -200,7 +200,7 @@ def _load_near(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...],
             annotate(op, place, alignment=alignment)
         vector = code.emit(op)
         if picked is None:
-            # The first shuffle also brings vectors to the number of lanes.
+            # The first shuffle also widens the vector to the number of lanes.
             order = [here.get(lane, 0) for lane in range(count)]
             picked = _shuffle(reach, vector, vector, order)
         else:
@@ -212,7 +212,7 @@ def _load_near(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...],
 
 
 def _shuffle(reach: Reach, first: SSAValue, second: SSAValue, order: list[int]) -> SSAValue:
-    """Elements of two vectors by number."""
+    """Elements of two vectors by number; the second vector's numbers follow the first's."""
     assert isinstance(first.type, VectorType)
     kind = VectorType(first.type.element_type, [len(order)])
     return reach.code.emit(llvm.ShuffleVectorOp(first, second, DenseArrayBase.from_list(i32, order), kind))
@@ -251,7 +251,7 @@ def _refuse_streams(place: Place, reason: str) -> None:
 
 
 def _check_streams(reach: Reach, place: Place, start: Expr, count: int) -> None:
-    """A vector that bypasses the caches must be aligned to its own size."""
+    """Raise LoweringError if a vector that bypasses the caches is not aligned to its own size."""
     needed = min(WIDEST_STORE, count * byte_width(place.buffer.dtype))
     if needed & (needed - 1):
         _refuse_streams(place, f"a vector of {needed} bytes is no power of two")

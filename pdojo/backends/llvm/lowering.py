@@ -28,10 +28,10 @@ class ConvertPdojoToLLVMPass(ModulePass):
     name = "convert-pdojo-to-llvm"
 
     machine: str = ""
-    """Name of the machine whose instructions may be used; code for all processors where it is left out."""
+    """Name of the machine whose instructions may be used; empty: code for all processors."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite the module; raises LoweringError where a kernel asks for what a CPU cannot do."""
+        """Rewrite the module; raises LoweringError if a kernel uses what a CPU lacks."""
         features: Features = frozenset()
         described: Machine | None = None
         if self.machine:
@@ -43,9 +43,9 @@ class ConvertPdojoToLLVMPass(ModulePass):
 
 
 def convert(op: ModuleOp, features: Features, described: Machine | None = None) -> None:
-    """Replace every kernel of a module by functions; raises LoweringError where one cannot be.
+    """Replace every kernel of a module by functions; raises LoweringError if one cannot be lowered.
 
-    Where no machine is given, instructions that compute whole nests are those of the machine that the kernel names.
+    If `described` is None, instructions that compute whole nests are those of the machine that the kernel names.
     """
     for call in op.walk():
         if isinstance(call, CallOp):
@@ -80,7 +80,7 @@ def _lower_one(kernel: KernelOp, features: Features, described: Machine | None) 
 
 
 def _intrinsics(nest: Nest, described: Machine | None) -> dict[str, Intrinsic]:
-    """The intrinsics of a machine; asked only for a kernel that uses some."""
+    """The intrinsics of a machine, by name; none if the kernel uses none."""
     if not any(scope.intrinsic for scope in nest.scopes):
         return {}
     if described is None:
@@ -90,7 +90,7 @@ def _intrinsics(nest: Nest, described: Machine | None) -> dict[str, Intrinsic]:
 
 
 def _declare(module: ModuleOp, lowered: Sequence[Lowered]) -> None:
-    """Declare the functions that the kernels call and that the module does not have."""
+    """Declare the functions that the kernels call and the module lacks."""
     used = {name: intrinsic for one in lowered for name, intrinsic in one.used.items()}
     wanted = [*(runtime_declarations() if any(one.parallel for one in lowered) else ()), *declarations(used.values())]
     present = {f.sym_name.data for f in module.body.block.ops if isinstance(f, llvm.FuncOp)}

@@ -1,7 +1,6 @@
 """Elementary functions as inlined code of the llvm dialect, the same for scalars and vectors, f32 and f64.
 
-What the functions give for infinities, nan, zeros and denormal numbers, and how the bounds were found, is in
-`docs/math.md`.
+`docs/math.md` has their results for infinities, nan, zeros and denormal numbers, and the origin of the bounds.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ MATH_FUNCTIONS: dict[str, UlpBound] = {
     "math.rsqrt": UlpBound(1.5, 1.5),
     "math.powf": UlpBound(0.51, 1.25),
 }
-"""The functions that `emit_math` makes, with their stated greatest error."""
+"""The functions that `emit_math` emits, with bounds of their errors."""
 
 _UNARY: dict[str, Callable[[Real], Real]] = {
     "math.exp": exp,
@@ -68,10 +67,10 @@ def emit_math(
 ) -> SSAValue:
     """Append the code of `function` (a key of `MATH_FUNCTIONS`) and return its value.
 
-    `features` are the processor's: its instructions are used where they give the same bits.
+    `features` are the processor's: its instructions are used if they give the same bits.
 
     The operands have one type: f32, f64 or a vector of either; it is the type of the result. Scalar and vector code
-    give the same bits. No block, symbol or call of a library is made. Raises LoweringError for other functions, types
+    give the same bits. It makes no block, symbol or call of a library. Raises LoweringError for other functions, types
     or numbers of operands.
     """
     expected = 1 if function in _UNARY else 2 if function in _BINARY else None

@@ -302,7 +302,7 @@ POW_ATANH: dict[str, tuple[float, ...]] = {
 """(atanh(s)/s - 1 - s**2/3) / s**4 in s**2 for |s| <= 3 - 2*sqrt(2), absolute."""
 
 ERF_SPLIT: dict[str, float] = {"f32": 0.921875, "f64": 1.0}
-"""Where erf goes from its odd polynomial to 1 - exp(polynomial)."""
+"""The argument from which erf is 1 - exp(polynomial), not its odd polynomial."""
 
 TWO_OVER_PI_BITS = 1280
 """Fraction bits of TWO_OVER_PI."""

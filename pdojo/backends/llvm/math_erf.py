@@ -7,7 +7,7 @@ from pdojo.backends.llvm.math_exp import exp_moderate
 from pdojo.backends.llvm.math_values import Real, polynomial
 
 _FLAT = {"f32": 3.9375, "f64": 5.9375}
-"""erf of this and all above rounds to 1."""
+"""erf rounds to 1 from here on."""
 
 
 def erf(x: Real) -> Real:

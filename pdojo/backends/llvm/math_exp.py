@@ -23,19 +23,19 @@ LN2 = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Beyond which arguments the results of a format no longer change."""
+    """The arguments beyond which the results of a format no longer change."""
 
     exp: tuple[float, float]
-    """exp of the first and all below rounds to 0, of the second and all above to +inf."""
+    """exp rounds to 0 up to the first, and to +inf from the second on."""
     exp2: tuple[float, float]
     minus_one: float
-    """expm1 of this and all below rounds to -1."""
+    """expm1 rounds to -1 up to here."""
     linear: float
-    """expm1(x) rounds to x where |x| is below this."""
+    """expm1(x) rounds to x if |x| is below this."""
     flat: float
-    """tanh of this and all above rounds to 1."""
+    """tanh rounds to 1 from here on."""
     lift: int
-    """Exponents are raised by this where results may be denormal, and lowered where they may overflow."""
+    """Exponents are raised by this if results may be denormal, and lowered if they may overflow."""
 
 
 LIMITS = {
@@ -45,7 +45,7 @@ LIMITS = {
 
 
 def power_of_two(integer: Int, offset: int = 0) -> Real:
-    """2**(n + offset), a normal number, for the integer n that the low bits hold; the high bits do not matter."""
+    """2**(n + offset), a normal number, for the integer n in the low bits; the high bits do not matter."""
     fmt = integer.format
     return ((integer << fmt.mantissa) + ((fmt.bias + offset) << fmt.mantissa)).real()
 
@@ -56,7 +56,7 @@ class Nearest:
 
     n: Real
     bits: Int
-    """n in the low bits, plus the shift that was asked for."""
+    """n in the low bits, plus the shift by `rounder`."""
 
     @staticmethod
     def to(x: Real, factor: float = 1.0, rounder: Real | float | None = None) -> Nearest:
@@ -115,7 +115,7 @@ def exp(x: Real) -> Real:
 
 
 def exp_moderate(x: Real) -> Real:
-    """exp(x) for |x| <= 80, where neither overflow nor denormal results are to be cared for."""
+    """exp(x) for |x| <= 80, without overflow and denormal results."""
     nearest = Nearest.to(x, LOG2_E)
     r, _ = _reduce(x, nearest.n)
     return _exp_reduced(r) * power_of_two(nearest.bits)
@@ -132,8 +132,8 @@ def exp2(x: Real) -> Real:
 def _expm1_parts(x: Real, nearest: Nearest, power: Real, minus: float) -> Real:
     """`power * exp(r) - minus`, where power/minus = 2**n and x = n*ln(2) + r.
 
-    exp(r) - 1 is not rounded before it is added: it stays r and a small rest, which takes in what r and the sum of the
-    leading terms were rounded by.
+    exp(r) - 1 is not rounded before it is added: it stays r and a small rest, which includes the rounding errors of r
+    and of the sum of the leading terms.
     """
     r, first = _reduce(x, nearest.n)
     _, low = LN2[x.format.name]
@@ -160,7 +160,7 @@ def tanh(x: Real) -> Real:
     doubled = doubled + doubled
     nearest = Nearest.to(doubled, LOG2_E)
     t = _expm1_parts(doubled, nearest, power_of_two(nearest.bits), 1.0)
-    # One Newton step takes in what 1/divisor, the quotient and the divisor were rounded by.
+    # One Newton step corrects the rounding errors of 1/divisor, the quotient and the divisor.
     divisor = t + 2.0
     lost = t - (divisor - 2.0)
     inverse = 1.0 / divisor

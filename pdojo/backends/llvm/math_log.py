@@ -13,7 +13,7 @@ from pdojo.backends.llvm.math_exp import LIMITS, LN2, LOG2_E
 from pdojo.backends.llvm.math_values import Format, Int, Real, polynomial
 
 LOG2_E_LOW = {"f32": float.fromhex("0x1.4ae0cp-26"), "f64": float.fromhex("0x1.777d0ffda0d24p-56")}
-"""What log2(e) rounded to the format lacks."""
+"""log2(e) less log2(e) rounded to the format."""
 
 
 def _split(bits: Int) -> tuple[Int, Real]:
@@ -26,7 +26,7 @@ def _split(bits: Int) -> tuple[Int, Real]:
 
 
 def split(x: Real) -> tuple[Real, Real]:
-    """(e, f) of a positive number, denormal ones included; anything for other numbers."""
+    """(e, f) of a positive number, even a denormal one; arbitrary for other numbers."""
     fmt = x.format
     bits = x.bits()
     denormal = bits < 1 << fmt.mantissa
@@ -38,7 +38,7 @@ def split(x: Real) -> tuple[Real, Real]:
 
 
 def _special(x: Real, result: Real, pole: float) -> Real:
-    """`result`, but -inf at `pole`, nan below, and x itself where x is +inf or nan."""
+    """`result`, but -inf at `pole`, nan below, and x itself if x is +inf or nan."""
     fmt = x.format
     bits = x.bits()
     finite = bits < fmt.infinity
@@ -46,7 +46,7 @@ def _special(x: Real, result: Real, pole: float) -> Real:
     distance = x if pole == 0.0 else x - pole
     below = distance.bits() < 0
     at_pole = (distance.bits() & fmt.magnitude).equals(0)
-    # A nan with its sign set is below too, and is a nan after all.
+    # A nan with its sign set is below too, and the result is a nan.
     return at_pole.choose(x.like(-inf), below.choose(x.like(nan), result))
 
 

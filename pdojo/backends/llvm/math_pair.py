@@ -23,18 +23,18 @@ class Pair:
 
     @staticmethod
     def sum_ordered(a: Real, b: Real) -> Pair:
-        """a + b, exactly where |a| >= |b| or a = 0."""
+        """a + b, exactly if |a| >= |b| or a = 0."""
         total = a + b
         return Pair(total, b - (total - a))
 
     @staticmethod
     def product(a: Real, b: Real | float) -> Pair:
-        """a * b, exactly but for underflow."""
+        """a * b, exactly unless it underflows."""
         product = a * b
         return Pair(product, a.times_plus(b, -product))
 
     def plus(self, addend: Real) -> Pair:
-        """The sum with one number; low takes the error, not normalised."""
+        """The sum with one number, not normalised; low includes the rounding error."""
         total = Pair.sum(self.high, addend)
         return Pair(total.high, self.low + total.low)
 
@@ -45,5 +45,5 @@ class Pair:
         return Pair(leading.high, self.high.times_plus(low, rest))
 
     def normalised(self) -> Pair:
-        """The same number with high rounded from all of it."""
+        """The same number, with `high` its nearest number of the format."""
         return Pair.sum_ordered(self.high, self.low)

@@ -17,11 +17,11 @@ from pdojo.backends.llvm.math_values import Real, polynomial
 _TWICE_LOG2_E = (float.fromhex("0x1.71547652b82fep+1"), float.fromhex("0x1.777d0ffda0d24p-55"))
 _THIRD = (float.fromhex("0x1.5555555555555p-2"), float.fromhex("0x1.5555555555555p-56"))
 _BEYOND = 1080.0
-"""2**1080 overflows and 2**-1080 rounds to 0, and both are within what `Lift` can scale by."""
+"""2**1080 overflows, 2**-1080 rounds to 0, and `Lift` can scale by both."""
 
 
 def _with_ends(x: Real, e_log: Real) -> Real:
-    """log2 of a magnitude: `e_log`, but -inf at 0 and x itself where that is +inf or nan."""
+    """log2 of a magnitude: `e_log`, but -inf at 0 and x itself if x is +inf or nan."""
     finite = x.bits() < x.format.infinity
     return x.bits().equals(0).choose(x.like(float("-inf")), finite.choose(e_log, x))
 
@@ -64,7 +64,7 @@ def _double(x: Real, y: Real) -> Real:
     high = _with_ends(x, logarithm.high)
     product = y * high
     low = y.times_plus(logarithm.low, y.times_plus(high, -product))
-    # Out of range, or infinite: the rest is either nothing or inf - inf.
+    # Out of range or infinite, `low` is negligible or inf - inf.
     moderate = product.abs().bits() < product.format.bits_of(_BEYOND)
     low = moderate.choose(low, 0.0)
     power = product.clamp(-_BEYOND, _BEYOND)
@@ -79,10 +79,10 @@ def powf(x: Real, y: Real) -> Real:
     magnitude = x.abs()
     power = _single(magnitude, y) if fmt.name == "f32" else _double(magnitude, y)
     y_bits = y.bits() & fmt.magnitude
-    # (+-1)**(+-inf) = 1, where the product was 0 * inf.
+    # (+-1)**(+-inf) = 1; the product was 0 * inf.
     one = magnitude.bits().equals(fmt.one) & y_bits.equals(fmt.infinity)
     power = one.choose(x.like(1.0), power)
-    # Negative x: the sign of odd powers; no real number is a power that is not whole.
+    # Negative x: odd powers are negative; powers that are not whole are undefined.
     negative = x.bits() < 0
     rounded = y.rint().bits()
     whole, fractional = rounded.equals(y.bits()), rounded.differs(y.bits())
@@ -93,6 +93,6 @@ def powf(x: Real, y: Real) -> Real:
     finite = (magnitude.bits() > 0) & (magnitude.bits() < fmt.infinity)
     undefined = negative & finite & fractional
     result = undefined.choose(x.like(nan), signed)
-    # x**0 = 1 and 1**y = 1, even where the other is a nan.
+    # x**0 = 1 and 1**y = 1, even if the other operand is a nan.
     always = y_bits.equals(0) | x.bits().equals(fmt.one)
     return always.choose(x.like(1.0), result)

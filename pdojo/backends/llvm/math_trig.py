@@ -1,14 +1,14 @@
 """sin and cos, over the full range of their formats.
 
-|x| * 2/pi = 4*j + k + t with a quadrant k and |t| <= 1/2, then a polynomial of t * pi/2. The product needs as many bits
-of 2/pi as the exponent of x and the worst cancellation ask for (Payne and Hanek), so 2/pi is cut into words whose
-products with x are exact. From each product multiples of 4 are taken away, exactly; what is left is cut at fixed powers
-of two, so that the sums of the leading parts are exact whatever their order, and nothing counts that was rounded before
-it cancelled.
+|x| * 2/pi = 4*j + k + t with a quadrant k and |t| <= 1/2, then a polynomial of t * pi/2. The exponent of x
+and the worst cancellation determine how many bits of 2/pi the product needs (Payne and Hanek), so 2/pi is cut into
+words whose products with x are exact. Multiples of 4 are subtracted from each product, exactly; the rest is cut at
+fixed powers of two, so that the sums of the leading parts are exact in any order, and cancellation amplifies no
+rounding error.
 
 f32: products in f64 with seven words of 29 bits (29 + 24 = 53).
-f64: six words of 53 bits, of which fma gives the product in two numbers. Those six begin where the bits that make only
-multiples of 4 end: x is scaled by 2**(-128*q) and the words are those of frac(2**(128*q) * 2/pi).
+f64: six words of 53 bits, with products in two numbers by fma. The six words leave out the leading bits, which make
+only multiples of 4: x is scaled by 2**(-128*q) and the words are those of frac(2**(128*q) * 2/pi).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STEP = 128
 _STEPS_FROM = 54
 """From 2**54 on x is a multiple of 4, and so is its product with the whole part of 2**(128*q) * 2/pi."""
 _WORDS = 6
-"""Of 53 bits: 54 + 128 for what is left of x, 119 below the point, for worst-case cancellation and the result."""
+"""Words of 53 bits: 54 + 128 for the scaled x, 119 below the point, for worst-case cancellation and the result."""
 
 
 def _words(first: int, width: int, count: int) -> list[float]:
@@ -44,7 +44,7 @@ def _modulo_4(x: Real) -> Real:
 
 
 class _Sum:
-    """An exact sum of numbers up to 2, as a quadrant and the fraction of one."""
+    """An exact sum of numbers up to 2, as a number of quadrants and a fraction."""
 
     def __init__(self, zero: Real, levels: int) -> None:
         """`levels` leading parts of each number are summed exactly; the rest is below 2**-44 or 2**-88."""
@@ -63,7 +63,7 @@ class _Sum:
         self._parts[-1] = self._parts[-1] + number
 
     def turn(self) -> tuple[Int, Pair]:
-        """(k, t) with `k` in the low bits; t is twice as precise where there are two levels."""
+        """(k, t) with `k` in the low bits; t is twice as precise with two levels."""
         whole = self._parts[0].rint()
         fraction = Pair(self._parts[0] - whole, whole.like(0.0))
         for part in self._parts[1:]:
@@ -72,7 +72,7 @@ class _Sum:
 
 
 def _window(x: Real) -> tuple[Real, list[Real]]:
-    """(x scaled, words of 2/pi), with the same product but for multiples of 4."""
+    """(x scaled, words of 2/pi), with the same product modulo 4."""
     fmt = x.format
     exponent = (x.bits() >> fmt.mantissa) - (fmt.bias + _STEPS_FROM)
     steps = (exponent > 0).choose_int(exponent, 0) >> (_STEP.bit_length() - 1)

@@ -1,8 +1,8 @@
-"""Typed values with operators that append operations of the llvm dialect: what the math functions are written in.
+"""Typed values whose operators append operations of the llvm dialect; the math functions are written with them.
 
-Every operation rounds once, by IEEE 754, in every lane alike, and no fast-math flag is ever set: a function that is
-written with these values gives the same bits as scalar and as vector code. Comparisons are made on bit patterns: they
-are cheap for vectors, and total, a NaN being just a large number.
+Every operation rounds once, by IEEE 754, in every lane alike, and no fast-math flag is ever set: a function written
+with these values gives the same bits as scalar and as vector code. Comparisons are of bit patterns: they are cheap for
+vectors, and total, as a NaN is just a large number.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Format:
 
     @property
     def rounder(self) -> float:
-        """1.5 * 2**mantissa: adding it rounds a small number to an integer, which the low bits of the sum then hold."""
+        """1.5 * 2**mantissa: adding it rounds a small number to an integer, in the low bits of the sum."""
         return 1.5 * 2.0**self.mantissa
 
     def bits_of(self, number: float) -> int:
@@ -76,7 +76,7 @@ FORMATS: dict[Attribute, Format] = {f.real: f for f in (F32, F64)}
 
 
 class Code:
-    """Where operations are appended; remembers constants, so that each is made once."""
+    """Appends operations to a builder; keeps constants, so that each is made once."""
 
     def __init__(self, builder: Builder, count: int | None, features: Features = frozenset()) -> None:
         """`count` is the number of lanes of every value, None for scalars; `features` are the processor's."""
@@ -105,13 +105,13 @@ class Code:
     def masked_x86(
         self, name: str, operands: Sequence[SSAValue], fmt: Format, immediate: Sequence[int]
     ) -> SSAValue | None:
-        """An AVX-512 instruction on whole vectors, where the processor has it for vectors of this length; else None."""
+        """An AVX-512 instruction on whole vectors; None if the processor lacks it for vectors of this length."""
         return masked_x86(self.append, self._features, name, operands, immediate, fmt.real)
 
     def constant_real(self, fmt: Format, number: float) -> SSAValue:
         """`number`, rounded to the format, in every lane."""
         value = FloatAttr(number, fmt.real)
-        # The text tells 0.0 from -0.0, and a nan equals itself.
+        # As text, 0.0 differs from -0.0, and a nan equals itself.
         key = (fmt.real, number.hex())
         if self._count is None:
             return self._constant(key, value)
@@ -136,7 +136,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A floating-point value; a Python float as the other operand stands for a constant."""
+    """A floating-point value; the other operand may be a Python float, for a constant."""
 
     code: Code
     format: Format
@@ -144,7 +144,7 @@ class Real:
 
     @staticmethod
     def of(value: SSAValue, builder: Builder, features: Features = frozenset()) -> Real:
-        """Wrap an operand; raises KeyError where its element type has no `Format`."""
+        """Wrap an operand; raises KeyError if its element type has no `Format`."""
         return Real(Code(builder, lanes(value), features), FORMATS[element_type(value)], value)
 
     def beside(self, value: SSAValue) -> Real:
@@ -193,11 +193,11 @@ class Real:
 
     @property
     def scales(self) -> bool:
-        """Whether the processor has the instruction that `scaled` takes."""
+        """Whether the processor has the instruction that `scaled` uses."""
         return self.code.has_masked_x86("scalef", self.format)
 
     def scaled(self, exponent: Real) -> Real:
-        """`self * 2**exponent`, rounded once, by one instruction; only where `scales`."""
+        """`self * 2**exponent`, rounded once, by one instruction; only if `scales`."""
         value = self.code.masked_x86("scalef", (self.value, exponent.value), self.format, ())
         assert value is not None
         return self.beside(value)
@@ -218,11 +218,11 @@ class Real:
         )
 
     def abs(self) -> Real:
-        """Without its sign."""
+        """The value without its sign."""
         return (self.bits() & self.format.magnitude).real()
 
     def with_sign_of(self, other: Real) -> Real:
-        """This value, which has no sign, with the sign of `other`."""
+        """This value, which must not be negative, with the sign of `other`."""
         return (self.bits() | (other.bits() & ~self.format.magnitude)).real()
 
     def widen(self) -> Real:
@@ -287,11 +287,11 @@ class Int:
         return self._compare("sgt", other)
 
     def equals(self, other: Int | int) -> Mask:
-        """Where the two are equal."""
+        """The lanes in which the two are equal."""
         return self._compare("eq", other)
 
     def differs(self, other: Int | int) -> Mask:
-        """Where the two are not equal."""
+        """The lanes in which the two differ."""
         return self._compare("ne", other)
 
     def real(self) -> Real:
@@ -321,11 +321,11 @@ class Mask:
         return Mask(self.code, self.code.append(llvm.OrOp(self.value, other.value)))
 
     def choose(self, then: Real, otherwise: Real | float) -> Real:
-        """`then` where this holds, else `otherwise`."""
+        """`then` in lanes in which this holds, else `otherwise`."""
         return then.beside(self._select(then.value, then.like(otherwise).value))
 
     def choose_int(self, then: Int, otherwise: Int | int) -> Int:
-        """`then` where this holds, else `otherwise`."""
+        """`then` in lanes in which this holds, else `otherwise`."""
         return Int(then.code, then.format, self._select(then.value, then.like(otherwise).value))
 
     def _select(self, then: SSAValue, otherwise: SSAValue) -> SSAValue:

@@ -27,16 +27,16 @@ PREFETCH_READ, KEEP_CLOSE, DATA = 0, 3, 1
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """What an access touches, at the current point of the code."""
+    """The element that an access touches, at the current point of the code."""
 
     access: Access
     leaf: Leaf
     index: Expr
-    """Distance from the start of the buffer, in elements; variables with known values are put in."""
+    """Distance from the start of the buffer, in elements, with known values of variables substituted."""
     displacement: SSAValue | None = None
-    """What swizzles add to the distance, in elements (i64)."""
+    """Distance that swizzles add, in elements (i64); None if they add none."""
     step: int = 0
-    """What surely divides the displacement."""
+    """A divisor of the displacement."""
 
     @property
     def buffer(self) -> Buffer:
@@ -45,7 +45,7 @@ class Place:
 
     @property
     def streams(self) -> bool:
-        """Whether the access is hinted to bypass the caches."""
+        """Whether a hint asks the access to bypass the caches."""
         return "nontemporal" in self.access.hints.data
 
     def __str__(self) -> str:
@@ -63,14 +63,14 @@ class Reach:
     framed: set[Buffer] = field(default_factory=set[Buffer])
     """Buffers in the frame of this function."""
     fence: bool = False
-    """Whether the function stores past the caches, so that it must end with a fence."""
+    """Whether the function stores past the caches and so must end with a fence."""
 
     def placement(self, buffer: Buffer) -> Placement:
         """The home of a buffer."""
         return self.plan.placements[buffer]
 
     def place(self, access: Access, leaf: Leaf) -> Place:
-        """Resolve an access; registers must be indexed by constants (and lanes)."""
+        """Resolve an access. Raises LoweringError if other variables than lanes index registers."""
         where = address_of(access, self.placement(access.array.buffer).layout, leaf.chain)
         place = self._displaced(Place(access, leaf, self.code.bind(where.linear)), where.exchanges)
         if access.array.buffer.memory is Memory.REGISTER:
@@ -78,7 +78,7 @@ class Reach:
         return place
 
     def _displaced(self, place: Place, exchanges: Sequence[Exchange]) -> Place:
-        """The place with what swizzles add, in constants as far as variables are known."""
+        """The place with the distances that swizzles add, constant if the variables are known."""
         code = self.code
         for exchange in exchanges:
             left, right = code.bind(exchange.left), code.bind(exchange.right)
@@ -95,7 +95,7 @@ class Reach:
         return place
 
     def start(self, place: Place) -> SSAValue:
-        """What the index of a place counts from."""
+        """The address from which the index of a place counts."""
         base = self.bases[place.buffer]
         if place.displacement is None:
             return base
@@ -122,12 +122,12 @@ class Reach:
 
     def pointer(self, place: Place, index: Expr) -> SSAValue:
         """The address of the element `index` of the buffer."""
-        # The displacement comes last: what does not depend on it may be computed outside of loops.
+        # The displacement comes last, so that the rest may be computed outside of loops.
         pointer = self.code.pointer(self.bases[place.buffer], index, memory_type(place.buffer.dtype))
         return pointer if place.displacement is None else self._behind(pointer, place)
 
     def alignment(self, place: Place, index: Expr) -> int:
-        """Bytes that are sure to divide that address."""
+        """Bytes that divide that address."""
         placement = self.placement(place.buffer)
         width = byte_width(place.buffer.dtype)
         return known_alignment(index, width, gcd(placement.alignment, place.step * width))
@@ -137,7 +137,7 @@ class Reach:
         self.prefetch(place, place.index)
         pointer = self.pointer(place, place.index)
         op = llvm.LoadOp(pointer, memory_type(place.buffer.dtype), self.alignment(place, place.index))
-        # There are no scalar loads that bypass the caches: the hint has nothing to ask for.
+        # The hint has no effect: no scalar load bypasses the caches.
         annotate(op, place)
         return from_memory(self.code, self.code.emit(op), place.buffer.dtype)
 
@@ -152,7 +152,7 @@ class Reach:
         self.code.do(op)
 
     def prefetch(self, place: Place, index: Expr) -> None:
-        """Ask for the line that lies the hinted distance (in bytes) behind the access."""
+        """Prefetch the cache line at the hinted distance (in bytes) behind the access."""
         hint = place.access.hints.data.get("prefetch")
         if hint is None:
             return
@@ -165,7 +165,7 @@ class Reach:
 
 
 def annotate(op: Operation, place: Place, *, nontemporal: bool = False, alignment: int | None = None) -> None:
-    """Attach what the conversion to LLVM turns into metadata: the alias scope of the buffer, and hints."""
+    """Attach the alias scope of the buffer and hints, which the conversion to LLVM turns into metadata."""
     op.attributes["alias_scope"] = StringAttr(place.buffer.names[0])
     if nontemporal:
         op.attributes["nontemporal"] = UnitAttr()
@@ -174,14 +174,14 @@ def annotate(op: Operation, place: Place, *, nontemporal: bool = False, alignmen
 
 
 def from_memory(code: FunctionCode, value: SSAValue, dtype: str) -> SSAValue:
-    """A loaded value in its element type: i1 is a byte in memory, true where it is not 0."""
+    """A loaded value in its element type: i1 is a byte in memory, true if it is not 0."""
     if dtype != "i1":
         return value
     return code.compare("ne", value, splat_constant(code, 0, value.type))
 
 
 def to_memory(code: FunctionCode, value: SSAValue, dtype: str) -> SSAValue:
-    """A value in the form that is stored."""
+    """A value in its memory type."""
     if dtype != "i1":
         return value
     assert element_type(value) == value_type("i1")

@@ -1,4 +1,4 @@
-"""What the optimiser may assume of loads and stores, as LLVM metadata."""
+"""Facts about loads and stores for the optimiser, as LLVM metadata."""
 
 from __future__ import annotations
 

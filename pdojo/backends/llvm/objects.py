@@ -25,13 +25,13 @@ class ObjectCode:
     """Symbol of the kernel's function."""
     code: bytes
     shared_bytes: int
-    """Workspace that all threads share."""
+    """Bytes of workspace that all threads share."""
     thread_bytes: int
-    """Workspace of each thread."""
+    """Bytes of workspace of each thread."""
     parallel: bool
-    """Whether it needs an OpenMP runtime."""
+    """Whether the kernel needs an OpenMP runtime."""
     tiles: bool
-    """Whether it needs the permission to use tiles."""
+    """Whether the kernel needs the permission to use AMX tiles."""
 
     def to_json(self) -> JSON:
         """A JSON object that `from_json` reads."""
@@ -64,7 +64,7 @@ class LoadedObject:
 
 
 def load(code: ObjectCode) -> LoadedObject:
-    """Put object code of this processor into memory. Raises LoweringError where the system lacks what it needs."""
+    """Put object code of this processor into memory. Raises LoweringError if the system lacks what it needs."""
     if code.tiles:
         permit_tiles()
     if code.parallel:

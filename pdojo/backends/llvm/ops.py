@@ -106,7 +106,7 @@ class SelectOp(IRDLOperation):
 
     cond = operand_def(base(IntegerType) | VectorType.constr(I1))
     lhs = operand_def(T)
-    """The value where the condition holds."""
+    """The value if the condition holds."""
     rhs = operand_def(T)
     res = result_def(T)
 
@@ -159,7 +159,7 @@ class AddressesOp(IRDLOperation):
 
 @irdl_op_definition
 class StoreFenceOp(IRDLOperation):
-    """`fence seq_cst`: earlier stores, non-temporal ones too, are visible to others before anything that follows."""
+    """`fence seq_cst`: other threads see earlier stores, even non-temporal ones, before anything that follows."""
 
     name = "llvmx.fence"
 
@@ -185,7 +185,7 @@ def lanes(value: SSAValue | Attribute) -> int | None:
 
 @lru_cache(maxsize=256)
 def with_lanes(element: Attribute, count: int | None) -> Attribute:
-    """The vector type of `count` elements; the element type itself where `count` is None."""
+    """The vector type of `count` elements; the element type itself if `count` is None."""
     return element if count is None else VectorType(element, [count])
 
 

@@ -16,9 +16,9 @@ Effort: TypeAlias = Literal["search", "full"]
 
 
 _ABI = {"riscv64": "lp64d"}
-"""Calling conventions that LLVM has to be told; floating-point values travel in floating-point registers."""
+"""Calling conventions that LLVM does not choose itself: they pass floats in floating-point registers."""
 _TRIPLES = {a: f"{a}-unknown-linux-gnu" for a in ("aarch64", "riscv64", "x86_64")}
-"""Architectures of processors that kernels can be compiled for, whatever this process runs on."""
+"""Triples of the architectures that kernels can be compiled for on any processor."""
 _GENERIC = {"x86_64": "x86-64", "aarch64": "generic", "riscv64": "generic-rv64"}
 
 
@@ -32,7 +32,7 @@ class Processor:
 
     @property
     def enabled(self) -> frozenset[str]:
-        """The instruction set features that it has."""
+        """Its instruction set features."""
         return frozenset(f[1:] for f in self.features.split(",") if f.startswith("+"))
 
     @property
@@ -62,7 +62,7 @@ def architecture_of(triple: str) -> str:
 
 @lru_cache(maxsize=1)
 def _initialise() -> dict[str, bool]:
-    """Prepare LLVM for the processor that this runs on; its features by name."""
+    """Prepare LLVM for this processor; returns its features by name."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return dict(llvm.get_host_cpu_features())
@@ -75,9 +75,9 @@ def _initialise_others() -> None:
 
 
 def processor(machine: Machine | None = None) -> Processor:
-    """The processor to generate code for that runs here: the host, restricted to the features that `machine` has.
+    """The processor for code that runs here: the host, restricted to the features of `machine`.
 
-    Raises LoweringError where the machine has another architecture, or features that the host lacks. A machine without
+    Raises LoweringError if the machine has another architecture, or features that the host lacks. A machine without
     features (a model for tests) stands for the host.
     """
     present = _initialise()
@@ -98,9 +98,9 @@ def processor(machine: Machine | None = None) -> Processor:
 
 
 def any_processor(machine: Machine | None = None) -> Processor:
-    """The processor to generate code for that need not run here.
+    """The processor for code that need not run here.
 
-    Raises LoweringError where the machine is none that LLVM's code for CPUs suits.
+    Raises LoweringError if the backend has no code for the machine's architecture.
     """
     _initialise()
     triple = llvm.get_process_triple()
@@ -129,7 +129,7 @@ def parse(text: str) -> llvm.ModuleRef:
 
 
 def run_passes(module: llvm.ModuleRef, machine: llvm.TargetMachine, effort: Effort) -> None:
-    """Optimise in place. What the program does not say is not done: LLVM neither vectorises nor unrolls on its own."""
+    """Optimise in place; LLVM neither vectorises nor unrolls on its own, as the program decides both."""
     options = llvm.create_pipeline_tuning_options(speed_level=3 if effort == "full" else 1)
     options.loop_vectorization = False
     options.slp_vectorization = False

@@ -1,4 +1,4 @@
-"""A reduction over the lanes of one vector, as a tree: what a vector mapping of an accumulation declares."""
+"""A reduction over the lanes of one vector, as the tree that a vector mapping of an accumulation declares."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INTEGER_REDUCTIONS = {
     "arith.ori": "or",
 }
 _NARROWEST = 4
-"""Lanes of the narrowest vector that halving makes; below, it would be scalars, which are slower to compare."""
+"""Lanes of the narrowest vector that halving makes; fewer would become scalars, which are slower to compare."""
 
 
 def reduce_lanes(code: FunctionCode, accumulate: str, vector: SSAValue, dtype: str) -> SSAValue:
@@ -50,7 +50,7 @@ def reduce_lanes(code: FunctionCode, accumulate: str, vector: SSAValue, dtype: s
     name, neutral = ("fadd", -0.0) if accumulate == "arith.addf" else ("fmul", 1.0)
     start = code.constant(Constant(neutral, dtype))
     op = llvm.CallIntrinsicOp(f"llvm.vector.reduce.{name}.{suffix(vector.type)}", [start, vector], [element])
-    # The order of the lanes is free; without the flag they would be added one after the other.
+    # The order of the lanes is free; without the flag LLVM would add them one after the other.
     op.properties["fastmathFlags"] = llvm.FastMathAttr([FastMathFlag.REASSOC])
     return code.emit(op)
 

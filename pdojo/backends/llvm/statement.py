@@ -46,8 +46,8 @@ def _computed(reach: Reach, leaf: Leaf, operands: list[SSAValue]) -> SSAValue:
 
 
 def _combined(reach: Reach, leaf: Leaf, new: SSAValue, old: SSAValue) -> SSAValue:
-    """The old value accumulated with the new one. The new one comes first: the fix-up that x86 needs for a maximum
-    of signed zeros looks at the first operand, and so stays off the chain of the accumulation."""
+    """The old value accumulated with the new one. The new one is the first operand: x86 fixes up a maximum of signed
+    zeros by the first operand alone, so the fix-up stays off the chain of the accumulation."""
     assert leaf.accumulate is not None
     dtype = leaf.output.array.dtype
     return apply(reach.code, leaf.accumulate, (new, old), (dtype, dtype), dtype)
@@ -109,7 +109,7 @@ def emit_lanes(reach: Reach, leaf: Leaf, scope: Scope, mask: SSAValue | None) ->
 
 
 def _accumulate_all(reach: Reach, leaf: Leaf, place: Place, operands: list[SSAValue], mask: SSAValue | None) -> None:
-    """All lanes accumulate into one cell: a tree over the lanes, which the mapping declares, then the old value."""
+    """Accumulate all lanes into one cell: a tree over the lanes, which the mapping declares, then the old value."""
     code = reach.code
     dtype = place.buffer.dtype
     assert leaf.accumulate is not None
@@ -119,7 +119,7 @@ def _accumulate_all(reach: Reach, leaf: Leaf, place: Place, operands: list[SSAVa
         return
     new = _computed(reach, leaf, operands)
     if mask is not None:
-        # -0.0 + x is x for every x, 0.0 + x is not.
+        # -0.0 + x is x for every x; 0.0 + -0.0 is 0.0.
         neutral = -0.0 if leaf.accumulate == "arith.addf" else identity_value(leaf.accumulate, dtype)
         count = reach.code.extents[leaf.chain[-1].depth]
         new = code.emit(SelectOp(mask, new, code.splat_constant(Constant(neutral, dtype), count)))
@@ -155,7 +155,7 @@ def _index_lanes(reach: Reach, expression: Expr, dtype: str, depth: int) -> SSAV
 
 
 def lane_mask(reach: Reach, constraints: list[Expr], depth: int) -> SSAValue | None:
-    """Which lanes satisfy `e >= 0` for all constraints; None where there are none."""
+    """The mask of the lanes that satisfy `e >= 0` for all constraints; None if there are no constraints."""
     code = reach.code
     total: SSAValue | None = None
     for constraint in constraints:
@@ -171,7 +171,7 @@ def lane_mask(reach: Reach, constraints: list[Expr], depth: int) -> SSAValue | N
 
 
 def _compared(reach: Reach, base: Expr, offsets: tuple[int, ...]) -> tuple[SSAValue, SSAValue]:
-    """`base + offset >= 0` as `base >= -offset`, in the narrowest integers that hold both."""
+    """Both sides of `base >= -offset` for `base + offset >= 0`, in the narrowest integers that hold them."""
     code = reach.code
     low, high = base.bounds(code.extents)
     largest = max(abs(o) for o in offsets)

@@ -1,5 +1,5 @@
-"""What `-t llvm`, `-t asm`, `-t obj` and `-t c-header` write: a module as LLVM IR, as assembly and object file of
-optimised machine code, and what C has to know to call the object's functions. The machine need not be this one."""
+"""The targets `llvm`, `asm`, `obj` and `c-header`: a module as LLVM IR, as assembly and object file of optimised
+machine code, and the declarations for calling the object's functions from C. The machine need not be this one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PdojoLLVMTarget(Target):
     name = "pdojo-llvm"
 
     machine: str | None = None
-    """Name of the machine description; that of the first kernel, or the host, where absent."""
+    """Name of the machine description; None: that of the first kernel, or the host if it names none."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the module."""
@@ -43,7 +43,7 @@ class PdojoAsmTarget(Target):
     name = "pdojo-asm"
 
     machine: str | None = None
-    """Name of the machine description; that of the first kernel, or the host, where absent."""
+    """Name of the machine description; None: that of the first kernel, or the host if it names none."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the module."""
@@ -57,7 +57,7 @@ class PdojoObjectTarget(BinaryTarget):
     name = "pdojo-obj"
 
     machine: str | None = None
-    """Name of the machine description; that of the first kernel, or the host, where absent."""
+    """Name of the machine description; None: that of the first kernel, or the host if it names none."""
 
     def emit_bytes(self, ctx: Context, module: ModuleOp) -> bytes:
         """The contents of the object file."""
@@ -71,13 +71,13 @@ class PdojoHeaderTarget(Target):
     name = "pdojo-c-header"
 
     machine: str | None = None
-    """Name of the machine description; that of the first kernel, or the host, where absent."""
+    """Name of the machine description; None: that of the first kernel, or the host if it names none."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the header. Raises LoweringError for a kernel that has no object code."""
         from pdojo.backends.c.header import header_text
 
-        # Lowered too: what has no object code should have no header either.
+        # Lower the module too, so that kernels without object code get no header.
         llvm_text(module, _machine(module, self.machine))
         output.write(header_text([nest_of(op) for op in module.walk() if isinstance(op, KernelOp)]))
 
@@ -92,17 +92,17 @@ def llvm_text(program: KernelOp | ModuleOp, machine: Machine | None = None) -> s
 
 
 def asm_text(program: KernelOp | ModuleOp, machine: Machine | None = None) -> str:
-    """The same as assembly of the optimised machine code."""
+    """A kernel or module as assembly of the optimised machine code."""
     from pdojo.backends.llvm import optimize
 
     processor = optimize.any_processor(machine)
-    # For this architecture it is the code that runs in process.
+    # For this architecture, show the code that runs in process.
     target = processor.target_machine("full", jit=processor.architecture == optimize.any_processor().architecture)
     return target.emit_assembly(_optimised(program, machine, target))
 
 
 def object_bytes(program: KernelOp | ModuleOp, machine: Machine | None = None) -> bytes:
-    """The same as an object file (ELF), for other programs to link."""
+    """A kernel or module as an object file (ELF), for other programs to link."""
     from pdojo.backends.llvm import optimize
 
     target = optimize.any_processor(machine).target_machine("full", jit=False)
@@ -126,7 +126,7 @@ def _lowered(program: KernelOp | ModuleOp, target: Processor, machine: Machine |
 
 
 def _machine(module: ModuleOp, name: str | None) -> Machine | None:
-    """The machine to generate code for."""
+    """The machine of that name; without a name that of the first kernel that names one, else None."""
     from pdojo.dialect.machine import known_machine, machine
 
     if name is not None:

@@ -1,8 +1,8 @@
-"""Instructions that compute whole nests: the call that a nest becomes, and the template's text linked into the module.
+"""Instructions that compute whole nests: a nest becomes a call, and the instruction's template is linked in.
 
 A template for this backend is LLVM IR text that defines one function with the intrinsic's name and the attribute
 `alwaysinline`. It takes a pointer to the first element of each operand, in the order of the meaning's arguments, and
-behind them an i64 for each free stride, in elements. Whatever else it declares or defines stays as it is written.
+then an i64 for each free stride, in elements. Its other declarations and definitions stay as they are.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     import llvmlite.binding as binding
 
 PREFIX = "pdojo.intrinsic."
-"""Functions of templates are called so in the module, whatever kernels are called."""
+"""Prefix of the names of templates' functions in the module, so that no kernel has the same name."""
 BACKEND = "llvm"
 
 
 @dataclass(eq=False)
 class TensorUnit:
-    """The instructions that the code under construction may use, and those that it does use."""
+    """The instructions that the code under construction may use, and the ones that it uses."""
 
     nest: Nest
     known: Mapping[str, Intrinsic]
@@ -44,7 +44,7 @@ class TensorUnit:
     used: dict[str, Intrinsic] = field(default_factory=dict[str, Intrinsic])
 
     def call(self, reach: Reach, scope: Scope) -> None:
-        """Append the call that computes a nest. Raises LoweringError where the machine cannot."""
+        """Append the call that computes a nest. Raises LoweringError if the machine lacks the instruction."""
         intrinsic = self._intrinsic(scope)
         found = match(self.nest, scope, intrinsic)
         if isinstance(found, Reason):
@@ -95,13 +95,13 @@ def _arguments(intrinsic: Intrinsic) -> list[Attribute]:
 
 
 def called(module: ModuleOp) -> list[str]:
-    """The intrinsics that a module declares the functions of, in order."""
+    """The names of the intrinsics whose functions a module declares, in order."""
     names = (f.sym_name.data for f in module.body.block.ops if isinstance(f, llvm.FuncOp))
     return [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
 
 
 def link(text: str, used: Iterable[Intrinsic]) -> str:
-    """The module with the templates' functions in it, for their calls to be inlined."""
+    """The module with the templates' functions linked in, so that calls can be inlined."""
     import llvmlite.binding as binding
 
     module = binding.parse_assembly(text)
@@ -114,7 +114,7 @@ def link(text: str, used: Iterable[Intrinsic]) -> str:
 
 
 def _template(intrinsic: Intrinsic) -> binding.ModuleRef:
-    """The parsed template, its function renamed. Raises LoweringError where it is not what a template must be."""
+    """The parsed template, its function renamed. Raises LoweringError if it is no valid template."""
     import llvmlite.binding as binding
 
     where = f"the {BACKEND} template of intrinsic '{intrinsic.name}'"

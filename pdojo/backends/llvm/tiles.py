@@ -1,4 +1,4 @@
-"""Permission to use the tiles of AMX, which Linux gives to a process that asks."""
+"""Permission to use the tiles of AMX, which a process has to request from Linux."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _MEANING = {
 
 
 def permit_tiles() -> None:
-    """Ask for the permission, for all threads of this process; without it the first instruction would end the process.
+    """Request the permission for all threads of this process; without it the first instruction would end the process.
 
-    Raises LoweringError with the system's answer where it refuses.
+    Raises LoweringError with the system's answer if it refuses.
     """
     reason = _ask()
     if reason:
@@ -39,7 +39,7 @@ def permit_tiles() -> None:
 
 
 def _ask() -> str:
-    """Why the system refuses; empty where it permits."""
+    """The system's reason for refusing; empty if it permits."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return "only Linux on x86-64 has them"
     library = ctypes.CDLL(None, use_errno=True)

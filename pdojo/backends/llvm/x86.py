@@ -1,4 +1,4 @@
-"""Instructions of x86 processors that give the bits of the general code, in fewer operations."""
+"""Instructions of x86 processors that give the same bits as the general code, in fewer operations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Features: TypeAlias = frozenset[str]
 
 _NEEDS = {"scalef": "avx512f", "range": "avx512dq"}
 _CURRENT_DIRECTION = 4
-"""The rounding argument that means: as the control register says."""
+"""The rounding argument for the control register's mode."""
 
 
 _WIDTHS: dict[type[Attribute], int] = {Float32Type: 32, Float64Type: 64}
@@ -38,10 +38,10 @@ def masked_x86(
     immediate: Sequence[int],
     element: Attribute,
 ) -> SSAValue | None:
-    """`llvm.x86.avx512.mask.NAME` on two vectors with no lane masked off; None where the processor lacks it.
+    """`llvm.x86.avx512.mask.NAME` on two vectors with no lane masked off; None if the processor lacks it.
 
-    `scalef` is x * 2**floor(y); `range` with 5 is the maximum and with 4 the minimum, zeros ordered by sign, numbers
-    preferred to NaN.
+    `scalef` is x * 2**floor(y); `range` with 5 is the maximum and with 4 the minimum: zeros are ordered by sign, and
+    numbers win over NaN.
     """
     count = lanes(operands[0])
     if count is None or not has_masked_x86(features, name, count, element):
