@@ -69,7 +69,7 @@ def _from_bfloat(code: FunctionCode, value: SSAValue) -> SSAValue:
 
 
 def _to_bfloat(code: FunctionCode, value: SSAValue) -> SSAValue:
-    """An f32 as bits of a bfloat16: its upper half after adding half of the last place, less 1 if that place is even."""
+    """An f32 as bits of a bfloat16: its upper half after adding half of the last place, less 1 if that is even."""
     count = lanes(value)
     bits_type = with_lanes(IntegerType(32), count)
     bits = code.emit(llvm.BitcastOp(value, bits_type))

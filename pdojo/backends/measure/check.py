@@ -162,7 +162,7 @@ def _compare_floats(
 
 
 def _errors(got: NDArray[Any], want: NDArray[Any], scale: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Differences per element, absolute and relative to magnitudes; infinite if values differ and not both are finite."""
+    """Differences per element, absolute and relative to magnitudes; infinite if one of two differing values is."""
     with np.errstate(all="ignore"):
         difference = np.abs(got - want)
         relative = np.where(difference == 0, 0.0, difference / (np.abs(want) + scale))

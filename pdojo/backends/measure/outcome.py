@@ -143,8 +143,8 @@ class Simulated(Success):
     check: Check | None = None
     """None if the result was not checked."""
     same_bits: bool | None = None
-    """Whether all outputs have the interpreter's bits on this program; None if nobody asked, or if the program does
-    not determine the bits."""
+    """Whether all outputs have the interpreter's bits on this program; None if not compared: nobody asked,
+    the program does not determine the bits, or it is too large to interpret."""
 
     @property
     def cost(self) -> float:

@@ -1,8 +1,8 @@
-"""Where elements lie: pointers that go on from iteration to iteration, and index expressions as integers.
+"""Addresses of elements: pointers that loops advance, and index expressions as integers.
 
 A pointer serves all accesses whose addresses differ by a constant that loads and stores can hold. It is set before the
-outermost loop that changes it. At the end of each loop's body it goes on by what that loop's variable adds, less what
-the loops inside have added: one instruction for each loop. Divisions of variables are computed at the start of the
+outermost loop that changes it. At the end of each loop's body one instruction advances it by the step of that loop's
+variable, less the distance that the loops inside have added. Divisions of variables are computed at the start of the
 innermost loop whose variable they use.
 """
 
@@ -21,7 +21,7 @@ _LOW, _HIGH = -2048, 2048
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Where a buffer begins: bytes behind a register."""
+    """The start of a buffer: bytes behind a register."""
 
     base: Register
     offset: int
@@ -29,7 +29,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in memory as loads and stores take it."""
+    """The address of a load or store: bytes behind a register."""
 
     base: Register
     offset: int
@@ -41,14 +41,14 @@ class _Pointer:
     anchor: int
     """The constant part of the address that it holds."""
     owner: Frame | None
-    """The frame whose code sets it; it is of use while that is open."""
+    """The frame whose code sets the pointer, which is valid while the frame is open; None: always."""
 
 
 class Addresses:
     """The pointers of the open frames."""
 
     def __init__(self, code: Code, known: Mapping[int, int], extents: Sequence[int]) -> None:
-        """`known` are the variables that have one value here, `extents` those of all enclosing scopes; both change."""
+        """`known` holds values of variables, `extents` those of the open scopes; both change with the walk."""
         self.code = code
         self.known = known
         self.extents = extents
@@ -90,7 +90,7 @@ class Addresses:
             return self._divided(base, address, level)
         steps = {position[a]: c for a, c in address.terms if isinstance(a, int)}
         if not steps:
-            # An address far from the base: computed once, before everything.
+            # An address far from the base is computed once, before the nest.
             key = ("address", base, address.constant)
             register = self.code.keep(key, lambda: self._far(base, address.constant))
             return _Pointer(register, address.constant, frames[0] if frames else None)
@@ -108,7 +108,7 @@ class Addresses:
         return self.code.add_immediate(base, offset, Register("x", area=base.area))
 
     def _advance(self, pointer: Register, steps: Mapping[int, int], first: int) -> None:
-        """Make the open frames from the one at `first` on change the pointer, each by its step in an iteration."""
+        """Let the open frames from the one at `first` on advance the pointer, each by its step per iteration."""
         added = 0
         for position in range(len(self.code.frames) - 1, first - 1, -1):
             frame, step = self.code.frames[position], steps.get(position, 0)
@@ -138,7 +138,7 @@ class Addresses:
         return _Pointer(pointer, address.constant - near.offset, frames[level])
 
     def exchanged(self, place: Place, exchange: Exchange, width: int) -> Place:
-        """The place by whose elements, of `width` bytes, positions are exchanged."""
+        """The place after adding an exchange; elements have `width` bytes."""
         code = self.code
         granule = code.x("xor", self.number(exchange.left), self.number(exchange.right))
         return Place(code.x("add", place.base, self._multiple(granule, exchange.factor * width)), place.offset)
@@ -146,13 +146,13 @@ class Addresses:
     # Index expressions as integers
 
     def number(self, expression: Expr) -> Register:
-        """The value of an index expression here."""
+        """The current value of an index expression."""
         return self.value(bind(expression, self.known, self.extents))
 
     def value(self, bound: Expr) -> Register:
         """The value of an expression over the variables of open loops."""
         rest, remainders = split_remainders(bound)
-        # In canonical form numerators are never negative, so that rounding down and rounding to zero are the same.
+        # In canonical form numerators are never negative, so rounding down and rounding to zero agree.
         total: Register | None = None
         for atom, factor in rest.terms:
             value = self._quotient(atom) if isinstance(atom, Div) else self.counter(atom)
@@ -164,7 +164,7 @@ class Addresses:
         return self.code.add_immediate(total, rest.constant)
 
     def counter(self, depth: int) -> Register:
-        """The variable of an open loop."""
+        """The variable of an open loop, counted in a register from the first request on."""
         frame = self.loops()[depth]
         if frame.counter is None:
             frame.counter = Register("x")

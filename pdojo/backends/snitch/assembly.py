@@ -1,7 +1,7 @@
 """Machine code with named registers as operations of xDSL: a `riscv_func.func` that shows everything that runs.
 
-Labels and branches stay in one block, as in assembly text. An operand is the value that was written to its register
-last in the text; registers that hold something from elsewhere (arguments, what a loop wrote) come from `get_register`.
+Labels and branches stay in one block, as in assembly text. An operand is the last value in the text that was written to
+its register; registers without one (arguments) come from `get_register`.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ class Function:
     name: str
     lines: Sequence[Line]
     constants: Sequence[int]
-    """Words of 64 bits, behind the label `constants_label`."""
+    """Words of 64 bits, after the label `constants_label`."""
     constants_label: str
     facts: dict[str, int] = field(default_factory=dict[str, int])
-    """What callers have to know; attributes of the function."""
+    """Facts for callers, as attributes of the function."""
 
 
 @cache
 def operations() -> dict[str, type[Operation]]:
-    """The operations for instructions, by mnemonic; later dialects have the better ones of equal name."""
+    """The operations for instructions, by mnemonic; of equal names the later dialect's operation is better."""
     found: dict[str, type[Operation]] = {}
     for dialect in (riscv.RISCV, rv32.RV32, riscv_snitch.RISCV_Snitch, SNITCHX):
         for operation in dialect.operations:
@@ -88,7 +88,7 @@ def function_ops(function: Function) -> list[Operation]:
 
 
 def _body(loop: Line, following: Sequence[Line]) -> list[Line]:
-    """The lines of a hardware loop: its instructions, and the loops that are among them."""
+    """The lines of a hardware loop: its instructions and the loops inside."""
     assert isinstance(loop.immediate, int)
     found: list[Line] = []
     left = loop.immediate
@@ -104,7 +104,7 @@ def _body(loop: Line, following: Sequence[Line]) -> list[Line]:
 class _Block:
     block: Block
     values: dict[str, SSAValue]
-    """What was written last, by the name of the register."""
+    """Values written last, by the name of the register."""
 
     def append_all(self, lines: list[Line]) -> None:
         position = 0
@@ -126,7 +126,7 @@ class _Block:
             self.values[name] = result
 
     def read(self, name: str) -> SSAValue:
-        """The value that a register holds here."""
+        """The value that a register holds at this point."""
         if name not in self.values:
             kind = _register(name)
             get = rv32.GetRegisterOp(kind) if isinstance(kind, IntRegisterType) else GetFloatRegisterOp(kind)
@@ -183,7 +183,7 @@ def _operation(line: Line, operands: list[SSAValue]) -> Operation:
 
 
 def _plain(line: Line, operands: list[SSAValue]) -> Operation:
-    """An instruction whose operation is made like those of its base class."""
+    """The operation for an instruction, made like others of its base class."""
     immediate = line.immediate
     kind = operations()[line.name]
     make = cast(Callable[..., Operation], kind)

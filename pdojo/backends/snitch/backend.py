@@ -17,13 +17,13 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 
 SOURCES = (*RUNNING, "backends/snitch/**/*.py")
-"""Files that cycles depend on."""
+"""Files that determine cycles."""
 LONGEST = 50_000_000
 """Most cycles of any program."""
 
 
 class SimulatedRuns:
-    """Programs on simulators, one for each processor."""
+    """Runs programs on simulators, one for each processor."""
 
     def __init__(self) -> None:
         self._workers: Workers | None = None
@@ -41,9 +41,9 @@ class SimulatedRuns:
         reference: KernelReference | None = None,
         listener: Listener | None = None,
     ) -> list[Outcome]:
-        """Simulate programs on the same inputs; the interpreter's bits are asked for where results are checked.
+        """Simulate programs on the same inputs; if results are checked, compare bits with the interpreter's, too.
 
-        Raises MeasurementError where nothing could be run, UsageError for caches and threads: one core has none.
+        Raises MeasurementError if nothing could be run, UsageError for caches and threads, which one core lacks.
         """
         _check_core(programs[0].machine, options.threads, cold=options.cold)
         if self._workers is None:
@@ -58,7 +58,7 @@ class SimulatedRuns:
         return self._workers.simulate_all(wanted, tell)
 
     def interrupt(self) -> None:
-        """End what the simulators do now."""
+        """End the running simulations."""
         if self._workers is not None:
             self._workers.interrupt()
 
@@ -90,7 +90,7 @@ class SnitchBackend:
         lower_kernel(nest, machine)
 
     def check_runs_here(self, machine: Machine) -> None:
-        """Simulators run everywhere."""
+        """Accept every machine: simulators run everywhere."""
 
     def runs(self) -> SimulatedRuns:
         """Processes with simulators."""
@@ -108,14 +108,14 @@ class SnitchBackend:
         return {**before, **{p.name: outputs[p.name] if p.written else given[p.name] for p in parameters}}
 
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
-        """Simulate a kernel once on the arrays that it reads; gives those that it writes."""
+        """Simulate a kernel once on `inputs`, the arrays that it reads; returns the arrays that it writes."""
         from pdojo.backends.snitch.executable import load
 
         _check_core(machine, machine.threads)
         return load(kernel, machine).run(inputs).outputs
 
     def environment(self) -> Mapping[str, Any]:
-        """The version of lowering and simulator."""
+        """The digest of lowering and simulator."""
         return {"lowering and simulator": version()}
 
 
@@ -125,7 +125,7 @@ def _check_core(machine: Machine, threads: int, *, cold: bool = False) -> None:
 
 
 def version() -> str:
-    """Digest of lowering and simulator: cycles of other ones are not comparable."""
+    """Digest of lowering and simulator: cycles are comparable only if it is equal."""
     return source_digest(*SOURCES)
 
 

@@ -1,4 +1,4 @@
-"""Straight code put in order from its end: values are computed just before they are needed, and take few registers."""
+"""Ordering straight code from its end: values are computed just before their uses, and occupy few registers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pdojo.backends.snitch.latency import latency
 from pdojo.backends.snitch.simulator.configuration import Timing
 
 _READY = 24
-"""Items that are looked at for each place."""
+"""Most candidates that are compared for each position."""
 
 
 def backward_order(
@@ -22,15 +22,16 @@ def backward_order(
     room: Mapping[str, int],
     timing: Timing,
 ) -> list[int]:
-    """An order in which few items wait for the result of another, and no more registers are in use than there is room.
+    """An order in which few items wait for results, and no more registers are in use than `room`, if possible.
 
-    The last is what most cycles have to come before; `weight` is what a place later in the text counts, in cycles.
+    From the end, the item after the longest chain of cycles is placed first; `weight` is the cycles that one place
+    later in the text counts.
     """
     return _Backwards(items, live_out, weight, timing).order(room)
 
 
 class _Backwards:
-    """Counts cycles from the end: an item is as many before those that use its result as it takes."""
+    """Counts cycles from the end: an item is at least its latency before the items that use its result."""
 
     def __init__(self, items: Sequence[Item], live_out: Collection[Register], weight: float, timing: Timing) -> None:
         self.items = items
@@ -48,9 +49,9 @@ class _Backwards:
         self.times = [0] * len(items)
 
     def order(self, room: Mapping[str, int]) -> list[int]:
-        """All items."""
+        """The numbers of all items, in order."""
         left = [len(item.after) for item in self.items]
-        # The last in the text first.
+        # Negated, so that the last in the text comes first.
         ready = sorted(-k for k, n in enumerate(left) if n == 0)
         found: list[int] = []
         while ready:
@@ -87,7 +88,7 @@ class _Backwards:
                 self.count[register.kind] += register.fixed is None
 
     def _fits(self, number: int, room: Mapping[str, int]) -> bool:
-        """Whether the registers suffice before an item, or it frees as many as it needs."""
+        """Whether the registers suffice before an item, or the item frees as many as it needs."""
         for kind, begins, ends in self.items[number].backwards:
             left = room[kind] - self.count[kind]
             if len(begins) <= left:

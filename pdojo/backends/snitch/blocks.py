@@ -1,8 +1,8 @@
-"""Straight code as items whose order is free but for what one needs of another.
+"""Straight code as items whose order is free except for dependences.
 
-An item is an instruction, or a branch over a few that compute registers alone (how a maximum keeps NaN, and how one of
-two values is chosen). What is in between blocks stays where it is: labels, other branches, hardware loops, the
-configuration and switching of streams, waiting, what touches registers by name.
+An item is an instruction, or a branch over a few that compute registers alone (for a maximum that keeps NaN, or the
+choice of one of two values). Instructions between blocks stay in place: labels, other branches, hardware loops, the
+configuration and switching of streams, waiting, and uses of registers by name.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ _FREE = frozenset((ZERO, SP, *STREAMS))
 
 @dataclass(eq=False, slots=True)
 class Item:
-    """Instructions that stay together."""
+    """Instructions that stay together, with their dependences."""
 
     instructions: Sequence[Instruction]
     uses: tuple[Register, ...]
-    """Registers that are read; those that are written under a condition too, as they may keep their value."""
+    """Registers that are read; for a branch also the registers that it writes, as they may keep their value."""
     defs: tuple[Register, ...]
     needs: int = 0
-    """Number of items that have to come before."""
+    """Number of items that must come before."""
     after: dict[int, bool] = field(default_factory=dict[int, bool])
-    """Items that have to come later, and whether they wait for the result."""
+    """Items that must come later, and whether they wait for the result."""
     is_float: bool = field(init=False)
     """Whether it is one instruction of the floating-point unit."""
     size: int = field(init=False)
     """Cycles that the core takes to issue it."""
     uses_unit: bool = field(init=False)
-    """Whether the floating-point unit executes any of it."""
+    """Whether the floating-point unit executes any of the instructions."""
     forwards: Sequence[Change] = field(init=False)
-    """Of each kind: the registers that may be in use after it and not before, and those for which it is the reverse."""
+    """By kind, registers that may be in use only after the item (begins), and only before it (ends)."""
     backwards: Sequence[Change] = field(init=False)
-    """Of each kind: the registers that may be in use before it and not after, and those for which it is the reverse."""
+    """By kind, registers that may be in use only before the item (begins), and only after it (ends)."""
 
     def __post_init__(self) -> None:
-        # Orders are made by the dozen, and ask this again and again.
+        # Computed once, because dozens of orders use these values.
         self.is_float = len(self.instructions) == 1 and is_float(self.first)
         self.size = sum(1 for i in self.instructions if i.name != "label")
         used = dict.fromkeys(self.uses)
@@ -81,7 +81,7 @@ class Item:
 
 
 class Change(NamedTuple):
-    """Registers of one kind that may begin to be in use, and of the same kind that may end to be."""
+    """Registers of one kind whose use may begin, and registers of that kind whose use may end."""
 
     kind: Kind
     begins: Sequence[Register]
@@ -95,7 +95,7 @@ def _changes(begins: Iterable[Register], ends: Iterable[Register]) -> Sequence[C
 
 
 def blocks(code: Sequence[Instruction]) -> Iterator[tuple[int, list[Item]]]:
-    """The blocks of a function of at least two items, and the positions at which they begin."""
+    """The blocks of at least two items, with the positions in `code` at which they begin."""
     repeated = bodies(code)
     jumps = Counter(str(i.immediate) for i in code if i.name in BRANCHES)
     start, items, position = 0, list[Item](), 0
@@ -144,7 +144,7 @@ def _is_free(instruction: Instruction) -> bool:
 
 
 def _is_computed(instruction: Instruction) -> bool:
-    """Whether an instruction touches nothing but registers that keep what is written to them."""
+    """Whether an instruction touches neither memory nor streams."""
     touches = instruction.name in LOADS or instruction.name in STORES
     return not touches and not any(r in STREAMS for r in (*instruction.defs, *instruction.uses))
 
@@ -162,20 +162,20 @@ class _Access:
     stores: bool
     base: Register
     version: int
-    """How often the base was written before."""
+    """Number of writes to the base before."""
     start: int | None
-    """Bytes behind the base; None in the part of the frame for arguments."""
+    """Bytes behind the base; None for offsets in the frame other than slots."""
     size: int
     in_slots: bool
 
 
 class _Order:
-    """Finds what has to come before what.
+    """Finds the dependences between items.
 
-    Values: a read after the write, a write after what reads or writes the register before. Each stream gives and takes
-    in order. Memory: accesses of which one writes, unless they are known to be apart. Nothing in a region reads
-    what the region wrote, where one of the two is a stream, and no two streams write one cell (`analysis.streams`); so
-    what remains of streams is that they write after what was read before.
+    Registers: a read comes after the write, a write after earlier reads and writes of the register. Accesses of each
+    stream keep their order. Memory: two accesses keep their order if one writes, unless they are known to be apart.
+    Nothing in a region reads a cell that the region wrote if either access is a stream's, and no two streams write one
+    cell (`analysis.streams`); so a stream's writes only have to follow earlier reads.
     """
 
     def __init__(self, items: Sequence[Item]) -> None:

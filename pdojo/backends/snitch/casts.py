@@ -82,7 +82,7 @@ class Casts:
         return self.from_integer(value, target, signed=False)
 
     def _to_integer(self, value: Value, source: str, target: str, *, signed: bool) -> Register:
-        """Rounded towards zero, the nearest value of the type where it is out of range, 0 for NaN."""
+        """A float rounded towards zero; the nearest value of the type if it is out of range, 0 for NaN."""
         code, register, letter = self.code, cast(Register, value), SUFFIX[source]
         if target == "i64":
             raise _missing(source, "i64")
@@ -98,7 +98,7 @@ class Casts:
         low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
         integers = Integers(code)
         if not signed:
-            # As i32 numbers beyond 2**31 are negative: compare without a sign.
+            # As i32, numbers from 2**31 on are negative: compare them unsigned.
             number = cast(Register, integers.apply("minui", (number, code.li(high)), "i32"))
             return integers.wrapped(number, target)
         number = cast(Register, integers.apply("minsi", (number, code.li(high)), "i32"))
@@ -127,7 +127,7 @@ class Casts:
         return Integers(self.code).wrapped(register, target)
 
     def bits(self, value: Value, source: str, target: str) -> Value:
-        """The same bits as another type."""
+        """The same bits as a value of type `target`."""
         code = self.code
         match source, target:
             case "f32", "i32":

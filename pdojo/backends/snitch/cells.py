@@ -1,4 +1,4 @@
-"""Buffers in registers: each element that constants index is a register, or a lane of one."""
+"""Buffers in registers: each element is a register, or a lane of one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORD = 8
 
 
 def in_registers(nest: Nest, buffer: Buffer) -> bool:
-    """Whether a buffer lives in registers: it is declared so, and unrolled scopes and lanes alone index it."""
+    """Whether a buffer is in registers: declared so, and indexed by unrolled scopes and lanes only."""
     if buffer.memory is not Memory.REGISTER:
         return False
     for leaf, access in accesses_of(nest, buffer):
@@ -29,9 +29,9 @@ def in_registers(nest: Nest, buffer: Buffer) -> bool:
 
 
 def is_contiguous(expression: Expr, leaf: Leaf, width: int, base: int) -> bool:
-    """Whether the lanes around a statement are a whole register, by the distance in elements from an address.
+    """Whether the lanes around a statement fill a whole register.
 
-    `base` is the number of bytes that the address is a multiple of.
+    `expression` is the distance in elements from an address that is a multiple of `base` bytes; `width` is in bytes.
     """
     lanes = leaf.chain[-1]
     if not expression.is_linear or expression.coefficient(lanes.depth) != 1 or base % WORD:
@@ -46,14 +46,14 @@ class Cells:
 
     nest: Nest
     known: dict[int, int]
-    """The variables that have one value here."""
+    """Induction variables that have one value, by depth."""
     packed: set[Buffer] = field(default_factory=set[Buffer])
     """Buffers whose registers hold as many elements as fit."""
     _layouts: dict[Buffer, Layout] = field(default_factory=dict[Buffer, Layout])
     _values: dict[tuple[Buffer, int], Value] = field(default_factory=dict[tuple[Buffer, int], Value])
 
     def position(self, access: Access, leaf: Leaf, lane: int | None = None) -> int:
-        """The number of the element, for a lane of the scope around or for the values that are known."""
+        """The number of the element that an access touches, for `lane` if given, else for the known values."""
         buffer = access.array.buffer
         if buffer not in self._layouts:
             self._layouts[buffer] = layout_of(self.nest, buffer)
@@ -68,7 +68,7 @@ class Cells:
         return access.array.buffer in self.packed
 
     def register(self, access: Access, position: int) -> Value:
-        """The register of an element; with the others in it, where the buffer is packed."""
+        """The register of an element; if the buffer is packed, other elements share it."""
         buffer = access.array.buffer
         if buffer in self.packed:
             position //= WORD // byte_width(buffer.dtype)

@@ -1,4 +1,4 @@
-"""Machine code of one function while registers have no names yet: instructions, open loops, what runs before them."""
+"""Machine code of one function before registers have names: instructions, open loops, code before them."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ Kind: TypeAlias = Literal["x", "f"]
 
 @dataclass(eq=False, slots=True)
 class Register:
-    """A variable of the code that will live in one register of its kind, or in the one that is named.
+    """A variable of the code that will be one register of its kind, or the register named `fixed`.
 
     It may be written more than once: accumulators and pointers are.
     """
 
     kind: Kind
     fixed: str | None = None
-    """The name of the register that it has to be."""
+    """The name of the register that it must be; None: any."""
     constant: int | None = None
-    """The number that it always holds (integers only), which can be made again instead of being kept."""
+    """The integer that it always holds, and which can be made again instead of being kept; None if it varies."""
     pinned: bool = False
-    """Whether it must have a register throughout: no load or store may stand beside its uses."""
+    """Whether it must not be spilled: no load or store may be beside its uses."""
     area: Hashable = None
-    """What memory it points into, which no pointer into another area reaches; None where that is not known."""
+    """The memory that it points into, which pointers into other areas never reach; None if unknown."""
 
 
 ZERO = Register("x", "zero")
 SP = Register("x", "sp")
 STREAMS = tuple(Register("f", f"ft{k}") for k in range(3))
-"""What the stream registers are called while streams are on."""
+"""The stream registers, while streams are on."""
 
 ARRAYS = "arrays"
 ARGUMENT = "argument"
@@ -45,7 +45,7 @@ SLOT = "slot"
 
 @dataclass(frozen=True, slots=True)
 class FrameOffset:
-    """A place in the stack frame, known when all slots are: within the arrays, a slot, or an argument beyond it."""
+    """An offset in the arrays, slots or arguments of the stack frame, whose place depends on the number of slots."""
 
     area: Literal["arrays", "argument", "slot"]
     offset: int
@@ -68,34 +68,34 @@ class Instruction:
 
 
 _SCRATCHES = 32
-"""Places that bits pass through at the same time."""
+"""Slots that `scratch` uses in turn."""
 MARKS = frozenset(("label", "entry", "frep.end"))
-"""What takes no cycle."""
+"""Pseudo instructions that take no cycle."""
 BRANCHES = frozenset(("beq", "bne", "blt", "bge", "bltu", "bgeu", "j"))
 """Instructions whose immediate is a label."""
 LOADS = frozenset(("lb", "lbu", "lh", "lhu", "lw", "flh", "flw", "fld"))
 STORES = frozenset(("sb", "sh", "sw", "fsh", "fsw", "fsd"))
-"""Uses are the base, then the value."""
+"""Instructions whose uses are the base, then the value."""
 COPIES = frozenset(("mv", "fmv.d"))
 """Instructions that copy a whole register."""
 EFFECTS = BRANCHES | STORES | MARKS | frozenset(("scfgwi", "csrsi", "csrci", "frep.o", "scfgr", "fence", "ret"))
-"""What may not be left out where its results are not used."""
+"""Instructions that are kept even if nothing uses their results."""
 
 
 class FrameKind(Enum):
-    """What an open frame of code is."""
+    """The kinds of open frames of code."""
 
     NEST = auto()
     """A top-level node of the kernel; runs once."""
     LOOP = auto()
     IF = auto()
-    """What is skipped where a guard does not hold."""
+    """Code that is skipped if a guard does not hold."""
     HARDWARE_LOOP = auto()
 
 
 @dataclass(eq=False)
 class Frame:
-    """A piece of code under construction: what runs before it, at the start of each iteration, in it, at its end."""
+    """A piece of code under construction: before it, and at the start, middle and end of each iteration."""
 
     kind: FrameKind
     scope: Scope | None
@@ -104,23 +104,23 @@ class Frame:
     body: list[Instruction] = field(default_factory=list[Instruction])
     tail: list[Instruction] = field(default_factory=list[Instruction])
     counter: Register | None = None
-    """The number of the iteration, where something asks for it."""
+    """The number of the iteration; None if nothing uses it."""
     advancing: list[tuple[Register, int]] = field(default_factory=list[tuple[Register, int]])
-    """Pointers and the bytes by which they go on in an iteration, other than 0."""
+    """Pointers, and the bytes (not 0) by which each iteration advances them."""
 
     @property
     def extent(self) -> int:
-        """How often the body runs."""
+        """Iterations of the body."""
         return self.scope.extent if self.scope is not None else 1
 
     @property
     def depth(self) -> int | None:
-        """The depth of the loop's variable; None where the frame has none."""
+        """The depth of the loop's variable; None if the frame is no loop."""
         return self.scope.depth if self.scope is not None and self.kind is FrameKind.LOOP else None
 
 
 class Code:
-    """The function under construction. Instructions go to the innermost open frame, or to a list that is named."""
+    """The function under construction. Instructions go to the innermost open frame, or to the list of `at`."""
 
     def __init__(self, prefix: str) -> None:
         """`prefix` begins the names of labels."""
@@ -139,14 +139,14 @@ class Code:
 
     @property
     def place(self) -> list[Instruction]:
-        """Where the next instruction goes."""
+        """The list that the next instruction is appended to."""
         if self._target is not None:
             return self._target
         return self.frames[-1].body if self.frames else self.finished
 
     @contextmanager
     def at(self, target: list[Instruction]) -> Generator[None]:
-        """Append to another list for a while."""
+        """Append to another list within."""
         previous = self._target
         self._target = target
         yield
@@ -154,7 +154,7 @@ class Code:
 
     @property
     def hoisted(self) -> list[Instruction]:
-        """Where values go that are the same throughout the top-level nest."""
+        """The list for values that are the same throughout the top-level nest."""
         return self.frames[0].before if self.frames else self.finished
 
     def label(self, what: str) -> str:
@@ -168,7 +168,7 @@ class Code:
         return FrameOffset(SLOT, 8 * (self.slots - 1))
 
     def scratch(self) -> FrameOffset:
-        """A place through which bits pass between registers of different kinds; the next few times it is another."""
+        """A slot for passing bits between registers of different kinds; the next calls give other slots."""
         if len(self._scratch) < _SCRATCHES:
             self._scratch.append(self.slot())
         self._scratches += 1
@@ -189,19 +189,19 @@ class Code:
         return instruction
 
     def x(self, name: str, *uses: Register, immediate: Immediate = None, to: Register | None = None) -> Register:
-        """An instruction with an integer result."""
+        """Append an instruction with an integer result; returns the result."""
         result = to or Register("x")
         self.emit(name, (result,), uses, immediate)
         return result
 
     def f(self, name: str, *uses: Register, immediate: Immediate = None, to: Register | None = None) -> Register:
-        """An instruction with a floating-point result."""
+        """Append an instruction with a floating-point result; returns the result."""
         result = to or Register("f")
         self.emit(name, (result,), uses, immediate)
         return result
 
     def keep(self, key: Hashable, make: Callable[[], Register]) -> Register:
-        """The value that `make` computes once before the nest, for whoever asks by the same key."""
+        """The value that `make` computes before the nest, once for each key."""
         known = self._kept.setdefault(id(self.hoisted), {})
         if key not in known:
             with self.at(self.hoisted):
@@ -209,7 +209,7 @@ class Code:
         return known[key]
 
     def li(self, value: int) -> Register:
-        """A constant, kept for the whole nest; zero is a register of its own."""
+        """A constant, kept for the whole nest; zero has its own register."""
         value = (value + (1 << 31)) % (1 << 32) - (1 << 31)
         if value == 0:
             return ZERO
@@ -230,7 +230,7 @@ class Code:
         return self.x("add", base, self.li(value), to=to)
 
     def move(self, source: Register, to: Register) -> None:
-        """Copy a register to one of its kind; a floating-point one as a whole."""
+        """Copy a register to another of its kind, with all bits."""
         if source is not to:
             self.emit("mv" if to.kind == "x" else "fmv.d", (to,), (source,))
 
@@ -238,7 +238,7 @@ class Code:
 
     @contextmanager
     def frame(self, kind: FrameKind, scope: Scope | None = None) -> Generator[Frame]:
-        """Open a frame; whoever opens it closes it with `close_*`."""
+        """Open a frame; the caller appends it with `close_*`."""
         frame = Frame(kind, scope)
         self.frames.append(frame)
         previous, self._target = self._target, None
@@ -253,13 +253,13 @@ class Code:
         self.finished += [*frame.before, *frame.head, *frame.body, *frame.tail]
 
     def close_if(self, frame: Frame, skip: str) -> None:
-        """Append what a branch to the label `skip` jumps over."""
+        """Append the code that a branch to the label `skip` jumps over."""
         place = self.place
         place += [*frame.before, *frame.head, *frame.body, *frame.tail]
         self.emit("label", immediate=skip)
 
     def close_loop(self, frame: Frame) -> None:
-        """Append a loop: it counts with its counter, a pointer that goes on, or a register of its own."""
+        """Append a loop, controlled by its counter, a pointer that it advances, or an extra register."""
         place, extent = self.place, frame.extent
         label = self.label("loop")
         control: list[Instruction] = []
@@ -281,10 +281,10 @@ class Code:
         place += [*frame.head, *frame.body, *frame.tail, *control, branch]
 
     def close_hardware_loop(self, frame: Frame, expected: int, trips: int, machine: str) -> None:
-        """Append a hardware loop of `expected` instructions, those of loops inside counted once, to run `trips` times.
+        """Append a hardware loop of `expected` instructions (those of loops inside count once) and `trips` iterations.
 
-        How often loops inside run is made known before the nest. Raises LoweringError where the body is not what the
-        analysis of hardware loops counted.
+        The iterations of loops inside are set before the nest. Raises LoweringError if the body differs from the count
+        of the analysis of hardware loops.
         """
         body = [*frame.head, *frame.body, *frame.tail]
         repeated = [i for i in body if i.name not in ("frep.o", "frep.end")]
@@ -305,7 +305,7 @@ class Code:
 
 
 def is_repeatable(instruction: Instruction) -> bool:
-    """Whether an instruction is of the floating-point unit and touches nothing else."""
+    """Whether an instruction belongs to the floating-point unit and touches nothing else."""
     registers = (*instruction.defs, *instruction.uses)
     return (
         bool(instruction.defs) and instruction.name not in LOADS and all(register.kind == "f" for register in registers)

@@ -1,8 +1,8 @@
-"""Which stream registers may still be writing, at each place of a top-level nest.
+"""The stream registers that may still be writing, at each point of a top-level nest.
 
 Turning streams off does not wait for their last writes. A register that is set up to read before they are in memory
-does not wait either: until then instructions that read it get garbage (snitch_ssr.sv). So the code has to know,
-wherever a region begins to read, which registers may have been left writing on any way to there, around loops too.
+does not wait either: until then instructions that read it get garbage (snitch_ssr.sv). So wherever a region begins to
+read, the code must wait for the registers that may be writing on any path to it, around loops too.
 """
 
 from __future__ import annotations
@@ -19,60 +19,60 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 Lanes: TypeAlias = dict[int, int]
-"""Stream registers that may still be writing, and their jobs: 1, or 2 where one may wait behind another."""
+"""Stream registers that may still be writing, with their jobs: 1, or 2 if one may wait behind another."""
 _UNDER_WAY = 16
-"""More elements than can be between the issue of the instructions that write them and memory: 4 in the lane's buffer,
-not more than 10 in the stages of the FPU. When all of so many have been issued, the job before theirs has ended."""
+"""More elements than can be in flight between issue and memory: 4 in the lane's buffer, at most 10 in the stages of the
+FPU. When the writes of so many have been issued, the previous job has ended."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """What a region does to the stream registers."""
+    """A region's use of the stream registers."""
 
     reads: frozenset[int]
-    """Those that it reads, which have to have drained before."""
+    """Registers that it reads, which must have drained before."""
     writes: Mapping[int, int]
-    """Those that it writes, and how many elements."""
+    """Registers that it writes, with the number of elements."""
     drained: frozenset[int]
-    """Those whose writes it waits for at its end; the others it leaves writing."""
+    """Registers whose writes it waits for at its end; it leaves the others writing."""
 
 
 @dataclass
 class Draining:
-    """Follows the registers through a nest while its code is emitted."""
+    """Tracks the stream registers through a nest while its code is emitted."""
 
     use: Callable[[Scope], Use]
     writing: Lanes = field(default_factory=dict[int, int])
-    """Those that may be writing where the next instruction goes."""
+    """Registers that may be writing at the next instruction."""
 
     def drain(self, lane: int) -> int:
-        """The code waits for a register: how many jobs it may have; 0 where it is sure to have none."""
+        """Note that the code waits for a register; returns the jobs that it may have, 0 if certainly none."""
         return self.writing.pop(lane, 0)
 
     def leave(self, use: Use) -> None:
-        """The code of a region has come to its end, and nothing has waited yet."""
+        """Note the end of a region's code, before any waiting."""
         self.writing = _written(use, self.writing)
 
     def before(self, scope: Scope) -> list[int]:
-        """The registers that are best waited for before a loop: what is in it reads them, and leaves none writing."""
+        """The registers to wait for before a loop rather than inside: it reads them and does not leave them writing."""
         again = self._after_iteration(scope, {})
         regions = dict.fromkeys(s for leaf in scope.leaves for s in leaf.chain if s.mapping is Loop.STREAM)
         read = {lane for region in regions for lane in self.use(region).reads}
         return sorted(lane for lane in self.writing if lane in read and lane not in again)
 
     def loop(self, scope: Scope) -> None:
-        """The code of a loop follows: what one iteration leaves writing, the next one finds."""
+        """Note the start of a loop: registers that an iteration leaves writing are writing in the next one, too."""
         self.writing = self._at_entry(scope, self.writing)
 
     @contextmanager
     def branch(self) -> Generator[None]:
-        """Code that may be skipped."""
+        """Code emitted within may be skipped."""
         before = dict(self.writing)
         yield
         self.writing = _joined(before, self.writing)
 
     def _at_entry(self, scope: Scope, before: Lanes) -> Lanes:
-        """What may be writing where an iteration begins."""
+        """The registers that may be writing at the start of an iteration."""
         found = before
         while scope.extent > 1 and (wider := _joined(found, self._after_iteration(scope, found))) != found:
             found = wider
@@ -95,7 +95,7 @@ class Draining:
 
 
 def _written(use: Use, before: Lanes) -> Lanes:
-    """What may be writing where all instructions of a region have been issued."""
+    """The registers that may be writing after all instructions of a region have been issued."""
     jobs = {lane: 2 if lane in before and count < _UNDER_WAY else 1 for lane, count in use.writes.items()}
     return {**before, **jobs}
 

@@ -1,4 +1,4 @@
-"""A kernel on a simulated Snitch core: its arrays in the TCDM, called, and all memory checked afterwards."""
+"""A kernel on a simulated Snitch core: puts its arrays into the TCDM, calls it, and checks all memory afterwards."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 """Interface arrays by name."""
 
 GUARD = 256
-"""Bytes before and behind every array that the kernel may not change: one row of all banks."""
+"""Bytes of the guard zones before and after every array: one row of all banks."""
 ALIGNMENT = 64
-"""Bytes to which arrays are aligned, at least."""
+"""Least alignment of arrays in bytes."""
 CALLER = 1 << 10
 """Bytes above the stack pointer that belong to the caller."""
 _POISON = np.uint16(0xFFFE)
-"""What memory holds that nobody has written: NaN in every float, and no integer of all ones."""
+"""Contents of unwritten memory: a NaN for every float type, and no integer of all ones."""
 _IN_REGISTERS = 8
-"""Arguments in a0 to a7; the others are on the stack."""
+"""Number of arguments in registers (a0 to a7); the others are on the stack."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A call of a kernel."""
+    """The result of one call of a kernel."""
 
     outputs: dict[str, NDArray[Any]]
     """The arrays that it writes."""
     result: Result
-    """What the simulator says."""
+    """The simulator's result."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where everything lies, as offsets in the memory."""
+    """The layout of the memory, as offsets in bytes."""
 
     arrays: dict[str, int]
     workspace: int
     end: int
-    """Behind the last guard zone."""
+    """The end of the last guard zone."""
     stack: int
-    """What the stack pointer points to at the call."""
+    """The stack pointer at the call."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,10 @@ class SimulatedKernel:
     def run(self, inputs: Arrays, *, limit: int = CYCLES, trace: bool = False) -> Run:
         """Call it on arrays for all parameters that it reads.
 
-        Outputs and free memory are poisoned before. Raises SimulationError: CycleLimit above `limit` cycles, Deadlock,
-        MemoryDamage where anything but outputs, workspace and stack frame has changed, itself for what the hardware
-        could not do; UsageError for arrays that do not fit; LoweringError where everything does not fit the memory.
+        Outputs and free memory are poisoned before. Raises CycleLimit above `limit` cycles, Deadlock, MemoryDamage if
+        anything but outputs, workspace and stack frame has changed, and SimulationError, their base, for operations
+        that the hardware lacks; UsageError for arrays that do not fit the interface; LoweringError if all together do
+        not fit the memory.
         """
         places = self._places()
         memory = bytearray(np.full(self.configuration.memory_bytes // 2, _POISON).tobytes())
@@ -100,7 +101,7 @@ class SimulatedKernel:
         return Run({p.name: _array(p, after, places.arrays[p.name]) for p in written}, result)
 
     def _arguments(self, places: Places, memory: bytearray) -> dict[str, int]:
-        """The registers of the call; arguments for which there is none are put on the stack."""
+        """The registers of the call; puts the other arguments on the stack."""
         addresses = [TCDM_BASE + places.arrays[name] for name in self.source.arguments]
         if self.source.workspace_bytes:
             addresses.append(TCDM_BASE + places.workspace)
@@ -129,7 +130,7 @@ class SimulatedKernel:
         return Places(arrays, workspace, at, stack)
 
     def _check(self, places: Places, before: bytes, after: bytes) -> None:
-        """Raise MemoryDamage where memory has changed that is not the kernel's."""
+        """Raise MemoryDamage if the kernel has changed memory that is not its own."""
         changed = np.frombuffer(before, np.uint8) != np.frombuffer(after, np.uint8)
         own = [(places.arrays[p.name], _size(p)) for p in self.parameters if p.written]
         own.append((places.workspace, self.source.workspace_bytes))
@@ -144,7 +145,7 @@ class SimulatedKernel:
             )
 
     def _where(self, places: Places, offset: int) -> str:
-        """A place in words."""
+        """A place in memory, in words."""
         if offset >= places.stack:
             return "in the caller's stack"
         if offset >= places.end:
@@ -159,14 +160,14 @@ class SimulatedKernel:
 
 
 def load(kernel: KernelOp, machine: Machine) -> SimulatedKernel:
-    """A kernel for the simulator of a machine; raises LoweringError where the core cannot do what it asks for."""
+    """A kernel for the simulator of a machine; raises LoweringError if the core lacks what it uses."""
     configuration = Configuration.of(machine)
     source = snitch_source(kernel, machine)
     return SimulatedKernel(source, assemble(source.text, source.name), parameters_of(nest_of(kernel)), configuration)
 
 
 def _data(parameter: Parameter, inputs: Arrays) -> bytes:
-    """The bytes of an input. Raises UsageError where it does not fit."""
+    """The bytes of an input. Raises UsageError if it does not fit the parameter."""
     if parameter.name not in inputs:
         raise UsageError(f"array '{parameter.name}' is missing")
     array, wanted = inputs[parameter.name], INTERFACE[parameter.dtype]

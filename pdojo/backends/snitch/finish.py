@@ -1,4 +1,4 @@
-"""From code with open places to a function: dead code, names of registers, the stack frame."""
+"""From code to a function: removes dead code, names the registers, lays out the stack frame."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pdojo.backends.snitch.repeats import without_repeats
 from pdojo.errors import LoweringError
 
 _ALIGNMENT = 16
-"""Bytes to which the stack is aligned (RISC-V calling convention)."""
+"""Alignment of the stack in bytes (RISC-V calling convention)."""
 _BRANCH = 4000
-"""Bytes that a branch is sure to reach."""
+"""Bytes that a branch always reaches."""
 INVERSE = {"beq": "bne", "bne": "beq", "blt": "bge", "bge": "blt", "bltu": "bgeu", "bgeu": "bltu"}
-"""The branches, and those that do what they do not."""
+"""Branches, and the branches on the opposite conditions."""
 _REACH = 2047
 """The greatest offset of a load or store."""
 
@@ -25,15 +25,15 @@ _REACH = 2047
 def finish(code: Code, arrays_bytes: int, name: str) -> tuple[list[Line], int]:
     """The lines of the function and the bytes of its stack frame.
 
-    `arrays_bytes` are those of the arrays that live in the frame. Raises LoweringError where the registers of a
-    hardware loop do not suffice, or the frame has more slots than loads can reach.
+    `arrays_bytes` is the size of the arrays in the frame. Raises LoweringError if the registers do not suffice for a
+    hardware loop, or the frame has more slots than loads can reach.
     """
     assignment = assign(without_dead_code(without_repeats(code.finished)), code, name)
     return _Frame(assignment, code.slots, arrays_bytes, name).lines()
 
 
 class _Frame:
-    """Slots and saved registers come first, where loads and stores reach them; then arrays; then the caller's frame."""
+    """The stack frame: slots and saved registers, within reach of loads and stores; arrays; then the caller's frame."""
 
     def __init__(self, assignment: Assignment, slots: int, arrays_bytes: int, name: str) -> None:
         self.assignment = assignment
@@ -53,14 +53,14 @@ class _Frame:
     def lines(self) -> tuple[list[Line], int]:
         lines = [*self._moved(-self.size), *self._saves("sw", "fsd")]
         for instruction, repeated in zip(self.assignment.code, bodies(self.assignment.code), strict=True):
-            # In a hardware loop even a copy to itself counts.
+            # The count of a hardware loop includes copies of a register to itself.
             if repeated or not is_left_out(self.assignment, instruction):
                 lines += self._instruction(instruction)
         lines += [*self._saves("lw", "fld"), *self._moved(self.size), Line("ret")]
         return with_far_branches(lines), self.size
 
     def _moved(self, by: int) -> list[Line]:
-        """Move the stack pointer; t0 holds nothing at either end."""
+        """Move the stack pointer; t0 is free at the start and the end of the function."""
         if by == 0:
             return []
         if -2048 <= by < 2048:
@@ -87,7 +87,7 @@ class _Frame:
         offset = base + immediate.offset
         if offset <= _REACH:
             return (Line(instruction.name, defs, uses, offset),)
-        # Only addresses of arrays and loads of arguments get here: what they write is free to hold the offset first.
+        # Only addresses of arrays and loads of arguments get here: their destination can hold the offset first.
         assert instruction.name in ("addi", "lw"), instruction
         assert uses == ("sp",), instruction
         reached = (Line("li", defs, (), offset), Line("add", defs, (*defs, "sp")))
@@ -95,7 +95,7 @@ class _Frame:
 
 
 def with_far_branches(lines: list[Line]) -> list[Line]:
-    """The lines with branches that reach no further than 4 KiB: the others jump, or branch around a jump."""
+    """The lines with branches over more than 4 KiB replaced by branches around jumps."""
     places: dict[str, int] = {}
     at: list[int] = []
     size = 0
@@ -104,7 +104,7 @@ def with_far_branches(lines: list[Line]) -> list[Line]:
         if line.name == "label":
             places[str(line.immediate)] = size
         else:
-            # At most: constants take two instructions, branches may become two.
+            # An upper bound: constants take two instructions at most, and a branch may become two.
             size += 8 if line.name in ("li", "la") or line.name in INVERSE else 4
     found: list[Line] = []
     for number, (line, place) in enumerate(zip(lines, at, strict=True)):

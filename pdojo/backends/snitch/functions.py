@@ -1,7 +1,7 @@
-"""Leaf functions as instructions, rounded and defined as in the reference interpreter.
+"""Functions of statements as instructions, rounded and defined as in the reference interpreter.
 
-Sequences that branch stay within the statement. `to` names the register that the result should be in; the last
-instruction writes it, so it may be an operand too.
+Branches stay within the code of the statement. `to` is the register for the result; the last instruction writes it, so
+it may be an operand too.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ BINARY = {
 SIGNS = {"negf": "fsgnjn", "absf": "fsgnjx"}
 """Functions of the sign: one instruction that reads its operand twice."""
 EXTREMA = {"maximumf": "fmax", "minimumf": "fmin"}
-"""Instructions for these give the number where one operand is NaN."""
+"""Instructions for extrema; if one operand is NaN, they give the other."""
 _RELATIONS = {"oeq": ("feq", False), "olt": ("flt", False), "ole": ("fle", False), "ogt": ("flt", True)} | {
     "oge": ("fle", True)
 }
-"""Comparison, and whether its operands change places."""
+"""The instruction of a comparison, and whether its operands are swapped."""
 _NEGATED = {"une": "oeq", "uge": "olt", "ugt": "ole", "ule": "ogt", "ult": "oge", "ueq": "one", "uno": "ord"}
 
 
 @dataclass(frozen=True)
 class Functions:
-    """Emits leaf functions."""
+    """Emits functions of statements."""
 
     code: Code
     numbers: Numbers
     features: frozenset[str]
-    """Of the machine."""
+    """Features of the machine."""
     machine: str
-    """Its name, for messages."""
+    """The machine's name, for messages."""
     loses_nan: bool = False
-    """Whether a maximum may be the number where one operand is NaN: the kernel permits it."""
+    """Whether the kernel permits a maximum or minimum of a number and NaN to be the number."""
 
     def apply(
         self, function: str, operands: Sequence[Value], dtypes: Sequence[str], result: str, to: Value | None = None
@@ -92,10 +92,10 @@ class Functions:
         return self._inlined(function, operands, dtype)
 
     def _inlined(self, function: str, operands: list[Register], dtype: str) -> Register:
-        """Mathematical functions: the code of the LLVM backend, so the same bits; f16 goes through f32."""
+        """The LLVM backend's code for a mathematical function, with the same bits; f16 goes through f32."""
         from pdojo.backends.snitch.math import emit_function
 
-        # A kernel that permits its maxima to lose NaN says nothing of those inside of functions.
+        # The permission to lose NaN does not extend to maxima inside functions.
         exact, code = replace(self, loses_nan=False), self.code
         if dtype != "f16":
             return emit_function(exact, function, operands, dtype)
@@ -103,7 +103,7 @@ class Functions:
         return code.f("fcvt.h.s", emit_function(exact, function, widened, "f32"))
 
     def need_divider(self, function: str) -> None:
-        """Raise LoweringError where the machine has no divider."""
+        """Raise LoweringError if the machine has no divider."""
         if "xdiv_sqrt" not in self.features:
             raise LoweringError(
                 f"'{function}' needs a divider, the feature xdiv_sqrt, which {self.machine} does not have; "
@@ -117,14 +117,14 @@ class Functions:
         result = Register("f")
         code.f(f"{name}.{letter}", *operands, to=result)
         a, b = operands
-        # Constants are numbers; of two, one test is enough for an instruction to be there.
+        # Constants need no test for NaN; if both operands are constants, test one, as there must be an instruction.
         tested = [r for r in dict.fromkeys((a, b)) if r not in self.numbers.ordered] or [a]
         ordered = code.x(f"feq.{letter}", tested[0], tested[0])
         if len(tested) > 1:
             ordered = code.x("and", ordered, code.x(f"feq.{letter}", b, b))
         done = code.label("ordered")
         code.emit("bne", (), (ordered, ZERO), done)
-        # The sum is NaN, as one operand is.
+        # One operand is NaN, and so is the sum.
         code.f(f"fadd.{letter}", a, b, to=result)
         code.emit("label", immediate=done)
         return result
@@ -135,7 +135,7 @@ class Functions:
         return self.choose(condition, then, otherwise, dtype)
 
     def choose(self, condition: Register, then: Value, otherwise: Value, dtype: str) -> Value:
-        """`then` where the condition is not 0."""
+        """`then` if the condition is not 0, else `otherwise`."""
         code, result, done = self.code, fresh(dtype), self.code.label("chosen")
         move(code, then, result)
         code.emit("bne", (), (condition, ZERO), done)

@@ -31,7 +31,7 @@ _BITS = {
     "divui": "and",
     "floordivsi": "and",
 }
-"""Arithmetic of one bit, which is -1 or 0 where it has a sign; it wraps."""
+"""Arithmetic of i1, which wraps; a signed i1 is -1 or 0."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Integers:
         return self.code.x("srai", self.code.x("slli", value, immediate=unused), immediate=unused)
 
     def unsigned(self, value: Register, dtype: str) -> Register:
-        """The bits of a value of at most 32 bits, without a sign."""
+        """A value of at most 32 bits, zero-extended."""
         if dtype in ("i32", "i1"):
             return value
         if dtype == "i8":
@@ -83,7 +83,7 @@ class Integers:
         a, b = operands
         if name in _BITS:
             return code.x(_BITS[name], a, b)
-        # Remainders and shifts: nothing is left but where the second operand is 0.
+        # Remainders and shifts give 0 unless the second operand is 0.
         return code.x("and", a, code.x("xori", b, immediate=1))
 
     def _extremum(self, name: str, a: Value, b: Value, dtype: str) -> Value:
@@ -108,16 +108,16 @@ class Integers:
             opposite = code.x("slt", code.x("xor", remainder, b), ZERO)
             inexact = code.x("sltu", ZERO, remainder)
             quotient = code.x("sub", quotient, code.x("and", opposite, inexact))
-        # All ones where the divisor is not 0.
+        # All ones if the divisor is not 0.
         mask = code.x("sub", ZERO, code.x("sltu", ZERO, b))
         return self.wrapped(code.x("and", quotient, mask), dtype)
 
     def _shift(self, name: str, a: Register, b: Register, dtype: str) -> Register:
-        """A shift where an amount of the width or more shifts everything out."""
+        """A shift; an amount of the width or more shifts everything out."""
         code, width = self.code, DTYPES[dtype].bitwidth
         fits = code.x("sltiu", b, immediate=width)
         if name == "shrsi":
-            # The greatest shift leaves the sign: an amount that does not fit becomes it.
+            # The greatest shift leaves the sign: larger amounts become the greatest.
             mask = code.x("addi", fits, immediate=-1)
             amount = code.x("or", b, mask)
             return code.x("sra", a, code.x("andi", amount, immediate=31))
@@ -145,7 +145,7 @@ class Integers:
     # Comparisons
 
     def compare(self, predicate: str, a: Value, b: Value, dtype: str) -> Register:
-        """1 where the relation holds, otherwise 0."""
+        """1 if the relation holds, otherwise 0."""
         if predicate in ("sgt", "ugt"):
             return self.compare(f"{predicate[0]}lt", b, a, dtype)
         if predicate in ("sge", "uge", "sle", "ule", "ne"):

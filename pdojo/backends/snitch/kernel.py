@@ -1,8 +1,7 @@
 """A kernel as one function of a Snitch core.
 
-The function takes pointers to the interface arrays in the order of the signature, then, where the kernel has
-temporaries on the heap, one to memory for them: in a0 to a7, the others on the stack (ilp32d). All of it has to lie in
-the TCDM.
+The function takes pointers to the interface arrays in the order of the signature, then one to the workspace if the
+kernel has temporaries on the heap: in a0 to a7, the others on the stack (ilp32d). All memory must be in the TCDM.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ from pdojo.dialect.nest import Buffer, Leaf, Nest, Scope
 from pdojo.errors import LoweringError
 
 _REGISTERS = 8
-"""Arguments that come in registers."""
+"""Number of arguments in registers."""
 _OTHER_MACHINES = (Mapping.GRID, Mapping.BLOCK, Mapping.WARP, Mapping.TENSOR, Mapping.PARALLEL)
 
 
 def lower_kernel(nest: Nest, machine: Machine) -> Function:
     """The function of a kernel.
 
-    Raises LoweringError for mappings and memories that the core lacks, for functions that need a divider where it has
-    none, for arrays that exceed its memory, and for hardware loops whose registers do not suffice.
+    Raises LoweringError for mappings and memories that the core lacks, for functions that need a divider if it has
+    none, for arrays that exceed its memory, and for hardware loops that need too many registers.
     """
     return _KernelLowering(nest, machine).lower()
 
@@ -75,7 +74,7 @@ class _KernelLowering(NestWalk):
         self.entry: list[Instruction] = []
         self.roots = self._roots()
         functions = Functions(self.code, self.numbers, frozenset(machine.features), machine.name)
-        # Hardware loops have no other maximum: those of kernels that do not permit it are refused (`streams`).
+        # Hardware loops have only this maximum: `streams` refuses them in kernels that do not permit it.
         functions = replace(functions, loses_nan=Numerics.NUMBERS in nest.kernel.permitted)
         self.statements = Statements(
             self.code,
@@ -115,14 +114,14 @@ class _KernelLowering(NestWalk):
                 )
 
     def _refuse_limits(self) -> None:
-        """What moves keep to: a kernel from elsewhere may not."""
+        """Raise LoweringError for violated limits of streams and hardware loops, which moves keep."""
         if any(s.mapping in (Mapping.STREAM, Mapping.FREP) for s in self.nest.scopes):
             program = Program(self.nest.kernel, self.machine, nest=self.nest)
             for problem in (*stream_conflicts(program), *snitch_limits(program)):
                 raise LoweringError(f"kernel '{self.nest.name}': {problem.text}")
 
     def _roots(self) -> dict[Buffer, Root]:
-        """Where the buffers begin that are not in registers; sets the entry code."""
+        """The starts of the buffers in memory; sets the entry code."""
         roots: dict[Buffer, Root] = {}
         arguments: list[Register] = []
         workspace = Register("x", area=Home.WORKSPACE)
@@ -149,7 +148,7 @@ class _KernelLowering(NestWalk):
         return roots
 
     def _receive(self, arguments: Sequence[Register]) -> None:
-        """Copy the arguments from where the caller puts them."""
+        """Copy the arguments from registers and stack."""
         passed = [Register("x", f"a{k}") for k in range(min(_REGISTERS, len(arguments)))]
         self.code.emit("entry", passed)
         for register, argument in zip(passed, arguments, strict=False):
@@ -158,7 +157,7 @@ class _KernelLowering(NestWalk):
             self.code.x("lw", SP, immediate=FrameOffset(ARGUMENT, 4 * number), to=argument)
 
     def _check_memory(self, frame_bytes: int) -> None:
-        """Everything has to lie in the TCDM."""
+        """Raise LoweringError if the memory of the kernel does not fit the TCDM."""
         interface = sum(p.layout.size_bytes for p in self.plan.placements.values() if p.home is Home.ARGUMENT)
         total, room = interface + self.plan.shared_bytes + frame_bytes, self.machine.cache_bytes[-1]
         if self.machine.architecture and total > room:
@@ -187,7 +186,7 @@ class _KernelLowering(NestWalk):
 
     @contextmanager
     def branch(self, constraints: Sequence[Expr]) -> Generator[None]:
-        """What is appended within runs where all constraints hold."""
+        """Code appended within runs only if all constraints hold."""
         skip = self.code.label("skip")
         for constraint in constraints:
             self.code.emit("blt", (), (self.addresses.value(constraint), ZERO), skip)
@@ -217,7 +216,7 @@ class _KernelLowering(NestWalk):
         self.regions.leave(scope)
 
     def loop(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a loop, or the hardware loop that is all it repeats."""
+        """Append a loop, or a hardware loop in its place if that is all it repeats."""
         repeated, trips = self._repeated(scope)
         if repeated is not None:
             self._hardware_loop(repeated, trips)
@@ -231,7 +230,7 @@ class _KernelLowering(NestWalk):
         self.code.close_loop(frame)
 
     def _repeated(self, scope: Scope) -> tuple[Scope | None, int]:
-        """The hardware loop that is all that a loop repeats, and how often: its instructions know no variables."""
+        """The hardware loop that is all a loop repeats, and the iterations of both; its code uses no variables."""
         trips, inner = scope.extent, scope
         while len(inner.children) == 1 and not inner.guard:
             (child,) = inner.children
@@ -249,7 +248,7 @@ class _KernelLowering(NestWalk):
         expected = sum(instructions_of(leaf, scope) for leaf in scope.leaves)
         if scope.extent == 1:
             self.known[scope.depth] = 0
-        # The scopes between, which it repeats too, are not walked.
+        # The scopes between, whose iterations the hardware loop takes over, are not walked.
         around = len(self.extents)
         self.extents[around:] = [s.extent for s in scope.chain[around:]]
         with self.code.frame(FrameKind.HARDWARE_LOOP, scope) as frame:

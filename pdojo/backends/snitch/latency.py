@@ -1,4 +1,4 @@
-"""How long instructions take, as far as the order of straight code depends on it: the simulator's numbers."""
+"""Latencies of instructions, for the order of straight code; the numbers are the simulator's."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pdojo.backends.snitch.simulator.configuration import Timing
 
 _SIMPLE = ("fmin", "fmax", "fsgnj", "fsgnjn", "fsgnjx", "fmv")
 _QUEUE = 1
-"""Cycles that results for the core take longer here: what is before them goes through a queue, which they wait for."""
+"""Additional cycles of results for the core: they wait for a queue of earlier instructions."""
 _DIVIDED = 16
-"""Bits of a quotient, where nothing is known about it."""
+"""Assumed bits of a quotient."""
 
 
 def is_float(instruction: Instruction) -> bool:
-    """Whether the floating-point unit executes an instruction, in the order of all that the core sends there."""
+    """Whether the floating-point unit executes an instruction, in the order in which the core sends them."""
     return any(r.kind == "f" for r in (*instruction.defs, *instruction.uses))
 
 

@@ -1,4 +1,4 @@
-"""Which registers are needed where, and what code is for nothing."""
+"""Live registers at each position, and dead code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pdojo.backends.snitch.code import BRANCHES, EFFECTS, Instruction, Register
 
 @dataclass(eq=False)
 class Flow:
-    """A list of instructions as a graph: what may run after what."""
+    """The control flow graph of a list of instructions."""
 
     code: Sequence[Instruction]
 
@@ -61,7 +61,7 @@ class Flow:
 
 
 def tracked(registers: Sequence[Register]) -> list[Register]:
-    """The registers that hold values: not those that are streams, which each instruction takes from or adds to."""
+    """The registers that hold values; stream registers do not: each read takes an element, each write adds one."""
     return [r for r in registers if r.kind == "x" or r.fixed is None]
 
 
@@ -96,9 +96,9 @@ class Numbering:
 
 
 def live_after(flow: Flow, numbering: Numbering, *, strong: bool = False) -> list[int]:
-    """Per position, the registers whose values are used later on.
+    """Per position, the set of registers whose values are used later.
 
-    With `strong`, uses by instructions whose own results nobody uses do not count.
+    With `strong`, uses by instructions whose own results are unused do not count.
     """
     code, successors = flow.code, flow.successors
     uses = [numbering.mask(i.uses) for i in code]
@@ -125,7 +125,7 @@ def live_after(flow: Flow, numbering: Numbering, *, strong: bool = False) -> lis
 
 
 def bodies(code: Sequence[Instruction]) -> list[bool]:
-    """Per position, whether it is in the body of a hardware loop, of which no instruction may go."""
+    """Per position, whether it is in the body of a hardware loop, which must keep all its instructions."""
     found: list[bool] = []
     loops = 0
     for instruction in code:
@@ -135,13 +135,13 @@ def bodies(code: Sequence[Instruction]) -> list[bool]:
 
 
 def is_needed(instruction: Instruction, defs: int, live: int) -> bool:
-    """Whether an instruction does more than to compute what nobody uses."""
+    """Whether an instruction has effects, or computes a value in `live`."""
     touches = any(r.fixed for r in (*instruction.defs, *instruction.uses) if r.kind == "f")
     return instruction.name in EFFECTS or touches or bool(defs & live)
 
 
 def without_dead_code(code: list[Instruction]) -> list[Instruction]:
-    """The code without instructions whose results are not used; loads may go, stores and streams not."""
+    """The code without instructions whose results are unused; stores and uses of streams stay, loads may go."""
     numbering = Numbering(code)
     after = live_after(Flow(code), numbering, strong=True)
     repeated = bodies(code)

@@ -26,15 +26,15 @@ class ConvertPdojoToSnitchPass(ModulePass):
     name = "convert-pdojo-to-snitch"
 
     machine: str = ""
-    """Name of the machine; that of each kernel where it is left out, or snitch where that is none."""
+    """Name of the machine; empty: that of each kernel if it is a Snitch core, else snitch."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite the module; raises LoweringError where a kernel asks for what the core cannot do."""
+        """Rewrite the module; raises LoweringError if a kernel uses what the core lacks."""
         convert(op, machine(self.machine) if self.machine else None)
 
 
 def convert(op: ModuleOp, described: Machine | None = None) -> None:
-    """Replace every kernel of a module by a function; raises LoweringError where one cannot be."""
+    """Replace every kernel of a module by a function; raises LoweringError if one cannot be lowered."""
     for call in op.walk():
         if isinstance(call, CallOp):
             raise LoweringError(

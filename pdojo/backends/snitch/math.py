@@ -1,7 +1,6 @@
-"""Mathematical functions: the LLVM backend's code for scalars, operation by operation, as instructions.
+"""Mathematical functions: the LLVM backend's code for scalars, translated operation by operation to instructions.
 
-So all backends give the same bits. Numbers of 64 bits are taken apart as integers in two registers, through a slot in
-the stack frame.
+So all backends give the same bits. Bits of f64 move to pairs of integer registers through a slot in the stack frame.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ ROUNDINGS = {"math.floor": "flt", "math.ceil": "fgt", "math.trunc": "", "math.ro
 
 
 def emit_function(functions: Functions, function: str, operands: list[Register], dtype: str) -> Register:
-    """A function of f32 or f64 that is more than an instruction.
+    """A function of f32 or f64 that takes several instructions.
 
     Raises LoweringError for functions without such code.
     """
@@ -51,7 +50,7 @@ def emit_function(functions: Functions, function: str, operands: list[Register],
 
 
 def _rounded(functions: Functions, function: str, x: Register, dtype: str) -> Register:
-    """To a whole number. What is too large to have a fraction, and NaN, stays."""
+    """The number rounded to a whole one; NaN, and numbers too large for a fraction, stay."""
     code, numbers, letter = functions.code, functions.numbers, SUFFIX[dtype]
     limit = numbers.real(2.0**52 if dtype == "f64" else 2.0**23, dtype)
     result, done = Register("f"), code.label("whole")
@@ -61,7 +60,7 @@ def _rounded(functions: Functions, function: str, x: Register, dtype: str) -> Re
     near = code.f(f"fsub.{letter}", code.f(f"fadd.{letter}", magnitude, limit), limit)
     value = near if function == "math.trunc" else code.f(f"fsgnj.{letter}", near, x)
     if function != "math.roundeven":
-        # One less where rounding went up (one more, where it went down), as a number: 0 or 1.
+        # The correction, 0 or 1: subtracted if rounding went up, or for ceil added if it went down.
         above = (magnitude, value) if function == "math.trunc" else (x, value)
         pair = (value, x) if function == "math.ceil" else above
         off = code.f(f"fcvt.{letter}.w", code.x(f"flt.{letter}", *pair))

@@ -1,4 +1,4 @@
-"""Loads, stores, and registers whose lanes are taken apart."""
+"""Loads, stores, and splitting and joining the lanes of registers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Accesses:
     code: Code
 
     def load(self, place: Place, dtype: str) -> Value:
-        """An element from memory."""
+        """Load an element."""
         code, base, offset = self.code, place.base, place.offset
         if dtype == "i64":
             place = self.pair_place(place)
@@ -35,7 +35,7 @@ class Accesses:
         return emit(_LOADS[dtype], base, immediate=offset)
 
     def store(self, value: Value, place: Place, dtype: str) -> None:
-        """An element to memory."""
+        """Store an element."""
         code, base, offset = self.code, place.base, place.offset
         if isinstance(value, Pair):
             place = self.pair_place(place)
@@ -49,17 +49,17 @@ class Accesses:
         code.emit(_STORES[dtype], (), (base, value), offset)
 
     def pair_place(self, place: Place) -> Place:
-        """A place whose second word a load can reach too."""
+        """The place in a form whose second word loads can reach, too."""
         if place.offset + 4 < 2048:
             return place
         return Place(self.code.add_immediate(place.base, place.offset), 0)
 
     def load_packed(self, place: Place) -> Register:
-        """A whole register from memory."""
+        """Load a whole register."""
         return self.code.f("fld", place.base, immediate=place.offset)
 
     def store_packed(self, value: Register, place: Place) -> None:
-        """A whole register to memory."""
+        """Store a whole register."""
         self.code.emit("fsd", (), (place.base, value), place.offset)
 
     def split(self, packed: Register, dtype: str) -> list[Register]:

@@ -1,4 +1,4 @@
-"""Floating-point constants: made once before the nest that uses them, most loaded from a table behind the code."""
+"""Floating-point constants: made once before the nest that uses them, most loaded from a table."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Numbers:
 
     code: Code
     label: str
-    """Where the table begins."""
+    """The label of the table."""
     table: list[int] = field(default_factory=list[int])
     """Words of 64 bits."""
     ordered: set[Register] = field(default_factory=set[Register])
-    """Registers that hold a number, not NaN."""
+    """Registers with constants other than NaN."""
 
     def real(self, value: float, dtype: str) -> Register:
-        """A number; of bf16 the f32 of the same value."""
+        """A register with a number; a bf16 becomes the f32 of the same value."""
         bits = bits_of(value, dtype)
         if dtype == "bf16":
             bits, dtype = bits << 16, "f32"

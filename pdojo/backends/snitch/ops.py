@@ -1,7 +1,7 @@
 """The dialect `snitchx`: instructions of a Snitch core that xDSL's `riscv`, `rv32` and `riscv_snitch` lack.
 
-All are made from xDSL's own base classes for operands of their kind, so that they print, parse, verify and are written
-as assembly like xDSL's.
+They derive from xDSL's base classes for operands of their kind, so they print, parse, verify and become assembly like
+xDSL's.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _ToInteger(RdRsOperation[IntRegisterType, FloatRegisterType]):
 
 
 class _Truncated(_ToInteger):
-    # xDSL's conversions leave out the rounding mode, and so round to the nearest.
+    # xDSL's conversions have no rounding mode, and so round to the nearest.
     def assembly_instruction_name(self) -> str:
         return Dialect.split_name(self.name)[1].removesuffix(".rtz")
 
@@ -105,7 +105,7 @@ class _FloatMac(riscv_snitch.RdRsRsAccumulatingFloatOperationWithFastMath):
 
 
 def _defined(name: str, base: type[Operation]) -> type[Operation]:
-    """An operation like those of the base, of another name."""
+    """An operation like those of the base, with another name."""
     effects = [MemoryReadEffect()] if name in _LOADS else [MemoryWriteEffect()] if name in _STORES else []
     traits = traits_def(RegisterAllocatedMemoryEffect(), *effects)
     members = {"name": f"snitchx.{name}", "traits": traits, "__module__": __name__}
@@ -161,7 +161,7 @@ class LaOp(RISCVInstruction):
 
 @irdl_op_definition
 class ScfgrOp(RISCVInstruction):
-    """Read a word of the configuration of a stream: the number of the register in `rs2`."""
+    """Read a configuration register of a stream; `rs2` holds its number."""
 
     name = "snitchx.scfgr"
     rd = result_def(IntRegisterType)
@@ -187,7 +187,7 @@ class FenceOp(RISCVInstruction):
     assembly_format = "attr-dict"
 
     def assembly_line_args(self) -> tuple[AssemblyInstructionArg, ...]:
-        """None."""
+        """No arguments."""
         return ()
 
 
@@ -199,21 +199,21 @@ class FrepNestYieldOp(AbstractYieldOperation[Attribute], RISCVAsmOperation, RISC
     traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(FrepNestOp), RegisterAllocatedMemoryEffect()))
 
     def assembly_line(self) -> str | None:
-        """None: the loop has the number of its instructions."""
+        """No line: the loop counts its instructions."""
         return None
 
 
 @irdl_op_definition
 class FrepNestOp(RISCVInstruction):
-    """A hardware loop with another one inside, of whose instructions xDSL's own would count none."""
+    """A hardware loop with another one inside, whose instructions xDSL's operation would not count."""
 
     name = "snitchx.frep_nest"
     max_rep = operand_def(IntRegisterType)
     """Iterations, less one."""
     iter_args = var_operand_def(FloatRegisterType)
-    """What registers hold before that the body writes."""
+    """Values before the loop of the registers that the body writes."""
     res = var_result_def(FloatRegisterType)
-    """What they hold behind."""
+    """Values of these registers after the loop."""
     body = region_def("single_block")
     traits = traits_def(SingleBlockImplicitTerminator(FrepNestYieldOp), RecursiveMemoryEffect())
 
@@ -231,7 +231,7 @@ class FrepNestOp(RISCVInstruction):
 
     @property
     def max_inst(self) -> int:
-        """Number of instructions to be repeated; those of the loop inside count once, it is none itself."""
+        """Number of instructions to repeat; those of the loop inside count once, the loop instruction does not."""
         loops = riscv_snitch.FRepOperation, FrepNestOp
         return sum(1 for op in self.body.walk() if isinstance(op, RISCVInstruction) and not isinstance(op, loops))
 
@@ -254,7 +254,7 @@ TABLE: dict[str, type[Operation]] = {
     )
     for name in names
 }
-"""The operations that are made from a base class, by mnemonic."""
+"""Operations derived from a base class, by mnemonic."""
 
 SNITCHX = Dialect("snitchx", [*TABLE.values(), FenceOp, FrepNestOp, FrepNestYieldOp, LaOp, ScfgrOp], [])
 """Instructions that xDSL lacks."""

@@ -31,10 +31,10 @@ _SIGNS = {"negf": "vfsgnjn", "absf": "vfsgnjx"}
 
 
 def packs(leaf: Leaf, *, loses_nan: bool, alignment: Callable[[Buffer], int]) -> bool:
-    """Whether a statement in a vector scope is instructions on whole registers.
+    """Whether instructions on whole registers can compute a statement in a vector scope.
 
-    `loses_nan` says whether a maximum of NaN and a number may be the number, as that of the one instruction is;
-    `alignment` gives the bytes that the start of a buffer is a multiple of.
+    `loses_nan` says whether a maximum of NaN and a number may be the number, as the instruction's is;
+    `alignment` gives the alignment of the start of a buffer in bytes.
     """
     lanes, dtype = leaf.chain[-1], leaf.output.array.dtype
     if lanes.guard or dtype not in ("f32", "f16") or byte_width(dtype) * lanes.extent != WORD:
@@ -50,7 +50,7 @@ def packs(leaf: Leaf, *, loses_nan: bool, alignment: Callable[[Buffer], int]) ->
             return False
     if _is_whole(leaf.output, leaf, alignment):
         return True
-    # A sum over the lanes: a tree, which a chain of fused products is not.
+    # A reduction over the lanes is a tree; fused products would be a chain.
     return leaf.accumulate is not None and not leaf.contracted and _is_uniform(leaf.output, leaf)
 
 
@@ -80,11 +80,11 @@ class Packed:
     """Emits statements on whole registers."""
 
     def __init__(self, statements: Statements) -> None:
-        """For the statements of a kernel."""
+        """`statements` emits the scalar parts."""
         self.statements = statements
         self.code = statements.code
         self.read: dict[Hashable, Register] = {}
-        """What the statement has read: equal reads are one."""
+        """Values that the statement has read, so that equal reads become one."""
 
     def emit(self, leaf: Leaf) -> None:
         """Append all lanes of a statement."""
@@ -115,7 +115,7 @@ class Packed:
         statements.accesses.store_packed(value, statements.place(leaf.output, leaf))
 
     def _sum(self, leaf: Leaf, operands: list[Register]) -> None:
-        """All lanes combined, then with the old value."""
+        """Append a reduction: combine all lanes, then the old value."""
         statements, dtype, accumulate = self.statements, leaf.output.array.dtype, leaf.accumulate
         assert accumulate is not None
         value = self._computed(leaf, operands, None)
@@ -153,7 +153,7 @@ class Packed:
         return self.code.f(f"{_INSTRUCTIONS[name]}.{letter}", *operands, to=to)
 
     def _fused(self, letter: str, operands: list[Register], to: Register | None) -> Register:
-        """The instruction adds to the register that it writes."""
+        """`x * y + z`. The instruction adds to its destination: a copy of `z`, or `z` itself if it is `to`."""
         x, y, z = operands
         if z is not to or z.fixed is not None:
             total = Register("f")

@@ -1,7 +1,7 @@
-"""Register allocation by graph colouring, and an independent check of what came out.
+"""Register allocation by graph colouring, and an independent check of the result.
 
-What does not fit is kept in the stack frame: a constant is made again, a value is stored after each write and loaded
-before each use. Values in the bodies of hardware loops cannot be: if those do not fit, the kernel is refused.
+Values that do not fit are spilled: a constant is made again, other values are stored in the stack frame after each
+write and loaded before each use. If values in the bodies of hardware loops do not fit, the kernel is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SAVED: dict[Kind, tuple[str, ...]] = {
     "x": tuple(f"s{k}" for k in range(12)),
     "f": tuple(f"fs{k}" for k in range(12)),
 }
-"""Registers that a function has to leave as they were."""
+"""Registers that a function must preserve."""
 STREAM_NAMES = frozenset(("ft0", "ft1", "ft2"))
 _ROUNDS = 20
 _FOREVER = float("inf")
@@ -33,7 +33,7 @@ _FOREVER = float("inf")
 
 @dataclass(frozen=True)
 class Assignment:
-    """The names of the registers, and the code that they are for."""
+    """Code, and the names of its registers."""
 
     code: list[Instruction]
     names: Mapping[Register, str]
@@ -44,9 +44,9 @@ class Assignment:
 
 
 def assign(code: list[Instruction], function: Code, name: str) -> Assignment:
-    """Give every register a name, to code in a better order if its values fit as well.
+    """Name every register of the code, in a better order if that spills no more.
 
-    Raises LoweringError where the registers of a hardware loop do not fit.
+    Raises LoweringError if the registers do not suffice for a hardware loop.
     """
     graph = _scheduled(code)
     for _ in range(_ROUNDS):
@@ -59,7 +59,7 @@ def assign(code: list[Instruction], function: Code, name: str) -> Assignment:
 
 
 def _scheduled(code: list[Instruction]) -> _Graph:
-    """The code in a better order, as far as no more is spilled than in that of the text."""
+    """The code in a better order, as far as it spills no more than in the order of the text."""
     schedule = Schedule(code, Timing())
     graph = _Graph(schedule.code)
     if not graph.spilled:
@@ -71,7 +71,7 @@ def _scheduled(code: list[Instruction]) -> _Graph:
 
 
 class _Graph:
-    """Which registers may not share a name."""
+    """The interference graph: neighbours may not share a name."""
 
     def __init__(self, code: list[Instruction]) -> None:
         self.code = code
@@ -88,7 +88,7 @@ class _Graph:
 
     @property
     def spill_cost(self) -> float:
-        """What it takes to load and store what got no name; without an end where that cannot be."""
+        """The cost of loading and storing the spilled registers; infinite if one must not be spilled."""
         return sum(self._cost(self.numbering.bits[r].bit_length() - 1) for r in self.spilled)
 
     def _mask_of(self, kind: str) -> int:
@@ -137,7 +137,7 @@ class _Graph:
         return tuple(n for n in names if n not in STREAM_NAMES) if self.in_streams >> number & 1 else names
 
     def _coloured(self) -> dict[Register, str]:
-        """Names for the registers that got one; the others are in `spilled`."""
+        """The names of registers by colouring; registers without a name go to `spilled`."""
         names: dict[int, str] = {}
         free = [k for k, r in enumerate(self.numbering.registers) if r.fixed is None]
         for number, register in enumerate(self.numbering.registers):
@@ -154,7 +154,7 @@ class _Graph:
         return {self.numbering.registers[k]: name for k, name in names.items()}
 
     def _order(self, free: list[int]) -> list[int]:
-        """Registers in the order in which they are taken out of the graph; the last gets the first choice."""
+        """Registers in the order of removal from the graph; the last removed is named first."""
         remaining = sum(1 << k for k in free)
         fixed = ~remaining
         room = {k: len(self._allowed(k)) - (self.neighbours[k] & fixed).bit_count() for k in free}
@@ -198,7 +198,7 @@ class _Graph:
 
 
 def _spill(code: list[Instruction], spilled: Sequence[Register], function: Code, name: str) -> list[Instruction]:
-    """The code with some registers kept in the stack frame, or made again where they are used."""
+    """The code with the spilled registers kept in the stack frame, or made again before their uses."""
     for register in spilled:
         if register.pinned:
             kind = "floating-point" if register.kind == "f" else "integer"
@@ -234,14 +234,14 @@ def _reload(register: Register, to: Register, slots: Mapping[Register, FrameOffs
 
 
 State: TypeAlias = tuple[int, int]
-"""Registers, as bits, that were written and are still in the register they are named; those overwritten since."""
+"""Two sets, as bits: registers whose value is still in its named register, and registers overwritten since."""
 
 
 def check(assignment: Assignment) -> None:
-    """Follow the values through the named registers: no use may find that something else was written over its operand.
+    """Follow the values through the named registers. Raises AssertionError if an operand is overwritten before its use.
 
-    What was not written on a way to a use is not wrong: guards keep such ways apart. Written without what the
-    allocation is made of, so that a mistake there is an error and not a wrong result. Raises AssertionError.
+    An operand that was not written on some path to its use is no error: guards exclude such paths. The check shares no
+    code with the allocation, so a mistake there becomes an error and not a wrong result.
     """
     code, flow, numbering = assignment.code, Flow(assignment.code), Numbering(assignment.code)
     sharing: dict[str, int] = {}
@@ -275,7 +275,7 @@ def _after(
 ) -> State:
     kept, lost = state
     if is_left_out(assignment, instruction):
-        # Both ends hold one value, and so does whatever else is still in the register.
+        # A copy within one named register overwrites nothing.
         bit = numbering.mask(instruction.defs)
         return kept | bit, lost & ~bit
     for register in tracked(instruction.defs):

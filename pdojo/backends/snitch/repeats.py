@@ -1,4 +1,4 @@
-"""What straight code computes twice is computed once: packed copies of a number that several statements use."""
+"""Common subexpressions of straight code, such as packed copies of a number that several statements use."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pdojo.backends.snitch.liveness import bodies
 _Key: TypeAlias = tuple[str, tuple[tuple[Register, int], ...], Immediate]
 
 _KEPT = 14
-"""How many of the latest loads stay known past stores elsewhere: more would take too many registers."""
+"""Latest loads that stay known after a store to other memory: more would take too many registers."""
 
 
 def without_repeats(code: list[Instruction]) -> list[Instruction]:
-    """The code without instructions that compute what a register has already; those in hardware loops stay."""
+    """The code without instructions that compute a value that a register holds; those in hardware loops stay."""
     writes = Counter(register for instruction in code for register in instruction.defs)
     kept: list[Instruction] = []
     names: dict[Register, Register] = {}
@@ -36,7 +36,7 @@ def without_repeats(code: list[Instruction]) -> list[Instruction]:
 
 
 class _Block:
-    """What is known in straight code."""
+    """The values that registers hold in straight code."""
 
     def __init__(self) -> None:
         self._computed: dict[_Key, Register] = {}
@@ -44,7 +44,7 @@ class _Block:
         self._versions: Counter[Register] = Counter()
 
     def earlier(self, instruction: Instruction) -> Register | None:
-        """The register that holds what a pure instruction gives; where there is none, its own does from now on."""
+        """The register that holds the value of a pure instruction; None if there is none, and then notes its own."""
         known = self._loaded if instruction.name in LOADS else self._computed
         uses = tuple((register, self._versions[register]) for register in instruction.uses)
         own = instruction.defs[0]
@@ -52,7 +52,7 @@ class _Block:
         return None if found is own else found
 
     def note(self, instruction: Instruction) -> None:
-        """Registers have new values, memory may have."""
+        """Forget values that an instruction may change, in registers or memory."""
         self._versions.update(instruction.defs)
         if any(r.fixed is not None for r in instruction.defs):
             self._loaded.clear()
@@ -62,7 +62,7 @@ class _Block:
 
 
 def _apart(load: _Key, base: Register) -> bool:
-    """Whether a load is from other memory than what a register points into."""
+    """Whether a load is from other memory than a register points into."""
     area = load[1][0][0].area
     return area is not None and base.area is not None and area != base.area
 
@@ -72,7 +72,7 @@ def _ends_block(instruction: Instruction) -> bool:
 
 
 def _is_pure(instruction: Instruction) -> bool:
-    """Whether an instruction gives one register a value that depends on what it reads only, and on memory for loads."""
+    """Whether an instruction writes one register, with a value that only its operands (and memory) determine."""
     registers = (*instruction.defs, *instruction.uses)
     return (
         len(instruction.defs) == 1

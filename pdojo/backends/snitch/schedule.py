@@ -1,12 +1,12 @@
-"""The order of straight code: what does not depend on each other fills the cycles in which results are awaited.
+"""The order of straight code: independent instructions fill the cycles of waiting for results.
 
-Copies of a statement that is many instructions (`exp`, a maximum that keeps NaN) are written one after the other, each
-a chain of which every instruction waits for the one before. Within a block (`blocks`) instructions are put in the order
-in which a core with the simulator's latencies can issue them soonest. Results do not change: every instruction
-finds the operands that it had, every stream and every cell of memory sees its accesses in the order that it did.
+Unrolled copies of a statement of many instructions (`exp`, a maximum that keeps NaN) follow each other in the text,
+and each is a chain in which every instruction waits for the previous one. Within a block (`blocks`) instructions are
+put in the order in which a core with the simulator's latencies can issue them soonest. Results do not change: every
+instruction finds the same operands, and every stream and memory cell has its accesses in the same order.
 
-The registers bound how many chains are under way. Where constants take too many, those of a loop are loaded in it, once
-for all copies. Code whose values would not fit in the registers, but did before, is put back.
+The registers limit how many chains overlap. If constants take too many, a loop loads its constants inside, once for
+all copies. If values no longer fit in the registers, the code keeps its order.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, tracked,
 from pdojo.backends.snitch.simulator.configuration import Timing
 
 _SLACK = (0, 2, 6)
-"""Registers that are left over, by how often a block has not fitted."""
+"""Registers that are kept free, by the number of attempts that did not fit."""
 _WEIGHTS = (0, 0.05, 0.4, 5)
-"""What a place in the text counts, in cycles to the end: copies run abreast, or one after the other."""
+"""Weights to try for a position in the text, in cycles: from copies side by side to one after the other."""
 _MARGINS = (0, 2, 4)
-"""Registers that are left over while an order is made; the first with which all values fit."""
+"""Registers to keep free while an order is made; the first number with which all values fit is used."""
 _ONCE = 4
-"""Fewest cycles that another order has to gain where it is not in a loop."""
+"""Fewest cycles that another order must gain outside of loops."""
 _READY = 24
-"""Items that are looked at for each place."""
+"""Most candidates that are compared for each position."""
 _ROOM = {"x": 27, "f": 32}
 _STREAMING = 29
 """Floating-point registers while streams are on."""
@@ -48,21 +48,21 @@ class _Block:
     """Registers whose values are needed at the start."""
     live_out: frozenset[Register]
     room: dict[str, int]
-    """How many registers there are; more, where the text needs more."""
+    """Number of registers by kind, or the number that the order of the text needs if that is larger."""
     timing: Timing
 
     @cached_property
     def results(self) -> list[tuple[bool, int]]:
-        """Of each item: whether its result comes from the floating-point unit, and how long that takes."""
+        """For each item, whether its result comes from the floating-point unit, and its latency in cycles."""
         return [(is_float(item.result), latency(item.result, self.timing)) for item in self.items]
 
     @cached_property
     def uses(self) -> Counter[Register]:
-        """How many items read each register."""
+        """The number of items that read each register."""
         return Counter(r for item in self.items for r in set(item.uses))
 
     def best(self, slack: int) -> _Walk | None:
-        """The best of some orders whose values fit into the registers, but for `slack` of them."""
+        """The best of some orders whose values leave `slack` registers free; None if there is none."""
         room = {kind: most - slack for kind, most in self.room.items()}
         heights = _heights(self.items, self.timing)
         slots = sum(item.size for item in self.items)
@@ -85,20 +85,20 @@ class _Block:
 
 @dataclass
 class _Place:
-    """A block where it stands in the code, and what became of it."""
+    """A block with its position in the code, and the order chosen for it."""
 
     start: int
     text: list[Instruction]
     forms: list[_Block]
-    """As it is; and with constants loaded in it."""
+    """The block as it is, and with constants loaded inside."""
     cycles: int
-    """More cycles than these are not better than the order of the text."""
+    """An order is better than that of the text only if it takes fewer cycles than this."""
     chosen: tuple[list[Instruction], list[Instruction]] | None = None
-    """The instructions before and after they were put in order."""
+    """The instructions before and after ordering; None: the order of the text."""
     attempt: int = 0
 
     def choose(self) -> None:
-        """Find the best order that is better than that of the text."""
+        """Choose the best order that is better than that of the text, if any."""
         self.chosen, best = None, self.cycles
         if self.attempt >= len(_SLACK):
             return
@@ -116,7 +116,7 @@ class _Place:
 
 
 class Schedule:
-    """The code of a function, its blocks in a better order."""
+    """The code of a function with its blocks in a better order."""
 
     def __init__(self, code: Sequence[Instruction], timing: Timing) -> None:
         """Find an order for each block."""
@@ -146,7 +146,7 @@ class Schedule:
             forms = [replace(plain, room={kind: max(most, walk.most[kind]) for kind, most in room.items()})]
             if flow.depths[start]:
                 forms += _with_constants(text, plain, constants)
-            # What runs once is put in another order only where that is worth reading it.
+            # Code that runs once is reordered only for a gain that is worth the loss of readability.
             found.append(_Place(start, text, forms, walk.cycles - (0 if flow.depths[start] else _ONCE)))
         return found
 
@@ -155,7 +155,7 @@ class Schedule:
         """The code in the order that was found."""
         before, after = self._assembled(0), self._assembled(1)
         check_values(before, after)
-        # Constants that are loaded where they are used may be loaded for nothing elsewhere.
+        # Loads of constants before the nest may be dead once blocks load their own.
         return without_dead_code(after) if len(after) > len(self.original) else after
 
     def _assembled(self, which: Literal[0, 1]) -> list[Instruction]:
@@ -168,7 +168,7 @@ class Schedule:
         return found + self.original[position:]
 
     def give_way(self, spilled: Collection[Register]) -> bool:
-        """Leave more registers free around those that did not fit; False where nothing is left to be changed."""
+        """Keep more registers free in blocks that touch spilled registers; False if no block is reordered any more."""
         moved = [place for place in self.places if place.chosen is not None]
         for place in [p for p in moved if p.touches(spilled)] or moved:
             place.attempt += 1
@@ -188,7 +188,7 @@ def loaded_constants(code: Sequence[Instruction]) -> dict[Register, Instruction]
 
 
 def _with_constants(text: Sequence[Instruction], block: _Block, constants: dict[Register, Instruction]) -> list[_Block]:
-    """A block with its constants loaded in it, so that they take no registers around; if it has any."""
+    """A block that loads its constants itself, so that they take no registers around it; empty if it has none."""
     used = [r for r in dict.fromkeys(r for i in text for r in i.uses) if r in constants]
     if not used:
         return []
@@ -204,10 +204,9 @@ def _with_constants(text: Sequence[Instruction], block: _Block, constants: dict[
 
 
 def check_values(before: Sequence[Instruction], after: Sequence[Instruction]) -> None:
-    """Every instruction reads what the same ones wrote in both orders, and streams go on in one order.
+    """Raise AssertionError unless every instruction has the same operands and stream accesses in both orders.
 
-    Written without what the order is made of, so that a mistake there is an error and not a wrong result. Raises
-    AssertionError.
+    The check shares no code with the ordering, so a mistake there becomes an error and not a wrong result.
     """
     assert len(before) == len(after)
     one, other = _sources(before), _sources(after)
@@ -215,7 +214,7 @@ def check_values(before: Sequence[Instruction], after: Sequence[Instruction]) ->
 
 
 def _sources(code: Sequence[Instruction]) -> dict[int, tuple[object, ...]]:
-    """For each instruction, by identity: who wrote its operands last in the text, and its turn at each stream."""
+    """For each instruction, by identity: the last writers of its operands, and its turn at each stream."""
     last: dict[Register, int] = {}
     turns: Counter[tuple[Register, bool]] = Counter()
     found: dict[int, tuple[object, ...]] = {}
@@ -258,10 +257,10 @@ class _Walk:
         self.block, self.items = block, block.items
         self.order: list[int] = []
         self.core = self.unit = -1
-        """When core and floating-point unit issued last."""
+        """The cycles in which core and floating-point unit issued last."""
         self.ready: dict[Register, int] = {}
         self.earliest: dict[int, int] = {}
-        """When the core can issue what loads from where something was stored."""
+        """Earliest cycles for loads of the core after stores of the floating-point unit to the same place, by item."""
         self.uses = block.uses.copy()
         self.live = set(block.live)
         self.count: Counter[str] = Counter(r.kind for r in self.live if r.fixed is None)
@@ -269,11 +268,11 @@ class _Walk:
 
     @property
     def cycles(self) -> int:
-        """When the last result is there, as far as something waits for it."""
+        """The cycle in which the last issue is done and the last needed result is ready."""
         return max(self.core, self.unit, *(self.ready.get(r, 0) for r in self.block.live_out), 0)
 
     def fill(self, priorities: Sequence[float], room: dict[str, int]) -> None:
-        """Put all items in order: what can issue soonest, of those what comes first by priority and text."""
+        """Put all items in order: the item that can issue soonest; of several, by priority, then by text."""
         needs = [item.needs for item in self.items]
         ready = [k for k, n in enumerate(needs) if n == 0]
         while ready:
@@ -288,7 +287,7 @@ class _Walk:
                     insort(ready, following)
 
     def _issue(self, number: int) -> tuple[int, int]:
-        """When the core issues an item, and when the floating-point unit does."""
+        """The cycles in which the core and the floating-point unit issue an item."""
         item = self.items[number]
         core = max(self.core + 1, self.earliest.get(number, 0))
         unit = 0
@@ -298,7 +297,7 @@ class _Walk:
                 unit = max(unit, time)
             else:
                 core = max(core, time)
-        # A branch and what it jumps over wait for the core alone: others take the place of their operands.
+        # A branch with the instructions that it jumps over delays the core by its integer operands only.
         return core, max(self.unit + 1, core + 1, unit)
 
     def _stall(self, number: int) -> int:
@@ -325,7 +324,7 @@ class _Walk:
         self._count(item)
 
     def _delay_loads(self, item: Item) -> None:
-        """The core's loads wait for stores of the floating-point unit to the same place."""
+        """Delay loads of the core from the place of a store of the floating-point unit."""
         for following, waits in item.after.items():
             first = self.items[following].first
             if waits and first.name in LOADS and not is_float(first):
@@ -353,7 +352,7 @@ class _Walk:
         return self.uses[register] <= left and register not in self.block.live_out and register.fixed is None
 
     def _fits(self, number: int, room: dict[str, int]) -> bool:
-        """Whether the registers suffice behind an item, or it frees as many as it needs."""
+        """Whether the registers suffice after an item, or the item frees as many as it needs."""
         for kind, begins, ends in self.items[number].forwards:
             left = room[kind] - self.count[kind]
             if len(begins) <= left:

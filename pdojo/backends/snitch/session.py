@@ -33,19 +33,19 @@ from pdojo.errors import CycleLimit, LoweringError, MeasurementError, MemoryDama
 from pdojo.errors import Deadlock as DeadlockError
 
 Listener = Callable[[str], None]
-"""Told what is done next: a phase (`pdojo.backends.measure.worker.Event`)."""
+"""Called with each phase (`pdojo.backends.measure.worker.Event`) before it begins."""
 
 APPROXIMATED = frozenset(
     f"math.{name}"
     for name in ("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sin", "cos", "tanh", "erf", "powf")
 )
-"""Functions of which the interpreter's bits are other ones."""
+"""Functions for which the interpreter gives other bits."""
 _KEPT = 4
-"""References that are kept: searches ask for the same one again."""
+"""References in the cache: searches use the same one again."""
 
 
 def simulate(wanted: Simulation, tell: Listener) -> Outcome:
-    """The outcome of a simulation. Raises MeasurementError where the reference cannot be computed."""
+    """The outcome of a simulation. Raises MeasurementError if the reference cannot be computed."""
     tell("compile")
     try:
         nest = _nest(wanted.program.text)
@@ -60,7 +60,7 @@ def simulate(wanted: Simulation, tell: Listener) -> Outcome:
 
 
 def judged(kernel: SimulatedKernel, nest: Nest, wanted: Simulation, tell: Listener) -> Outcome:
-    """The outcome of code that was made from a program, whoever made it. Raises as `simulate` does."""
+    """The outcome of given code for a program. Raises as `simulate` does."""
     reference = None
     if wanted.reference is not None:
         tell("reference")
@@ -82,7 +82,7 @@ def judged(kernel: SimulatedKernel, nest: Nest, wanted: Simulation, tell: Listen
 
 
 class _Reference:
-    """Inputs, and what a kernel computes from them."""
+    """Inputs, and a reference kernel's outputs for them."""
 
     def __init__(self, text: str, seed: int) -> None:
         nest = _nest(text)
@@ -118,7 +118,7 @@ def _run(kernel: SimulatedKernel, inputs: Arrays, limit: int) -> Run | Outcome:
 def _compared(
     wanted: Simulation, nest: Nest, kernel: SimulatedKernel, reference: _Reference, run: Run
 ) -> Check | WrongResult:
-    """Whether what it computed is right."""
+    """Compare the outputs of a run with the reference."""
     rounding = reference.rounding | Rounding.of(nest)
     error, wrong = compare_all(kernel.parameters, run.outputs, reference.outputs, rounding, wanted.largest_error)
     if wrong is not None:
@@ -141,7 +141,7 @@ def _simulated(kernel: SimulatedKernel, result: Result, check: Check | None, sam
 
 
 def _same_bits(nest: Nest, kernel: SimulatedKernel, inputs: Arrays, run: Run) -> bool | None:
-    """Whether the interpreter gives the program the same bits; None where it does not determine them, or is large."""
+    """Whether the interpreter gives the same bits; None if the program does not determine them or is too large."""
     if not has_own_bits(nest):
         return None
     try:
@@ -153,7 +153,7 @@ def _same_bits(nest: Nest, kernel: SimulatedKernel, inputs: Arrays, run: Run) ->
 
 
 def has_own_bits(nest: Nest) -> bool:
-    """Whether a program determines the bits of its results: no function is approximated, no sum goes over lanes."""
+    """Whether a program determines the bits of its results: no approximated function, no reduction over lanes."""
     return not any(leaf.function in APPROXIMATED or _folds_lanes(leaf) for leaf in nest.leaves)
 
 
@@ -163,7 +163,7 @@ def _folds_lanes(leaf: Leaf) -> bool:
 
 
 def _width(parameters: tuple[Parameter, ...]) -> int:
-    """Bytes of the floats that a kernel computes with: the widest of its interface; 8 where there are none."""
+    """Bytes of the floats that a kernel computes with: the widest of its interface; 8 if there are none."""
     return max((byte_width(p.dtype) for p in parameters if is_float(p.dtype)), default=8)
 
 

@@ -24,7 +24,7 @@ from pdojo.dialect.nest import Access, Buffer, Constant, Index, Input, Leaf, Nes
 
 @dataclass
 class Statements:
-    """Emits statements where the walk through the kernel has come to."""
+    """Emits statements at the current point of the walk through the kernel."""
 
     code: Code
     nest: Nest
@@ -37,7 +37,7 @@ class Statements:
     known: dict[int, int]
     extents: list[int]
     _loaded: dict[Hashable, Value] = field(default_factory=dict[Hashable, Value])
-    """What the statement has read, by access and lane: equal reads are one."""
+    """Values that the statement has read, by access and lane, so that equal reads become one."""
     _repeated: bool = False
     """Whether the statement is in a hardware loop."""
 
@@ -59,13 +59,13 @@ class Statements:
             self._lanes(leaf, lanes)
 
     def goes_by_lanes(self, leaf: Leaf) -> bool:
-        """Whether a statement in a vector scope is one statement for each lane: no lane reads what another writes."""
+        """Whether a vector statement becomes one statement for each lane; no lane reads what another writes."""
         if any(self.regions.register(leaf, a, writes=a is leaf.output) is not None for a in leaf.accesses):
             return False
         return not self.packs(leaf)
 
     def packs(self, leaf: Leaf) -> bool:
-        """Whether a statement in a vector scope is instructions on whole registers."""
+        """Whether instructions on whole registers can compute a statement in a vector scope."""
         return packs(leaf, loses_nan=self.functions.loses_nan, alignment=self.alignment)
 
     # Scalars
@@ -77,7 +77,7 @@ class Statements:
         self.write(leaf, self.computed(leaf, operands, old, target), target)
 
     def computed(self, leaf: Leaf, operands: list[Value], old: Value | None, target: Value | None) -> Value:
-        """The value that a statement stores; in `target` where that is as easy."""
+        """The value that a statement stores; in the register `target` if the last instruction can write it."""
         dtype = leaf.output.array.dtype
         if leaf.contracted:
             assert old is not None
@@ -113,7 +113,7 @@ class Statements:
 
     def read(self, access: Access, leaf: Leaf) -> Value:
         """The value of an access."""
-        # By the values of the unrolled variables too: lanes are read one after the other.
+        # The key includes values of unrolled variables, as lanes are read one after the other.
         key = access.key, tuple(sorted(self.known.items()))
         if key not in self._loaded:
             self._loaded[key] = self._read(access, leaf)
@@ -134,11 +134,11 @@ class Statements:
         return self.accesses.load(self.place(access, leaf), buffer.dtype)
 
     def popped(self, stream: Register, leaf: Leaf) -> Register:
-        """The next element of a stream: its register, where one instruction is all that reads it."""
+        """The next element of a stream: its register if only one instruction reads it, else a copy."""
         return stream if is_single(leaf, loses_nan=self.functions.loses_nan) else self.code.f("fmv.d", stream)
 
     def target(self, leaf: Leaf) -> Value | None:
-        """The register that the output of a statement is; None where it is stored or a lane."""
+        """The register of a statement's output; None if the output is stored, or is a lane of a register."""
         access = leaf.output
         if access.array.buffer not in self.roots:
             if self.cells.is_packed(access):
@@ -153,7 +153,7 @@ class Statements:
         if target is not None:
             move(self.code, value, target)
             if value is target and leaf.function is None and leaf.accumulate is None and self._repeated:
-                # A copy to itself: hardware loops count it all the same.
+                # A copy of a register to itself: hardware loops count it.
                 self.code.emit("fmv.d", (cast(Register, target),), (cast(Register, value),))
         elif buffer not in self.roots:
             position = self.cells.position(access, leaf)
@@ -164,7 +164,7 @@ class Statements:
             self.accesses.store(value, self.place(access, leaf), buffer.dtype)
 
     def place(self, access: Access, leaf: Leaf) -> Place:
-        """Where in memory an access goes."""
+        """The place in memory of an access."""
         buffer = access.array.buffer
         layout = self.plan.placements[buffer].layout
         found = address_of(access, layout, leaf.chain)
@@ -174,13 +174,13 @@ class Statements:
         return place
 
     def alignment(self, buffer: Buffer) -> int:
-        """Bytes that the start of a buffer is a multiple of."""
+        """The alignment of the start of a buffer in bytes."""
         return self.plan.placements[buffer].alignment if buffer in self.roots else 8
 
     # Lanes of streams
 
     def _lanes(self, leaf: Leaf, lanes: Scope) -> None:
-        """All lanes, one after the other; a stream gives and takes them together."""
+        """Append all lanes, one after the other; streams read and write them together."""
         dtype, extent = leaf.output.array.dtype, lanes.extent
         operands = [self._lane_values(i, leaf, lanes) for i in leaf.inputs]
         streamed = self.regions.register(leaf, leaf.output, writes=True) is not None
@@ -219,7 +219,7 @@ class Statements:
 
 
 def exact_reciprocal(leaf: Leaf) -> float | None:
-    """The number that multiplying by gives what the statement divides by, bit for bit; None where it has none."""
+    """The reciprocal of the statement's divisor if multiplying by it gives the same bits; None otherwise."""
     if not divides_exactly(leaf):
         return None
     divisor = leaf.inputs[1]
@@ -228,7 +228,7 @@ def exact_reciprocal(leaf: Leaf) -> float | None:
 
 
 def is_single(leaf: Leaf, *, loses_nan: bool) -> bool:
-    """Whether every operand of a statement is read by one instruction."""
+    """Whether only one instruction reads each operand of a statement."""
     return all(_is_instruction(f, loses_nan=loses_nan) for f in (leaf.function, leaf.accumulate) if f is not None)
 
 

@@ -1,4 +1,4 @@
-"""What `-t snitch-asm` prints: the kernels of a module as assembly of a Snitch core."""
+"""The target `snitch-asm`: the kernels of a module as assembly of a Snitch core."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PdojoSnitchTarget(Target):
     name = "pdojo-snitch-asm"
 
     machine: str | None = None
-    """Name of the machine description; that of each kernel, or snitch, where absent."""
+    """Name of the machine description; None: that of each kernel if it is a Snitch core, else snitch."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the module."""
@@ -39,27 +39,27 @@ class PdojoSnitchTarget(Target):
 
 @dataclass(frozen=True)
 class SnitchSource:
-    """A kernel as assembly, and what a caller has to bring."""
+    """A kernel as assembly, and the requirements for calling it."""
 
     name: str
     """The symbol of the function."""
     text: str
     """Its assembly, constants included."""
     arguments: tuple[str, ...]
-    """The arrays whose addresses it takes, in order; a pointer to the workspace follows where there is one."""
+    """The arrays whose addresses it takes, in order; a pointer to the workspace follows if there is one."""
     workspace_bytes: int
     """Bytes of the workspace, aligned to 8."""
     stack_bytes: int
-    """Bytes that it takes on the stack."""
+    """Bytes of its stack frame."""
 
 
 def snitch_text(kernel: KernelOp, described: Machine) -> str:
-    """The assembly of a kernel; raises LoweringError where the core cannot do what it asks for."""
+    """The assembly of a kernel; raises LoweringError if the core lacks what it uses."""
     return snitch_source(kernel, described).text
 
 
 def snitch_source(kernel: KernelOp, described: Machine | None = None) -> SnitchSource:
-    """A kernel as assembly; raises LoweringError where the core cannot do what it asks for."""
+    """A kernel as assembly; raises LoweringError if the core lacks what it uses."""
     nest = nest_of(kernel)
     function = lower_kernel(nest, described or machine_of(kernel))
     module = ModuleOp(function_ops(function))

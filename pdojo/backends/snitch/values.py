@@ -1,4 +1,4 @@
-"""What statements compute with: a register, or two for integers of 64 bits."""
+"""The values of statements: a register, or two for integers of 64 bits."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ def integer(code: Code, value: int, dtype: str) -> Value:
 
 
 def sign_extended(code: Code, value: Register) -> Pair:
-    """32 bits as 64."""
+    """An integer of 32 bits as 64 bits, with its sign."""
     return Pair(value, ZERO if value is ZERO else code.x("srai", value, immediate=31))

@@ -1,4 +1,4 @@
-"""Integers of 64 bits in two registers: what kernels and the mathematical functions need of them."""
+"""Operations on integers of 64 bits in two registers, for kernels and the mathematical functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def add(code: Code, a: Pair, b: Pair) -> Pair:
     if ZERO in (a.low, b.low):
         return Pair(b.low if a.low is ZERO else a.low, code.x("add", a.high, b.high))
     low = code.x("add", a.low, b.low)
-    # An addend that is zero leaves no carry; the general comparison is with either addend.
+    # Adding zero leaves no carry; otherwise the sum is compared with either addend.
     carry = code.x("sltu", low, a.low)
     return Pair(low, code.x("add", code.x("add", a.high, b.high), carry))
 
@@ -59,15 +59,15 @@ def shift_right(code: Code, a: Pair, count: int) -> Pair:
 
 
 def equal(code: Code, a: Pair, b: Pair) -> Register:
-    """1 where a = b, otherwise 0."""
+    """1 if a = b, otherwise 0."""
     differences = code.x("or", code.x("xor", a.low, b.low), code.x("xor", a.high, b.high))
     return code.x("sltiu", differences, immediate=1)
 
 
 def less(code: Code, a: Pair, b: Pair, *, signed: bool = True) -> Register:
-    """1 where a < b, otherwise 0."""
+    """1 if a < b, otherwise 0."""
     if b.low is ZERO:
-        # The low part, which has no sign, is not less than 0.
+        # The low part is unsigned, so never below 0.
         return code.x("slt" if signed else "sltu", a.high, b.high)
     result = Register("x")
     done = code.label("less")
