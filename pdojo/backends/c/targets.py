@@ -1,4 +1,4 @@
-"""What `-t c` prints: the kernels of a module as C."""
+"""The target `c`: the kernels of a module as C."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _KEPT = 5
 
 
 class Compiled(Protocol):
-    """What a compiler returns (`pdojo.backends.executable.Executable`)."""
+    """The result of a compiler (`pdojo.backends.executable.Executable`)."""
 
     def bind(self, *arrays: NDArray[Any]) -> Run:
         """A call on these arrays."""
@@ -273,7 +273,7 @@ class Session:
             candidate.outcome = WrongResult(wrong)
 
     def _difference(self, candidate: Candidate, arrays: ArraySet, reference: dict[str, NDArray[Any]]) -> str | None:
-        """What is wrong in the arrays after a candidate's call, None if nothing; sets the candidate's `check`."""
+        """A message about wrong arrays after a candidate's call, None if all are right; sets the candidate's `check`."""
         results = {p.name: a for p, a in zip(self.parameters, arrays.arrays, strict=True)}
         rounding = reduce(Rounding.__or__, map(Rounding.of, self.nests.values()))
         error, wrong = compare_all(self.parameters, results, reference, rounding, self.options.largest_error)

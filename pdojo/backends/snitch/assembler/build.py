@@ -1,4 +1,4 @@
-"""Programs as ELF files that measure themselves on a simulator of the hardware. docs/snitch.md has the contract."""
+"""Programs as ELF files that measure themselves on a hardware simulator. docs/snitch.md has the contract."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def build(
 ) -> None:
     """Write an ELF file that calls `entry` with these arguments and measures it.
 
-    `image` is what the TCDM begins with before the call, `expected` after it. Raises UsageError where the file cannot
-    be written.
+    `image` is the beginning of the TCDM before the call, `expected` after it. Raises UsageError if the file cannot be
+    written.
     """
     entry = entry or (program.functions[0] if program.functions else "")
     program.index(entry)

@@ -14,7 +14,7 @@ _PAGE = 0x1000
 
 @dataclass(frozen=True)
 class Segment:
-    """Bytes and where they are loaded."""
+    """Bytes and their load address."""
 
     name: str
     address: int

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pdojo.errors import AssemblyError
 
 Symbols = Callable[[str], int | None]
-"""The value of a symbol; None where there is none."""
+"""The value of a symbol; None if it has none."""
 
 _TOKEN = re.compile(
     r"\s*(?P<token>0[xX][0-9a-fA-F]+(?![\w.$])|0[bB][01]+(?![\w.$])|\d+[bf](?![\w.$])|\d+(?![\w.$])"
@@ -22,23 +22,24 @@ _TOKEN = re.compile(
 _LEVELS = (("+", "-"), ("|", "&", "^"), ("*", "/", "%", "<<", ">>"))
 """Operators between two values, the loosest first."""
 _DEEPEST = 64
-"""Signs and parentheses inside each other: nobody writes more."""
+"""Most signs and parentheses inside each other."""
 _DIGITS = 70
-"""Characters of a number: more than 64 bits have."""
+"""Most characters of a number, more than 64 bits need."""
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
 
 
 def evaluate(text: str, symbols: Symbols, error: Callable[[str], AssemblyError]) -> int:
     """The value of an expression: numbers, symbols, `%hi(...)`, `%lo(...)`, and operators.
 
-    Raises what `error` makes of a message: for what is no expression, symbols without a value, divisions by zero,
-    shifts by other than 0 to 63 bits or of negative numbers to the right, and values that do not fit 64 bits.
+    Raises the exception that `error` makes of a message: for text that is no expression, symbols without a value,
+    divisions by zero, shifts by other than 0 to 63 bits or of negative numbers to the right, and values that do not fit
+    64 bits.
     """
     return _Parser(text, symbols, error).whole()
 
 
 def number(text: str) -> int | None:
-    """The value of an expression without symbols; None where it has some, or is no expression."""
+    """The value of an expression without symbols; None if it has symbols or is no expression."""
     try:
         return evaluate(text, lambda _: None, AssemblyError)
     except AssemblyError:
@@ -58,7 +59,7 @@ class _Parser:
         self._next()
 
     def whole(self) -> int:
-        """The value of all of the text."""
+        """The value of the whole text."""
         value = self._level(0)
         if self.token == ")":
             raise self.error(f"'{self._shown}' has a ')' without '('")
@@ -83,7 +84,7 @@ class _Parser:
         self.token, self.at = match["token"], match.end()
 
     def _level(self, level: int) -> int:
-        """Values joined by the operators of a level, from left to right."""
+        """The value of operands joined by the operators of a level, from left to right."""
         if level == len(_LEVELS):
             return self._signed()
         value = self._level(level + 1)
@@ -108,7 +109,7 @@ class _Parser:
         return _JOINED[operator](a, b)
 
     def _signed(self) -> int:
-        """A value, with signs before it."""
+        """The value of an operand with any signs before it."""
         self.depth += 1
         if self.depth > _DEEPEST:
             raise self.error(f"'{self._shown}' has more than {_DEEPEST} signs and parentheses inside each other")
@@ -140,7 +141,7 @@ class _Parser:
         return value
 
     def _parenthesised(self) -> int:
-        """What stands before the parenthesis that closes."""
+        """The value up to the closing parenthesis."""
         value = self._level(0)
         if self.token != ")":
             raise self.error(f"'{self._shown}' lacks a ')'")

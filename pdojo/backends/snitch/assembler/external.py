@@ -1,4 +1,4 @@
-"""Simulators of the hardware: commands that take an ELF file and print cycles."""
+"""Hardware simulators: commands that take an ELF file and print cycles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIFFERENCES = re.compile(r"^differences: (\d+)\s*$", re.MULTILINE)
 
 
 def run_external(command: str, path: Path, timeout: float = 3600) -> int:
-    """The cycles that `command PATH` prints. Raises MeasurementError where it fails, or its memory is different."""
+    """The cycles that `command PATH` prints. Raises MeasurementError if it fails or its memory differs."""
     words = shlex.split(command)
     if not words:
         raise UsageError("--snitch-sim needs a command")

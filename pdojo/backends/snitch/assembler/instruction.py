@@ -10,12 +10,12 @@ from pdojo.backends.snitch.assembler.table import ENCODINGS, Encoding
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction with its operands as numbers, and where it was written."""
+    """One instruction with its operands as numbers, and its position in the source."""
 
     name: str
     rd: int = 0
     rs1: int = 0
-    """Also the immediate of `csrrsi` and its like."""
+    """Also the immediate of `csrrsi` and similar instructions."""
     rs2: int = 0
     """Also the 5-bit immediate of DMA instructions."""
     rs3: int = 0
@@ -27,11 +27,11 @@ class Instruction:
     stagger_mask: int = 0
     line: int = 0
     text: str = ""
-    """The statement as it was written."""
+    """The statement in the source."""
 
     @property
     def encoding(self) -> Encoding:
-        """Its row of the table."""
+        """Its row in the table of encodings."""
         return ENCODINGS[self.name]
 
     def encode(self) -> int:
@@ -74,5 +74,5 @@ _FIELDS: dict[str, Callable[[Instruction], int]] = {
 
 
 def decode(word: int) -> Encoding | None:
-    """Which instruction these 32 bits are; None where it is none that the table knows."""
+    """The encoding of an instruction of 32 bits; None if the table has none."""
     return next((e for e in ENCODINGS.values() if word & e.mask == e.match), None)

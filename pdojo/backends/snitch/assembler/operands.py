@@ -1,4 +1,4 @@
-"""Operands of an instruction: from text to numbers, with their ranges checked."""
+"""Operands of an instruction: converted from text to numbers, and checked against their ranges."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FIELDS = {
 def instruction(
     statement: Statement, name: str, operands: tuple[str, ...], address: int, symbols: Symbols
 ) -> Instruction:
-    """The instruction that is written there. Raises AssemblyError."""
+    """The instruction of a statement. Raises AssemblyError."""
     encoding = ENCODINGS.get(name)
     if encoding is None:
         close = get_close_matches(name, ENCODINGS, 1)

@@ -9,26 +9,26 @@ from pdojo.backends.snitch.assembler.instruction import Instruction
 from pdojo.errors import AssemblyError
 
 TEXT_BASE = 0x8000_0000
-"""Where instructions lie: the memory that snitch_cluster boots from."""
+"""The address of the first instruction, in the memory that snitch_cluster boots from."""
 TCDM_BASE = 0x1000_0000
-"""Where the core's memory begins (snitch_cluster, default configuration)."""
+"""The start of the core's memory (snitch_cluster, default configuration)."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """What the assembler makes of a text."""
+    """An assembled program."""
 
     instructions: tuple[Instruction, ...]
     labels: dict[str, int]
-    """Addresses."""
+    """Addresses of labels."""
     data: bytes
-    """What lies from `TCDM_BASE` on."""
+    """Memory contents from `TCDM_BASE` on."""
     source: str
-    """What the text is called in messages."""
+    """The name of the text in messages."""
     text: str
 
     def index(self, entry: str) -> int:
-        """Which instruction a label stands before. Raises AssemblyError."""
+        """The index of the instruction after a label. Raises AssemblyError."""
         address = self.labels.get(entry)
         if address is None:
             known = ", ".join(self.functions) or "none"
@@ -39,7 +39,7 @@ class Program:
 
     @cached_property
     def functions(self) -> tuple[str, ...]:
-        """Labels before instructions, in the order of the text, less those of blocks."""
+        """Labels of functions, in the order of the text: before an instruction, and without a leading `.` or `$`."""
         end = TEXT_BASE + 4 * len(self.instructions)
         return tuple(n for n, a in self.labels.items() if TEXT_BASE <= a < end and not n.startswith((".", "$")))
 

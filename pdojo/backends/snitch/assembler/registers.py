@@ -1,4 +1,4 @@
-"""Names of registers, rounding modes and control registers, those of RISC-V and Snitch's own."""
+"""Names of registers, rounding modes and control registers of RISC-V and Snitch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text that ordinary RISC-V assemblers take: Snitch's instructions as `.insn` or `.word`."""
+"""Text for ordinary RISC-V assemblers, with Snitch's instructions as `.insn` or `.word`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _ALIASES = {f"{name}.h" for name in ("fmv", "fneg", "fabs", "fgt", "fge")}
 
 
 def rewrite(text: str, source: str = "<assembly>") -> str:
-    """The same program for GNU as or LLVM: what they do not know becomes a word of 32 bits, everything else stays.
+    """The same program for GNU as or LLVM: instructions that they lack become `.insn` or `.word`, all else stays.
 
-    Lines stay what they are, with the instruction as a comment, so that messages name the same line. Raises
+    Line numbers stay, so that messages name the same line; a comment shows the original instruction. Raises
     AssemblyError for instructions that pdojo's assembler refuses.
     """
     lines = text.splitlines()
@@ -38,7 +38,7 @@ def rewrite(text: str, source: str = "<assembly>") -> str:
 
 
 def _define(constants: dict[str, int], statement: Statement) -> None:
-    """Note a constant; one that depends on labels is for the other assembler alone."""
+    """Note a constant; constants that depend on labels are left to the other assembler."""
     name, text = statement.operands
     with suppress(AssemblyError):
         constants[name] = evaluate(text, constants.get, statement.error)
@@ -67,7 +67,7 @@ def _tidy(statement: Statement) -> str:
 
 
 def plain(statement: Statement, symbols: Symbols = lambda _: None) -> Instruction:
-    """The instruction of a statement that needs no label, but constants. Raises AssemblyError."""
+    """The instruction of a statement that uses constants at most, no labels. Raises AssemblyError."""
     from pdojo.backends.snitch.assembler.pseudo import expand
 
     ((name, operands),) = expand(statement, symbols)
@@ -75,7 +75,7 @@ def plain(statement: Statement, symbols: Symbols = lambda _: None) -> Instructio
 
 
 def insn(i: Instruction) -> str:
-    """An instruction as `.insn` where its fields are those of a standard format, else as `.word`."""
+    """An instruction as `.insn` if it has the fields of a standard format, else as `.word`."""
     operands = ENCODINGS[i.name].operands
     word = i.encode()
     if i.name in ("frep.o", "frep.i"):

@@ -20,12 +20,12 @@ class Statement:
     """A line, or a part of one."""
 
     source: str
-    """What the text is called in messages."""
+    """The name of the text in messages."""
     line: int
     text: str
     labels: tuple[str, ...]
     name: str
-    """Mnemonic or directive in lower case; empty where there are only labels."""
+    """Mnemonic or directive in lower case; empty if there are only labels."""
     operands: tuple[str, ...]
 
     def error(self, message: str) -> AssemblyError:
@@ -59,7 +59,7 @@ def _at_blank(text: str) -> tuple[str, str, str]:
 
 
 def _parts(line: str) -> Iterator[str]:
-    """The statements of one line: without comments, parted at `;`. Quoted text stays whole."""
+    """The statements of one line: without comments, split at `;` outside of quotes."""
     masked = _QUOTED.sub(lambda m: '"' * len(m.group()), line)
     for mark in ("#", "//"):
         at = masked.find(mark)

@@ -21,18 +21,18 @@ FUSED = 0x0600007F
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How an instruction is written and encoded: bits of `mask` are those of `match`, operands are in the others."""
+    """The syntax and encoding of an instruction: bits in `mask` equal those of `match`, operands are in the others."""
 
     name: str
     operands: str
     match: int
     mask: int
     rounding: int = 7
-    """Rounding mode where none is written."""
+    """Rounding mode if the source has none."""
 
     @property
     def snitch(self) -> bool:
-        """Whether ordinary assemblers do not know it."""
+        """Whether it is Snitch's own, so that ordinary assemblers lack it."""
         return self.name in SNITCH
 
 
@@ -100,7 +100,7 @@ def _floats(letter: str) -> list[Encoding]:
         table.append(Encoding(f"fcvt.{name}.{letter}", "d,S,m", down, ROUNDED_UNARY))
         table.append(Encoding(f"fcvt.{letter}.{name}", "D,s,m", up, ROUNDED_UNARY, 0 if letter == "d" else 7))
     table.append(Encoding(f"fclass.{letter}", "d,S", _r(0x53, 1, 0x1C << 2 | fmt), UNARY_MASK))
-    if letter != "d":  # RV32 has no registers of 64 bits to move to.
+    if letter != "d":  # RV32 has no integer registers of 64 bits.
         size = {"s": "w", "h": "h"}[letter]
         table.append(Encoding(f"fmv.x.{size}", "d,S", _r(0x53, 0, 0x1C << 2 | fmt), UNARY_MASK))
         table.append(Encoding(f"fmv.{size}.x", "D,s", _r(0x53, 0, 0x1E << 2 | fmt), UNARY_MASK))
@@ -113,7 +113,7 @@ def _floats(letter: str) -> list[Encoding]:
 
 
 PACKED = {"s": 0, "h": 2, "b": 3}
-"""funct3 of packed instructions; 4 more where rs2 is one number for all lanes."""
+"""funct3 of packed instructions; 4 more if rs2 is one number for all lanes."""
 
 _PACKED_FUNCT7 = {
     **{"vfadd": 0x41, "vfsub": 0x42, "vfmul": 0x43, "vfdiv": 0x44, "vfmin": 0x45, "vfmax": 0x46},

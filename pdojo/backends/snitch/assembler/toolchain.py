@@ -1,4 +1,4 @@
-"""Ordinary assemblers, where they are installed: the `ziglang` wheel, or GNU binutils for RISC-V."""
+"""Ordinary assemblers, if installed: the `ziglang` wheel, or GNU binutils for RISC-V."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GNU = ("riscv64-unknown-elf-as", "riscv32-unknown-elf-as", "riscv64-linux-gnu-a
 
 
 def assemblers() -> dict[str, list[str]]:
-    """Commands that make an object file of assembly text, less the files: those of what is installed, by its name."""
+    """Commands of the installed assemblers, by name, without the arguments for files."""
     found: dict[str, list[str]] = {}
     gnu = next((path for path in map(shutil.which, _GNU) if path is not None), None)
     if gnu is not None:
@@ -27,7 +27,7 @@ def assemblers() -> dict[str, list[str]]:
 
 
 def object_file(text: str, path: Path, which: str | None = None) -> None:
-    """Assemble what `rewrite` gives, by the assembler of that name or any. Raises AssemblyError with what it says."""
+    """Assemble a text of `rewrite` by the assembler `which` (None: any). Raises AssemblyError with its message."""
     commands = assemblers()
     if which not in (None, *commands) or not commands:
         missing = which if which is not None else "assembler for RISC-V"

@@ -1,4 +1,4 @@
-"""Why a unit did nothing in a cycle."""
+"""The causes for which a unit waits in a cycle."""
 
 from __future__ import annotations
 
@@ -41,4 +41,4 @@ MEANINGS = {
 }
 COUNT = len(NAMES)
 INFINITE = 1 << 60
-"""The time of what has not happened yet."""
+"""The time of an event that has not happened yet."""

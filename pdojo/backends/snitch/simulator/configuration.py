@@ -1,6 +1,6 @@
-"""What the simulated core complex is made of: sizes and latencies, each with its source.
+"""The configuration of the simulated core complex: sizes and latencies, each with its source.
 
-`m` marks what was measured on a Verilator model of one core complex; the others are read from snitch_cluster's RTL.
+`m` marks values measured on a Verilator model of one core complex; the others are from snitch_cluster's RTL.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pdojo.dialect.machine import Machine
 from pdojo.errors import UsageError
 
 _LATER = frozenset(("flt.d", "fmv.x.w", "fcvt.w.d", "fcvt.wu.d"))
-"""Results for the core that come a cycle later than those of their kind (m)."""
+"""Instructions whose results reach the core a cycle later than others of their kind (m)."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Latencies in cycles: how much later than an instruction another one can issue that uses its result."""
+    """Latencies in cycles, from the issue of an instruction to the earliest issue of one that uses its result."""
 
     fma: int = 4
     """Addition, multiplication, fused and packed, vfsum, vfdotpex: to a dependent instruction (m)."""
@@ -35,8 +35,8 @@ class Timing:
     division_single_interval: int = 10
     """Cycles from one fdiv.s or fsqrt.s to the next (about 10.4; m)."""
     to_integer: int = 3
-    """From the issue of a comparison or classification in the FP subsystem to an instruction of the core that uses the
-    result; 4 from the core's issue (m). `for_core` has the others."""
+    """From the issue of a comparison or classification in the FP subsystem to a use of the result in the core; 4 from
+    the core's issue (m). `for_core` has the others."""
     load: int = 4
     """lw to use (m): request register, TCDM, response register, register file."""
     float_load: int = 3
@@ -49,10 +49,10 @@ class Timing:
     """Cycles from the pointer write's issue in the core to the first request of a lane. Lanes 0 and 1, which can be
     indirect, have a register behind the address generator; the first datum comes 2 later, 5 in all (m)."""
     stream_restart: tuple[int, int, int] = (3, 3, 2)
-    """Cycles from the last request of a job to the first of the one that was waiting (snitch_ssr_addr_gen.sv)."""
+    """Cycles from the last request of a job to the first of the next, waiting one (snitch_ssr_addr_gen.sv)."""
 
     def for_core(self, name: str) -> int:
-        """Cycles from the issue of an instruction in the FP subsystem to one of the core that uses its result."""
+        """Cycles from the issue of an instruction in the FP subsystem to a use of its result in the core."""
         return self.to_integer + (self.conversion - self.simple if name.startswith("fcvt") else 0) + (name in _LATER)
 
 
@@ -64,15 +64,15 @@ class Configuration:
     ring: int = 32
     """Instructions of the sequencer's ring buffer (m)."""
     nesting: int = 2
-    """Hardware loops inside each other."""
+    """Most hardware loops inside each other."""
     waiting_loops: int = 0
-    """Loops that may be configured behind the one that runs. Before June 2025 they queued (fifo_v3, depth 8); since
-    then the core waits until the nest ends (m)."""
+    """Loops that may be configured while another runs. Before June 2025 they queued (fifo_v3, depth 8); since then the
+    core waits until the nest ends (m)."""
     integers_queue: bool = True
     """Whether moves and conversions from integer registers go through the ring, as other instructions do (m). Before
-    June 2025 they waited until it was empty, as moves to integer registers do to this day."""
+    June 2025 they waited until it was empty, as moves to integer registers still do."""
     inner_repetition: bool = False
-    """Whether there is `frep.i`, which repeats each instruction by itself."""
+    """Whether the core has `frep.i`, which repeats each instruction by itself."""
     trips: int = 1 << 16
     """Most iterations of a hardware loop: a counter of 16 bits."""
     lanes: int = 3
@@ -84,7 +84,7 @@ class Configuration:
     stream_fifo: int = 4
     """Elements that a lane buffers, and its requests in flight."""
     offload: int = 2
-    """Instructions in the register between core and FP subsystem: 34 = 32 + 2 can be ahead (m)."""
+    """Instructions in the register between core and FP subsystem: the core can be 34 = 32 + 2 ahead (m)."""
     outstanding: int = 4
     """Memory accesses in flight of the core, and of the FP subsystem (m)."""
     consistency_queue: int = 8
@@ -97,7 +97,7 @@ class Configuration:
 
     @staticmethod
     def of(machine: Machine) -> Configuration:
-        """The configuration that a machine description states. Raises UsageError where it is no Snitch core."""
+        """The configuration of a machine description. Raises UsageError if it is no Snitch core."""
         if not machine.snitch.stream_registers or not machine.snitch.frep_instructions:
             raise UsageError(f"machine '{machine.name}' has no streams and hardware loops, as snitch has")
         old = machine.snitch.frep_nesting < 2

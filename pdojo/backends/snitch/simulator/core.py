@@ -1,5 +1,5 @@
-"""The integer core: one stage, in order, a scoreboard, one write port (snitch.sv); and the register behind it that
-feeds the FP subsystem, the streams' configuration, multiplier and divider in order (snitch_cc.sv)."""
+"""The integer core: one stage, in order, a scoreboard, one write port (snitch.sv); and the register after it, which
+feeds FP subsystem, stream configuration, multiplier and divider in order (snitch_cc.sv)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUFFERED, DIRECT, LOOP, STREAM, MULTIPLIER, DIVIDER = range(6)
 
 
 class Offloaded(NamedTuple):
-    """What the core has handed on."""
+    """An instruction that the core has offloaded."""
 
     kind: int
     instruction: Instruction
@@ -45,7 +45,7 @@ class Step:
         self.port = False
         """Whether it writes a register when it issues."""
         self.run: Callable[[int], int] = _never
-        """Executes it in a cycle: the index of the next instruction, or what is in the way, negated."""
+        """Executes it in a cycle; returns the index of the next instruction, or the negated cause of waiting."""
         self.count = 0
         self.stalls = [0] * causes.COUNT
 
@@ -55,7 +55,7 @@ def _never(now: int) -> int:
 
 
 class Core:
-    """Registers, scoreboard, what is in flight."""
+    """Registers, scoreboard, instructions in flight."""
 
     __slots__ = (
         "_configuration",
@@ -90,19 +90,19 @@ class Core:
         self.ready = [0] * 32
         self.steps: list[Step] = []
         self.step: Step | None = None
-        """What issues next; None after the end."""
+        """The instruction that issues next; None after the end."""
         self.offload: deque[Offloaded] = deque()
         self.responses: list[tuple[int, int, int]] = []
-        """Results of multiplier, divider and FP subsystem: when they arrive, where they go."""
+        """Results of multiplier, divider and FP subsystem: time of arrival, register, value."""
         self.pending_floats: deque[tuple[int, bool]] = deque()
-        """Words that FP loads and stores in flight access, and whether they write."""
+        """The words of FP loads and stores in flight, and whether they are stores."""
         self.in_flight = 0
         self.blocked = 0
-        """Why the offloaded instruction at the front waits."""
+        """The cause for which the first offloaded instruction waits."""
         self.refused = False
-        """Whether it is the FP subsystem that could not issue it."""
+        """Whether it waits because the FP subsystem could not issue it."""
         self.crowded = False
-        """Whether the register between core and FP subsystem was full when the cycle began."""
+        """Whether the register between core and FP subsystem was full at the start of the cycle."""
         self.stall = 0
         self.trace: list[tuple[int, str, int, int]] | None = None
         self._divider_free = 0
@@ -114,7 +114,7 @@ class Core:
     # One cycle
 
     def issue(self, now: int) -> bool:
-        """Issue an instruction and write back what arrived; whether anything happened."""
+        """Issue an instruction and write back results; returns whether anything happened."""
         step = self.step
         port = issued = False
         retiring, self._retiring = self._retiring, 0
@@ -148,7 +148,7 @@ class Core:
         return issued
 
     def _write_back(self, now: int) -> bool:
-        """Loads before results of other units."""
+        """Write back a load, else a result of another unit; returns whether anything happened."""
         arrived = self.memory.core_responses
         if arrived and arrived[0].time <= now:
             response = arrived.popleft()
@@ -156,7 +156,7 @@ class Core:
             if not response.store:
                 self._write(response.register, int(response.value), now)
                 return True
-            # A store's answer needs no write port.
+            # The response to a store needs no write port.
             if not self.responses or self.responses[0][0] > now:
                 return True
         if self.responses and self.responses[0][0] <= now:
@@ -179,17 +179,17 @@ class Core:
             self.ready[register] = now + 1
 
     def respond(self, time: int, register: int, value: int) -> None:
-        """A result of another unit arrives."""
+        """Accept a result of another unit, which arrives at `time`."""
         insort(self.responses, (time, register, value))
 
     def retire_float_access(self) -> None:
-        """An FP load or store is done; the core sees it in the next cycle."""
+        """Note the end of an FP load or store, which the core sees in the next cycle."""
         self._retiring += 1
 
-    # What has been offloaded
+    # Offloaded instructions
 
     def dispatch(self, now: int, *, direct: bool) -> bool:
-        """Hand the instruction at the front on; `direct`: the FP subsystem's ring was empty. Whether it went."""
+        """Dispatch the first offloaded instruction, if possible; `direct`: the FP subsystem's ring was empty."""
         item = self.offload[0]
         self.refused = False
         if item.kind == BUFFERED:
@@ -232,7 +232,7 @@ class Core:
         return True
 
     def _refuse_repetition(self, instruction: Instruction, loop: Loop | None) -> None:
-        """Raise where an instruction is in a hardware loop that has no place for its integer registers."""
+        """Raise SimulationError if an instruction that uses integer registers is in a hardware loop."""
         if loop is not None:
             line = loop.instruction.line
             raise self.trap(instruction, f"inside of the hardware loop of line {line}, where it cannot be repeated")
@@ -243,7 +243,7 @@ class Core:
         if item.instruction.name == "scfgr":
             if register or number >= len(self.lanes):
                 raise self.trap(item.instruction, f"register {register} of stream {number} cannot be read; status is 0")
-            # Read in this cycle, in the core's registers as late as a product.
+            # Read in this cycle; the value reaches the core's registers as late as a product.
             self.respond(
                 now + self._configuration.timing.multiply - 2, item.instruction.rd, self.lanes[number].status(now)
             )
@@ -261,7 +261,7 @@ class Core:
         return True
 
     def _compute(self, item: Offloaded, now: int) -> bool:
-        """Multiply or divide. `now` is one cycle after the issue, and what is written can be read one cycle later."""
+        """Multiply or divide. `now` is one cycle after the issue; a written result can be read one cycle later."""
         name, timing = item.instruction.name, self._configuration.timing
         if item.kind == MULTIPLIER:
             arrives, value = now + timing.multiply - 2, MULTIPLY[name](item.first, item.second)
@@ -275,7 +275,7 @@ class Core:
         self.respond(arrives, item.instruction.rd, value)
         return True
 
-    # For the instructions
+    # For instructions
 
     def trap(self, instruction: Instruction, message: str) -> Exception:
         """An error at an instruction."""
@@ -283,5 +283,5 @@ class Core:
 
     @property
     def divider_free(self) -> int:
-        """When the divider takes another division."""
+        """The cycle in which the divider takes another division."""
         return self._divider_free

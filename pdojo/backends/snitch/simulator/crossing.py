@@ -27,7 +27,7 @@ def rounded(value: float, mode: int) -> float:
         case "rmm":
             size = abs(value)
             whole = math.floor(size)
-            # Adding a half would round: 0.49999999999999994 + 0.5 is 1.
+            # Adding 0.5 would round: 0.49999999999999994 + 0.5 is 1.
             return math.copysign(whole + (size - whole >= 0.5), value)
         case _:  # rne, and dyn: the control register is never changed
             return float(round(value))

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from pdojo.backends.snitch.simulator.core import Core
 
 Result: TypeAlias = tuple[int, int, float, Group, int]
-"""When it leaves, where it goes, what it is, from which pipeline, and extra cycles to the core."""
+"""Time of leaving the FPU, destination, value, pipeline, and extra cycles to the core."""
 
 
 class FloatUnit:
-    """Executes floating-point operations in order, one a cycle."""
+    """Executes floating-point operations in order, one per cycle."""
 
     __slots__ = (
         "_depth",
@@ -50,11 +50,11 @@ class FloatUnit:
     def __init__(self, configuration: Configuration, memory: Memory, lanes: list[Lane], core: Core) -> None:
         self.memory, self.lanes, self.core = memory, lanes, core
         self.values: list[float] = [CANONICAL] * 64
-        """Registers 0 to 31, elements of streams from 32 on, spare places."""
+        """Contents of registers 0 to 31, elements of streams from 32 on, spare places."""
         self.ready = [0] * 64
-        """From when on each register can be read."""
+        """The cycle from which on each register can be read."""
         self.pipe: deque[Result] = deque()
-        """What is in the FPU, in the order in which it leaves."""
+        """Results in the FPU, in the order in which they leave."""
         self.streaming = False
         self.issued = 0
         """Operations that the FPU has taken: arithmetic, comparisons, conversions and moves."""
@@ -65,7 +65,7 @@ class FloatUnit:
         self._depth = configuration.stream_fifo
 
     def issue(self, operation: FloatOperation, argument: int, first: bool, now: int) -> int:
-        """Issue an operation; what is in the way, or `causes.NONE`."""
+        """Issue an operation; returns `causes.NONE`, or the cause for which it must wait."""
         view = operation.streaming if self.streaming else operation.plain
         ready = self.ready
         for register in view.registers:
@@ -82,7 +82,7 @@ class FloatUnit:
         return self._compute(operation, view, argument, now)
 
     def _compute(self, operation: FloatOperation, view: View, argument: int, now: int) -> int:
-        """Start an operation whose operands are there."""
+        """Start an operation whose operands are ready; returns as `issue` does."""
         group = operation.group
         if group.count >= group.stages or group.free > now:
             return causes.BUSY
@@ -115,7 +115,7 @@ class FloatUnit:
         return 0
 
     def _insert(self, result: Result) -> None:
-        """One result leaves the FPU in a cycle: a later one waits for the next free cycle."""
+        """Add a result; as only one leaves the FPU in a cycle, it waits for the next free cycle."""
         pipe = list(self.pipe)
         leaves = result[0]
         times = {entry[0] for entry in pipe}
@@ -126,7 +126,7 @@ class FloatUnit:
         self.pipe = deque(pipe)
 
     def _other(self, operation: FloatOperation, view: View, argument: int, first: bool, now: int) -> int:
-        """Loads, stores, and switching streams on and off."""
+        """Issue a load or store, or switch streams on or off; returns as `issue` does."""
         memory = self.memory
         if operation.kind in (LOAD, STORE):
             waiting = len(memory.float_requests) + (memory.float_taken == now)
@@ -151,7 +151,7 @@ class FloatUnit:
         return 0
 
     def output(self, now: int) -> bool:
-        """Results and loads reach the registers, which have one write port; whether anything moved."""
+        """Move results and loads to the registers, which have one write port; returns whether anything moved."""
         pipe = self.pipe
         port = False
         moved = False
@@ -188,17 +188,17 @@ class FloatUnit:
 
     @property
     def busy(self) -> bool:
-        """Whether anything is under way."""
+        """Whether any result or memory access is in flight."""
         return bool(self.pipe or self._in_flight)
 
 
 def reads_a_writer(lane: Lane) -> str:
-    """What is wrong with an instruction that reads a stream whose data path is set to writing: it does not wait."""
+    """The error of an instruction that reads a stream whose data path is set to writing: hardware does not wait."""
     return f"reads SSR{lane.number}, whose stream of line {lane.line} writes: hardware does not wait, but gives garbage"
 
 
 def writes_a_reader(lane: Lane) -> str:
-    """What is wrong with an instruction that writes a stream whose data path is set to reading."""
+    """The error of an instruction that writes a stream whose data path is set to reading."""
     elements = "1 element is" if lane.unread == 1 else f"{lane.unread} elements are"
     return (
         f"writes to SSR{lane.number}, of whose read stream {elements} still to be read: hardware takes the result "

@@ -35,7 +35,7 @@ def _remainder(a: int, b: int) -> int:
 
 
 def quotient_bits(a: int, b: int, *, is_signed: bool) -> int:
-    """How many steps the serial divider takes: bits(a) - bits(b) + 1."""
+    """Steps of the serial divider: bits(a) - bits(b) + 1."""
     if is_signed:
         a, b = abs(signed(a)), abs(signed(b))
     return max(0, a.bit_length() - b.bit_length() + 1)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pdojo.backends.snitch.simulator.memory import Memory
 
 READ, WRITE = 0, 1
-"""What a stream does, in a trace."""
+"""Directions of a stream in a trace."""
 MOST_ELEMENTS = 1 << 22
-"""A longer stream is a mistake: the memory has 2^14 words."""
+"""Most elements of a stream; a longer one is a mistake, as the memory has 2^14 words."""
 
 
-class BadStream(Exception):  # noqa: N818  # a message on its way to the instruction that it concerns
-    """What is wrong with a configuration."""
+class BadStream(Exception):  # noqa: N818  # its message becomes an error at the instruction
+    """A configuration is wrong; the message says how."""
 
 
 class Lane:
@@ -57,37 +57,37 @@ class Lane:
     def __init__(self, number: int, configuration: Configuration, memory: Memory) -> None:
         self.number = number
         self.slot = 32 + number
-        """Where the FP subsystem puts an element that it takes."""
+        """The place in the FP subsystem's values for an element that it takes."""
         self.configuration = configuration
         self.memory = memory
         self.words = memory.doubles
         self.fifo: deque[tuple[int, float]] = deque()
-        """Elements that were read, and when each can be taken."""
+        """The cycles from which on elements can be taken, and the elements read from memory."""
         self.out: deque[tuple[int, float]] = deque()
-        """Elements to write, and when each can leave."""
+        """The cycles from which on elements can leave, and the elements to write."""
         self.addresses: list[int] = []
-        """Words of the running job, as indices of 8 bytes; empty where none runs."""
+        """Words of the running job, as indices of 8 bytes; empty if none runs."""
         self.position = self.length = self.next = 0
         self.start = INFINITE
         self.writes = False
         self.turning = False
-        """The job waits until what an earlier one of the other direction left is taken."""
+        """Whether the job waits for elements of an earlier job of the other direction to be taken."""
         self.pending: tuple[list[int], bool, int] | None = None
         self.bounds = [1] * configuration.dimensions
         self.strides = [0] * configuration.dimensions
         self.repeat = self.shadow_repeat = self.seen = 0
         self.finished = -1
-        """When the last request of a job was served."""
+        """The cycle in which the last request of a job was served."""
         self.line = 0
         """Line of the instruction that started the job."""
         self.moved = 0
         self.unconfirmed = 0
-        """Line of the latest write stream of whose end the status has not told; 0 where there is none."""
+        """Line of the latest write stream whose end the status has not reported yet; 0 if there is none."""
 
     # Configuration
 
     def write(self, register: int, value: int, now: int, line: int) -> bool:
-        """Write a configuration register; False where the core has to wait. Raises BadStream."""
+        """Write a configuration register; returns False if the core has to wait. Raises BadStream."""
         if self.pending is not None:
             return False
         dimensions = self.configuration.dimensions
@@ -111,7 +111,7 @@ class Lane:
         """The status register: bit 31 is set when all requests of the job have been served, bit 30 for a write stream.
         The other bits are not modelled.
 
-        Bit 31 is that of the job in front: between two jobs it is set for one cycle."""
+        Bit 31 belongs to the job in front: between two jobs it is set for one cycle."""
         done = self.finished < now and (not self.addresses or self.finished == now - 1)
         if done and not self.addresses:
             self.unconfirmed = 0
@@ -126,7 +126,7 @@ class Lane:
             self._load_repeat()
 
     def _load_repeat(self) -> None:
-        """The number of reads is no part of a job: it changes as soon as the address generator is free."""
+        """Set the number of reads, which is no part of a job: it changes as soon as the address generator is free."""
         if self.shadow_repeat != self.repeat and self.fifo:
             left = f"{len(self.fifo)} element{'s' if len(self.fifo) > 1 else ''}"
             raise BadStream(
@@ -152,7 +152,7 @@ class Lane:
         self._run(addresses, line, now - 1 + self.configuration.timing.stream_start[self.number], writes=writes)
 
     def _words(self, pointer: int, dims: int) -> list[int]:
-        """All addresses of a job, as indices of words. A stride is the step from where the inner loops end."""
+        """The addresses of a job, as indices of words. A stride is a step from the last address of the inner loops."""
         if pointer % 8:
             raise BadStream(f"the pointer {pointer:#x} is no multiple of 8")
         count = 1
@@ -185,7 +185,7 @@ class Lane:
         self.memory.running.sort(key=lambda lane: lane.number)
 
     def turn(self) -> None:
-        """The direction changes: nothing of the earlier stream is left."""
+        """Change the direction; no element of the earlier stream is left."""
         self.turning = False
         self.writes = not self.writes
 
@@ -202,7 +202,7 @@ class Lane:
         return len(self.fifo) < self.configuration.stream_fifo
 
     def grant(self, now: int) -> None:
-        """The memory serves the request: what is read can be taken two cycles later."""
+        """Serve the request by the memory; an element read can be taken two cycles later."""
         if self.writes:
             self.words[self.next] = self.out.popleft()[1]
         else:
@@ -229,12 +229,12 @@ class Lane:
 
     @property
     def unread(self) -> int:
-        """Elements of a read stream that no instruction has taken; for a lane that does not write."""
+        """Number of elements of a read stream that no instruction has taken; only for a lane that does not write."""
         ahead = self.length - self.position if self.addresses and not self.turning else 0
         return ahead + len(self.fifo)
 
     def take(self) -> float:
-        """The element at the front, which has been checked to be there; it stays for all its reads."""
+        """Take the front element, which must be there; it stays until all its reads are done."""
         if self.repeat:
             if self.seen < self.repeat:
                 self.seen += 1
@@ -243,7 +243,7 @@ class Lane:
         return self.fifo.popleft()[1]
 
     def left(self) -> str:
-        """What nobody has taken or stored; empty where that is nothing."""
+        """A message about elements that were not taken or stored; empty if there are none."""
         where = f"SSR{self.number} (line {self.line})"
         rest = (self.length - self.position if self.addresses else 0) + len(self.fifo)
         if self.out:

@@ -1,4 +1,4 @@
-"""The TCDM: banks, ports and who is served first (snitch_tcdm_interconnect, tcdm_mux, fair rr_arb_tree)."""
+"""The TCDM: banks, ports and arbitration (snitch_tcdm_interconnect, tcdm_mux, fair rr_arb_tree)."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ class Request(NamedTuple):
     """An access of the core or of the FP subsystem. An address is an offset in the memory."""
 
     time: int
-    """When the request register shows it."""
+    """The cycle from which on the request register shows it."""
     offset: int
     size: int
     """log2 of the number of bytes."""
     store: bool
     value: float | int
-    """What to store."""
+    """The value to store."""
     register: int
-    """Where a load goes."""
+    """The destination of a load."""
     signed: bool
     first: bool
-    """Whether the core counts it; repetitions in a hardware loop it does not."""
+    """Whether the core counts it: the core does not count repetitions in a hardware loop."""
 
 
 class Response(NamedTuple):
-    """What came back."""
+    """The response to a request."""
 
     time: int
     register: int
@@ -43,13 +43,13 @@ class Response(NamedTuple):
 
 @dataclass
 class Turns:
-    """A fair round-robin arbiter of two. Who was chosen and not served keeps the turn."""
+    """A fair round-robin arbiter of two. A requester that was chosen but not served keeps the turn."""
 
     next: int = 0
     locked: int | None = None
 
     def choose(self, first: bool, second: bool) -> int:
-        """Which of the two, of whom at least one wants to."""
+        """Choose one of two requesters, 0 or 1; at least one must request."""
         if self.locked is not None:
             return self.locked
         if first and second:
@@ -57,7 +57,7 @@ class Turns:
         return 0 if first else 1
 
     def served(self, chosen: int, first: bool, second: bool) -> None:
-        """The chosen one was served."""
+        """Note that the chosen requester was served."""
         self.locked = None
         self.next = 1 - chosen if first and second else chosen
 
@@ -99,19 +99,19 @@ class Memory:
         self.core_responses: deque[Response] = deque()
         self.float_responses: deque[Response] = deque()
         self.core_taken = self.float_taken = -1
-        """When the last request left its register."""
+        """The cycle in which the last request left its register."""
         self._depth = configuration.stream_fifo
         self._bank_mask = configuration.banks - 1
         self._bank_turns = [0] * configuration.banks
         self._between = Turns()
-        """Core before FP subsystem."""
+        """Arbitrates between core (0) and FP subsystem (1)."""
         self._port = Turns()
-        """Lane 0 before both."""
+        """Arbitrates between lane 0 (0) and either of both (1)."""
         self.conflicts = 0
         self.trace: list[tuple[int, str, int, int]] | None = None
 
     def step(self, now: int) -> bool:
-        """One cycle; whether anybody was served."""
+        """Run one cycle; returns whether any request was served."""
         depth = self._depth
         wanting = [
             lane
@@ -161,7 +161,7 @@ class Memory:
         return bool(served)
 
     def _arbitrate(self, banks: dict[int, int], wanting: list[Lane], request: Request | None, now: int) -> set[int]:
-        """Serve one port of each bank; the ports that were served."""
+        """Serve one port of each bank; returns the served ports."""
         served: set[int] = set()
         for bank in dict.fromkeys(banks.values()):
             ports = sorted(p for p, b in banks.items() if b == bank)
@@ -184,7 +184,7 @@ class Memory:
         if who:
             self.float_requests.popleft()
             self.float_taken = now
-            # The FP subsystem's responses have no register on their way.
+            # Responses to the FP subsystem pass no register.
             self.float_responses.append(Response(now + 1, request.register, value, request.store, request.first))
         else:
             self.core_requests.popleft()
@@ -222,7 +222,7 @@ class Memory:
 
 
 def _distinct(lanes: list[Lane], mask: int) -> bool:
-    """Whether two or three lanes want words of different banks."""
+    """Whether two or three lanes request words of different banks."""
     first, second = lanes[0].next & mask, lanes[1].next & mask
     if len(lanes) == 2:
         return first != second
@@ -230,7 +230,7 @@ def _distinct(lanes: list[Lane], mask: int) -> bool:
 
 
 def _winner(ports: list[int], turn: int) -> int:
-    """Who is served among ports 0 to 2, as a tree of two levels decides: the turn's bits break ties."""
+    """The port (0 to 2) that a tree of two levels serves; the bits of `turn` break ties."""
     left = [p for p in ports if p < 2]
     if 2 in ports and (not left or turn & 2):
         return 2
@@ -238,7 +238,7 @@ def _winner(ports: list[int], turn: int) -> int:
 
 
 def offset_of(address: int, size: int, memory_bytes: int) -> tuple[int, str]:
-    """Where an address lies in the memory, and what is wrong with it (empty where nothing is)."""
+    """The offset of an address in the memory, and a message if it is wrong, else an empty one."""
     offset = address - TCDM_BASE
     if address & (1 << size) - 1:
         return offset, f"the address {address:#x} is no multiple of {1 << size}"

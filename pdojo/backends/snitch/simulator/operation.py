@@ -1,4 +1,4 @@
-"""Decoded floating-point instructions: what they need, what they do, where the result goes."""
+"""Decoded floating-point instructions: operands, function, destination of the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pdojo.errors import SimulationError
 
 COMPUTE, LOAD, STORE, SWITCH = range(4)
 TO_INTEGER = 64
-"""Destinations: 0 to 31 registers, 32 on lanes, from here on integer registers."""
+"""First destination of integer registers; 0 to 31 are FP registers, from 32 on lanes."""
 SPARE = 40
 """A place in the register file that unused operands read."""
 SIZES = {"flb": 0, "flh": 1, "flw": 2, "fld": 3, "fsb": 0, "fsh": 1, "fsw": 2, "fsd": 3}
@@ -37,7 +37,7 @@ class Group:
         self.stages = stages
         """Instructions that it holds."""
         self.interval = interval
-        """Cycles until it takes another instruction, where it is not pipelined."""
+        """Cycles until it takes another instruction; 0 if it is pipelined."""
         self.count = 0
         self.free = 0
 
@@ -84,9 +84,9 @@ class View:
         self.a, self.b, self.c = operands
         self.destination = destination
         self.lanes = lanes
-        """Streams that are read, each once."""
+        """Streams that it reads, each once."""
         self.registers = registers
-        """Registers that must hold their final value: operands, and what is overwritten."""
+        """Registers that must hold their final value: operands and destination."""
 
 
 class FloatOperation:
@@ -118,7 +118,7 @@ class FloatOperation:
         self.instruction = instruction
         self.kind = COMPUTE
         self.direct = False
-        """Whether it goes past the sequencer, once that is empty: what writes integer registers or switches streams."""
+        """Whether it bypasses the sequencer, once that is empty: it writes integer registers or switches streams."""
         self.takes_integer = False
         self.function: Function = _nothing
         self.group = Group(1, 1)
@@ -242,7 +242,7 @@ class Decoder:
 
 
 def reads_destination(name: str) -> bool:
-    """Whether an instruction adds to, or keeps parts of, what its destination holds."""
+    """Whether an instruction adds to its destination, or keeps parts of it."""
     return name.split(".")[0] in ("vfmac", "vfmre", "vfsum", "vfdotpex") or name in ("vfcpka.h.s", "vfcpkb.h.s")
 
 

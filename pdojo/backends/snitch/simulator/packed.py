@@ -97,7 +97,7 @@ def _signs(kind: str, letter: str, *, replicated: bool) -> Function:
 
 
 def _sum(letter: str) -> Function:
-    """rd[k] += rs1[2k] + rs1[2k+1], rounded once; what is above the sums is all ones."""
+    """rd[k] += rs1[2k] + rs1[2k+1], rounded once; the bits above the sums are ones."""
     if letter == "s":
 
         def single(a: float, _: float, c: float) -> float:

@@ -1,4 +1,4 @@
-"""A trace as a page of HTML that needs nothing else: figures, the source with what its lines cost, every cycle."""
+"""A trace as a self-contained page of HTML: figures, the source with the costs of its lines, every cycle."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ show();
 
 
 def page(result: Result) -> str:
-    """The page. The result should come from a simulation with `trace=True`."""
+    """The page for the result of a simulation with `trace=True`."""
     title = html.escape(result.program.source)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style></head><body>

@@ -13,12 +13,12 @@ from pdojo.backends.snitch.simulator.configuration import Configuration
 from pdojo.errors import SimulationError, UsageError
 
 GUARD = 64
-"""Bytes that nobody may write on either side of an array."""
+"""Bytes of the guard zones on either side of an array, which the program must not write."""
 STACK = 16 << 10
-"""Bytes at the end of the memory that arrays leave to the stack."""
+"""Bytes at the end of the memory for the stack."""
 _PATTERN = bytes([0xA5, 0x5A, 0xC3, 0x3C])
 POISON = {2: 0x7E5D, 4: 0x7FC0DEAD, 8: 0x7FF8DEADBEEFDEAD}
-"""NaN of a width in bytes that no program computes."""
+"""NaNs that no program computes, by width in bytes."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Placed:
     name: str
     address: int
     values: NDArray[Any]
-    """The memory itself: what the program writes appears here."""
+    """A view of the memory, which shows the program's writes."""
 
     @property
     def poisoned(self) -> int:
-        """How many elements still hold what `output` put there."""
+        """The number of elements that still hold the NaN of `output`."""
         width = self.values.dtype.itemsize
         if width not in POISON:
             return 0
@@ -66,7 +66,7 @@ class Placement:
         return placed
 
     def output(self, shape: tuple[int, ...], dtype: DTypeLike, name: str = "", *, align: int = 8) -> Placed:
-        """Room for an array that the program writes; until then it holds a NaN that no program computes."""
+        """Reserve an array for the program to write, filled with a NaN that no program computes."""
         placed = self._reserve(shape, np.dtype(dtype), name, align)
         width = placed.values.dtype.itemsize
         if width in POISON:
@@ -94,7 +94,7 @@ class Placement:
         return placed
 
     def check(self) -> None:
-        """Raise SimulationError where a guard zone was written."""
+        """Raise SimulationError if a guard zone was written."""
         for low, high, name in self._guards:
             changed = np.flatnonzero(self._view[low:high] != _pattern(low, high))
             if changed.size:

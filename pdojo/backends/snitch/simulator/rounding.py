@@ -1,9 +1,9 @@
-"""Arithmetic with one rounding that Python's floats do not have: fused multiply-add, sums of three, f32 and f16.
+"""Arithmetic with one rounding that Python's floats lack: fused multiply-add, sums of three, f32 and f16.
 
-f64 uses the C library's `fma` after a test against exact integers, or exact integers. f32 and f16 are computed in f64:
-sums, products, quotients and roots of numbers of p bits, rounded to 2p+2 bits or more and then to p bits, are rounded
-rightly (Figueroa, "When is double rounding innocuous?"); sums of products are rounded to odd in between (Boldo and
-Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
+f64 uses the C library's `fma` if it passes a test against exact integers, else exact integers. f32 and f16 are computed
+in f64: sums, products, quotients and roots of numbers of p bits, rounded to 2p+2 bits or more and then to p bits, are
+rounded correctly (Figueroa, "When is double rounding innocuous?"); sums of products are rounded to odd in between
+(Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def exact_fma(a: float, b: float, c: float) -> float:
     (an, ad), (bn, bd), (cn, cd) = a.as_integer_ratio(), b.as_integer_ratio(), c.as_integer_ratio()
     numerator = an * bn * cd + cn * ad * bd
     if numerator == 0:
-        # IEEE 754: an exact zero sum of terms of unlike signs is +0; of like signs it has theirs.
+        # IEEE 754: an exact zero sum of terms of unlike signs is +0, of like signs it has their sign.
         product = math.copysign(1, a) * math.copysign(1, b)
         return math.copysign(0.0, c) if 0 in (a, b) and product == math.copysign(1, c) else 0.0
     try:
-        return numerator / (ad * bd * cd)  # Python rounds quotients of integers rightly
+        return numerator / (ad * bd * cd)  # Python rounds quotients of integers correctly
     except OverflowError:
         return INFINITY if numerator > 0 else -INFINITY
 
@@ -61,7 +61,7 @@ def _special(a: float, b: float, c: float) -> float:
     return product + c
 
 
-# Results just above and below the middle of two floats, cancellation, subnormal and huge ones.
+# Results just above and below the middle of two floats, cancellation, subnormal and huge results.
 _HARD = (
     (1.0 + 2**-30, 1.0 + 2**-23, -(2.0**-90)),
     (1.0 + 2**-52, 1.0 + 2**-52, 2.0**-105),
@@ -78,7 +78,7 @@ _HARD = (
 
 @cache
 def fused() -> Fused:
-    """The fused multiply-add of doubles: the C library's where it passes the test, else in exact integers."""
+    """The fused multiply-add of doubles: the C library's if it passes the test, else in exact integers."""
     if hasattr(math, "fma"):  # Python 3.13
         library: Fused | None = _quiet(math.fma)  # pyright: ignore
     else:
@@ -104,7 +104,7 @@ def _c_fma() -> Fused | None:
 
 
 def _quiet(function: Fused) -> Fused:
-    """Python's fma raises where IEEE gives infinities and NaN."""
+    """A version of Python's fma that gives IEEE's infinities and NaN instead of raising."""
 
     def call(a: float, b: float, c: float) -> float:
         try:
@@ -116,14 +116,14 @@ def _quiet(function: Fused) -> Fused:
 
 
 def to_odd(value: float, error: float) -> float:
-    """A rounded result and the sign of what rounding left: the neighbour with an odd last bit where it is not exact."""
+    """A result rounded to odd: the rounded `value` if `error` (its rounding error) is 0, else the odd neighbour."""
     if error and not bits(value) & 1:
         return math.nextafter(value, INFINITY if error > 0 else -INFINITY)
     return value
 
 
 def fused_odd(a: float, b: float, c: float) -> float:
-    """a * b + c rounded to odd, where the product of a and b is a double: for f32 and f16."""
+    """a * b + c rounded to odd, if a * b is exact in a double, as for f32 and f16."""
     product = a * b
     total = product + c
     if total - total != 0:  # infinite or NaN

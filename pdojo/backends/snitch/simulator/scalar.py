@@ -1,7 +1,7 @@
 """Scalar floating-point functions on register contents, as RISC-V defines them: canonical NaN, NaN-boxed f32 and f16.
 
-A register is kept as a Python float whose 64 bits are its contents; what is in it, the instruction says. Copying a
-float copies its bits, whatever they are. Every function takes three operands, of which it may use fewer.
+A register is kept as a Python float whose 64 bits are its contents; the instruction determines their meaning. Copying
+a float copies its bits, whatever they are. Every function takes three operands, but may use fewer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAN_HALF = from_bits(0xFFFFFFFFFFFF7E00)
 
 
 def unbox_single(register: float) -> float:
-    """The f32 in a register; NaN where it is not boxed."""
+    """The f32 in a register; NaN if it is not boxed."""
     value, above = _UFI(_D(register))
     return value if above == _BOX else NAN
 
@@ -42,7 +42,7 @@ def box_single(value: float) -> float:
 
 
 def unbox_half(register: float) -> float:
-    """The f16 in a register; NaN where it is not boxed."""
+    """The f16 in a register; NaN if it is not boxed."""
     value, middle, above = _UEHI(_D(register))
     return value if above == _BOX and middle == 0xFFFF else NAN
 
@@ -73,7 +73,7 @@ def root(a: float) -> float:
 
 
 def minimum(a: float, b: float) -> float:
-    """RISC-V fmin: the number where one operand is NaN, -0 below +0."""
+    """RISC-V fmin: if one operand is NaN, the other; -0 is below +0."""
     if a != a or b != b:
         return b if a != a else a
     if a == b:
@@ -156,7 +156,7 @@ _CANONICAL_BITS = {64: 0x7FF8 << 48, 32: 0x7FC00000, 16: 0x7E00}
 
 
 def payload(register: float, width: int) -> int:
-    """The bits of a number in a register; those of the canonical NaN where it is not boxed."""
+    """The bits of a number in a register; those of the canonical NaN if it is not boxed."""
     word = bits(register)
     box = ~((1 << width) - 1) & (1 << 64) - 1
     return word & ~box if word & box == box else _CANONICAL_BITS[width]
@@ -176,7 +176,7 @@ def sign_injected(a: int, b: int, sign: int, kind: str) -> int:
 def _signs(letter: str, kind: str) -> Function:
     width = WIDTH[letter]
     sign = 1 << width - 1
-    if letter == "d" and kind == "":  # fmv.d most of the time
+    if letter == "d" and kind == "":  # the usual case: fmv.d
         return lambda a, b, _: a if a is b else from_bits(sign_injected(bits(a), bits(b), sign, ""))
     return lambda a, b, _: boxed(sign_injected(payload(a, width), payload(b, width), sign, kind), width)
 

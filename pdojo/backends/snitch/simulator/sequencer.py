@@ -9,7 +9,7 @@ from pdojo.backends.snitch.simulator.configuration import Configuration
 from pdojo.backends.snitch.simulator.operation import Decoder, FloatOperation
 
 Entry = tuple[FloatOperation, int]
-"""An operation and what the core sent with it: an address, or an integer operand."""
+"""An operation with the address or integer operand that the core sent."""
 
 
 class Loop:
@@ -30,7 +30,7 @@ class Loop:
 
 
 class Sequencer:
-    """What issues next, and what was written and is still needed."""
+    """The ring of instructions, the loops over it, and the instruction that issues next."""
 
     __slots__ = (
         "_configuration",
@@ -58,11 +58,11 @@ class Sequencer:
         self._ring: list[Entry | None] = [None] * configuration.ring
         self.read = self.written = 0
         self.head: Entry | None = None
-        """What issues next, where it has arrived."""
+        """The instruction that issues next; None if it has not arrived."""
         self.first = True
-        """Whether it issues for the first time."""
+        """Whether the head issues for the first time."""
         self.loops: list[Loop] = []
-        """The nest that runs, or will run when what is before it has issued."""
+        """The nest that runs, or will run when earlier instructions have issued."""
         self.active = False
         self._level = 0
         self._waiting: deque[Loop] = deque()
@@ -73,25 +73,25 @@ class Sequencer:
     # From the core
 
     def full(self, now: int) -> bool:
-        """Whether the ring has no room. What was freed in this cycle is not seen yet."""
+        """Whether the ring has no room; places freed in this cycle do not count yet."""
         freed = self._freed_before if self._freed_at == now else self._freed
         return self.written - freed >= self._size
 
     @property
     def filled(self) -> Loop | None:
-        """The loop of which the next instruction that arrives is one; None where there is none."""
+        """The loop that the next arriving instruction belongs to; None if there is none."""
         last = self._waiting[-1] if self._waiting else self.loops[0] if self.loops else None
         return last if last is not None and self.written <= last.end else None
 
     def write(self, operation: FloatOperation, argument: int) -> None:
-        """An instruction arrives; it can issue in the next cycle."""
+        """Accept an instruction, which can issue in the next cycle."""
         self._ring[self.written % self._size] = (operation, argument)
         self.written += 1
         if self.head is None:
             self._look()
 
     def accept(self, instruction: Instruction, trips: int, now: int) -> bool:
-        """A loop over the instructions that follow; False where it has to wait. Raises SimulationError."""
+        """Accept a loop over the following instructions; returns False if it has to wait. Raises SimulationError."""
         self._check(instruction, trips)
         loop = Loop(instruction, self.written, trips)
         if not self.loops:
@@ -143,7 +143,7 @@ class Sequencer:
     # To the FP subsystem
 
     def advance(self, now: int) -> None:
-        """The head has issued."""
+        """Go on after the head has issued."""
         if not self.active:
             self._free(1, now)
             self.read += 1
@@ -163,7 +163,7 @@ class Sequencer:
         self._look()
 
     def _repeat(self, loop: Loop, now: int) -> None:
-        """frep.i: the same instruction until it has had all its iterations."""
+        """frep.i: repeat the same instruction until all its iterations are done."""
         self._stagger(loop)
         if loop.iteration < loop.last:
             loop.iteration += 1
@@ -228,7 +228,7 @@ class Sequencer:
             self._level += 1
 
     def _look(self) -> None:
-        """Find what issues next."""
+        """Find the instruction that issues next."""
         if self.read >= self.written:
             self.head = None
             return

@@ -22,7 +22,7 @@ from pdojo.backends.snitch.simulator.steps import END, StepDecoder
 from pdojo.errors import CycleLimit, Deadlock, SimulationError, UsageError
 
 CYCLES = 10_000_000
-"""A program that takes longer is taken to hang."""
+"""Default limit of cycles, beyond which a program counts as hanging."""
 
 
 class Complex:
@@ -45,11 +45,11 @@ class Complex:
         self.core.trace = self.floats.trace = self.memory.trace = self.trace
         self.fp_stalls = [0] * causes.COUNT
         self._waiting: tuple[FloatOperation, int] | None = None
-        """What the FP subsystem could not issue in this cycle, and why."""
+        """The operation that the FP subsystem could not issue in this cycle, and the cause."""
         self.core_cycles = 0
 
     def run(self, limit: int) -> int:
-        """Run to the end; the number of cycles. Raises SimulationError."""
+        """Run to the end; returns the number of cycles. Raises SimulationError."""
         now = last = 0
         while now < limit:
             if self._cycle(now):
@@ -62,7 +62,7 @@ class Complex:
         raise CycleLimit(f"{self.program.source}: no end after {limit} cycles; {explain(self, now)}")
 
     def _cycle(self, now: int) -> bool:
-        """One cycle; whether anything moved. The units are in the order in which they see each other."""
+        """Run one cycle, the units in the order in which they see each other; returns whether anything moved."""
         memory, sequencer, core = self.memory, self.sequencer, self.core
         moved = self.floats.output(now)
         if (memory.running or memory.core_requests or memory.float_requests) and memory.step(now):
@@ -85,7 +85,7 @@ class Complex:
         return moved
 
     def _dispatch(self, now: int, *, empty: bool) -> bool:
-        """Hand on what the core has offloaded; `empty`: the FP subsystem's ring was."""
+        """Dispatch the first offloaded instruction; `empty`: the FP subsystem's ring was empty."""
         core = self.core
         item = core.offload[0]
         core.blocked = 0
@@ -112,7 +112,7 @@ class Complex:
         return not any(lane.writes and lane.out for lane in memory.running)
 
     def _skip(self, now: int) -> int:
-        """The next cycle in which something can happen. Raises SimulationError where there is none."""
+        """The next cycle in which something can happen. Raises Deadlock if there is none."""
         following = min(self._times(now), default=0)
         if not following:
             raise Deadlock(f"{self.program.source}: deadlock in cycle {now}: {explain(self, now)}")
@@ -127,7 +127,7 @@ class Complex:
         return following
 
     def _times(self, now: int) -> list[int]:
-        """When what is under way will be ready."""
+        """The later cycles in which something in flight becomes ready."""
         core, memory, floats = self.core, self.memory, self.floats
         times = [lane.start for lane in memory.running]
         times += [queue[0][0] for lane in self.lanes for queue in (lane.fifo, lane.out) if queue]
@@ -150,7 +150,7 @@ class Complex:
 
 
 def _decoded(decoder: StepDecoder, index: int, instruction: Instruction) -> Step:
-    """The step of an instruction; one that is not modelled is an error where it is reached, not before."""
+    """The step of an instruction; the step of an unmodelled instruction raises SimulationError when it runs."""
     try:
         return decoder.decode(index, instruction)
     except SimulationError as error:
@@ -177,7 +177,7 @@ def simulate(
 
     `entry` is a label, by default the first function. `arguments` are a0, a1, ... or registers by name. `memory` is the
     TCDM, which begins at `TCDM_BASE`; it is changed, and the program's data are put at its beginning. Raises
-    SimulationError for what hardware could not do, Deadlock, and CycleLimit above `limit` cycles.
+    SimulationError for operations that the hardware lacks, Deadlock, and CycleLimit above `limit` cycles.
     """
     configuration = configuration or Configuration()
     if memory is None:

@@ -1,4 +1,4 @@
-"""The core's instructions as closures: each executes in one call, or says what is in the way."""
+"""The core's instructions as closures: each call executes the instruction, or returns a cause of waiting."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from pdojo.backends.snitch.simulator.memory import Request, offset_of
 from pdojo.backends.snitch.simulator.operation import SIZES, Decoder, FloatOperation
 
 END = 0xFFFF_FFF0
-"""Where the program's entry returns to."""
+"""The return address of the program's entry."""
 
 Run = Callable[[int], int]
 
@@ -50,7 +50,7 @@ class StepDecoder:
         self.operations: list[FloatOperation] = []
 
     def decode(self, index: int, i: Instruction) -> Step:
-        """The step of an instruction. Raises SimulationError where it is not modelled."""
+        """The step of an instruction. Raises SimulationError if it is not modelled."""
         step = Step(index, i)
         letters = i.encoding.operands.split(",")
         reads = [i.rs1 for letter in letters if letter in ("s", "o", "q")]
