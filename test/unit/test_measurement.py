@@ -108,8 +108,8 @@ def test_ok(worker: Worker) -> None:
         ("writes_input", WrongResult, "wrong result: input array 'x' was written"),
         ("tires", WrongResult, "wrong result: y[0] is"),
         ("strays_once", WrongResult, "wrong result: memory behind array 'y' was written by one of the timed calls"),
-        ("answers", Crash, "crashed (something else than the worker wrote where its answers go) in phase run"),
-        ("babbles", Crash, "crashed (something else than the worker wrote where its answers go) in phase run"),
+        ("answers", Crash, "crashed (it wrote into the worker's answers) in phase run"),
+        ("babbles", Crash, "crashed (it wrote into the worker's answers) in phase run"),
     ],
 )
 def test_failures_are_data_and_the_worker_goes_on(worker: Worker, fault: str, kind: type[Outcome], text: str) -> None:
@@ -193,7 +193,7 @@ def test_requests_that_make_no_sense(worker: Worker) -> None:
         worker.compare([Peer("right", "double")], QUICK)
     with pytest.raises(MeasurementError, match="the same interface"):
         worker.compare([doubling(), doubling(size=32)], QUICK)
-    with pytest.raises(MeasurementError, match="other interface arrays"):
+    with pytest.raises(MeasurementError, match="different interface arrays"):
         worker.measure(Request(doubling(), QUICK, KernelReference(doubling(size=32).text)))
     with pytest.raises(MeasurementError, match="error: expected"):
         worker.measure(Request(Program("kernel"), QUICK))

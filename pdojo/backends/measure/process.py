@@ -131,7 +131,7 @@ class WorkerProcess:
         status = self._process.wait()
         detail = self.errors()
         if self._garbled:
-            return "something else than the worker wrote where its answers go", False, detail
+            return "it wrote into the worker's answers", False, detail
         if status < 0:
             name = signal.Signals(-status).name
             # If we did not kill the process, SIGKILL comes from the system when memory runs out.

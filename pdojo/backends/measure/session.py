@@ -162,7 +162,7 @@ class Session:
         interfaces = [parameters_of(nest) for nest in self.nests.values()]
         kinds = [[(p.dtype, p.shape, p.intent) for p in interface] for interface in interfaces]
         if any(kind != kinds[0] for kind in kinds):
-            raise MeasurementError("programs that are compared have the same interface arrays")
+            raise MeasurementError("programs that are compared must have the same interface arrays")
         return interfaces[0]
 
     def _guarded(self, candidate: Candidate, phase: str, action: Callable[[Candidate], None]) -> None:
@@ -273,7 +273,7 @@ class Session:
             candidate.outcome = WrongResult(wrong)
 
     def _difference(self, candidate: Candidate, arrays: ArraySet, reference: dict[str, NDArray[Any]]) -> str | None:
-        """A message about wrong arrays after a candidate's call, None if all are right; sets the candidate's `check`."""
+        """A message about wrong arrays after a call, None if all are right; sets the candidate's `check`."""
         results = {p.name: a for p, a in zip(self.parameters, arrays.arrays, strict=True)}
         rounding = reduce(Rounding.__or__, map(Rounding.of, self.nests.values()))
         error, wrong = compare_all(self.parameters, results, reference, rounding, self.options.largest_error)
@@ -310,7 +310,7 @@ class Session:
             nest = _nest(wanted.text)
             reference = parameters_of(nest)
             if [(p.dtype, p.shape) for p in reference] != [(p.dtype, p.shape) for p in self.parameters]:
-                raise MeasurementError(f"the reference '{nest.name}' has other interface arrays than what is measured")
+                raise MeasurementError(f"the reference '{nest.name}' and the program have different interface arrays")
             names = {theirs.name: ours.name for theirs, ours in zip(reference, self.parameters, strict=True)}
             if wanted.compiled:
                 return self._run_plain(nest, arrays)

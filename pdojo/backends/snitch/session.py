@@ -66,7 +66,7 @@ def judged(kernel: SimulatedKernel, nest: Nest, wanted: Simulation, tell: Listen
         tell("reference")
         reference = _reference(wanted.reference.text, wanted.seed)
         if [(p.name, p.dtype, p.shape) for p in kernel.parameters] != reference.interface:
-            raise MeasurementError(f"the reference '{nest.name}' has other interface arrays than what is simulated")
+            raise MeasurementError(f"the reference '{nest.name}' and the program have different interface arrays")
     inputs = random_inputs(kernel.parameters, wanted.seed) if reference is None else reference.inputs
     tell("simulate")
     run = _run(kernel, inputs, wanted.limit)
@@ -77,7 +77,7 @@ def judged(kernel: SimulatedKernel, nest: Nest, wanted: Simulation, tell: Listen
     if isinstance(checked, WrongResult):
         return checked
     if same is False:
-        return WrongResult("it has other bits than the interpreter gives this very program")
+        return WrongResult("its bits differ from the interpreter's on this program")
     return _simulated(kernel, run.result, checked, same)
 
 
