@@ -1,4 +1,4 @@
-"""The bandwidth of this machine, measured with kernels in the notation: the yardstick of memory-bound kernels."""
+"""The bandwidth of this machine, measured with kernels in the notation, to compare memory-bound kernels with."""
 
 from __future__ import annotations
 

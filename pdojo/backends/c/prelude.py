@@ -189,7 +189,7 @@ class Prelude:
         return function_text(f"math.{function}", dtype, self.use) if f"math.{function}" in INLINED else None
 
     def vector(self, dtype: str, lanes: int) -> str:
-        """The type of vectors in memory, of any alignment; integers are unsigned, whose sums wrap."""
+        """The type of vectors in memory, of any alignment; integers are unsigned, so that sums wrap."""
         name, definition = self.spelling.vector(dtype, lanes)
         self._vectors[name] = definition
         return name

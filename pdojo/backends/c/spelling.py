@@ -108,7 +108,7 @@ class Spelling:
         return f"__builtin_prefetch((const void *)({address}));"
 
     def vector(self, dtype: str, lanes: int) -> tuple[str, str]:
-        """Name and definition of vectors in memory, of any alignment; integers are unsigned, whose sums wrap."""
+        """Name and definition of vectors in memory, of any alignment; integers are unsigned, so that sums wrap."""
         bits = 8 * byte_width(dtype)
         element = {"f32": "float", "f64": "double"}.get(dtype, f"uint{bits}_t")
         name = f"{'f' if is_float(dtype) else 'u'}{bits}x{lanes}"

@@ -17,7 +17,7 @@ from pdojo.backends.llvm.vectors import splat_constant
 from pdojo.dialect.functions import byte_width
 
 _HALF = 0x7FFF
-"""One less than half of the last place of a bfloat16, in the last places of an f32."""
+"""Half of the last place of a bfloat16, less one, in last places of an f32."""
 _QUIET = 0x40
 """The bit that makes a bfloat16 with full exponent a quiet NaN."""
 _F16_INSTRUCTIONS = frozenset(("f16c", "fp-armv8", "zfh", "zfhmin"))

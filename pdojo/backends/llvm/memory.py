@@ -1,4 +1,4 @@
-"""Loads and stores of single array elements, with the facts that the optimiser needs: alignment, and what may alias."""
+"""Loads and stores of single array elements, with the facts that the optimiser needs: alignment and aliasing."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _index_value(reach: Reach, value: SSAValue, dtype: str) -> SSAValue:
 
 
 def emit_lanes(reach: Reach, leaf: Leaf, scope: Scope, mask: SSAValue | None) -> None:
-    """Append the code of a statement for all lanes of the vector scope around it; `mask` says which lanes run."""
+    """Append a statement for all lanes of the vector scope around it; `mask` selects the lanes that run (None: all)."""
     code = reach.code
     depth = scope.depth
     operands = [_operand_lanes(reach, leaf, i, depth, mask) for i in leaf.inputs]
