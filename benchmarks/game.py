@@ -1,7 +1,7 @@
 """How fast the game is played: listing legal moves, cold and after a move, and applying moves with their fingerprints.
 
 The states are those that the heuristic pass reaches. Times are of the processor, one core; with `--limits` the exit
-code is 1 where a figure misses what is promised: 50 ms after a move (in the median), 500 ms cold, 5 ms a move.
+code is 1 if a figure misses what is promised: 50 ms after a move (in the median), 500 ms cold, 5 ms a move.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def main() -> int:
     parser.add_argument("--machine", default="x86-64-avx512")
     parser.add_argument("--moves", type=int, default=1000, help="applications to average over")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limits", action="store_true", help="exit with 1 where a limit is missed")
+    parser.add_argument("--limits", action="store_true", help="exit with 1 if a limit is missed")
     given = parser.parse_args()
     console = Console()
     table = Table(title="milliseconds of processor time")

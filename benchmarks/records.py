@@ -36,7 +36,7 @@ class Row:
     variant: str
     outcome: Outcome
     tuning_seconds: float | None = None
-    """How long it was looked for; None where nobody did."""
+    """How long it was looked for; None if nobody did."""
 
     @property
     def title(self) -> str:
@@ -68,18 +68,18 @@ class Record:
 
     @property
     def ours(self) -> Row | None:
-        """Our program, that of the search where there was one; None where nothing was measured."""
+        """Our program, that of the search where there was one; None if nothing was measured."""
         return next((row for row in reversed(self.rows) if row.library == OURS), None)
 
     @property
     def passed(self) -> Row | None:
-        """The pass's program, from which the search started; None where there was no search."""
+        """The pass's program, from which the search started; None if there was no search."""
         first = next((row for row in self.rows if row.library == OURS), None)
         return None if first is self.ours else first
 
     @property
     def median(self) -> float | None:
-        """Our median; None where our program failed."""
+        """Our median; None if our program failed."""
         return None if self.ours is None or not isinstance(self.ours.outcome, Ok) else self.ours.outcome.median
 
     @property
@@ -89,7 +89,7 @@ class Record:
 
     @property
     def ratio(self) -> float | None:
-        """How many times as fast as the fastest peer we are; None where either is missing."""
+        """How many times as fast as the fastest peer we are; None if either is missing."""
         return self.ratio_to(self.fastest_peer)
 
     def ratio_to(self, row: Row | None) -> float | None:
@@ -105,7 +105,7 @@ class Record:
 
     @property
     def gain(self) -> float | None:
-        """How many times as fast as the pass's program the search's is; None where either is missing."""
+        """How many times as fast as the pass's program the search's is; None if either is missing."""
         return self.ratio_to(self.passed)
 
     @property
@@ -185,7 +185,7 @@ class Partial:
 
     @staticmethod
     def create(output: Path, settings: JSON) -> Partial:
-        """A new file beside the output; raises UsageError where it cannot be written or an old one is there."""
+        """A new file beside the output; raises UsageError if it cannot be written or an old one is there."""
         path = output.with_suffix(".partial.jsonl")
         check_writable(str(output))
         try:
@@ -262,7 +262,7 @@ MOST_BYTES = 1 << 28
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; raises UsageError where it cannot be read."""
+    """The text of a file; raises UsageError if it cannot be read."""
     try:
         return files.read_text(path, MOST_BYTES)
     except OSError as error:

@@ -54,7 +54,7 @@ def searched(
 ) -> Found:
     """What a search finds from the pass's program on.
 
-    Raises KeyboardInterrupt where it is cut short, and MeasurementError where no program of it could be run.
+    Raises KeyboardInterrupt if it is cut short, and MeasurementError if no program of it could be run.
     """
     subject = Subject("", workload, passed, None, "")
     with nullcontext(database) if database is not None else Database.in_memory() as known:

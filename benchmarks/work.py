@@ -44,7 +44,7 @@ class Roofline:
 
 
 def roofline(work: Work, peak: float | None, copy: float, read: float) -> Roofline:
-    """The least time, from operations a second (None where nothing is known) and bytes a second."""
+    """The least time, from operations a second (None if nothing is known) and bytes a second."""
     paired = 2 * min(work.read_bytes, work.written_bytes)
     only_read = max(0, work.read_bytes - work.written_bytes)
     only_written = max(0, work.written_bytes - work.read_bytes)
@@ -62,7 +62,7 @@ def work_of(workload: Workload, parameters: Sequence[Parameter]) -> Work:
 
 
 def peak_type(workload: Workload) -> str | None:
-    """The element type in which the kernel computes at best; None where no peak is known that bounds it.
+    """The element type in which the kernel computes at best; None if no peak is known that bounds it.
 
     16-bit kernels compute in f32. Instructions that sum products of narrow types are faster than any measured peak.
     """

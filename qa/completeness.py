@@ -170,7 +170,7 @@ class HarmfulError(PdojoError):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code: 1 where a legal move is harmful, 2 for a wrong command line."""
+    """Run the tool; returns the exit code: 1 if a legal move is harmful, 2 for a wrong command line."""
     return run_tool(_run, args)
 
 

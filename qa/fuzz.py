@@ -5,7 +5,7 @@ A walk starts from a random kernel or from one of the library at small sizes, on
 (simulated, on a Snitch core) against the interpreter. With `--traces N`, whole traces are undone, edited and replayed
 instead. The same seed gives the same run, on any number of processes. A broken promise is shrunk and printed as a lit
 test; exit code 1. A process that dies, of compiled code or by a signal, is a failure with the trace that it was at.
-Ctrl-C ends the run with the figures so far; exit code 130, or 1 where a promise was broken.
+Ctrl-C ends the run with the figures so far; exit code 130, or 1 if a promise was broken.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Each input is a valid text with mistakes, at the level of tokens and of bytes. It must be taken, or refused with one
 clear error, within five seconds: a traceback or a recursion that is too deep is a failure. The same seed gives the same
-inputs. Exit code 1 where some failed.
+inputs. Exit code 1 if some failed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def drawn(seed: int, number: int) -> tuple[str, bytes]:
 
 
 def judge(form: str, data: bytes) -> str | None:
-    """What goes wrong where an input is read; None where it is taken. Raises PdojoError where it is refused."""
+    """What goes wrong where an input is read; None if it is taken. Raises PdojoError if it is refused."""
     try:
         with _limit(SECONDS):
             READERS[form](data)

@@ -36,7 +36,7 @@ class BlindSuiteError(PdojoError):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code: 1 where a defect is not noticed, 2 for a wrong command line."""
+    """Run the tool; returns the exit code: 1 if a defect is not noticed, 2 for a wrong command line."""
     return run_tool(_run, args)
 
 
@@ -119,7 +119,7 @@ class Run:
     quick: bool = False
 
     def all(self, mutants: Sequence[Mutant], *, again: bool) -> list[Result]:
-        """The results, in the order of the mutants. Raises UsageError where tests fail without any defect."""
+        """The results, in the order of the mutants. Raises UsageError if tests fail without any defect."""
         known = {m.name: found for m in mutants if not again and (found := self.results.of(m)) is not None}
         pending = [m for m in mutants if m.name not in known]
         if pending:

@@ -66,7 +66,7 @@ def size_classes(nest: Nest) -> list[list[Extent]]:
 def with_random_sizes(kernel: KernelOp, random: Random, sizes: Sequence[int] = SIZES) -> KernelOp:
     """A copy of the kernel with an extent of `sizes` for every size of it; small enough to be executed exactly.
 
-    Raises UsageError where sizes are no choice: guards, folded dimensions, indices that are no plain variables.
+    Raises UsageError if sizes are no choice: guards, folded dimensions, indices that are no plain variables.
     """
     nest = nest_of(kernel)
     if any(slots > 1 for buffer in nest.buffers for slots in buffer.reuse):

@@ -252,7 +252,7 @@ def walk(
     """Walk `length` random moves, yielding each; a FailedWalk is the last that is yielded.
 
     `announce` hears of each move before it is made and judged, which may be the end of the process.
-    Raises InvalidKernel where the kernel is not valid to begin with.
+    Raises InvalidKernel if the kernel is not valid to begin with.
     """
     random = Random(seed)
     game = Game(kernel, machine)

@@ -93,7 +93,7 @@ def positive(text: str) -> int:
 
 
 def add_align(parser: argparse.ArgumentParser, default: str = f"the trace's, or {ALIGNMENT}") -> None:
-    """The option `--align`, whose value is None where it is left out."""
+    """The option `--align`, whose value is None if it is left out."""
     text = f"alignment of arrays that callers guarantee; by default {default}"
     parser.add_argument("--align", type=positive, metavar="BYTES", help=text)
 

@@ -15,7 +15,7 @@ from pdojo.frontends.text import Chunk, decoded, read_file
 def read_input(path: str | None) -> Chunk:
     """The whole input; None and `-` are standard input, and `softmax:64x32` is a kernel of the library.
 
-    Raises UsageError where there is no text to read.
+    Raises UsageError if there is no text to read.
     """
     if path is None or path == "-":
         return decoded(_read_standard(), "<stdin>")

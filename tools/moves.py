@@ -48,7 +48,7 @@ class Session:
 
     @property
     def game(self) -> Game:
-        """The game on the chosen kernel. Raises UsageError where none is chosen."""
+        """The game on the chosen kernel. Raises UsageError if none is chosen."""
         if self._game is None:
             self._placed = self._chosen()
             named = self._placed.machine

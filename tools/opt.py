@@ -150,7 +150,7 @@ class PdojoOptMain(xDSLOptMain):
         return output.getvalue()
 
     def _transformed(self, chunk: Chunk, output: StringIO) -> ModuleOp | None:
-        """The program after all steps; None where lists or explanations, which `output` gets, were asked for."""
+        """The program after all steps; None if lists or explanations, which `output` gets, were asked for."""
         implicit = not self.args.no_implicit_module
         program = parse(chunk, self.ctx, self.args.frontend, implicit_module=implicit)
         if not self.args.disable_verify:

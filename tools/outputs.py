@@ -50,7 +50,7 @@ def check_writable(path: str) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise OSError where no file can be made in a folder."""
+    """Raise OSError if no file can be made in a folder."""
     with tempfile.TemporaryFile(dir=folder):
         pass
 
@@ -60,7 +60,7 @@ def _cannot_write(path: str, error: OSError) -> UsageError:
 
 
 def _meant(path: str) -> Path:
-    """The file that a path leads to, through links. Raises OSError where these go round."""
+    """The file that a path leads to, through links. Raises OSError if these go round."""
     target = Path(os.path.realpath(path))
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))

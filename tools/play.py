@@ -58,7 +58,7 @@ def _run(args: Sequence[str] | None) -> None:
 
 
 def _check_terminal() -> None:
-    """Raise UsageError where there is no terminal to draw on."""
+    """Raise UsageError if there is no terminal to draw on."""
     streams = {"input": sys.__stdin__, "output": sys.__stdout__, "error": sys.__stderr__}
     missing = [name for name, stream in streams.items() if stream is None or not stream.isatty()]
     hint = "over ssh, ask for a terminal with `ssh -t`; without one, pdojo-opt lists and makes moves"

@@ -69,7 +69,7 @@ class _Verification:
         self.instances = max(count_instances(nest) for nest in (before, after))
 
     def run(self, game: Game | None, source: Workload | str | None) -> str:
-        """What was found. Raises InvalidKernel where the programs differ."""
+        """What was found. Raises InvalidKernel if the programs differ."""
         done: list[str] = []
         left_out: list[str] = []
         where = ""

@@ -43,7 +43,7 @@ class Library:
 
     @property
     def missing(self) -> str | None:
-        """Why it cannot be compared with here; None where it can."""
+        """Why it cannot be compared with here; None if it can."""
         if not all(map(_is_installed, self.packages)):
             return f"it is not installed (pip install {self.install})"
         if self.program is not None and which(self.program) is None:

@@ -25,7 +25,7 @@ def named(variant: str, trials: int) -> str:
 
 
 def trials_of(name: str) -> int:
-    """The trials of a variant; 0 where it says none."""
+    """The trials of a variant; 0 if it says none."""
     match = _NAMED.fullmatch(name)
     return int(match[1]) if match else 0
 

@@ -33,7 +33,7 @@ class _Built:
 
 
 def build(workload: Workload, variant: str, threads: int) -> _Built:
-    """Compile the schedule. Raises UsageError where none was looked for."""
+    """Compile the schedule. Raises UsageError if none was looked for."""
     path = found_path(workload, threads, trials_of(variant))
     if not path.exists():
         raise UsageError(f"TVM has no schedule for this; the benchmark looks for one before it measures ({path})")

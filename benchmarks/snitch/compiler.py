@@ -79,7 +79,7 @@ class Compiler:
     command: tuple[str, ...]
 
     def assembly(self, text: str) -> str:
-        """Assembly of a C file. Raises PdojoError where there is none."""
+        """Assembly of a C file. Raises PdojoError if there is none."""
         with tempfile.TemporaryDirectory(prefix="pdojo-c-") as folder:
             for name, content in _HEADERS.items():
                 (Path(folder) / name).write_text(content, encoding="utf-8")
@@ -96,7 +96,7 @@ class Compiler:
 
 
 def find_compiler() -> Compiler | None:
-    """The compiler that is installed; None where there is none (`MISSING`)."""
+    """The compiler that is installed; None if there is none (`MISSING`)."""
     gcc = shutil.which("riscv64-unknown-elf-gcc")
     if gcc is not None:
         # Loops are not to become calls of memset and memcpy, which nobody links.
@@ -110,7 +110,7 @@ def find_compiler() -> Compiler | None:
 
 
 def _version(command: Sequence[str]) -> str:
-    """What a compiler says it is; empty where it says nothing."""
+    """What a compiler says it is; empty if it says nothing."""
     done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
     found = re.search(r"\b\d+\.\d+\.\d+\b", done.stdout)
     return "" if found is None else found.group()

@@ -15,7 +15,7 @@ OTHERS = ("gcc -O2", "handwritten", "xDSL")
 
 
 def simulated(record: Record, strategy: str, library: str = OURS) -> Simulated | None:
-    """The outcome of a strategy; None where it has none, or failed. For other libraries the strategy may be ''."""
+    """The outcome of a strategy; None if it has none, or failed. For other libraries the strategy may be ''."""
     for row in record.rows:
         if row.library == library and strategy in ("", row.variant):
             return row.outcome if isinstance(row.outcome, Simulated) else None

@@ -102,7 +102,7 @@ def measure(
 def _tuned(
     kernel: MicroKernel, dtype: str, machine: Machine, strategy: str, evaluations: int, seed: int, tell: Listener
 ) -> Tuning | None:
-    """What a strategy makes of it; None where there is no trace made by hand."""
+    """What a strategy makes of it; None if there is no trace made by hand."""
     plain = kernel.instantiate(dtype)
     if strategy == SEARCH:
         return _searched(plain, machine, evaluations, seed, tell)

@@ -52,7 +52,7 @@ class MicroKernel:
         return replace(machine, features=tuple(sorted((*machine.features, DIVIDER))))
 
     def trace(self, dtype: str) -> Path | None:
-        """The trace that was made by hand: for these sizes and this type, or for less; None where there is none."""
+        """The trace that was made by hand: for these sizes and this type, or for less; None if there is none."""
         exact = self.text.replace(":", "-").replace(",", "-").replace("=", "")
         kernel = self.text.partition(":")[0]
         names = (f"{exact}-{dtype}", exact, f"{kernel}-{dtype}", kernel)

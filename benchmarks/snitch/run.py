@@ -61,7 +61,7 @@ def settings_of(console: Console, given: argparse.Namespace, defaults: argparse.
 
 
 def measure_all(console: Console, partial: Partial) -> None:
-    """What is not in the partial file yet. Raises UsageError where it was begun by another simulator."""
+    """What is not in the partial file yet. Raises UsageError if it was begun by another simulator."""
     settings = partial.settings
     compiler = find_compiler()
     now = {"version": version(), "compiler": None if compiler is None else compiler.title}
@@ -91,7 +91,7 @@ def measure_all(console: Console, partial: Partial) -> None:
 
 
 def finish(console: Console, partial: Partial, output: Path, assembly: str | None, *, plots: bool) -> None:
-    """Tables, files, plots. Raises MeasurementError where a program of ours has no result."""
+    """Tables, files, plots. Raises MeasurementError if a program of ours has no result."""
     records = partial.records
     print_figures(console, records)
     partial.finish(output, summary(records))
@@ -107,7 +107,7 @@ def finish(console: Console, partial: Partial, output: Path, assembly: str | Non
 
 
 def store_assembly(console: Console, records: Sequence[Record], settings: JSON, folder: str) -> None:
-    """Write the best programs. Raises UsageError where they would not be those that were simulated."""
+    """Write the best programs. Raises UsageError if they would not be those that were simulated."""
     if settings["version"] != version():
         raise UsageError(
             "lowering or simulator are not those of the run: their assembly has other cycles; run it again"

@@ -96,7 +96,7 @@ class Workload:
 
     @property
     def element_type(self) -> str | None:
-        """The element type of the interface arrays; None where the kernel's text fixes several."""
+        """The element type of the interface arrays; None if the kernel's text fixes several."""
         found = self.names.values.get("T")
         return found if isinstance(found, str) else None
 

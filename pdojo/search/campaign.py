@@ -32,7 +32,7 @@ class Turn:
     """What a task is given, for its thread."""
 
     database: Database | None
-    """A connection of its own; None where the campaign has no database."""
+    """A connection of its own; None if the campaign has no database."""
     listener: SearchListener
     """Is to be told of the search's progress. Raises KeyboardInterrupt when the campaign is to end."""
     stop: Event
@@ -46,7 +46,7 @@ class Task(Generic[T]):
     name: str
     """What progress displays call it."""
     run: Callable[[Turn], T]
-    """A search that is interrupted returns the best so far, or raises KeyboardInterrupt where there is none yet."""
+    """A search that is interrupted returns the best so far, or raises KeyboardInterrupt if there is none yet."""
 
 
 class Stage(Enum):

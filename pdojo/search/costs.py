@@ -75,7 +75,7 @@ class Costs:
             self._evaluator.expect(candidate)
 
     def failure(self, candidate: Candidate) -> Evaluation | None:
-        """How a program failed, as far as anybody knows by now; None where it did not."""
+        """How a program failed, as far as anybody knows by now; None if it did not."""
         found = self._memory.find(candidate.fingerprint)
         return None if found is None or found.is_ok else found
 
@@ -144,7 +144,7 @@ class Costs:
         return found
 
     def beats(self, one: Rival, other: Rival, *, play: bool, since: str = "") -> bool | None:
-        """Whether a program is better than another one, which may come from elsewhere; None where that is not decided.
+        """Whether a program is better than another one, which may come from elsewhere; None if that is not decided.
 
         Where programs are timed only samples of the same turns tell. They are taken if they are not there, or were
         taken before the moment `since`, and the two may `play`.

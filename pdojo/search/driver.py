@@ -113,7 +113,7 @@ class _Search:
         """What the clock of the run stood at when this process's clock stood at `since`."""
 
     def run(self, neighbourhood: Neighbourhood, random: Random, rivals: Sequence[Dojo]) -> Result:
-        """Search. Raises KeyboardInterrupt where not even the root and the rivals are evaluated."""
+        """Search. Raises KeyboardInterrupt if not even the root and the rivals are evaluated."""
         state = "failed"
         try:
             asked = [Proposal(self.start, None)]

@@ -22,7 +22,7 @@ class Candidate:
     fingerprint: str
     """Of the program's canonical text."""
     nest: Nest | None = field(default=None, compare=False, repr=False)
-    """The program as it is in this process; None where only its text is known."""
+    """The program as it is in this process; None if only its text is known."""
 
     @staticmethod
     def of(dojo: Dojo) -> Candidate:
@@ -38,7 +38,7 @@ class Evaluation:
     cost: float
     """Less is better, in the evaluator's unit; infinite where the program failed."""
     failure: str = ""
-    """Kind of the failure: the name of an outcome, such as `Timeout`; '' where there is none."""
+    """Kind of the failure: the name of an outcome, such as `Timeout`; '' if there is none."""
     detail: JSON = field(default_factory=dict[str, Any], compare=False)
     """What else is known: the outcome of a measurement, the parts of a model."""
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)

@@ -2,7 +2,7 @@
 
 | features | what they are |
 | --- | --- |
-| `model.*` | the parts of the analytical model's estimate, in log cycles; 0 where it has none |
+| `model.*` | the parts of the analytical model's estimate, in log cycles; 0 if it has none |
 | `scopes.*`, `instances.*` | per mapping: scopes, and the log of the statement instances inside |
 | `lanes.*` | share of the instances in vectors, mean lanes of these, shortest and longest vector |
 | `unrolled.*` | log of the statements after unrolling: of all, and of the outermost unrolled scope with most |

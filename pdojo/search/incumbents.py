@@ -87,7 +87,7 @@ class Incumbents:
         return bool(self._costs.beats(one.rival, other.rival, play=play, since=max(one.since, other.since)))
 
     def _held(self) -> tuple[Contender | None, str]:
-        """The incumbent, None where its moves are those of another pdojo; and its fingerprint, '' if there is none."""
+        """The incumbent, None if its moves are those of another pdojo; and its fingerprint, '' if there is none."""
         found = self._memory.best()
         if found is None:
             return None, ""

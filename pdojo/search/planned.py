@@ -43,7 +43,7 @@ class Baselines:
     passed: float = inf
     start: str = ""
     """Which of them the search starts from (`plain`, `pass`) where programs are timed: the best is timed beside that
-    one only. '' where all costs compare with one another."""
+    one only. '' if all costs compare with one another."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Found:
 
     @property
     def best(self) -> Tuning:
-        """The best program that is known. Raises MeasurementError where no program could be run."""
+        """The best program that is known. Raises MeasurementError if no program could be run."""
         if self.result.known is None:
             failed = self.result.root.evaluation
             raise MeasurementError(

@@ -18,7 +18,7 @@ from pdojo.transforms.trace import Trace
 
 @dataclass(frozen=True)
 class Budget:
-    """When a search ends: whichever limit is reached first. Raises UsageError where there is none."""
+    """When a search ends: whichever limit is reached first. Raises UsageError if there is none."""
 
     evaluations: int | None = None
     """New programs beside the root."""
@@ -118,7 +118,7 @@ class Result:
     """What a search found."""
 
     best: Node | None
-    """The best program of the search; None where not even the root could be run."""
+    """The best program of the search; None if not even the root could be run."""
     root: Node
     known: Known | None
     """The best program of all searches of the problem, under the same settings of the evaluator."""

@@ -30,7 +30,7 @@ class Race:
     evaluation: Evaluation
     """Of the program: its median, or how it failed."""
     other: Evaluation | None = None
-    """Of the one beside it; None where there was none."""
+    """Of the one beside it; None if there was none."""
 
     @cached_property
     def ratios(self) -> list[float]:
@@ -42,7 +42,7 @@ class Race:
 
     @property
     def ratio(self) -> float | None:
-        """Times the other one's time that the program takes, by the median; None where not both were timed."""
+        """Times the other one's time that the program takes, by the median; None if not both were timed."""
         return median(self.ratios) if self.ratios else None
 
     @property

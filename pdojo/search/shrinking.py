@@ -72,7 +72,7 @@ class Small:
 def family_of(kernel: KernelOp, source: Workload | str | None = None) -> Family | None:
     """The family of a kernel: that of its workload, of its text in the notation where that names sizes, or its own.
 
-    Its own sizes are its extents: equal ones stay equal. None where those do not suffice, because an index is not 0 or
+    Its own sizes are its extents: equal ones stay equal. None if those do not suffice, because an index is not 0 or
     the variable of a scope that runs through its whole dimension.
     """
 
@@ -101,7 +101,7 @@ def family_of(kernel: KernelOp, source: Workload | str | None = None) -> Family 
 
 
 def shrunk(game: Game, family: Family) -> Small | None:
-    """The kernel and what the moves of a game make of it, at small sizes; None where none were found.
+    """The kernel and what the moves of a game make of it, at small sizes; None if none were found.
 
     The programs have at most `MOST` statement instances each.
     """
@@ -186,7 +186,7 @@ def _least_sizes(
 
 
 def _played(game: Game, family: Family, sizes: Mapping[str, int], limit: int) -> Small | None:
-    """The moves at these sizes; None where one does not apply, or the program is another one or too large."""
+    """The moves at these sizes; None if one does not apply, or the program is another one or too large."""
     try:
         small = Game(family.at(sizes), game.machine)
     except PdojoError:

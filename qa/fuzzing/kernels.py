@@ -43,7 +43,7 @@ def library(names: Sequence[str]) -> Source:
 
 
 def from_files(paths: Sequence[str]) -> Source:
-    """The kernels of files as they are, by turns. Raises UsageError where one cannot be read."""
+    """The kernels of files as they are, by turns. Raises UsageError if one cannot be read."""
     kernels: list[KernelOp] = []
     for path in paths:
         try:

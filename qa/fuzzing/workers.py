@@ -40,7 +40,7 @@ class Worker:
         return Worker(plan, process, cast("Connection", mine), number)
 
     def hear(self) -> Found | None:
-        """Receive a message: what a walk or trace found, None for news of it. Raises EOFError where it died."""
+        """Receive a message: what a walk or trace found, None for news of it. Raises EOFError if it died."""
         try:
             message: Message = self.connection.recv()
         except OSError as error:

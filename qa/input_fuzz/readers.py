@@ -64,7 +64,7 @@ def read_mlir(data: bytes) -> None:
 
 
 def _use(kernel: KernelOp) -> None:
-    """What a valid kernel is good for. Raises AssertionError where it is read back as another one."""
+    """What a valid kernel is good for. Raises AssertionError if it is read back as another one."""
     try:
         text = print_notation(kernel)
     except NotationError:

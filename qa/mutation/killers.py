@@ -145,7 +145,7 @@ class Runner:
         self.stopped = False
 
     def first_failure(self, copy: Path, stages: Sequence[Stage]) -> tuple[Stage, str] | None:
-        """The first stage that fails in the copy, and what failed; None where all succeed."""
+        """The first stage that fails in the copy, and what failed; None if all succeed."""
         for stage in stages:
             failed = self._fails(copy, stage)
             if failed is not None:

@@ -110,7 +110,7 @@ class Desk(App[str]):
         self.notify(shown, severity="error" if error else "information", timeout=8 if error else 4, markup=False)
 
     async def done(self, lane: Lane, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """The result of a job; None where it failed, which is told."""
+        """The result of a job; None if it failed, which is told."""
         try:
             return await lane.run(job, *args, **kwargs)
         except PdojoError as error:

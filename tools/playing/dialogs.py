@@ -49,7 +49,7 @@ above, > what the move names, : what is in it or uses it
 
 
 class Ask(ModalScreen[str | None]):
-    """Asks for a line of text; None where the user has changed their mind.
+    """Asks for a line of text; None if the user has changed their mind.
 
     `doubt` says what speaks against an answer: it is shown, and Enter once more gives the answer all the same.
     """

@@ -70,7 +70,7 @@ def preview(state: State, move: Move) -> list[str]:
 
 
 def find_candidates(state: State, stopped: Event) -> list[Entry] | None:
-    """All candidates, legal and refused; None where it was stopped before the end."""
+    """All candidates, legal and refused; None if it was stopped before the end."""
     found: list[Entry] = []
     for move, refusal in candidates(state.program):
         if stopped.is_set():
@@ -107,7 +107,7 @@ class Session:
         return self._moved(), skipped
 
     def redo(self) -> View:
-        """Take the last undo back. Raises UsageError where there is none."""
+        """Take the last undo back. Raises UsageError if there is none."""
         if not self._before:
             raise UsageError("there is no undo to take back")
         steps = self._before.pop()
@@ -116,7 +116,7 @@ class Session:
         return self._moved()
 
     def save(self, path: str) -> View:
-        """Store the trace. Raises UsageError where that fails."""
+        """Store the trace. Raises UsageError if that fails."""
         write_output(self.dojo.trace.dump(), path)
         self._stored = self._steps()
         return self._viewed()

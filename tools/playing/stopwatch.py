@@ -31,7 +31,7 @@ class Stopwatch:
         """What a measurement does now."""
 
     def measure(self, states: list[State], stopped: Stop) -> list[Outcome]:
-        """Time programs in turns. Raises MeasurementError where nothing could be measured, or it was `stopped`."""
+        """Time programs in turns. Raises MeasurementError if nothing could be measured, or it was `stopped`."""
         self.phase = "start"
 
         def listen(event: Event) -> None:

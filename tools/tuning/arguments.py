@@ -71,7 +71,7 @@ def neighbourhoods_for(given: argparse.Namespace, described: Machine) -> list[st
 
 
 def plan_of(given: argparse.Namespace, described: Machine) -> Plan:
-    """The plan of a search. Raises UsageError where the evaluator does not fit the machine."""
+    """The plan of a search. Raises UsageError if the evaluator does not fit the machine."""
     return Plan(
         given.search[0],
         neighbourhoods_for(given, described)[0],

@@ -181,7 +181,7 @@ class Comparison:
 
     @staticmethod
     def open(path: Path, settings: JSON) -> Comparison:
-        """The comparison in a file, or a new one where there is no file. Raises UsageError where it is another one."""
+        """The comparison in a file, or a new one where there is no file. Raises UsageError if it is another one."""
         if not path.exists():
             return Comparison(settings)
         try:

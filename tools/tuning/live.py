@@ -127,7 +127,7 @@ class Display:
 
 
 def seconds_left(progress: Progress, budget: Budget) -> float | None:
-    """How long the search goes on, if it does not slow down; None where nobody knows."""
+    """How long the search goes on, if it does not slow down; None if nobody knows."""
     left: list[float] = []
     if budget.seconds is not None:
         left.append(max(0.0, budget.seconds - progress.seconds))

@@ -44,7 +44,7 @@ class Catch:
 
     found: Found
     timed: Sequence[Timed]
-    """Empty where that was interrupted, or no program was found that runs."""
+    """Empty if that was interrupted, or no program was found that runs."""
     is_cut_short: bool = False
     """Whether Ctrl-C came when the search was over."""
 
@@ -182,7 +182,7 @@ class Board:
 
 
 def _cells(standing: Standing[Any]) -> list[str]:
-    """Stage, best, evaluations, pace, time, failures, and what is done now; empty where nothing is known."""
+    """Stage, best, evaluations, pace, time, failures, and what is done now; empty if nothing is known."""
     progress = standing.progress
     if progress is None:
         return [standing.stage.value, *[""] * 6]
@@ -199,7 +199,7 @@ def _cells(standing: Standing[Any]) -> list[str]:
 
 
 def check_one_machine(subjects: Sequence[Subject]) -> None:
-    """Raise UsageError where kernels name different machines, or simulated ones: a cluster's are all of one kind."""
+    """Raise UsageError if kernels name different machines, or simulated ones: a cluster's are all of one kind."""
     names = list(dict.fromkeys(subject.machine.name for subject in subjects))
     if any(backend_of(subject.machine).is_simulated for subject in subjects):
         raise UsageError("--ray is for programs that are timed; those for Snitch cores are simulated: leave it out")

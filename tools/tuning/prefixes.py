@@ -49,7 +49,7 @@ class Prefix:
     note: str = ""
     """Why there is no cost, or what is special about it."""
     foreign_load: float | None = None
-    """Processors that others kept busy while it was timed; None where nothing was timed, or it is not known."""
+    """Processors that others kept busy while it was timed; None if nothing was timed, or it is not known."""
 
 
 @dataclass(frozen=True)

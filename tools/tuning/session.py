@@ -132,7 +132,7 @@ class Session:
         return Chapter(result, facts={**facts, "command": shlex.join(["pdojo-tune", *self.command])})
 
     def _finish(self, number: int, chapter: Chapter) -> None:
-        """Store what was verified; nothing else ever is. Raises MeasurementError where something stays unstored."""
+        """Store what was verified; nothing else ever is. Raises MeasurementError if something stays unstored."""
         self.chapters.append(chapter)
         if not chapter.result.is_verified:
             self._say("nothing has shown that the program keeps its meaning, so it is not stored")

@@ -45,7 +45,7 @@ class Targets:
         self._write(self.trace, number, ".trace", text)
 
     def read_trace(self, number: int) -> Trace | None:
-        """The trace that is there already; None where there is none, or something else."""
+        """The trace that is there already; None if there is none, or something else."""
         path = self._path(self.trace, number, ".trace")
         if path is None or not Path(path).is_file():
             return None

@@ -72,12 +72,12 @@ class Connection:
         return cells
 
     def row(self, query: str, *values: object) -> Cells | None:
-        """The first row that a query gives; None where there is none."""
+        """The first row that a query gives; None if there is none."""
         found = self.rows(query, *values)
         return found[0] if found else None
 
     def only(self, query: str, *values: object) -> Cells:
-        """The row that there must be. Raises DatabaseError where there is none."""
+        """The row that there must be. Raises DatabaseError if there is none."""
         found = self.row(query, *values)
         if found is None:
             raise DatabaseError(f"{self.name} is damaged: it has no row of {query.partition('FROM ')[2]:.40}")
@@ -147,7 +147,7 @@ class Connection:
         execute("PRAGMA foreign_keys = ON")
 
     def _version(self) -> int:
-        """The version of the file; 0 for an empty one. Raises DatabaseError where it is none of ours or too new."""
+        """The version of the file; 0 for an empty one. Raises DatabaseError if it is none of ours or too new."""
         application, version, tables = self._patiently(
             lambda: self._sqlite.execute(
                 "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)"

@@ -179,7 +179,7 @@ class _Import:
             self._insert(connection, record, stored)
 
     def _check_race(self, record: _Record, stored: JSON) -> None:
-        """Raise DatabaseError where a race contradicts itself."""
+        """Raise DatabaseError if a race contradicts itself."""
         against = stored["against"] and stored["against"].id
         wrong = "the samples of this race are no times of the same turns"
         try:
@@ -191,7 +191,7 @@ class _Import:
             _fail(self.source, record.number, wrong)
 
     def _check_incumbent(self, connection: sqlite3.Connection, record: _Record, stored: JSON) -> None:
-        """Raise DatabaseError where an incumbent was never measured, or is better than it was computed to be."""
+        """Raise DatabaseError if an incumbent was never measured, or is better than it was computed to be."""
         query = "SELECT cost FROM measurements WHERE program = ? AND settings = ? AND failure = ''"
         found = connection.execute(query, (stored["program"].id, stored["settings"].id)).fetchone()
         if found is None or (not stored["timed"] and stored["cost"] != found[0]):

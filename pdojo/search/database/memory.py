@@ -74,7 +74,7 @@ class Run:
         self._met = {fingerprint for fingerprint, _ in self._logged.values()}
 
     def time_of(self, number: int, fingerprint: str) -> float | None:
-        """When this evaluation was made before, in seconds since the start of the run; None where it was not.
+        """When this evaluation was made before, in seconds since the start of the run; None if it was not.
 
         Where another program has the number, since pdojo changed, the evaluations from there on are of no use.
         """
@@ -100,7 +100,7 @@ class Run:
         """Note what was evaluated, and other traces that lead to known programs, whose text is given.
 
         Then, what is known by now of evaluations that are logged. Where a number was logged with another
-        program before, the evaluations after it are forgotten. Raises DatabaseError where others pruned the run.
+        program before, the evaluations after it are forgotten. Raises DatabaseError if others pruned the run.
         """
         with self._connection.transaction() as connection:
             known = connection.execute(

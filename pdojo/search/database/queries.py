@@ -33,9 +33,9 @@ class Standing:
     unit: str
     settings: str
     plain: float | None
-    """Cost of the plain kernel; None where it was not evaluated, or failed."""
+    """Cost of the plain kernel; None if it was not evaluated, or failed."""
     cost: float | None
-    """Of the best; None where there is none yet."""
+    """Of the best; None if there is none yet."""
     program: str | None
     trace: str | None
     moves: int | None
@@ -47,7 +47,7 @@ class Standing:
     runs: int
     gain: float | None
     """How many times as fast as the plain kernel, or the start of its search, the best is. Where programs are timed
-    that was measured in turns; None where it was not."""
+    that was measured in turns; None if it was not."""
     beside: str
     """`plain` or `start`: what `gain` is about."""
 
@@ -127,7 +127,7 @@ class RunSummary:
     trace: str | None
     """Of the best."""
     gain: float | None
-    """How many times as fast as the root the best is. Where programs are timed that was measured in turns; None where
+    """How many times as fast as the root the best is. Where programs are timed that was measured in turns; None if
     it was not."""
     is_timed: bool
 
@@ -210,7 +210,7 @@ class Found:
 def find(connection: Connection, word: str) -> Found:
     """The row whose hash begins with a word of at least four digits, or the problem of that kernel or label.
 
-    Raises UsageError where there is none, or several.
+    Raises UsageError if there is none, or several.
     """
     named = connection.rows(
         "SELECT p.hash, p.shape, p.dtype, m.name FROM problems p JOIN machines m ON m.id = p.machine"
@@ -246,7 +246,7 @@ class Subject:
 
 
 def subject(connection: Connection, found: Found) -> Subject:
-    """The program meant: of a problem and of a run the best one. Raises UsageError where there is none."""
+    """The program meant: of a problem and of a run the best one. Raises UsageError if there is none."""
     match found.kind:
         case "problems":
             standing = best_standing(connection, found.hash)

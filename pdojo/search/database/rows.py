@@ -64,7 +64,7 @@ def _visible_pairs(pairs: list[tuple[str, object]]) -> JSON:
 
 
 def read_json(text: object, path: object) -> JSON:
-    """The object in a cell. Raises DatabaseError where there is something else."""
+    """The object in a cell. Raises DatabaseError if there is something else."""
     try:
         found = json.loads(cast(str, text), object_pairs_hook=_visible_pairs)
     except (ValueError, TypeError, RecursionError):

@@ -16,7 +16,7 @@ EVALUATORS = ("runtime", "analytical", "cycles")
 def evaluator_for(machine: Machine, name: str | None) -> str:
     """The evaluator of that name, or the one that a machine's searches take by themselves.
 
-    Raises UsageError where it cannot evaluate programs for the machine.
+    Raises UsageError if it cannot evaluate programs for the machine.
     """
     known = target_of(machine).evaluators
     if name is None:
@@ -32,7 +32,7 @@ def version_of(name: str, machine: Machine) -> object:
 
 
 def check_runs_here(name: str, machine: Machine) -> None:
-    """Raise UsageError where the evaluator of that name would run programs, and this computer is no such machine."""
+    """Raise UsageError if the evaluator of that name would run programs, and this computer is no such machine."""
     if not target_of(machine).evaluators[name].runs:
         return
     try:

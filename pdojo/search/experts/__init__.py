@@ -11,7 +11,7 @@ EXPERT_PASSES = ("naive", "greedy", "heuristic")
 
 
 def expert_pass(name: str, machine: Machine) -> ExpertPass:
-    """The expert pass of that name for a kind of machine. Raises UsageError where there is none."""
+    """The expert pass of that name for a kind of machine. Raises UsageError if there is none."""
     passes = target_of(machine).passes
     if name not in passes:
         raise UsageError(f"unknown pass '{name}'; known are {', '.join(passes)}")

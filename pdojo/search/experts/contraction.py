@@ -53,7 +53,7 @@ class Roles:
     outer: tuple[str, ...]
     """Spatial loops that are not tiled, in their order."""
     rows: str | None
-    """The spatial loop whose iterations share the panel; None where there is none: rows of one vector after another."""
+    """The spatial loop whose iterations share the panel; None if there is none: rows of one vector after another."""
     columns: str
     """The spatial loop of the vectors."""
     lanes: int

@@ -142,7 +142,7 @@ def _only_child_of(player: Player, identifier: str) -> Scope:
 
 
 def _dimensions(scope: Scope) -> set[tuple[str, int]] | None:
-    """The array dimensions that a loop and its only child index together; None where they index anything apart."""
+    """The array dimensions that a loop and its only child index together; None if they index anything apart."""
     if _only_child(scope) is None:
         return None
     found: set[tuple[str, int]] = set()

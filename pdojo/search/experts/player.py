@@ -71,7 +71,7 @@ class Player:
         return False
 
     def lanes(self, leaf: Leaf, extent: int | None = None) -> int:
-        """Lanes of the machine's widest vector for the statement's widest operand; 1 where there is none.
+        """Lanes of the machine's widest vector for the statement's widest operand; 1 if there is none.
 
         With `extent`, of the widest that is not longer.
         """

@@ -28,7 +28,7 @@ class Unit:
     lanes: int
     """Columns of a tile."""
     height: int
-    """Rows of a tile; 1 where no loop of the meaning is over rows."""
+    """Rows of a tile; 1 if no loop of the meaning is over rows."""
     groups: tuple[int, ...]
     """Extents of the loops over terms, outermost first."""
 

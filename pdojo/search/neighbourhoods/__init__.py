@@ -28,7 +28,7 @@ class Neighbourhood(Protocol):
         ...
 
     def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
-        """A state of its own near `dojo`, which is left as it is; None where none was found.
+        """A state of its own near `dojo`, which is left as it is; None if none was found.
 
         The same state and the same random numbers give the same neighbour, in every process.
         """
@@ -45,7 +45,7 @@ class Listing(Protocol):
 
 
 def neighbourhood(name: str) -> Neighbourhood:
-    """The neighbourhood of that name. Raises UsageError where there is none."""
+    """The neighbourhood of that name. Raises UsageError if there is none."""
     match name:
         case "edges":
             from pdojo.search.neighbourhoods.edges import Edges

@@ -62,12 +62,12 @@ def shuffled(items: Sequence[T], random: Random) -> Iterator[T]:
 
 
 def draw(program: Program, random: Random, names: Sequence[str] | None = None) -> Move | None:
-    """A legal move, each with the same probability; None where there is none. `names` are the ones to choose from."""
+    """A legal move, each with the same probability; None if there is none. `names` are the ones to choose from."""
     return draw_from(choices(program, names), program, random)
 
 
 def draw_from(some: Sequence[Choice], program: Program, random: Random) -> Move | None:
-    """The move of a legal one of some candidates, each with the same probability; None where there is none."""
+    """The move of a legal one of some candidates, each with the same probability; None if there is none."""
     return next(_legal(some, program, random), None)
 
 
@@ -76,7 +76,7 @@ def _legal(some: Sequence[Choice], program: Program, random: Random) -> Iterator
 
 
 def draw_family(program: Program, random: Random) -> Move | None:
-    """The first of `each_family`; None where no move is legal."""
+    """The first of `each_family`; None if no move is legal."""
     return next(each_family(program, random), None)
 
 

@@ -24,7 +24,7 @@ class Edges:
         return {"statements": STATEMENTS, "copies": COPIES}
 
     def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
-        """A state that one edge leads to; None where no move is legal and none was made."""
+        """A state that one edge leads to; None if no move is legal and none was made."""
         near = dojo.fork()
         undo = [None] if dojo.trace.steps else []
         for choice in shuffled([*choices(dojo.game.program), *undo], random):

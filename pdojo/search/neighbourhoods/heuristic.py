@@ -36,7 +36,7 @@ class Heuristic:
         return {"tries": self.tries, "version": VERSION}
 
     def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
-        """What the expert pass makes of a trace that has hardly begun, else an alternative; None where none was found.
+        """What the expert pass makes of a trace that has hardly begun, else an alternative; None if none was found.
 
         Raises UsageError for machines without proposals.
         """

@@ -53,7 +53,7 @@ class Mutate:
         return {"tries": self.tries, "version": VERSION, "statements": STATEMENTS, "copies": COPIES}
 
     def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
-        """A state with another program; None where no try led to one."""
+        """A state with another program; None if no try led to one."""
         own = dojo.fingerprint
         for _ in range(self.tries):
             near = dojo.fork()

@@ -29,7 +29,7 @@ class Edit:
 
 
 Alteration: TypeAlias = Callable[[Dojo, Random], Edit | None]
-"""One way to edit a trace; None where it draws an edit that is not possible."""
+"""One way to edit a trace; None if it draws an edit that is not possible."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def has_proposals(machine: Machine) -> bool:
 
 
 def proposals_for(machine: Machine) -> Proposals:
-    """The proposals for a machine. Raises UsageError where nobody wrote any for its kind."""
+    """The proposals for a machine. Raises UsageError if nobody wrote any for its kind."""
     found = target_of(machine).proposals
     if found is None:
         raise UsageError(

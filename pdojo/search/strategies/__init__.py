@@ -35,7 +35,7 @@ class Strategy(Protocol):
 
     @property
     def batch(self) -> int:
-        """Proposals that are asked for before the first of them is told: 1 where each step needs the last cost."""
+        """Proposals that are asked for before the first of them is told: 1 if each step needs the last cost."""
         ...
 
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
@@ -46,7 +46,7 @@ class Strategy(Protocol):
         ...
 
     def ask(self) -> Proposal | None:
-        """The next state to evaluate; None where there is none before the costs of those asked for are told.
+        """The next state to evaluate; None if there is none before the costs of those asked for are told.
 
         None as the first answer of a batch ends the search. States that lead to a program evaluated before are
         welcome: they cost nothing and do not count, and what is told is the cost known.
@@ -66,7 +66,7 @@ class Strategy(Protocol):
 def strategy(name: str, steps: int = 1000) -> Strategy:
     """The strategy of that name with its usual settings, for a search that evaluates about so many programs.
 
-    Raises UsageError where there is none.
+    Raises UsageError if there is none.
     """
     match name:
         case "sample":

@@ -151,7 +151,7 @@ def _matrix(rows: Sequence[Sequence[float]]) -> NDArray[Any]:
 
 
 def import_learner() -> Any:
-    """The class of the model, and what limits its threads. Raises UsageError where scikit-learn is not installed."""
+    """The class of the model, and what limits its threads. Raises UsageError if scikit-learn is not installed."""
     try:
         from sklearn.ensemble import HistGradientBoostingRegressor
         from threadpoolctl import threadpool_limits

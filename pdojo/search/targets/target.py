@@ -58,7 +58,7 @@ _OWN = {
 
 
 def target_of(machine: Machine) -> Target:
-    """The target of a machine. Raises UsageError where there is none, PluginError."""
+    """The target of a machine. Raises UsageError if there is none, PluginError."""
     name = machine.backend
     found = find(TARGETS, name, _OWN)
     if found is None:

@@ -77,7 +77,7 @@ class Connection:
         return [int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]]
 
     def host(self) -> Machine:
-        """The machine description of some machine of the cluster. Raises UsageError where it has another pdojo."""
+        """The machine description of some machine of the cluster. Raises UsageError if it has another pdojo."""
         answer = self.ray.remote(num_cpus=1, max_retries=0)(worker.host_of).remote(worker.release())
         try:
             return machine_from_json(self.ray.get(answer, timeout=START))

@@ -42,7 +42,7 @@ class Cluster:
 
     There are as many as the cluster has room for, at most `most`, each with as many processors for itself as the
     machine description has threads. On a private cluster one processor is left to the search, unless `most` is given.
-    Costs of different processors or tool chains cannot be compared: raises UsageError where the cluster's machines
+    Costs of different processors or tool chains cannot be compared: raises UsageError if the cluster's machines
     differ, where pdojo is another one there, or where no worker starts.
     """
 
@@ -127,7 +127,7 @@ class Cluster:
     def call(self, kernel: str, method: str, *arguments: object, is_over: Callable[[], bool]) -> Any:
         """The answer of some worker, one that knows the kernel where there is one idle.
 
-        Raises WorkersLost where all attempts took workers down that were alive before, and one is alive after them,
+        Raises WorkersLost if all attempts took workers down that were alive before, and one is alive after them,
         KeyboardInterrupt when it is over, MeasurementError where no workers are left, and whatever PdojoError the
         worker raised.
         """
@@ -248,7 +248,7 @@ class Cluster:
 
 
 def common(facts: Sequence[Facts]) -> JSON:
-    """The environment that stands for all. Raises UsageError where they differ in what costs depend on."""
+    """The environment that stands for all. Raises UsageError if they differ in what costs depend on."""
     first = min((f.environment for f in facts), key=lambda e: json.dumps(e, sort_keys=True))
     for key in first:
         found: dict[str, str] = {}

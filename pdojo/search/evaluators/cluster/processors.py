@@ -35,7 +35,7 @@ def core_count(processors: Iterable[int]) -> int:
 def claim(count: int, allowed: Sequence[int], folder: Path | None = None, patience: float = PATIENCE) -> list[int]:
     """Processors of these that no other worker on this machine has, until this process ends.
 
-    Each is a locked file; processors of different cores come first. Raises MeasurementError where too few are free.
+    Each is a locked file; processors of different cores come first. Raises MeasurementError if too few are free.
     """
     folder = folder or Path(tempfile.gettempdir()) / f"pdojo-processors-{os.getuid()}"
     try:
@@ -62,7 +62,7 @@ def claim(count: int, allowed: Sequence[int], folder: Path | None = None, patien
 def _own_folder(folder: Path) -> int:
     """A handle of the folder, which is made where there is none.
 
-    Raises MeasurementError where it is a link, or others may write to it: they could make us lock, and make, any file.
+    Raises MeasurementError if it is a link, or others may write to it: they could make us lock, and make, any file.
     """
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)

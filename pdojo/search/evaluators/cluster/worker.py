@@ -62,7 +62,7 @@ def release() -> Release:
 
 
 def host_of(wanted: Release) -> JSON:
-    """The machine description of the host. Raises UsageError where another pdojo is installed."""
+    """The machine description of the host. Raises UsageError if another pdojo is installed."""
     _check(wanted)
     return machine_to_json(host())
 
@@ -73,7 +73,7 @@ class Measurer:
     def begin(self, wanted: Release, machine: str, processors: int) -> Facts:
         """Take processors, for a machine description in JSON.
 
-        Raises UsageError where another pdojo is installed, LoweringError for a machine that this is not, and
+        Raises UsageError if another pdojo is installed, LoweringError for a machine that this is not, and
         MeasurementError where too few processors are free.
         """
         _check(wanted)
