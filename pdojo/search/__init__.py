@@ -1,1 +1,1 @@
-"""Choosing moves: expert passes, and what turns their traces into tuned kernels."""
+"""Choosing moves: expert passes and searches."""

@@ -1,4 +1,4 @@
-"""Campaigns: searches of many kernels, several at once, each in a thread of its own, with one database."""
+"""Campaigns: searches of many kernels, several at once, each in its own thread, with one database."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from pdojo.search.progress import Listener as SearchListener
 from pdojo.search.strategies import Strategy
 
 PAUSE = 0.2
-"""Seconds between what listeners are told."""
+"""Seconds between two calls of a listener."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What a task is given, for its thread."""
+    """What the campaign gives to a task's `run`."""
 
     database: Database | None
-    """A connection of its own; None if the campaign has no database."""
+    """A connection for this thread; None if the campaign has no database."""
     listener: SearchListener
-    """Is to be told of the search's progress. Raises KeyboardInterrupt when the campaign is to end."""
+    """Receives the search's progress. Raises KeyboardInterrupt when the campaign is to end."""
     stop: Event
-    """Is set when the campaign is to end: what waits for long raises KeyboardInterrupt then."""
+    """Set when the campaign is to end: long waits raise KeyboardInterrupt then."""
 
 
 @dataclass(frozen=True)
 class Task(Generic[T]):
-    """A part of a campaign: a search, and what belongs to it."""
+    """One search of a campaign."""
 
     name: str
-    """What progress displays call it."""
+    """The name in progress displays."""
     run: Callable[[Turn], T]
-    """A search that is interrupted returns the best so far, or raises KeyboardInterrupt if there is none yet."""
+    """An interrupted search returns the best so far; it raises KeyboardInterrupt if there is none yet."""
 
 
 class Stage(Enum):
@@ -55,27 +55,27 @@ class Stage(Enum):
     WAITING = "waiting"
     RUNNING = "running"
     ENDED = "ended"
-    """With a result, of a search that was interrupted too."""
+    """The task has a result; its search may have been interrupted."""
     INTERRUPTED = "interrupted"
-    """Before there was a result."""
+    """The task ended before it had a result."""
     FAILED = "failed"
 
 
 @dataclass(frozen=True)
 class Standing(Generic[T]):
-    """How a task of a campaign stands."""
+    """The state of a task."""
 
     task: Task[T]
     stage: Stage = Stage.WAITING
     progress: Progress | None = None
-    """The latest; None before the first evaluation."""
+    """The latest progress; None before the first evaluation."""
     result: T | None = None
     error: PdojoError | None = None
-    """Why it failed."""
+    """The error that ended the task."""
 
 
 Listener: TypeAlias = Callable[[Sequence[Standing[T]]], None]
-"""Is told how all tasks stand, in their order, by the thread that called `campaign`."""
+"""Receives the states of all tasks, in their order, in the thread that called `campaign`."""
 
 
 def search_task(
@@ -88,9 +88,9 @@ def search_task(
     seed: int,
     workload: Workload | None = None,
 ) -> Task[Result]:
-    """A search as a task; its state to start from and its evaluator are made when its turn comes.
+    """A search as a task; `start` and `evaluator` are called when its turn comes.
 
-    The evaluator is told what sets an end to waiting, and closed in the end.
+    `evaluator` gets the state and the event that ends its waits; the evaluator is closed after the search.
     """
 
     def run(turn: Turn) -> Result:
@@ -117,10 +117,10 @@ def search_task(
 def campaign(
     tasks: Sequence[Task[T]], at_once: int, database: Path | None = None, listener: Listener[T] | None = None
 ) -> list[Standing[T]]:
-    """Run tasks, at most `at_once` at the same time; how they ended, in order.
+    """Run tasks, at most `at_once` at the same time; returns their final states in order.
 
-    One that fails does not end the others. Ctrl-C ends all with the best so far; once more, and nothing is waited for.
-    With a database, a campaign that was interrupted or killed goes on where each of its searches was.
+    A failed task does not end the others. Ctrl-C ends all with the best so far; a second Ctrl-C does not wait for them.
+    With a database, an interrupted or killed campaign resumes each of its searches.
     """
     if at_once < 1:
         raise UsageError(f"a campaign runs at least one search at once, not {at_once}")
@@ -128,7 +128,7 @@ def campaign(
 
 
 class _Campaign(Generic[T]):
-    """One call of `campaign`."""
+    """The state of one call of `campaign`."""
 
     def __init__(self, tasks: Sequence[Task[T]], database: Path | None) -> None:
         self._database = database
@@ -157,7 +157,7 @@ class _Campaign(Generic[T]):
         return list(self._standings)
 
     def _watch(self, listener: Listener[T] | None) -> None:
-        """Until all threads have ended."""
+        """Tell the listener until all threads have ended."""
         told: list[Standing[T]] | None = None
         while True:
             with self._changed:
@@ -170,7 +170,7 @@ class _Campaign(Generic[T]):
                 return
 
     def _work(self) -> None:
-        """A thread: one task after the other."""
+        """The body of a thread: run one task after the other."""
         try:
             while (number := self._next()) is not None:
                 self._run(number)

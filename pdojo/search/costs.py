@@ -1,4 +1,4 @@
-"""Costs: from memory where they are known, from the evaluator where not, and stored as soon as they are there."""
+"""Costs of programs: looked up in the memory, else computed by the evaluator and stored at once."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from pdojo.search.racing import STAGES, Heat, Race, Timing, race
 from pdojo.transforms.trace import Trace
 
 PROMISING = 1.1
-"""Times the best cost up to which a program that is known, from another search, races with the best."""
+"""A known program races with the incumbent if its cost is at most this many times the incumbent's."""
 CHECKS = 3
-"""Sets of inputs that new bests are checked on. The last matches have others."""
+"""Sets of inputs that check new bests. The last matches use other sets."""
 MatchKind: TypeAlias = Literal["match", "final", "known"]
 _LAST = ("last", "known", "final")
-"""Kinds of races that tell of two programs which is better."""
+"""Kinds of races that decide which of two programs is better."""
 _MATCHES: Mapping[MatchKind, tuple[int, int | None]] = {
     "match": (STAGES[1], None),
     "final": (STAGES[-1], CHECKS),
     "known": (STAGES[-1], CHECKS + 1),
 }
-"""Rounds and inputs: of new bests, of the result, and of programs from elsewhere."""
+"""Rounds and set of inputs by kind; None chooses one of the `CHECKS` sets by fingerprint."""
 
 
 @dataclass(frozen=True)
 class Rival:
-    """A program, and the cost that the strategy was told of it."""
+    """A program and the cost that the strategy was told."""
 
     candidate: Candidate
     told: float
 
 
 class Overturned(Exception):  # noqa: N818  # an event, handled by the driver
-    """The best so far failed in a race: nothing follows from that race but this."""
+    """The incumbent failed in a race, and the race's other results are void."""
 
     def __init__(self, failure: Evaluation) -> None:
         super().__init__(failure.failure)
@@ -46,10 +46,10 @@ class Overturned(Exception):  # noqa: N818  # an event, handled by the driver
 
 
 class Costs:
-    """An evaluator that remembers, and says what is better than the best so far.
+    """An evaluator with a memory, which says which programs beat the incumbent.
 
-    Costs that are computed are what they are, and the least is the best. Where programs are timed they race: a cost is
-    as many times that of the best as in the race with it, and who wins its race is better.
+    Of computed costs the least is the best. Timed programs race: the cost of a program is the incumbent's cost times
+    the ratio in their race, and the winner of the race is better.
     """
 
     def __init__(
@@ -61,30 +61,30 @@ class Costs:
         self._times = times
         self._doing = doing
         self._races: dict[str, Race] = {}
-        """Of the last `evaluate`."""
+        """Races of the last `evaluate`, by fingerprint."""
         self._attempts: Counter[tuple[str, str | None]] = Counter()
-        """Races of a program with a best that decided nothing."""
+        """Undecided races, by program and incumbent."""
         self.remembered = 0
-        """Evaluations that came from memory."""
+        """Evaluations found in the memory."""
         self.made = 0
-        """Evaluations that were made."""
+        """Evaluations made by the evaluator."""
 
     def expect(self, candidate: Candidate) -> None:
-        """The program will be among the next ones to evaluate."""
+        """Announce a program of the next batch."""
         if self._find(candidate) is None:
             self._evaluator.expect(candidate)
 
     def failure(self, candidate: Candidate) -> Evaluation | None:
-        """How a program failed, as far as anybody knows by now; None if it did not."""
+        """The known failure of a program; None if none is known."""
         found = self._memory.find(candidate.fingerprint)
         return None if found is None or found.is_ok else found
 
     def evaluate(
         self, programs: Sequence[tuple[Candidate, Trace]], best: Rival | None, again: Sequence[Candidate] = ()
     ) -> Iterator[Evaluation]:
-        """The cost of each program, different ones, in order; and those known to be compared `again` with the best.
+        """Yield the cost of each of the `programs`, which differ, in order; race known programs `again` with `best`.
 
-        Each is stored as soon as it is known. Raises Overturned before the first one.
+        Each evaluation is stored before the next one is made. Raises Overturned before the first one if `best` failed.
         """
         with self._times.of("store"):
             known = {candidate.fingerprint: self._find(candidate) for candidate, _ in programs}
@@ -105,7 +105,7 @@ class Costs:
             yield found
 
     def better(self, rivals: Sequence[Rival], best: Rival | None) -> list[str]:
-        """Fingerprints of those of the last `evaluate` that are better than the best, the best one first."""
+        """Fingerprints of the programs of the last `evaluate` that beat the incumbent, the best one first."""
         found = {rival.candidate.fingerprint: rival.told for rival in rivals if best is None or rival.told < best.told}
         if best is not None and isinstance(self._evaluator, Timing):
             races = {each: self._races.get(each) for each in (rival.candidate.fingerprint for rival in rivals)}
@@ -113,13 +113,13 @@ class Costs:
         return sorted(found, key=lambda each: found[each])
 
     def is_undecided(self, fingerprint: str) -> bool:
-        """Whether nothing followed from the last `evaluate` for a program, because the machine was not quiet."""
+        """True if the last race of a program decided nothing, because of foreign load."""
         return fingerprint in self._races and self._races[fingerprint].is_undecided
 
     def match(self, candidate: Candidate, beside: Candidate | None, kind: MatchKind = "match", since: str = "") -> Race:
-        """How a program does on fresh inputs, in turns with another one where programs are timed, `since` a moment.
+        """Evaluate a program on fresh inputs; timed ones race with `beside`. Results before `since` do not count.
 
-        The last matches are not remembered where others kept the processors busy: they are played again.
+        Last matches ("final", "known") under foreign load are not stored, so they are repeated.
         """
         against = None
         if not self.is_timed:
@@ -144,10 +144,10 @@ class Costs:
         return found
 
     def beats(self, one: Rival, other: Rival, *, play: bool, since: str = "") -> bool | None:
-        """Whether a program is better than another one, which may come from elsewhere; None if that is not decided.
+        """True if the program `one` is better than `other`; None if that is undecided.
 
-        Where programs are timed only samples of the same turns tell. They are taken if they are not there, or were
-        taken before the moment `since`, and the two may `play`.
+        Timed programs compare only by samples of the same turns. Stored ones count unless they are older than `since`;
+        without them the two race if `play` is set.
         """
         if not isinstance(self._evaluator, Timing):
             return one.told < other.told
@@ -165,13 +165,13 @@ class Costs:
 
     @property
     def is_timed(self) -> bool:
-        """Whether programs race; else their costs are computed."""
+        """True if programs race; False if their costs are computed."""
         return isinstance(self._evaluator, Timing)
 
     def _find(self, candidate: Candidate) -> Evaluation | None:
-        """What is known of a program; of one that the run has met before what it was told then.
+        """The stored evaluation of a program.
 
-        What was found out later comes when it did: a run that goes on repeats itself.
+        A program in the run's log keeps its first measurement: a resumed run meets later failures when it did before.
         """
         fingerprint = candidate.fingerprint
         return self._memory.find(fingerprint, alone=self._log is not None and self._log.has(fingerprint))
@@ -193,7 +193,7 @@ class Costs:
         best: Rival | None,
         again: Sequence[Candidate],
     ) -> Iterator[Evaluation]:
-        """Let all race that may win; those that were not known are stored as they leave the race."""
+        """Race the new and the promising programs; store each new one as it leaves the race."""
         against = best and best.candidate
         other, text = (None, None) if against is None else (against.fingerprint, against.program.text)
         new = {each.fingerprint: (each, trace) for each, trace in programs if known[each.fingerprint] is None}
@@ -214,7 +214,7 @@ class Costs:
 
         for candidate, result in race(entrants, heat):
             found = result
-            # Nobody waits for the last races of a run: undecided ones take place again when it is repeated.
+            # Undecided races at the end of a run are not stored: they take place again when it is repeated.
             if programs or not result.is_undecided:
                 with self._times.of("store"):
                     found = self._memory.keep_race(candidate.program.text, text, self._kind(candidate, other), result)
@@ -226,7 +226,7 @@ class Costs:
         yield from (found for found in known.values() if found is not None)
 
     def _kind(self, candidate: Candidate, against: str | None) -> str:
-        """`race`, and `race 2` where that decided nothing."""
+        """The kind `race`, or `race N` after undecided races."""
         attempt = 1 + self._attempts[candidate.fingerprint, against]
         return "race" if attempt == 1 else f"race {attempt}"
 
@@ -237,14 +237,14 @@ class Costs:
 
 
 def _beats(found: Race, kind: str) -> bool:
-    """Whether a program is better: by the sign test or, in the last match with the root of its search, the median."""
+    """True if the race was won: by the sign test if `known`, else by the median."""
     if found.other is None or not (found.evaluation.is_ok and found.other.is_ok):
         return found.evaluation.is_ok and found.other is not None
     return found.won if kind == "known" else found.ratio is not None and found.ratio < 1
 
 
 def _told(found: Race, best: Rival | None) -> Evaluation:
-    """What the strategy is told of a program; the samples are stored with the race."""
+    """The evaluation that the strategy is told; the samples stay with the race."""
     evaluation = found.evaluation
     if not evaluation.is_ok:
         return evaluation

@@ -1,4 +1,4 @@
-"""Do the moves of a game keep the meaning of its kernel? What was checked, and what that says."""
+"""Checks whether the moves of a game keep the meaning of its kernel."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from pdojo.search.tuning import Tuning
 from pdojo.transforms.registry import transformation
 
 FEW_SEEDS = 3
-"""Independent seeds per prime for large programs: ordinary, great and small values, each modulo two primes."""
+"""Independent seeds per prime for large programs: ordinary, large and small values, each modulo two primes."""
 _ALL = ("races", "storage", "instances", "flow")
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What was found out about a tuned kernel."""
+    """The result of checking a tuned kernel."""
 
     said: str
-    """What was checked, and the answer, in a sentence."""
+    """The check and its answer, in a sentence."""
     fault: str | None = None
-    """What is wrong, where something is."""
+    """The fault that was found; None if there is none."""
     is_exact: bool = False
-    """Whether the values of all outputs were compared, or the flow of all values at the kernel's own sizes."""
+    """True if the values of all outputs were compared, or the flow of all values at the kernel's own sizes."""
     is_reduced: bool = False
-    """Whether that was done at small sizes, and not at the kernel's own."""
+    """True if the comparison used reduced sizes instead of the kernel's own."""
 
 
 def decide(tuning: Tuning, source: Workload | str | None = None, limit: int = QUICK) -> Decision:
-    """Compare a kernel with what the moves of a game make of it.
+    """Compare a kernel with the program that a game's moves make of it.
 
-    Exactly, under adversarial schedules, at its own sizes where it has at most `limit` statement instances; else at
-    small sizes, with the same moves (`pdojo.search.shrinking`); else, if those cannot be found, by integer sets at its
-    own sizes. `source` is the workload of the kernel, or its text in the notation with named sizes.
+    The exact oracle runs under adversarial schedules: at the kernel's own sizes if it has at most `limit` statement
+    instances, else at reduced sizes with the same moves (`pdojo.search.shrinking`). If no such sizes are found, integer
+    sets check the own sizes. `source` is the workload of the kernel, or its text in the notation with named sizes.
     """
     before, after = (nest_of(kernel) for kernel in (tuning.before, tuning.after))
     if _instances(before, after) <= limit:
@@ -65,7 +65,7 @@ def _exact(before: KernelOp, after: KernelOp, how: str) -> Decision:
 
 
 def _by_sets(tuning: Tuning, why: str) -> Decision:
-    """Races and storage of the program after, and where statements stayed the same the flow of values."""
+    """Check races and storage of the tuned program, and the flow of values if no move changed statements."""
     compare = all(transformation(step.move.name).keeps_statements for step in tuning.game.trace.steps)
     found = IntegerSetOracle(tuning.before).judge(tuning.after, compare=compare)
     checked = ", ".join(found.checked) or "nothing"

@@ -1,4 +1,4 @@
-"""What the moves of a trace ask of the extents of the plain program's scopes, so that the same cases occur."""
+"""Demands of a trace's moves on the extents of the plain program, so that the same cases occur at other sizes."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from pdojo.dialect.nest import Nest
 from pdojo.transforms.game import Game
 
 _WHOLE = ("vectorize", "tensorize")
-"""Moves that ask for the very extent of their scope."""
+"""Moves that need the exact extent of their scope."""
 _PARTS = frozenset("rgs")
-"""What moves put behind the identifier of a scope that they cut in two, or separate from another one."""
+"""Suffixes of the identifiers of scopes that moves cut in two or separated."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """The iterations of merged scopes, less `rest`, make tiles of `tile`, with the same remainder.
+    """The iterations of merged scopes, less `rest`, make tiles of size `tile`, with the same remainder.
 
-    Several whole tiles stay several. A `tile` of 0 asks for the very extent.
+    Several whole tiles stay several. A `tile` of 0 demands the exact extent.
     """
 
     scopes: tuple[int, ...]
-    """Positions in the nest of the plain program."""
+    """Positions in the plain program's nest."""
     tile: int
     rest: int = 0
 
     def is_met(self, whole: Sequence[int], smaller: Sequence[int], least: int) -> bool:
-        """Whether the smaller extents of all scopes of the nest do for the whole ones; at least `least` tiles stay."""
+        """True if the extents `smaller` meet the demand that the extents `whole` meet, with at least `least` tiles."""
         old, new = (prod(extents[k] for k in self.scopes) - self.rest for extents in (whole, smaller))
         if self.tile == 0:
             return old == new
@@ -38,7 +38,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class _Follows:
-    """The extent of a scope: (the product of scopes of the plain program, less `rest`) over `tile`, rounded up."""
+    """The extent of a scope: the product of `scopes` of the plain program, less `rest`, over `tile`, rounded up."""
 
     scopes: tuple[int, ...]
     tile: int = 1
@@ -54,7 +54,7 @@ def demands_of(game: Game) -> list[Demand]:
         move, params = step.resolved, dict(step.resolved.params)
         known = _size(sizes, place.loop, nest)
         if known is None:
-            # What is inside a tile does not follow the sizes.
+            # Extents inside a tile do not depend on the sizes.
             continue
         if move.name in _WHOLE:
             demands.append(Demand(known.scopes, 0))
@@ -62,7 +62,7 @@ def demands_of(game: Game) -> list[Demand]:
             demands.append(Demand(known.scopes, int(str(params["size"]))))
         elif move.name in ("tile_scope", "split_reduction"):
             tile = known.tile * int(str(params["size"]))
-            # Rows of merged scopes keep their place in the tiles.
+            # Rows of merged scopes keep their positions in the tiles.
             demands += [Demand(known.scopes, tile, known.rest), *(Demand((k,), tile) for k in known.scopes[1:])]
             outer, inner = str(params.get("outer") or ""), str(params.get("inner") or "")
             sizes[outer or f"{place.loop}.o"] = replace(known, tile=tile)
@@ -83,9 +83,9 @@ def demands_of(game: Game) -> list[Demand]:
 
 
 def _size(sizes: dict[str, _Follows | None], identifier: str, nest: Nest) -> _Follows | None:
-    """What an identifier stands for; None for scopes inside tiles, of copies, and others that do not follow the sizes.
+    """The extent of a scope; None if it does not depend on the sizes (inside tiles, in copies).
 
-    Moves derive identifiers from others: the longest known beginning tells, where the rest says that it is a part.
+    Moves derive identifiers from others: the longest known prefix counts if the suffixes name parts.
     """
     if not identifier:
         return None

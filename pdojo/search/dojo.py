@@ -13,9 +13,9 @@ from pdojo.transforms.trace import Trace
 
 
 class Dojo:
-    """A kernel, the moves made on it, and the legal ones. Raises InvalidKernel for a kernel without meaning.
+    """A kernel, the moves made on it, and the legal ones. Raises InvalidKernel for an invalid kernel.
 
-    States that different moves lead to are equal iff their fingerprints are.
+    States are equal iff their fingerprints are, whatever moves led to them.
     """
 
     def __init__(self, kernel: KernelOp, machine: Machine) -> None:
@@ -23,7 +23,7 @@ class Dojo:
 
     @classmethod
     def of(cls, game: Game) -> Dojo:
-        """The state of a game; moves made on one are not seen by the other."""
+        """An independent state with the moves of a game."""
         dojo = cls.__new__(cls)
         dojo._game = game.fork()
         return dojo
@@ -35,7 +35,7 @@ class Dojo:
 
     @property
     def kernel(self) -> KernelOp:
-        """The kernel now; not to be changed."""
+        """The kernel now; do not modify it."""
         return self._game.kernel
 
     @property
@@ -45,7 +45,7 @@ class Dojo:
 
     @property
     def game(self) -> Game:
-        """The game that is played, for passes and neighbourhoods."""
+        """The game of this state, for passes and neighbourhoods."""
         return self._game
 
     @property
@@ -55,7 +55,7 @@ class Dojo:
 
     @property
     def text(self) -> str:
-        """What an agent sees: the program in the notation, canonical, without identifiers."""
+        """The program in canonical notation, without identifiers."""
         return self._game.program.text
 
     @property
@@ -72,15 +72,15 @@ class Dojo:
         self._game.apply(move)
 
     def undo(self, index: int = -1) -> list[Skipped]:
-        """Take back the move at `index` of the trace; later ones that still apply are kept, the others are returned."""
+        """Take back the move at `index` of the trace and replay the later ones; returns those that do not apply."""
         return self._game.undo(index)
 
     def fork(self) -> Dojo:
-        """A state of its own with the same moves made."""
+        """An independent state with the same moves."""
         return Dojo.of(self._game)
 
     def become(self, moves: Iterable[Move]) -> list[Skipped]:
-        """Make the trace these moves, given by identifier; those that do not apply are skipped and reported."""
+        """Replace the trace by moves given by identifier; returns those that do not apply, which are skipped."""
         return self._game.become(moves)
 
     def __str__(self) -> str:

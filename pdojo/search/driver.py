@@ -1,4 +1,4 @@
-"""The driver: asks a strategy, evaluates what is new, remembers it, crowns what is better and right, and tells."""
+"""The driver: asks a strategy, evaluates new programs, stores them, updates the incumbent, and tells the strategy."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from pdojo.search.strategies import Strategy
 from pdojo.transforms.trace import Trace
 
 STALE = 1000
-"""Proposals in a row that lead to nothing new, after which a search ends."""
+"""A search ends after this many proposals in a row without a new program."""
 AGAIN = 8
-"""Programs, at most, that race once more: after a wrong best, and where others kept the processors busy."""
+"""Most programs that race again after a failed incumbent or under foreign load."""
 
 
 def search(
@@ -43,12 +43,12 @@ def search(
     workload: Workload | None = None,
     rivals: Sequence[Dojo] = (),
 ) -> Result:
-    """Look for better programs from a state on, until the budget is used up. See docs/search.md.
+    """Search for better programs from a state until the budget is used up. See docs/search.md.
 
-    What is in the database is not evaluated again, and a search that was interrupted there goes on; without a database
-    nothing outlives the call. Ctrl-C ends the search with the best so far. The workload says what the database calls
-    the kernel. `rivals` are programs that are known from elsewhere: the result says what is the best of all known
-    ones. The evaluator stays open.
+    Programs in the database are not evaluated again, and an interrupted search resumes from there; without a database
+    nothing outlives the call. Ctrl-C ends the search with the best so far. `workload` names the kernel in the database.
+    `rivals` are programs from elsewhere: the result includes the best of all known programs. The evaluator stays open.
+    Raises UsageError for a seed of more than 64 bits.
     """
     if not -(2**63) <= seed < 2**63:
         raise UsageError(f"a seed has at most 64 bits, not {seed}")
@@ -62,25 +62,25 @@ def search(
 
 
 def run_settings(strategy: Strategy, neighbourhood: Neighbourhood) -> JSON:
-    """What a run is known by, beside names, problem and seed."""
+    """What identifies a run beside names, problem and seed."""
     return {"strategy": strategy.settings, "neighbourhood": neighbourhood.settings, "batch": strategy.batch}
 
 
 @dataclass(frozen=True)
 class _Best:
-    """The best program so far."""
+    """The incumbent of the search."""
 
     node: Node
     cost: float
-    """By the measure of the root; `node.cost` is what the strategy was told."""
+    """The cost relative to the root's; `node.cost` is what the strategy was told."""
     took: float
-    """What it took itself, when that was measured; the same where costs are computed."""
+    """Its own measured time; equal to `cost` if costs are computed."""
     is_measured: bool
-    """Whether that comes from samples in turns with the root, or was computed."""
+    """True if `cost` was computed, or measured in turns with the root."""
 
 
 class _Search:
-    """One call of `search`."""
+    """The state of one call of `search`."""
 
     def __init__(
         self, dojo: Dojo, evaluator: Evaluator, strategy: Strategy, budget: Budget, memory: Memory, log: Run
@@ -96,24 +96,24 @@ class _Search:
         """The first node of each program."""
         self.best: _Best | None = None
         self.beaten: list[_Best] = []
-        """The bests before, the latest last."""
+        """Earlier incumbents, the latest last."""
         self.waiting: list[Node] = []
-        """Those that race once more, in the next race."""
+        """Nodes that race again in the next race."""
         self.amended: set[int] = set()
-        """Numbers of rows of the history that the log may have otherwise."""
+        """Numbers of rows of the history that differ from the log."""
         self.history: list[Row] = []
         self.failures: Counter[str] = Counter()
         self.examples: dict[str, Evaluation] = {}
         self.repeated = self.stale = 0
         self.evaluated = 0
-        """Programs whose evaluation is known; those of a batch are nodes only when the batch is complete."""
+        """Number of finished evaluations; nodes are made when their batch is complete."""
         self.last = inf
         self.began = self.since = perf_counter()
         self.before = 0.0
-        """What the clock of the run stood at when this process's clock stood at `since`."""
+        """The run's clock when this process's clock was at `since`."""
 
     def run(self, neighbourhood: Neighbourhood, random: Random, rivals: Sequence[Dojo]) -> Result:
-        """Search. Raises KeyboardInterrupt if not even the root and the rivals are evaluated."""
+        """Search. Raises KeyboardInterrupt if the root and the rivals were not evaluated."""
         state = "failed"
         try:
             asked = [Proposal(self.start, None)]
@@ -161,7 +161,7 @@ class _Search:
     # A round
 
     def _ask(self) -> list[Proposal]:
-        """A batch of proposals; a part of one where that is as many new programs as the budget allows."""
+        """A batch of proposals, cut short when its new programs use up the budget."""
         room = inf if self.budget.evaluations is None else self.budget.evaluations + 1 - self.evaluated
         asked: list[Proposal] = []
         new: set[str] = set()
@@ -181,7 +181,7 @@ class _Search:
         return asked
 
     def _evaluate(self, asked: Sequence[Proposal]) -> dict[str, tuple[Evaluation, float]]:
-        """Evaluations of the new programs and when they were known, as far as the time suffices."""
+        """Evaluations of the new programs and their times, as far as the budget's seconds allow."""
         new = {one.candidate.fingerprint: one for one in reversed(asked) if one.candidate.fingerprint not in self.known}
         ordered = [new[key] for key in dict.fromkeys(one.candidate.fingerprint for one in asked) if key in new]
         found: dict[str, tuple[Evaluation, float]] = {}
@@ -204,7 +204,7 @@ class _Search:
                 return found
 
     def _tell(self, asked: Sequence[Proposal], found: dict[str, tuple[Evaluation, float]]) -> None:
-        """Crown what is better and right, log the batch, and tell the strategy, all in order."""
+        """Update the incumbent, log the batch, and tell the strategy, in that order."""
         told: list[Node] = []
         new: list[tuple[Node, Proposal]] = []
         others: list[tuple[str, Trace]] = []
@@ -237,9 +237,9 @@ class _Search:
                     self.strategy.tell(node)
 
     def _contest(self, nodes: Sequence[Node]) -> None:
-        """Crown the first of those that are better than the best, and right on fresh inputs.
+        """Make the first program that beats the incumbent, and is right on fresh inputs, the incumbent.
 
-        What loses to the root, where the search started, has won its races by luck.
+        A program that loses to the root has won its races by luck.
         """
         by_fingerprint = {node.fingerprint: node for node in nodes if node.evaluation.is_ok}
         rivals = [_rival(node) for node in by_fingerprint.values()]
@@ -253,9 +253,9 @@ class _Search:
                 return
 
     def _matched(self, node: Node, found: Race) -> _Best:
-        """A best by its match with the root, or as it was told where that one fails.
+        """An incumbent with the cost of its match with the root.
 
-        Where the match says nothing it costs what the best before it does.
+        The cost is what the strategy was told if the root failed, the last incumbent's if the match is undecided.
         """
         took = found.evaluation.cost if self.costs.is_timed else node.cost
         if not self.costs.is_timed or node is self.root:
@@ -275,12 +275,12 @@ class _Search:
         self._amend(best.node, best.node.evaluation, is_best=True)
 
     def _redraw(self, number: int) -> None:
-        """From an evaluation on the best costs what the best costs now."""
+        """Set the best cost of the history from row `number` on."""
         cost = self._best_cost()
         self.history[number:] = [replace(row, best=cost) for row in self.history[number:]]
 
     def _overturn(self, failure: Evaluation) -> None:
-        """The best so far has failed: the one before it is the best again, and races with what costs less."""
+        """Replace a failed incumbent by the one before it, and let programs of less cost race again."""
         assert self.best is not None
         number = self.best.node.number
         self._fail(self.best.node, failure)
@@ -290,7 +290,7 @@ class _Search:
         self._wait([*self.waiting, *(node for node in self.known.values() if node.cost < told)])
 
     def _wait(self, nodes: Iterable[Node]) -> None:
-        """Let programs race once more, the fastest."""
+        """Let programs race again; at most `AGAIN`, the fastest."""
         found = {node.number: node for node in nodes if node.evaluation.is_ok}
         self.waiting = sorted(found.values(), key=lambda node: (node.cost, node.number))[:AGAIN]
 
@@ -304,7 +304,7 @@ class _Search:
             self.examples.setdefault(evaluation.failure, evaluation)
 
     def _amend(self, node: Node, evaluation: Evaluation, *, is_best: bool) -> None:
-        """More is known of a node than when it was evaluated."""
+        """Correct the evaluation of a node."""
         node.verdict.evaluation = evaluation
         row = self.history[node.number]
         self.history[node.number] = replace(row, cost=node.cost, failure=evaluation.failure, is_best=is_best)
@@ -313,7 +313,7 @@ class _Search:
     # The end
 
     def _finish(self) -> None:
-        """Let the best stand its last match. Where others have found out that it is wrong, it is the best no longer."""
+        """Play the last match of the incumbent. An incumbent that failed elsewhere meanwhile is replaced."""
         while True:
             self._tell([], self._evaluate([]))
             if self.best is None:
@@ -329,7 +329,7 @@ class _Search:
             self._overturn(failure)
 
     def _settle(self, found: Race) -> None:
-        """The best did so in its last match: where it is not faster than the root, that is the best."""
+        """Apply the last match of the incumbent: the root is the result if it is not slower."""
         assert self.best is not None
         if found.ratio is None or found.is_undecided or self.best.node is self.root:
             return
@@ -375,14 +375,14 @@ class _Search:
     # The clock, and what is told
 
     def _time(self) -> float:
-        """Seconds since the start of the run, without pauses, and without repeating what was known."""
+        """Seconds since the start of the run, without pauses and replayed evaluations."""
         return self.before + perf_counter() - self.since
 
     def _is_late(self) -> bool:
         return self.budget.seconds is not None and self._time() >= self.budget.seconds
 
     def _time_of(self, number: int, fingerprint: str) -> float:
-        """The time now, or that of the same evaluation when it was made: the clock stands there then."""
+        """The run's time; a logged evaluation sets the clock to its logged time."""
         logged = self.log.time_of(number, fingerprint)
         if logged is not None:
             self.before, self.since = logged, perf_counter()

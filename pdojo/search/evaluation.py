@@ -1,4 +1,4 @@
-"""What a search wants to know of programs: their cost, or how they failed."""
+"""Evaluations of programs: costs and failures."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Candidate:
 
     program: Program
     fingerprint: str
-    """Of the program's canonical text."""
+    """Fingerprint of the program's canonical text."""
     nest: Nest | None = field(default=None, compare=False, repr=False)
-    """The program as it is in this process; None if only its text is known."""
+    """The parsed program; None if only its text is known."""
 
     @staticmethod
     def of(dojo: Dojo) -> Candidate:
@@ -33,16 +33,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A cost, or the way in which a program failed."""
+    """A cost, or a failure."""
 
     cost: float
-    """Less is better, in the evaluator's unit; infinite where the program failed."""
+    """Less is better, in the evaluator's unit; infinite after a failure."""
     failure: str = ""
     """Kind of the failure: the name of an outcome, such as `Timeout`; '' if there is none."""
     detail: JSON = field(default_factory=dict[str, Any], compare=False)
-    """What else is known: the outcome of a measurement, the parts of a model."""
+    """Further facts: the outcome of a measurement, the parts of a model."""
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
-    """Where the time went: `lower`, `compile`, `run`, `check`."""
+    """Seconds of each phase: `lower`, `compile`, `run`, `check`."""
 
     @staticmethod
     def failed(kind: str, detail: JSON, seconds: Mapping[str, float] | None = None) -> Evaluation:
@@ -51,44 +51,44 @@ class Evaluation:
 
     @property
     def is_ok(self) -> bool:
-        """Whether there is a cost."""
+        """True if there is a cost."""
         return not self.failure
 
 
 Listener: TypeAlias = Callable[[str], None]
-"""Is told what an evaluator does now, in a few words, for progress displays."""
+"""Receives what an evaluator does now, in a few words, for progress displays."""
 
 
 class Evaluator(Protocol):
-    """Gives programs their cost. It is `Computing`, or `Timing` (`pdojo.search.racing`)."""
+    """Computes costs of programs. It is `Computing`, or `Timing` (`pdojo.search.racing`)."""
 
     name: str
     """`runtime`, `analytical`, `cycles`."""
     unit: str
-    """Of costs: `s`, `cycles`, or '' for a model's number."""
+    """Unit of costs: `s`, `cycles`, or '' for a model's number."""
 
     @property
     def settings(self) -> JSON:
-        """Everything that costs depend on beside the program: machine, options, tool chain; equal ones share costs."""
+        """Everything that costs depend on beside the program: machine, options, tool chain."""
         ...
 
     def expect(self, candidate: Candidate) -> None:
-        """The program will be among the next ones to evaluate: what may be done beside other work may begin."""
+        """Announce a program of the next batch: preparations may begin in the background."""
         ...
 
     def close(self) -> None:
-        """End what was started."""
+        """End all processes that were started."""
         ...
 
 
 @runtime_checkable
 class Computing(Evaluator, Protocol):
-    """An evaluator by which a program always has the same cost."""
+    """An evaluator that always gives a program the same cost."""
 
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterable[Evaluation]:
-        """The cost of each program, in order, each as soon as it is known: it is stored before the next is awaited."""
+        """The cost of each program, in order; the caller stores each one before the next is computed."""
         ...
 
     def check(self, candidate: Candidate) -> Evaluation:
-        """How a program does on inputs that no cost was computed on."""
+        """Evaluate a program on fresh inputs."""
         ...

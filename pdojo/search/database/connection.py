@@ -1,4 +1,4 @@
-"""A connection to a search database: opened, migrated, patient with other writers, one clear error for a bad file."""
+"""A connection to a search database: migrates old files, waits for other writers, explains bad files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pdojo.search.database.rows import visible
 from pdojo.search.database.schema import APPLICATION, KINDS, MIGRATIONS, VERSION
 
 PATIENCE = 60.0
-"""Seconds that other writers are waited for."""
+"""Seconds to wait for other writers."""
 
 Cells: TypeAlias = dict[str, Any]
 """A row: its cells by name."""
@@ -24,11 +24,11 @@ _Result = TypeVar("_Result")
 
 
 class Connection:
-    """A file, or memory where there is none. For one thread and one process; others have connections of their own.
+    """A database file, or memory if `path` is None. A connection belongs to one thread.
 
-    Every change is one short transaction, which is there entirely or not at all whatever happens to the process.
-    Raises DatabaseError for a file that is missing (unless it may be made), no search database, damaged or too new, and
-    for SQLite's name of memory, which would become a file of that name.
+    Every change is one short transaction, which is atomic even if the process dies. Raises DatabaseError for a file
+    that is missing (unless `create` is set), no search database, damaged or too new, and for SQLite's name
+    `:memory:`, which would become a file.
     """
 
     def __init__(self, path: Path | None, *, create: bool = True) -> None:
@@ -52,17 +52,17 @@ class Connection:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return "the database in memory" if self.path is None else f"the database '{self.path}'"
 
     def rows(self, query: str, *values: object) -> list[Cells]:
-        """What a query gives. Raises DatabaseError for cells that hold something of another kind than they should."""
+        """The rows of a query. Raises DatabaseError for a cell of another type than its column's."""
         with self._clear_errors():
             found = self._patiently(lambda: self._sqlite.execute(query, values).fetchall())
             return [self._checked(row) for row in found]
 
     def _checked(self, row: sqlite3.Row) -> Cells:
-        """The cells by name. Whatever is in a file is not for a terminal to obey: text has no control characters."""
+        """The cells by name. Control characters in text are escaped: a terminal must not obey a file."""
         cells: Cells = {}
         for name in row.keys():  # noqa: SIM118  # iterating over a row gives its values
             value = row[name]
@@ -77,7 +77,7 @@ class Connection:
         return found[0] if found else None
 
     def only(self, query: str, *values: object) -> Cells:
-        """The row that there must be. Raises DatabaseError if there is none."""
+        """The row of a query that must have one. Raises DatabaseError if there is none."""
         found = self.row(query, *values)
         if found is None:
             raise DatabaseError(f"{self.name} is damaged: it has no row of {query.partition('FROM ')[2]:.40}")
@@ -85,7 +85,7 @@ class Connection:
 
     @contextmanager
     def snapshot(self) -> Generator[None, None, None]:
-        """All queries within see one state, whatever others write meanwhile."""
+        """Let all queries within see one state, whatever others write meanwhile."""
         with self._clear_errors():
             try:
                 self._patiently(lambda: self._sqlite.execute("BEGIN"))
@@ -95,16 +95,16 @@ class Connection:
 
     @contextmanager
     def transaction(self, *, keep: bool = True) -> Generator[sqlite3.Connection, None, None]:
-        """What is written within is there afterwards entirely, or not at all: after an exception, or without `keep`."""
+        """Write all of what is written within, or nothing after an exception or without `keep`."""
         with self._clear_errors():
             try:
-                # Taking the right to write at once: asking for it after reading could not be waited for.
+                # Take the write lock at once: SQLite does not wait for a lock that is asked for after a read.
                 self._patiently(lambda: self._sqlite.execute("BEGIN IMMEDIATE"))
                 yield self._sqlite
                 if keep:
                     self._sqlite.commit()
             finally:
-                self._sqlite.rollback()  # Nothing where it is committed.
+                self._sqlite.rollback()  # Nothing after a commit.
 
     def shrink(self) -> None:
         """Give back the space of what was removed."""
@@ -118,7 +118,7 @@ class Connection:
     def _prepare(self) -> None:
         execute = self._sqlite.execute
         self._sqlite.row_factory = sqlite3.Row
-        # Nothing in a file that somebody sent us may call functions with effects, or trick SQLite by its structure.
+        # Nothing in a foreign file may call functions with effects, or trick SQLite by its structure.
         execute("PRAGMA trusted_schema = OFF")
         execute("PRAGMA cell_size_check = ON")
         version = self._version()
@@ -129,7 +129,7 @@ class Connection:
             )
         if version != VERSION:
             with self.transaction() as connection:
-                # Another process may have been faster.
+                # Another process may have migrated the file meanwhile.
                 for migrate in MIGRATIONS[self._version() :]:
                     migrate(connection)
                 connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -140,14 +140,14 @@ class Connection:
         if self._is_read_only:
             return
         self._patiently(lambda: execute("PRAGMA journal_mode = WAL"))
-        # With a write-ahead log, NORMAL keeps every commit when the process ends in any way: it is in the system's
-        # memory. Only a power cut may take the last commits, and never damages the file. FULL would wait for the disk
-        # at every measurement.
+        # With a write-ahead log, NORMAL keeps every commit when the process dies: it is in the system's memory. Only a
+        # power cut may lose the last commits, and it never damages the file. FULL would wait for the disk at every
+        # measurement.
         execute("PRAGMA synchronous = NORMAL")
         execute("PRAGMA foreign_keys = ON")
 
     def _version(self) -> int:
-        """The version of the file; 0 for an empty one. Raises DatabaseError if it is none of ours or too new."""
+        """The version of the file; 0 if it is empty. Raises DatabaseError if it is not pdojo's or too new."""
         application, version, tables = self._patiently(
             lambda: self._sqlite.execute(
                 "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)"
@@ -164,7 +164,7 @@ class Connection:
         return version
 
     def _patiently(self, operation: Callable[[], _Result]) -> _Result:
-        """Try again while others write. SQLite waits by itself, but not in all cases (recovery, changes of mode)."""
+        """Try again while others write. SQLite does not wait by itself during recovery and changes of mode."""
         end = time.monotonic() + PATIENCE
         while True:
             try:
@@ -202,14 +202,14 @@ def _schema() -> list[tuple[object, ...]]:
 
 
 def _is_read_only(path: Path) -> bool:
-    """Whether there is a file that may be read only, or whose folder may be."""
+    """True if the file exists and it or its folder is read-only."""
     return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def _connect(path: Path | None, *, create: bool, read_only: bool) -> sqlite3.Connection:
     target = ":memory:"
     if path is not None:
-        # Where no file can be made beside it SQLite would not open one with a write-ahead log, unless the log is there.
+        # SQLite opens a write-ahead log in a read-only folder only if the log exists already.
         has_log = path.with_name(path.name + "-wal").exists()
         mode = ("ro" if has_log else "ro&immutable=1") if read_only else "rwc" if create else "rw"
         target = f"{path.absolute().as_uri()}?mode={mode}"

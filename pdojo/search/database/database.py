@@ -18,7 +18,7 @@ from pdojo.search.evaluation import Evaluator
 
 
 def default_path() -> Path:
-    """Where searches keep what they measure: `PDOJO_DATABASE`, or `pdojo/search.sqlite` among the user's data."""
+    """The default database: `PDOJO_DATABASE`, or `pdojo/search.sqlite` in the user's data folder."""
     given = os.environ.get("PDOJO_DATABASE")
     if given:
         return Path(given)
@@ -35,7 +35,7 @@ class Database:
     """
 
     def __init__(self, path: str | Path | None = None, *, create: bool = True) -> None:
-        """Open a file, the default one where none is given; with `create` it is made where there is none."""
+        """Open the file `path`, by default `default_path()`; `create` makes a missing one."""
         if path is None:
             path = default_path()
             if create:
@@ -44,13 +44,13 @@ class Database:
 
     @classmethod
     def in_memory(cls) -> Database:
-        """A database that nobody else sees and that ends with the process."""
+        """A private database, which ends with the process."""
         database = cls.__new__(cls)
         database.connection = Connection(None)
         return database
 
     def memory(self, problem: Problem, evaluator: Evaluator) -> Memory:
-        """What is known of a problem, as an evaluator with such settings sees it."""
+        """The memory of a problem under an evaluator's settings."""
         with self.connection.transaction() as connection:
             facts = canonical(machine_facts(problem.machine))
             machine = put(connection, "machines", {"name": problem.machine.name, "text": facts})
@@ -58,7 +58,7 @@ class Database:
             names = {"kernel": problem.kernel, "shape": problem.shape, "dtype": problem.dtype, "label": problem.label}
             key = put(connection, "problems", {"plain": plain, "machine": machine, **names})
             if problem.label:
-                # Whoever came first need not have known what the workload is called.
+                # An earlier search may not have known the workload's name.
                 connection.execute(
                     "UPDATE problems SET shape = ?, label = ? WHERE id = ? AND label = ''",
                     (problem.shape, problem.label, key.id),

@@ -10,7 +10,7 @@ from pdojo.search.database.schema import JSON
 
 
 def details(connection: Connection, found: Found) -> JSON:
-    """What is known about a row; `kind` says what it is."""
+    """All known facts about a row; `kind` names the row's kind."""
     match found.kind:
         case "problems":
             return _problem(connection, found.hash)
@@ -46,7 +46,7 @@ def _problem(connection: Connection, problem: str) -> JSON:
 
 
 def _program(connection: Connection, fingerprint: str) -> JSON:
-    """The text, what leads there, what it cost, and in which runs."""
+    """The text, traces, runs, measurements and settings of a program."""
     traces = connection.rows(
         "SELECT t.hash FROM traces t JOIN programs p ON p.id = t.program WHERE p.hash = ? ORDER BY t.id", fingerprint
     )
@@ -66,7 +66,7 @@ def _program(connection: Connection, fingerprint: str) -> JSON:
 
 
 def _measurements(connection: Connection, fingerprint: str) -> list[JSON]:
-    """All that was measured of a program: what searches are told, and the races behind that."""
+    """All measurements of a program: evaluations and races."""
     rows = connection.rows(
         "SELECT x.how, s.evaluator, s.unit, s.hash AS settings, x.cost, x.failure, x.measured, x.detail,"
         " x.seconds, x.against, x.against_failure, e.text AS environment FROM ("

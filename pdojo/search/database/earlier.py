@@ -16,13 +16,13 @@ class EarlierRun:
 
     seed: int
     evaluations: int
-    """In its log, beside the root."""
+    """Number of logged evaluations, without the root."""
 
 
 def earlier_runs(
     database: Database, memory: Memory, root: Trace, strategy: str, neighbourhood: str, settings: JSON
 ) -> list[EarlierRun]:
-    """Runs of a problem from the same trace, in the same way; the one that went on last comes last."""
+    """Runs of a problem from the trace `root` with equal strategy, neighbourhood and settings, the latest last."""
     rows = database.connection.rows(
         "SELECT r.seed, (SELECT max(0, count(*) - 1) FROM evaluations e WHERE e.run = r.id) AS evaluations"
         " FROM runs r JOIN traces t ON t.id = r.root"

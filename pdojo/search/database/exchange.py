@@ -1,4 +1,4 @@
-"""Export and import as JSON lines: a header, then one row a line, known by hashes instead of one file's numbers."""
+"""Export and import as JSON lines: a header, then one row a line, with hashes as references."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pdojo.search.database.schema import JSON, TABLES, Column, Table, canonical
 
 FORMAT = "pdojo searches"
 LAYOUT = 5
-"""Of the rows of an export: the version of the tables that last changed what is in them."""
+"""The layout of exported rows: the version of the tables that last changed it."""
 OLDER = (2, 4)
-"""The layouts before that can be imported, without their duels."""
+"""The older layouts that can be imported, without their duels."""
 
 
 def export_lines(connection: Connection) -> Iterator[str]:
-    """All rows as lines, those that others refer to before them, as they were at one moment."""
+    """All rows as lines, as they were at one moment; a row follows the rows that it refers to."""
     yield canonical({"format": FORMAT, "version": LAYOUT})
     with connection.snapshot():
         for name, table in TABLES.items():
@@ -45,10 +45,10 @@ def _columns(table: Table) -> str:
 
 
 def import_lines(connection: Connection, lines: Iterable[str], source: str) -> Counter[str]:
-    """Add the rows that are not there yet, all or none; returns how many, by table. Doing it again adds nothing.
+    """Add missing rows, all or none; returns their number by table. A second import adds nothing.
 
-    What is there already stays: the first measurement of a program counts, and a timed best keeps its place. The log of
-    a run that is known goes on where both agree. Raises DatabaseError, with the line, for what is no export.
+    Existing rows stay: the first measurement of a program counts, and a timed incumbent keeps its place. The log of a
+    known run is extended if both agree. Raises DatabaseError, with the line, for text that is no export.
     """
     records = list(_parse(lines, source))
     importing = _Import(source)
@@ -61,7 +61,7 @@ def import_lines(connection: Connection, lines: Iterable[str], source: str) -> C
 
 @dataclass(frozen=True)
 class _Record:
-    """A line."""
+    """A parsed line."""
 
     number: int
     table: str
@@ -151,10 +151,10 @@ class _Import:
         self.keys: dict[tuple[str, str], Key] = {}
         self.held: set[tuple[int, int]] | None = None
         self.logs: dict[int, list[tuple[_Record, JSON]]] = {}
-        """Evaluations by run, which are added when all of a run are known."""
+        """Evaluations by run; they are added when all evaluations of a run are known."""
 
     def add(self, connection: sqlite3.Connection, record: _Record) -> None:
-        """Add a row; raises DatabaseError, with the line, where it does not fit."""
+        """Add a row. Raises DatabaseError, with the line, if it contradicts itself or refers to an unknown row."""
         table = TABLES[record.table]
         stored: JSON = {}
         for column, spec in table.columns.items():
@@ -191,21 +191,21 @@ class _Import:
             _fail(self.source, record.number, wrong)
 
     def _check_incumbent(self, connection: sqlite3.Connection, record: _Record, stored: JSON) -> None:
-        """Raise DatabaseError if an incumbent was never measured, or is better than it was computed to be."""
+        """Raise DatabaseError if an incumbent was never measured, or its computed cost is not the measured one."""
         query = "SELECT cost FROM measurements WHERE program = ? AND settings = ? AND failure = ''"
         found = connection.execute(query, (stored["program"].id, stored["settings"].id)).fetchone()
         if found is None or (not stored["timed"] and stored["cost"] != found[0]):
             _fail(self.source, record.number, "this program never was what this row says, by what was measured")
 
     def _held(self, connection: sqlite3.Connection) -> set[tuple[int, int]]:
-        """Problems and settings that had an incumbent before: timed programs of other files have not raced with it."""
+        """Problems and settings with an incumbent before the import: foreign timed programs have not raced with it."""
         if self.held is None:
             rows = connection.execute("SELECT problem, settings FROM best").fetchall()
             self.held = {(row[0], row[1]) for row in rows}
         return self.held
 
     def add_logs(self, connection: sqlite3.Connection) -> None:
-        """Add the evaluations of runs, except where the log here says something else."""
+        """Add the evaluations of runs whose logs agree with the logs here."""
         for run, listed in self.logs.items():
             here = dict(connection.execute("SELECT number, program FROM evaluations WHERE run = ?", (run,)).fetchall())
             if any(here.get(stored["number"], stored["program"].id) != stored["program"].id for _, stored in listed):

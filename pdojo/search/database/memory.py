@@ -1,4 +1,4 @@
-"""What is known of one problem under one evaluator's settings: costs, failures, races; and the log of runs."""
+"""Costs, failures and races of one problem under one evaluator's settings; and the logs of runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pdojo.search.racing import Race
 from pdojo.transforms.trace import Trace
 
 _VOLATILE = ("huge_page_bytes",)
-"""Parts of an environment that differ between measurements; they stay with each."""
+"""Facts of an environment that vary between measurements; they are stored with each measurement."""
 
 Values: TypeAlias = dict[str, Any]
 
@@ -34,30 +34,30 @@ _FAILED = """(
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a history, in the log of a run."""
+    """An evaluation in the log of a run."""
 
     row: Row
     text: str
-    """The program."""
+    """The program's text."""
     trace: Trace
     parent: str | None
-    """Fingerprint of the program that it was proposed from."""
+    """Fingerprint of the program that the program was proposed from."""
 
 
 @dataclass(frozen=True)
 class Incumbent:
-    """The best program that is known of a problem."""
+    """The best known program of a problem."""
 
     fingerprint: str
     trace: Trace
     cost: float
-    """As it was measured, at that time."""
+    """The cost when it became the incumbent."""
     since: str
-    """When it became that."""
+    """When it became the incumbent."""
 
 
 class Run:
-    """The log of a search. A search with the same problem and settings goes on with it."""
+    """The log of a search. A search with the same problem and settings extends it."""
 
     def __init__(self, connection: Connection, key: Key, problem: Key) -> None:
         self._connection = connection
@@ -74,9 +74,9 @@ class Run:
         self._met = {fingerprint for fingerprint, _ in self._logged.values()}
 
     def time_of(self, number: int, fingerprint: str) -> float | None:
-        """When this evaluation was made before, in seconds since the start of the run; None if it was not.
+        """Seconds from the start of the run to a logged evaluation; None if it is not logged.
 
-        Where another program has the number, since pdojo changed, the evaluations from there on are of no use.
+        If another program has the number, because pdojo changed, the log from there on is dropped.
         """
         known = self._logged.get(number)
         if known is None:
@@ -88,19 +88,18 @@ class Run:
         return known[1]
 
     def has(self, fingerprint: str) -> bool:
-        """Whether the run has met this program before, in an earlier process."""
+        """True if the log had this program when the run was opened."""
         return fingerprint in self._met
 
     @property
     def hash(self) -> str:
-        """What the run is known by, in every file."""
+        """The run's identifier, the same in every file."""
         return self._key.hash
 
     def log(self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]], amended: Sequence[Row]) -> None:
-        """Note what was evaluated, and other traces that lead to known programs, whose text is given.
+        """Log evaluations `entries`, other traces to known programs (text and trace), and `amended` rows.
 
-        Then, what is known by now of evaluations that are logged. Where a number was logged with another
-        program before, the evaluations after it are forgotten. Raises DatabaseError if others pruned the run.
+        A changed program at a logged number deletes the later evaluations. Raises DatabaseError if the run was pruned.
         """
         with self._connection.transaction() as connection:
             known = connection.execute(
@@ -123,7 +122,7 @@ class Run:
                 )
 
     def mark(self, state: str) -> None:
-        """Note how the run stands: `running`, `finished`, `interrupted`, `failed`."""
+        """Set the state of the run: `running`, `finished`, `interrupted`, `failed`."""
         with self._connection.transaction() as connection:
             connection.execute(
                 "UPDATE runs SET state = ?, changed = ? WHERE id = ? AND hash = ?",
@@ -167,9 +166,9 @@ class Memory:
         self.settings = settings
 
     def find(self, fingerprint: str, *, alone: bool = False) -> Evaluation | None:
-        """What is known of a program: its failure where it ever failed, else its first measurement.
+        """The evaluation of a program: a failure if there is one, else the first measurement.
 
-        Where it is to be `alone`, its measurement whatever races said.
+        `alone` ignores failures in races.
         """
         query = (
             "SELECT x.*, e.text AS facts FROM {} x JOIN programs p ON p.id = x.program"
@@ -182,7 +181,7 @@ class Memory:
         return evaluation_of(failed or known, self._connection.path)
 
     def keep(self, text: str, trace: Trace, evaluation: Evaluation) -> Evaluation:
-        """Store a measurement; returns the one that counts, which is the first where another process was faster."""
+        """Store a measurement; returns the one that counts, which is another process's if that was first."""
         with self._connection.transaction() as connection:
             program = put(connection, "programs", {"text": text})
             put(connection, "traces", {"problem": self.problem, "program": program, "text": trace.dump()})
@@ -192,11 +191,11 @@ class Memory:
         return self.find(program.hash) or evaluation
 
     def find_race(self, fingerprint: str, against: str | None, kind: str, since: str = "") -> Race | None:
-        """How a program did beside another one, or alone, where that is known, and measured `since` a moment.
+        """A race of a program with `against`, or alone if None, not measured before `since`; None if there is none.
 
-        The kind is `race` (with the best so far), `match` (on fresh inputs, with the root of the search), `final`
-        (the same at the end of the search), `known` (with what is known from elsewhere) or `last` (with what the pass
-        makes, by `pdojo-tune`); `race 2` is another one, where `race` decided nothing.
+        The kind is `race` (with the incumbent), `match` (on fresh inputs, with the root of the search), `final`
+        (the same at the end), `known` (with an incumbent from elsewhere) or `last` (with the pass's program, by
+        `pdojo-tune`); `race 2` repeats an undecided `race`.
         """
         row = self._connection.row(
             "SELECT x.*, NULL AS cost, e.text AS facts FROM races x JOIN programs p ON p.id = x.program"
@@ -211,7 +210,7 @@ class Memory:
         return None if row is None else race_of(row, self._connection.path)
 
     def keep_race(self, text: str, against: str | None, kind: str, race: Race, since: str = "") -> Race:
-        """Store how a program did beside another one, given as text; returns what counts, the first `since` then."""
+        """Store a race with the program of the text `against`, in place of one before `since`; returns what counts."""
         with self._connection.transaction() as connection:
             program = put(connection, "programs", {"text": text})
             other = None if against is None else put(connection, "programs", {"text": against})
@@ -247,12 +246,11 @@ class Memory:
         beside: tuple[str, float] | None = None,
         since: str = "",
     ) -> None:
-        """Make a program, which a trace leads to, the incumbent: the best that is known of the problem.
+        """Make the program of a trace the incumbent.
 
-        Where costs are computed the one with the least is the incumbent. Where programs are `timed` it is the last one
-        that was kept and has not failed: nothing happens where the incumbent is neither this one nor `over`, the
-        fingerprint of the one that it has beaten, or if it may be so only `once` and was before. `beside`: the
-        text of a program, and how many times as fast as that this one is. `since`: the moment, now if ''.
+        The incumbent of computed costs is the program with the least. A `timed` program becomes the incumbent only if
+        the present one is itself, has failed or has the fingerprint `over`; with `once`, never a second time. `beside`
+        is the text of a program and the factor by which this one is faster; `since` is the moment, '' for now.
         """
         with self._connection.transaction() as connection:
             held = self.best()
@@ -276,7 +274,7 @@ class Memory:
             insert(connection, "incumbents", values)
 
     def best(self) -> Incumbent | None:
-        """The best program that any search of the problem has found, if there is one."""
+        """The incumbent of the problem; None if there is none."""
         row = self._connection.row(
             "SELECT p.hash, t.text, b.cost, b.measured FROM best b JOIN programs p ON p.id = b.program"
             " JOIN traces t ON t.id = b.trace WHERE b.problem = ? AND b.settings = ?",
@@ -289,7 +287,7 @@ class Memory:
         return Incumbent(row["hash"], trace, row["cost"], row["measured"])
 
     def run(self, root: tuple[str, Trace], strategy: str, neighbourhood: str, seed: int, settings: JSON) -> Run:
-        """The run of a search from the program `root` and its trace; the log goes on where it was begun before."""
+        """The run of a search from the program `root` (text and trace); an earlier run's log is extended."""
         with self._connection.transaction() as connection:
             program = put(connection, "programs", {"text": root[0]})
             trace = put(connection, "traces", {"problem": self.problem, "program": program, "text": root[1].dump()})
@@ -307,12 +305,12 @@ class Memory:
                 "state": "running",
             }
             key = put(connection, "runs", values)
-            # It may have been there, and ended: whoever prunes must see that it is under way.
+            # The run may have ended before: pruning must see that it is running again.
             connection.execute("UPDATE runs SET state = 'running', changed = ? WHERE id = ?", (time, key.id))
         return Run(self._connection, key, self.problem)
 
     def _measured(self, connection: sqlite3.Connection, evaluation: Evaluation) -> Values:
-        """What the tables of measurements and races have in common. Environments are stored once."""
+        """The columns that measurements and races share. An environment is stored once."""
         detail = dict(evaluation.detail)
         environment = None
         facts = detail.pop("environment", None)
@@ -337,7 +335,7 @@ def _logged(row: Row) -> Values:
 
 
 def evaluation_of(row: Cells, path: object) -> Evaluation:
-    """The evaluation in a row of `measurements` or `races` with the environment's text as `facts`."""
+    """The evaluation in a row of `measurements` or `races`; `facts` is the environment's text."""
     detail = read_json(row["detail"], path)
     if row["facts"] is not None:
         detail["environment"] = {**read_json(row["facts"], path), **detail.get("environment", {})}
@@ -346,7 +344,7 @@ def evaluation_of(row: Cells, path: object) -> Evaluation:
 
 
 def race_of(row: Cells, path: object) -> Race:
-    """The race in a row of `races` with the environment's text as `facts`, and None as `cost`."""
+    """The race in a row of `races`; `facts` is the environment's text, `cost` is None."""
     evaluation = evaluation_of(row, path)
     samples = _samples(evaluation.detail, path)
     if evaluation.is_ok:
@@ -362,7 +360,7 @@ def race_of(row: Cells, path: object) -> Race:
 
 
 def samples_of(evaluation: Evaluation | None) -> Sequence[float]:
-    """The samples of one side of a race; none where it failed, or cost what was computed."""
+    """The samples of one side of a race; empty if it failed or its cost was computed."""
     return [] if evaluation is None else evaluation.detail.get("samples", ())
 
 

@@ -1,4 +1,4 @@
-"""Problems: what a search tunes. The same plain kernel for the same machine is the same problem."""
+"""Problems of searches: a plain kernel and a machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pdojo.search.dojo import Dojo
 
 @dataclass(frozen=True)
 class Problem:
-    """A plain kernel for a machine, and what people call it."""
+    """A plain kernel for a machine, with its names."""
 
     text: str
     """The plain kernel, in the notation."""
@@ -25,11 +25,11 @@ class Problem:
     dtype: str
     """Element types of the interface arrays."""
     label: str = ""
-    """What tables call the workload, where it is one."""
+    """The name of the workload in tables; '' if the kernel is none."""
 
     @staticmethod
     def of(dojo: Dojo, workload: Workload | None = None) -> Problem:
-        """The problem of a state; the workload says what people call it."""
+        """The problem of a state; the workload gives its names."""
         plain = dojo.plain
         arrays = parameters_of(nest_of(plain))
         shapes = ["x".join(map(str, array.shape)) or "1" for array in arrays if not array.written]

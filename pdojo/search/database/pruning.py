@@ -1,4 +1,4 @@
-"""Forgetting: old runs, programs far from the best, failures; and what nothing refers to any more."""
+"""Pruning of old runs, slow programs, failures, and rows that nothing refers to any more."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pdojo.errors import UsageError
 from pdojo.search.database.connection import Connection
 
 _RUNNING = timedelta(hours=1)
-"""A run that did something more recently, and has not ended, may be under way."""
+"""A run with state `running` counts as ended after this time without a change."""
 
 _LONGEST = timedelta(days=36_500)
-"""Before that there was nothing, and before the year 1 there are no dates."""
+"""The longest age: dates begin with the year 1."""
 
 
 @dataclass(frozen=True)
 class Pruning:
-    """What is to be forgotten. Bests, their traces and their races always stay."""
+    """What to prune. Incumbents, their traces and their races always stay."""
 
     older_than: timedelta | None = None
-    """Logs of runs that did nothing for this long; their measurements stay."""
+    """Prune logs of runs without a change for this long; their measurements stay."""
     slower_than: float | None = None
-    """Programs whose cost is more than this many times that of the best of their problem."""
+    """Prune programs that cost more than this many times the best of their problem."""
     failures: bool = False
-    """Failures: they would be tried again."""
+    """Prune failures; searches try such programs again."""
 
     def __post_init__(self) -> None:
         if self.slower_than is not None and not self.slower_than >= 1:
@@ -34,7 +34,7 @@ class Pruning:
 
 
 def prune(connection: Connection, what: Pruning, *, dry_run: bool = False) -> Counter[str]:
-    """Forget, in one transaction; returns how many rows of each table. A dry run only counts."""
+    """Prune in one transaction; returns the number of rows by table. A dry run only counts."""
     removed: Counter[str] = Counter()
     with connection.transaction(keep=not dry_run) as opened:
         if what.older_than is not None:
@@ -58,7 +58,7 @@ _SLOWER = """failure = '' AND program NOT IN (SELECT program FROM best) AND id I
         JOIN measurements told ON told.program = b.program AND told.settings = b.settings
     GROUP BY m.id HAVING min(told.cost) > 0 AND min(m.cost / told.cost) > ?
 )"""
-# A program that failed in a race is forgotten with all its races: it may not be the best until it was tried again.
+# A failure in a race removes all races of its program: it must be tried again before it may be the best.
 _FAILED = """failure <> '' OR (program, settings) IN (SELECT program, settings FROM failed)"""
 _UNMEASURED = """NOT EXISTS (
     SELECT 1 FROM measurements m WHERE m.program = races.program AND m.settings = races.settings
@@ -68,7 +68,7 @@ _UNMEASURED = """NOT EXISTS (
 _FORGOTTEN = """NOT EXISTS (
     SELECT 1 FROM measurements m WHERE m.program = incumbents.program AND m.settings = incumbents.settings
 )"""
-# Problems, settings and machines stay: they are few, and a search under way has their numbers.
+# Problems, settings and machines stay: they are few, and a running search holds their numbers.
 _UNUSED = {
     "traces": """program NOT IN (SELECT program FROM incumbents)
         AND NOT EXISTS (SELECT 1 FROM measurements x WHERE x.program = traces.program)

@@ -1,4 +1,4 @@
-"""What people ask a database: the best of every problem, runs, and what one row is about."""
+"""Queries for people: the best of every problem, runs, and single rows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pdojo.transforms.trace import Trace
 
 Kind: TypeAlias = Literal["problems", "programs", "traces", "runs"]
 KINDS: tuple[Kind, ...] = ("problems", "programs", "traces", "runs")
-"""The tables whose rows can be asked for by hash."""
+"""The tables whose rows can be found by hash."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A problem under settings: the best so far, and how much was tried. Rows are named by their hashes."""
+    """A problem under settings: its best program, and the effort so far. Rows are named by their hashes."""
 
     problem: str
     kernel: str
@@ -33,21 +33,21 @@ class Standing:
     unit: str
     settings: str
     plain: float | None
-    """Cost of the plain kernel; None if it was not evaluated, or failed."""
+    """Cost of the plain kernel; None if it was not evaluated or failed."""
     cost: float | None
-    """Of the best; None if there is none yet."""
+    """Cost of the best program; None if there is none yet."""
     program: str | None
     trace: str | None
     moves: int | None
     measured: str | None
-    """When."""
+    """When the best was measured."""
     programs: int
-    """That were evaluated."""
+    """Number of evaluated programs."""
     failures: int
     runs: int
     gain: float | None
-    """How many times as fast as the plain kernel, or the start of its search, the best is. Where programs are timed
-    that was measured in turns; None if it was not."""
+    """Factor by which the best is faster than the plain kernel or the start of its search, from a race if programs are
+    timed; None if it was not measured."""
     beside: str
     """`plain` or `start`: what `gain` is about."""
 
@@ -79,7 +79,7 @@ ORDER BY p.kernel, p.shape, p.dtype, m.name, s.evaluator, p.id, s.id
 
 
 def standings(connection: Connection) -> list[Standing]:
-    """Every problem under every setting that anything was evaluated under."""
+    """The standing of every problem under every setting with an evaluation."""
     return [_standing(row, connection) for row in connection.rows(_STANDINGS)]
 
 
@@ -91,13 +91,13 @@ def _standing(row: Cells, connection: Connection) -> Standing:
 
 
 def moves_in(trace: str) -> list[str]:
-    """The moves in the text of a trace, as people read them."""
+    """The moves in the text of a trace, as printed."""
     return [str(move) for move in Trace.parse(trace, "a trace in the database").moves]
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A run, and what it found."""
+    """A run and its result."""
 
     run: str
     problem: str
@@ -117,18 +117,18 @@ class RunSummary:
     changed: str
     state: str
     evaluations: int
-    """Beside the root."""
+    """Number of evaluations, without the root."""
     failures: int
     seconds: float | None
     root: float | None
     """Cost of the root."""
     cost: float | None
-    """Cost of the best, as told."""
+    """Cost of the best, as the strategy was told."""
     trace: str | None
-    """Of the best."""
+    """Hash of the best program's trace."""
     gain: float | None
-    """How many times as fast as the root the best is. Where programs are timed that was measured in turns; None if
-    it was not."""
+    """Factor by which the best is faster than the root, from a race if programs are timed; None if it was not
+    measured."""
     is_timed: bool
 
     def to_json(self) -> JSON:
@@ -171,9 +171,9 @@ def runs(connection: Connection) -> list[RunSummary]:
 def gain_of(
     connection: Connection, run: RunSummary, program: str | None, root: str, cost: float | None
 ) -> float | None:
-    """How many times as fast as the root of a run a program is that costs so much; programs are given as hashes.
+    """The factor by which a program of cost `cost` is faster than the root of a run; programs are given as hashes.
 
-    Where programs are timed: in their last match. None if they had none, or others kept the processors busy.
+    Timed programs: the factor of their last match. None if there was none, or it was under foreign load.
     """
     if not run.is_timed:
         return run.root / cost if run.root and cost else None
@@ -192,7 +192,7 @@ def gain_of(
 
 
 def find_run(connection: Connection, hashed: str) -> RunSummary:
-    """The run of that hash, which must exist."""
+    """The run of that hash. Raises DatabaseError if there is none."""
     found = next((run for run in runs(connection) if run.run == hashed), None)
     if found is None:
         raise DatabaseError(f"{connection.name} is damaged: it says nothing of run {hashed:.12}")
@@ -201,14 +201,14 @@ def find_run(connection: Connection, hashed: str) -> RunSummary:
 
 @dataclass(frozen=True)
 class Found:
-    """A row that people asked for."""
+    """The result of `find`."""
 
     kind: Kind
     hash: str
 
 
 def find(connection: Connection, word: str) -> Found:
-    """The row whose hash begins with a word of at least four digits, or the problem of that kernel or label.
+    """The row whose hash begins with `word` (at least four digits), or the problem of that kernel or label.
 
     Raises UsageError if there is none, or several.
     """
@@ -234,19 +234,19 @@ def find(connection: Connection, word: str) -> Found:
 
 @dataclass(frozen=True)
 class Subject:
-    """A program of a problem, with a trace that leads there."""
+    """A program of a problem, with a trace to it."""
 
     title: str
     problem: str
     program: str
-    """Its text."""
+    """The program's text."""
     fingerprint: str
     trace: str
-    """Its text."""
+    """The trace's text."""
 
 
 def subject(connection: Connection, found: Found) -> Subject:
-    """The program meant: of a problem and of a run the best one. Raises UsageError if there is none."""
+    """The program of a row; for a problem or run, the best one. Raises UsageError if there is none."""
     match found.kind:
         case "problems":
             standing = best_standing(connection, found.hash)
@@ -269,7 +269,7 @@ def subject(connection: Connection, found: Found) -> Subject:
 
 
 def best_standing(connection: Connection, problem: str) -> Standing:
-    """The standing of a problem with a best; where several settings have one, the one measured last."""
+    """The standing of a problem with the most recent best. Raises UsageError if nothing was evaluated."""
     listed = [standing for standing in standings(connection) if standing.problem == problem]
     if not listed:
         raise UsageError(f"nothing was evaluated yet for problem {problem[:12]}")

@@ -1,4 +1,4 @@
-"""Writing rows that may be there already, and reading what rows hold."""
+"""Inserting rows that may exist, and reading cells."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pdojo.search.database.schema import JSON, TABLES
 
 @dataclass(frozen=True)
 class Key:
-    """A row: by number in this file, by hash in all."""
+    """A row: its number in this file and its hash, the same in all files."""
 
     id: int
     hash: str
 
 
 def put(connection: sqlite3.Connection, table: str, values: Mapping[str, Any]) -> Key:
-    """Make sure of a row of a table with hashes. References are keys. The row that was there first stays."""
+    """Insert a row into a table with hashes unless it exists. References are keys."""
     hashes = {name: value.hash if isinstance(value, Key) else value for name, value in values.items()}
     found = TABLES[table].hash(hashes)
     row = connection.execute(f"SELECT id FROM {table} WHERE hash = ?", (found,)).fetchone()
@@ -33,7 +33,7 @@ def put(connection: sqlite3.Connection, table: str, values: Mapping[str, Any]) -
 
 
 def insert(connection: sqlite3.Connection, table: str, values: Mapping[str, Any], *, unless_there: bool = False) -> int:
-    """Add a row; returns its number, 0 for one that is there already."""
+    """Insert a row; returns its number, or 0 if it exists and `unless_there` is set."""
     given = [value.id if isinstance(value, Key) else value for value in values.values()]
     target = f"{table} ({', '.join(values)}) VALUES ({', '.join('?' * len(given))})"
     done = connection.execute(f"INSERT INTO {target}{' ON CONFLICT DO NOTHING' * unless_there}", given)
@@ -41,11 +41,11 @@ def insert(connection: sqlite3.Connection, table: str, values: Mapping[str, Any]
 
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What a terminal obeys instead of showing it, and what no file can hold."""
+"""Characters that control a terminal, and halves of surrogate pairs."""
 
 
 def visible(text: str) -> str:
-    """The text with control characters as escapes: it comes from a file, and goes to a terminal."""
+    """The text with control characters escaped, for terminals."""
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
@@ -64,7 +64,7 @@ def _visible_pairs(pairs: list[tuple[str, object]]) -> JSON:
 
 
 def read_json(text: object, path: object) -> JSON:
-    """The object in a cell. Raises DatabaseError if there is something else."""
+    """The object in a cell. Raises DatabaseError if the cell holds no JSON object."""
     try:
         found = json.loads(cast(str, text), object_pairs_hook=_visible_pairs)
     except (ValueError, TypeError, RecursionError):

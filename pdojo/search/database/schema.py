@@ -1,4 +1,4 @@
-"""The tables of a search database: what they were in each version, and how to read and write them now."""
+"""The tables of a search database: the migrations of all versions, and the columns of the current one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ SELECT problem, settings, program, trace, cost, measured FROM (
 ) WHERE place = 1
 """
 
-# What was fastest in one measurement need not be so in a duel: from here on the best is what stood duels.
+# The fastest in one measurement may lose a duel: the best is the winner of duels from here on.
 _VERSION_2 = """
 CREATE TABLE duels (
     id INTEGER PRIMARY KEY,
@@ -104,7 +104,7 @@ SELECT problem, settings, program, trace, cost, measured FROM (
 ) WHERE place = 1
 """
 
-# What failed as the best of a duel has failed, and what lost as a challenger is not the best either, unless all lost.
+# A failure as the best of a duel counts as a failure, and a lost duel disqualifies the best unless all lost.
 _VERSION_3 = """
 DROP VIEW best;
 CREATE VIEW failed AS
@@ -136,14 +136,14 @@ SELECT problem, settings, program, trace, cost, measured FROM (
 ) WHERE place = 1
 """
 
-# A duel says that a program is faster by more than luck, a return match that it is not slower at another time.
+# A duel shows that a program is faster by more than luck, a return match that it is not slower at another time.
 _VERSION_4 = """
 ALTER TABLE duels ADD COLUMN again INTEGER NOT NULL DEFAULT 0;
 DROP INDEX duels_once;
 CREATE UNIQUE INDEX duels_once ON duels (program, settings, ifnull(against, 0), again)
 """
 
-# Races take the place of duels. Of those, failures stay; what was the best of its problem is its incumbent.
+# Races replace duels. Failures of duels stay; the best of each problem becomes its incumbent.
 _VERSION_5 = """
 CREATE TABLE races (
     id INTEGER PRIMARY KEY,
@@ -202,7 +202,7 @@ def _script(text: str) -> Callable[[sqlite3.Connection], None]:
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = tuple(
     _script(text) for text in (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
 )
-"""Number N makes version N + 1 of version N; version 0 is an empty file. They run in one transaction."""
+"""Migration N turns version N into version N + 1; version 0 is an empty file. All run in one transaction."""
 VERSION = len(MIGRATIONS)
 """The version that this pdojo reads and writes; `PRAGMA user_version` of a file."""
 
@@ -212,35 +212,35 @@ Kind: TypeAlias = Literal["text", "json", "integer", "real"]
 
 @dataclass(frozen=True)
 class Column:
-    """What a column holds: a value of a kind, or the row of another table."""
+    """The contents of a column: a value of a kind, or a row of another table."""
 
     kind: Kind = "text"
     least: float | None = None
     """The least number."""
     refers: str = ""
-    """The other table."""
+    """The table that it refers to."""
     optional: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """What is written into a table. Rows are known by their key, in every file; `id` is a matter of one file."""
+    """The columns of a table. A row is identified by its key in every file; `id` is valid in one file only."""
 
     columns: Mapping[str, Column]
     key: tuple[str, ...]
-    """The columns that make a row what it is; no two rows have the same. The hash of a table that has one is theirs."""
+    """The columns that identify a row, and that its hash is computed from."""
     hashed: bool = True
-    """Whether rows have a column `hash`, by which other tables' rows are exported as referring to them."""
+    """True if rows have a column `hash`, by which exported rows refer to them."""
 
     def hash(self, values: Mapping[str, Any]) -> str:
-        """The hash of a row, whose references are given as hashes."""
+        """The hash of a row; `values` gives references as hashes."""
         if self is TABLES["programs"]:
             return digest(values["text"])
         return digest(canonical([values[column] for column in self.key]))
 
 
 def _table(columns: str, key: str, *, hashed: bool = True) -> Table:
-    """A table by its columns: `name`, `name:kind` or `name>table`; `?` marks what may be missing."""
+    """A table from its columns: `name`, `name:kind` or `name>table`; `?` marks an optional one."""
     found: dict[str, Column] = {}
     for word in columns.split():
         name, refers = (*word.rstrip("?").split(">"), "")[:2]
@@ -288,7 +288,7 @@ TABLES: dict[str, Table] = {
         hashed=False,
     ),
 }
-"""All tables, those that others refer to before them."""
+"""All tables; a table follows the tables that it refers to."""
 
 
 _PYTHON: Mapping[Kind, tuple[type, ...]] = {"text": (str,), "json": (str,), "integer": (int,), "real": (int, float)}
@@ -298,14 +298,14 @@ def _kinds() -> dict[str, tuple[type, ...]]:
     found: dict[str, tuple[type, ...]] = {"hash": (str,), "id": (int,)}
     for table in TABLES.values():
         for name, column in table.columns.items():
-            # Queries give what other rows are referred to for their names, and nothing where nothing is found.
+            # Queries name columns after the tables that they refer to, and yield None for missing rows.
             if not column.refers:
                 found[name] = tuple({*found.get(name, ()), *_PYTHON[column.kind], type(None)})
     return found
 
 
 KINDS = _kinds()
-"""What cells may hold in Python, by the name of the column."""
+"""Python types of cells by column name."""
 
 
 def digest(text: str) -> str:
@@ -314,7 +314,7 @@ def digest(text: str) -> str:
 
 
 def canonical(value: object) -> str:
-    """One text for equal JSON values: keys sorted, tuples as lists, numbers without a JSON form as words."""
+    """The same text for equal JSON values: keys sorted, tuples as lists, infinities and NaN as words."""
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""Jobs of worker processes that are begun before their batch is complete."""
+"""Jobs of worker processes that begin before their batch is complete."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ T = TypeVar("T")
 
 
 class Ahead(Generic[T]):
-    """Jobs for programs, some of which are begun before their batch is complete."""
+    """Jobs of programs; expected ones begin before their batch is complete."""
 
     def __init__(self, begin: Callable[[Candidate], Job[T]]) -> None:
         self._begin = begin
         self._begun: dict[str, Job[T]] = {}
 
     def expect(self, candidate: Candidate) -> None:
-        """Begin the job of a program that will be among the next ones."""
+        """Begin the job of a program of the next batch."""
         if candidate.fingerprint not in self._begun:
             self._begun[candidate.fingerprint] = self._begin(candidate)
 
     def take(self, candidates: Sequence[Candidate]) -> list[Job[T]]:
-        """The jobs of these programs; those of others that were expected are dropped, and nothing is left of them."""
+        """The jobs of these programs; jobs of other expected programs are cancelled and waited for."""
         for candidate in candidates:
             self.expect(candidate)
         jobs = [self._begun[candidate.fingerprint] for candidate in candidates]

@@ -14,7 +14,7 @@ from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.evaluators.model import estimate
 
 VERSION = 1
-"""Of the model: costs of another version are not comparable."""
+"""Version of the model: costs of other versions are not comparable."""
 
 
 class Analytical:
@@ -33,7 +33,7 @@ class Analytical:
         return {"evaluator": self.name, "version": VERSION, "machine": machine}
 
     def expect(self, candidate: Candidate) -> None:
-        """Nothing takes long."""
+        """Do nothing: an estimate is fast."""
 
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> list[Evaluation]:
         """The estimates, in order."""
@@ -49,8 +49,8 @@ class Analytical:
         return Evaluation(cost.cycles, detail={"kind": "model", **asdict(cost)}, seconds=seconds)
 
     def check(self, candidate: Candidate) -> Evaluation:
-        """The estimate again: nothing ran that could be wrong."""
+        """The estimate again: no program ran that could be wrong."""
         return self._evaluate(candidate)
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Do nothing: no process was started."""

@@ -1,4 +1,4 @@
-"""Costs by simulation: cycles of a Snitch core. A program always costs the same, and nothing disturbs the count."""
+"""Costs by simulation: cycles of a Snitch core. The count is deterministic."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.evaluators.ahead import Ahead
 
 PATIENCE = 4
-"""Times the plain kernel's cycles that a program may take: one that needs more is no way to a better one."""
+"""Most cycles of a program, as a multiple of the plain kernel's: slower programs lead nowhere."""
 SPARE = 2000
-"""Cycles that it may take beside these, so that tiny kernels may set up streams."""
+"""Cycles on top of that limit, so that tiny kernels can set up streams."""
 SEED = 0
-"""Of the inputs on which costs are counted."""
+"""Seed of the inputs of counted runs."""
 
 
 class Cycles:
-    """Cycles of programs on the simulator of a machine with streams; all results are compared with the plain kernel's.
+    """Cycles of programs on the simulator of a machine with streams; results are compared with the plain kernel's.
 
-    Programs run in `workers` processes at once (one for each processor where left out). A program that takes more than
-    `PATIENCE` times the plain kernel's cycles, plus `SPARE`, fails with `Timeout`; where the plain kernel itself has no
-    cycles the limit is `LONGEST`. `limit` is another one. Not safe for use from several threads at once.
+    Programs run in `workers` processes at once (None: one per processor). `limit` is the most cycles of a program;
+    0 means `PATIENCE` times the plain kernel's cycles plus `SPARE`, or `LONGEST` if the plain kernel does not run.
+    Slower programs fail with `Timeout`. Not safe for use from several threads at once.
     """
 
     name = "cycles"
@@ -45,14 +45,14 @@ class Cycles:
         self._machine = machine
         self._plain = print_notation(plain)
         self.seed = seed
-        """Of the inputs on which new bests are confirmed; those of each are its own."""
+        """Seed of the inputs that check new bests; each program has its own inputs."""
         self._given = self._limit = limit
         self.simulators = Workers(workers)
         self._jobs = Ahead(self._begin)
 
     @property
     def settings(self) -> JSON:
-        """The machine, the lowering and the simulator, the inputs, the limit, which is the plain kernel's."""
+        """The machine, the version of lowering and simulator, the plain kernel, the inputs' seed and the limit."""
         described = machine_facts(self._machine)
         return {
             "evaluator": self.name,
@@ -79,12 +79,12 @@ class Cycles:
             yield _evaluation(outcome, seconds)
 
     def check(self, candidate: Candidate) -> Evaluation:
-        """Its cycles on inputs of its own.
+        """The cycles of a program on its own inputs.
 
-        Beside the plain kernel's results it must have the interpreter's bits on this very program, if that determines
-        them.
+        The results must agree with the plain kernel's, and bit by bit with the interpreter's on this program if its
+        bits are determined.
         """
-        # A seed that no cost has.
+        # No counted run has such a seed.
         seed = (1 << 32) + int.from_bytes(sha256(f"{self.seed} {candidate.fingerprint}".encode()).digest()[:4], "big")
         fresh = Simulation(candidate.program, KernelReference(self._plain), seed, 2 * self.limit, exact=True)
         return _evaluation(*self.simulators.simulate(fresh).result())
@@ -108,7 +108,7 @@ class Cycles:
 
 
 def _evaluation(outcome: Outcome, seconds: float) -> Evaluation:
-    """An outcome as a cost."""
+    """The evaluation of an outcome."""
     detail: dict[str, Any] = outcome.to_json()
     if isinstance(outcome, Simulated):
         return Evaluation(float(outcome.cycles), detail=detail, seconds={"simulate": seconds})

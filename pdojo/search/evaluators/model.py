@@ -1,8 +1,8 @@
-"""An analytical model of what a program costs on a CPU: arithmetic, traffic through the caches, loops and threads.
+"""An analytical model of a program's cost on a CPU: arithmetic, cache traffic, loops and threads.
 
-It orders candidates and stands in for measurements where these must not differ from run to run. It knows no
-prefetching, no associativity and nothing of what the compiler makes of a loop, so it is right about factors, not about
-percents. docs/search.md says what it leaves out and how well it agrees with measurements.
+It ranks candidates and replaces measurements if costs must be reproducible. It models no prefetching, no associativity
+and no compiler optimisations of loops, so it is right about factors, not about percents. docs/search.md says what it
+leaves out and how well it agrees with measurements.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.dialect.storage import physical_index, physical_shape
 
 BYTES_PER_CYCLE = (64.0, 32.0, 8.0)
-"""What a core takes from its second cache, its third one and memory in a cycle, roughly."""
+"""Bytes per cycle that a core reads from its second cache, its third one and memory, roughly."""
 MEMORY_CORES = 2.0
-"""Cores that together take all that memory gives."""
+"""Cores that saturate the memory bandwidth."""
 LOOP = 1.0
-"""Cycles for the counter and the branch of an iteration."""
+"""Cycles of an iteration's counter and branch."""
 START = 4000.0
-"""Cycles to start the threads and to wait for the last."""
+"""Cycles to start the threads and to wait for the last one."""
 FUNCTION_CYCLES = {
     "arith.divf": 10.0,
     "arith.remf": 40.0,
@@ -46,7 +46,7 @@ FUNCTION_CYCLES = {
     "math.erf": 28.0,
     "math.powf": 40.0,
 }
-"""Cycles of functions that are more than one instruction, for a vector that goes through the pipelines at once."""
+"""Cycles of functions that are more than one instruction, for one pass of a vector through the pipelines."""
 _UNMAPPED = frozenset({Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.VECTOR, Mapping.PARALLEL})
 
 
@@ -55,13 +55,13 @@ class ModelCost:
     """The parts of an estimate, in cycles."""
 
     cycles: float
-    """The whole: what bounds each part of the program, added up."""
+    """The sum over the program's parts of their bounds."""
     compute: float
-    """All arithmetic, loads, stores and loops, as if nothing ever had to be waited for."""
+    """All arithmetic, loads, stores and loops, without any waiting."""
     memory: tuple[float, ...]
     """The traffic from each cache level to the one before, and from memory to the last."""
     starts: float
-    """Starting threads."""
+    """Cycles of starting threads."""
 
 
 def estimate(nest: Nest, machine: Machine) -> ModelCost | None:
@@ -81,7 +81,7 @@ def estimate(nest: Nest, machine: Machine) -> ModelCost | None:
 
 
 def _shared(leaf: Leaf, access: Access) -> float:
-    """The part of a load that an instance pays for where unrolled loops around it need the same element."""
+    """The fraction of a load that one instance pays, if unrolled loops around it share the element."""
     part = 1.0
     for scope in reversed(leaf.chain):
         if scope.mapping not in (Mapping.UNROLL, Mapping.VECTOR):
@@ -101,13 +101,13 @@ class _Model:
     # Arithmetic, loops, threads
 
     def compute(self, node: Node) -> tuple[float, float]:
-        """Cycles of one run of a node, and those of starting threads in it."""
+        """Cycles of one run of a node, and cycles of starting threads in it."""
         if isinstance(node, Leaf):
             return self._instance(node), 0.0
         if node.mapping is Mapping.VECTOR:
             return self._vector(node.leaves[0], node), 0.0
         if node.mapping is Mapping.TENSOR:
-            # One instruction, whatever it computes.
+            # One instruction for the whole tile.
             return float(self.machine.cpu.passes(max(self.machine.vector_bytes, default=1))), 0.0
         parts = [self.compute(child) for child in node.children]
         body, begun = sum(work for work, _ in parts), sum(start for _, start in parts)
@@ -121,14 +121,14 @@ class _Model:
                 return max(body + LOOP, chain) * node.extent, begun * node.extent
 
     def _instance(self, leaf: Leaf) -> float:
-        """A statement on its own, without lanes."""
+        """Cycles of one scalar instance of a statement."""
         loads = sum(_shared(leaf, a) for a in leaf.accesses[1:] if a.array.buffer.memory is not Memory.REGISTER)
         store = leaf.output.array.buffer.memory is not Memory.REGISTER
         loads += store and leaf.accumulate is not None
         return max(loads / self.machine.cpu.load_pipes, self._arithmetic(leaf) / self._pipes(leaf)) + store
 
     def _vector(self, leaf: Leaf, scope: Scope) -> float:
-        """A statement on all lanes at once."""
+        """Cycles of one vector instance of a statement."""
         size = scope.extent * max(byte_width(a.array.dtype) for a in leaf.accesses)
         passes = self.machine.cpu.passes(size)
         loads = sum(self._load(leaf, a, scope, passes) for a in leaf.accesses[1:])
@@ -143,7 +143,7 @@ class _Model:
         return max(loads / self.machine.cpu.load_pipes, work) + store + across
 
     def _load(self, leaf: Leaf, access: Access, scope: Scope, passes: int) -> float:
-        """Loads that the lanes of an access take."""
+        """Number of loads for the lanes of an access."""
         if access.array.buffer.memory is Memory.REGISTER:
             return 0.0
         index = physical_index(access, leaf.chain)
@@ -160,16 +160,16 @@ class _Model:
         return self.machine.cpu.fma_pipes if is_float(leaf.output.array.dtype) else max(2, self.machine.cpu.fma_pipes)
 
     def _arithmetic(self, leaf: Leaf) -> float:
-        """Instructions of arithmetic."""
+        """Number of arithmetic instructions."""
         function = 0.0 if leaf.function is None else FUNCTION_CYCLES.get(leaf.function, 1.0)
         return function + (leaf.accumulate is not None and not leaf.contracted)
 
     def _chain(self, leaf: Leaf, scope: Scope) -> float:
-        """Cycles from one iteration to the next of a loop that adds to the same element in each."""
+        """Latency cycles per iteration of a loop that accumulates into one element."""
         if leaf.accumulate is None or any(e.uses(scope.depth) for e in leaf.output.index):
             return 0.0
         inside = leaf.chain[scope.depth + 1 :]
-        # Only the innermost loop that adds: those around it wait for it anyway.
+        # Only the innermost accumulating loop counts: loops around it wait for it anyway.
         if any(s.mapping is Mapping.SEQUENTIAL for s in inside):
             return 0.0
         repeats = prod(s.extent for s in inside if not any(e.uses(s.depth) for e in leaf.output.index))
@@ -178,7 +178,7 @@ class _Model:
     # Traffic
 
     def waits(self, node: Node) -> list[float]:
-        """Cycles that the traffic of a node takes, for each cache level."""
+        """Cycles of a node's traffic, for each cache level."""
         threads = self._threads(node)
         found: list[float] = []
         for level, capacity in enumerate(self.machine.cache_bytes):
@@ -189,15 +189,15 @@ class _Model:
         return found
 
     def _threads(self, node: Node) -> int:
-        """Threads that work on a node."""
+        """Number of threads that execute a node."""
         scopes = () if isinstance(node, Leaf) else (s for s in self.nest.scopes if node in s.chain)
         widest = max((s.extent for s in scopes if s.mapping is Mapping.PARALLEL), default=1)
         return min(self.machine.threads, widest)
 
     def _traffic(self, node: Node, depth: int, capacity: int) -> float:
-        """Bytes that come from beyond a cache of that capacity in one run of a node.
+        """Bytes from beyond a cache of `capacity` bytes in one run of a node.
 
-        Where an iteration fits, what the next one needs too is still there.
+        If an iteration fits into the cache, the next one reuses its data.
         """
         whole = self._footprint(node, depth)
         if isinstance(node, Leaf) or whole <= capacity or self._footprint(node, depth + 1) <= capacity:
@@ -205,7 +205,7 @@ class _Model:
         return node.extent * sum(self._traffic(child, depth + 1, capacity) for child in node.children)
 
     def _footprint(self, node: Node, depth: int) -> float:
-        """Bytes of cache lines that one run of a node touches; what is stored counts twice, as it is read first."""
+        """Bytes of cache lines that one run of a node touches; stores count twice, as the line is read first."""
         key = id(node), depth
         if key not in self._footprints:
             leaves = [node] if isinstance(node, Leaf) else node.leaves
@@ -226,7 +226,7 @@ class _Model:
         return self._footprints[key]
 
     def _lines(self, leaf: Leaf, access: Access, depth: int) -> float:
-        """Bytes of the lines that an access touches while the loops from `depth` on run."""
+        """Bytes of cache lines that an access touches in one run of the loops from `depth` on."""
         shape = self._shapes[access.array.buffer]
         width, line = byte_width(access.array.dtype), self.machine.cache_line
         extents = tuple(1 if k < depth else n for k, n in enumerate(leaf.extents))
@@ -237,7 +237,7 @@ class _Model:
             counts.append(min(high - low + 1, extent, instances))
         rows, run = prod(counts[:-1]), counts[-1] if counts else 1
         size = rows * (run * width if run * width >= line else line)
-        # A row that is shorter than a line shares it with the next.
+        # A row shorter than a line shares the line with the next row.
         size = min(size, max(prod(shape) * width, line))
         stores = access is leaf.output
         bypasses = "nontemporal" in access.hints.data

@@ -14,7 +14,7 @@ EVALUATORS = ("runtime", "analytical", "cycles")
 
 
 def evaluator_for(machine: Machine, name: str | None) -> str:
-    """The evaluator of that name, or the one that a machine's searches take by themselves.
+    """The evaluator of that name; if `name` is None, the default one of the machine.
 
     Raises UsageError if it cannot evaluate programs for the machine.
     """
@@ -27,12 +27,12 @@ def evaluator_for(machine: Machine, name: str | None) -> str:
 
 
 def version_of(name: str, machine: Machine) -> object:
-    """What costs of the evaluator of that name depend on beside machine and program."""
+    """What the evaluator's costs depend on beside machine and program."""
     return target_of(machine).evaluators[name].version()
 
 
 def check_runs_here(name: str, machine: Machine) -> None:
-    """Raise UsageError if the evaluator of that name would run programs, and this computer is no such machine."""
+    """Raise UsageError if the evaluator runs programs and this computer is no such machine."""
     if not target_of(machine).evaluators[name].runs:
         return
     try:
@@ -42,5 +42,5 @@ def check_runs_here(name: str, machine: Machine) -> None:
 
 
 def make_evaluator(name: str, machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
-    """The evaluator of that name for a kernel, whose plain program is right. It must be closed."""
+    """The evaluator of that name, which checks results against the kernel `plain`. The caller closes it."""
     return target_of(machine).evaluators[name].make(machine, plain, seed)

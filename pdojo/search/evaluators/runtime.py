@@ -1,4 +1,4 @@
-"""Costs by running programs on this machine: compiled together, timed in turns."""
+"""Costs by running programs on this machine: compiled in parallel, timed in turns."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from pdojo.search.evaluators.ahead import Ahead
 from pdojo.search.racing import LOAD, STAGES, Heat, Race
 
 TIMING = Options(effort="search", budget=2.0, check=False, even=True, foreign_load=LOAD, attempts=2)
-"""How programs are timed; the number of samples is that of the rounds."""
+"""Options of timing; the number of rounds sets the number of samples."""
 PATIENCE = 30.0
-"""Times the best cost that one call may take, and times what compiling the best took that compiling may take."""
+"""Limit of a call as a multiple of the incumbent's time, and of compiling as a multiple of its compile time."""
 LEAST_LIMIT, LONGEST_LIMIT = 2.0, 10.0
-"""Seconds of a call within which a program is stopped; the paper's limit is 10 s."""
+"""Least and greatest limit of a call, in seconds; the paper's limit is 10 s."""
 LEAST_COMPILING = 15.0
-"""Seconds after which compiling is stopped, at least; it is never stopped later than by `Limits`."""
+"""Least limit of compiling, in seconds; `Limits` gives the greatest."""
 KEPT = 64
 """Programs whose object code is kept."""
 
@@ -34,9 +34,9 @@ KEPT = 64
 class Runtime:
     """Seconds per call on this machine.
 
-    `plain` is the kernel whose results are right. Programs are compiled by `compilers` processes at once (one for each
-    processor where left out); then they are timed in turns with nothing beside them, on `processors` (all where
-    left out). Not safe for use from several threads at once.
+    Results are checked against the kernel `plain`. Programs compile in `compilers` processes at once (None: one per
+    processor); then they are timed in turns, with nothing beside them, on `processors` (None: all). Not safe for use
+    from several threads at once.
     """
 
     name = "runtime"
@@ -52,21 +52,21 @@ class Runtime:
         processors: Sequence[int] | None = None,
     ) -> None:
         self._machine = machine
-        # The interpreter would take minutes for each set of inputs where a kernel is large.
+        # The interpreter takes minutes per set of inputs of a large kernel.
         self._reference = KernelReference(print_notation(plain), compiled=True)
         self.seed = seed
-        """Of the inputs that results are checked on."""
+        """Seed of the inputs that results are checked on."""
         self._environment: JSON | None = None
         self._compilers = Workers(compilers)
         self._jobs = Ahead(self._begin)
         self._code: OrderedDict[str, Assembled] = OrderedDict()
         self._best: tuple[float, float] | None = None
-        """Seconds that compiling and calling took of the last program that others were timed beside."""
+        """Seconds of compiling and of a call of the last `beside` program."""
         self._timer = Worker(processors=processors)
 
     @property
     def settings(self) -> JSON:
-        """The machine, how it is measured, the processor and the tool chain."""
+        """The machine, the timing options, the processor and the tool chain."""
         if self._environment is None:
             self._environment = dict(environment())
         return settings_of(self._machine, self._environment)
@@ -77,7 +77,7 @@ class Runtime:
             self._jobs.expect(candidate)
 
     def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
-        """All in turns. What is timed on `inputs` may take the time that it takes, and so may the one beside it."""
+        """Time all programs in turns. On checking `inputs`, they and the one beside them have no relative limits."""
         inputs, others = wanted.inputs, [] if wanted.beside is None else [wanted.beside]
         if listener is not None:
             listener(f"compiling {len(wanted.candidates)}")
@@ -88,7 +88,7 @@ class Runtime:
         options = replace(TIMING, threads=self._machine.threads, samples=wanted.rounds)
         self._timer.limits = Limits() if inputs is not None else self._limits()
         if inputs is not None:
-            # Those of races are the inputs of seed 0.
+            # Races use the inputs of seed 0.
             options = replace(options, check=True, seed=(1 << 32) * (1 + inputs) + self.seed % (1 << 32))
         programs = [each for each in ready if isinstance(each, Assembled)]
         timed = iter(self._timer.compare(programs, options, self._reference if inputs is not None else None))
@@ -115,7 +115,7 @@ class Runtime:
         return replace(Limits(), run=2 * limit)
 
     def _begin(self, candidate: Candidate) -> Job[Assembled | Outcome]:
-        """Compile what is new: it has failed where that takes much longer than for the best."""
+        """Compile a program within a limit relative to the incumbent's compile time."""
         limits = Limits()
         if self._best is not None:
             limits = replace(limits, compile=min(max(PATIENCE * self._best[0], LEAST_COMPILING), limits.compile))
@@ -129,7 +129,7 @@ class Runtime:
         return self._compilers.submit(assemble)
 
     def _assembled(self, candidates: Sequence[Candidate], *, in_time: bool) -> list[Assembled | Outcome]:
-        """Object code of all, by all compilers at once; nothing is compiled any more after it."""
+        """Object code of all programs, from all compilers at once; no compiler is busy afterwards."""
         missing = [candidate for candidate in candidates if candidate.fingerprint not in self._code]
         jobs = self._jobs.take(missing) if in_time else [self._compile(each, Limits()) for each in missing]
         made = dict(zip((each.fingerprint for each in missing), results(jobs), strict=True))
@@ -144,7 +144,7 @@ class Runtime:
 
 
 def settings_of(machine: Machine, environment: JSON) -> JSON:
-    """What costs on machines like this one depend on beside the program."""
+    """Everything that costs on this machine depend on beside the program."""
     described = machine_facts(machine)
     options = asdict(replace(TIMING, threads=machine.threads))
     racing = {"stages": list(STAGES)}
@@ -152,11 +152,11 @@ def settings_of(machine: Machine, environment: JSON) -> JSON:
 
 
 def _evaluation(outcome: Outcome, code: Assembled | Outcome, ran: float) -> Evaluation:
-    """An outcome as a cost: the median."""
+    """The evaluation of an outcome: the cost is the median."""
     seconds = {"compile": code.seconds if isinstance(code, Assembled) else 0.0, "run": ran}
     detail: dict[str, Any] = outcome.to_json()
     if not isinstance(outcome, Ok):
         return Evaluation.failed(detail["kind"], detail, seconds)
-    # It is in the settings.
+    # The settings contain it.
     del detail["environment"]
     return Evaluation(outcome.median, detail=detail, seconds=seconds)

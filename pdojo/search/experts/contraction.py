@@ -1,8 +1,8 @@
 """Register tiles for contractions: sums of products whose operands are each used by many results.
 
-The plan is the one of fast matrix products. A block of rows by vectors of columns stays in registers over the whole
-sum; the operand that the columns index (the *panel*) is packed, so that the sum walks through contiguous memory; what
-does not fill a block is peeled off and gets smaller blocks. Sizes follow from extents, vector length and registers.
+The plan is that of fast matrix products. A block of rows by vectors of columns stays in registers over the whole sum;
+the operand that the columns index (the *panel*) is packed, so that the sum reads contiguous memory; the rest that does
+not fill a block is peeled off and gets smaller blocks. Sizes follow from extents, vector length and registers.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from pdojo.search.experts.player import Player
 from pdojo.search.experts.threads import balance
 
 FEW_APART = 4
-"""Elements between lanes that a gather still finds in few cache lines."""
+"""Largest stride in elements at which a gather still touches few cache lines."""
 MOST_STRAIGHT = 32
-"""Copies of a statement that a block has for each of its two loops, at most."""
+"""Most iterations of each of a block's two loops that are unrolled."""
 NEAR, FAR = 2.0, 5.0
-"""Cycles for a vector of the panel, where the panel stays in the caches of the core, and where it does not."""
+"""Cycles to load a vector of the panel from the core's caches, and from beyond them."""
 GATHER, CONFLICT = 2.0, 7.0
-"""Cycles for each lane of a vector that is gathered from lines apart; where these are many, they evict each other."""
+"""Cycles per lane of a gather from distinct cache lines, and if the lines are many and evict each other."""
 FEW_SETS = 16
-"""Lines at equal distances find room in this part of a cache."""
+"""Lines at equal distances fit into this fraction of a cache."""
 COPY, COPY_APART = 4.0, 3.0
-"""Cycles to pack a vector of the panel, and a number of it where a vector's numbers are lines apart."""
+"""Cycles to pack a vector of the panel, and per element if the elements are lines apart."""
 VECTORS = (1, 2, 4, 5, 6, 8)
-"""Vectors in a row of a block. Not three: LLVM takes seconds to keep arrays of three vectors in registers."""
+"""Numbers of vectors in a block's row. Not three: LLVM takes seconds to keep arrays of three vectors in registers."""
 MOST_PADDED = 1.25
-"""Times the size of an array that a copy of it may take."""
+"""Largest size of a packed copy as a multiple of the array's."""
 WORTH_PACKING = 4
-"""Panels that a copy of the other operand's rows is used for, at least."""
+"""Fewest panels that must reuse a packed copy of the other operand's rows."""
 NEAR_ROWS = 4
-"""First caches that the rows of a block fill at least, before it is worth to copy them side by side."""
+"""The rows of a block must fill this many first-level caches before they are packed."""
 BLOCK_OVERHEAD = 6
-"""Cycles to set one vector of a block to zero and to store it, beside the sum."""
+"""Cycles to zero and to store one vector of a block, beside the sum."""
 APART = 20
-"""The same for each lane that is stored on a line of its own, which comes from the second cache and goes back to it."""
+"""The same per lane stored on its own line, which travels between the second cache and the core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +57,15 @@ class Roles:
     columns: str
     """The spatial loop of the vectors."""
     lanes: int
-    """Of a vector."""
+    """Lanes of a vector."""
     panel: int
-    """Which read is the panel."""
+    """Index of the read that is the panel."""
     height: int
     """Rows of a block."""
     vectors: int
     """Vectors in a row of a block."""
     cost: float
-    """Cycles for the whole contraction, as estimated."""
+    """Estimated cycles of the whole contraction."""
 
 
 def tile_contractions(player: Player) -> None:
@@ -73,17 +73,17 @@ def tile_contractions(player: Player) -> None:
     for identifier in [leaf.id for leaf in player.nest.leaves]:
         leaf = player.leaf(identifier)
         if has_terms(leaf) and is_alone(player, leaf):
-            # The first that can be carried out whole.
+            # The first plan that applies completely.
             any(player.transact(lambda i=identifier, r=roles: _tile(player, i, r)) for roles in _roles(player, leaf))
 
 
 def has_terms(leaf: Leaf) -> bool:
-    """An accumulation of one value, or of a function of two, into results that loops index, over loops of terms."""
+    """True for an accumulation of one or two reads over loops of terms, into results that other loops index."""
     return leaf.accumulate is not None and 0 < len(spatial_loops(leaf)) < len(leaf.chain) and len(leaf.reads) in (1, 2)
 
 
 def spatial_loops(leaf: Leaf) -> set[int]:
-    """Depths of the loops that index the result, and of loops of one iteration around them, which index nothing."""
+    """Depths of the loops that index the result, and of loops of one iteration outside of these."""
     used = {s.depth for s in leaf.chain if any(e.uses(s.depth) for e in leaf.output.index)}
     return used | {s.depth for s in leaf.chain if s.extent == 1 and s.depth < max(used, default=0)}
 
@@ -93,12 +93,12 @@ def _variables(access: Access) -> set[int]:
 
 
 def uses(access: Access, scope: Scope) -> bool:
-    """Whether a loop indexes an access."""
+    """True if a loop indexes an access."""
     return any(e.uses(scope.depth) for e in access.index)
 
 
 def _roles(player: Player, leaf: Leaf) -> list[Roles]:
-    """The choices of rows, columns and block, the cheapest first."""
+    """The possible choices of rows, columns and block, the cheapest first."""
     if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain):
         return []
     spatial = [s for s in leaf.chain if s.depth in spatial_loops(leaf)]
@@ -121,7 +121,7 @@ def _roles(player: Player, leaf: Leaf) -> list[Roles]:
 
 
 def _lengths(player: Player, leaf: Leaf, extent: int) -> list[int]:
-    """The longest vectors, and shorter ones that go through the pipelines as fast, lane for lane."""
+    """The longest vector length, and shorter ones of the same throughput per lane."""
     fitting = [n for n in player.vector_lanes(leaf) if n <= extent]
     longest = max(fitting, default=0)
     width = max(byte_width(access.array.dtype) for access in leaf.accesses)
@@ -134,13 +134,13 @@ def _is_contiguous(access: Access, columns: Scope) -> bool:
 
 
 def _is_near(leaf: Leaf, columns: Scope, vector: Access) -> bool:
-    """Whether lanes along the columns store whole vectors and read elements that are a few apart at most."""
+    """True if lanes along the columns store whole vectors and read elements at most `FEW_APART` apart."""
     step = linear_address(vector.index, vector.array.shape).coefficient(columns.depth)
     return _is_contiguous(leaf.output, columns) and 0 < step <= FEW_APART
 
 
 def can_pack(leaf: Leaf, panel: Access) -> bool:
-    """Whether a copy of the panel in the order of the loops is hardly larger than the array: windows overlap, and are.
+    """True if a copy of the panel in loop order is at most `MOST_PADDED` times the array (not for overlapping windows).
 
     Rows are padded to whole vectors.
     """
@@ -174,7 +174,7 @@ def _sized(player: Player, leaf: Leaf, roles: Roles) -> Roles:
             packed = _is_packed(leaf, roles, rows, height)
             gathered = apart and not packed and roles.rows is not None
             load = _gather(machine, lanes, vectors) if gathered else _load(machine, steps * vectors * line)
-            # The first block of rows that uses a panel brings it into the caches of the core.
+            # The first block of rows brings its panel into the core's caches.
             first = load if gathered else max(load, _load(machine, 2 * whole_panel))
             shared = next((n for n in others if n > 1), -(-columns // (lanes * vectors)))
             blocks = [
@@ -192,35 +192,35 @@ def _sized(player: Player, leaf: Leaf, roles: Roles) -> Roles:
 
 
 def _load(machine: Machine, panel: int) -> float:
-    """Cycles for a vector of a panel of so many bytes."""
+    """Cycles to load a vector of a panel of that many bytes."""
     return NEAR if panel <= machine.private_cache // 2 else FAR
 
 
 def _gather(machine: Machine, lanes: int, vectors: int) -> float:
-    """Cycles for a vector of a panel that is not packed, with lanes lines apart."""
+    """Cycles to load a vector of an unpacked panel whose lanes are lines apart."""
     lines = lanes * vectors * machine.cache_line
     return lanes * (GATHER if lines <= machine.cache_bytes[0] // FEW_SETS else CONFLICT)
 
 
 def _is_packed(leaf: Leaf, roles: Roles, rows: int, height: int) -> bool:
-    """Whether blocks of so many of the rows use the panel often enough for a copy of it."""
+    """True if enough blocks of `height` rows reuse the panel to pay for packing it."""
     return roles.rows is not None and rows >= 2 * height and can_pack(leaf, leaf.reads[roles.panel])
 
 
 def _parts(extent: int, size: int) -> list[tuple[int, int]]:
-    """Full tiles and the rest: size and number of each."""
+    """Size and number of the full tiles and of the rest."""
     return [(size, extent // size), (extent % size, 1 if extent % size else 0)]
 
 
 def _step(machine: Machine, size: int, height: int, vectors: int, load: float) -> float:
-    """Cycles for one term of the sums of a block: bound by arithmetic, loads, the latency of sums, or the cache.
+    """Cycles of one term of a block's sums: the bound of arithmetic, loads, latency or cache.
 
-    Vectors are of `size` bytes.
+    `size` is the bytes of a vector.
     """
     passes = machine.cpu.passes(size)
     core = machine.cpu
     work, loads = height * vectors * passes / core.fma_pipes, (height + vectors) * passes / core.load_pipes
-    # Loads take slots even where they are not the bound.
+    # Loads take issue slots even if they are not the bound.
     return max(work, loads, core.fma_latency, vectors * load) + loads / 8
 
 
@@ -229,7 +229,7 @@ def _depth(leaf: Leaf, identifier: str) -> int:
 
 
 def _tile(player: Player, identifier: str, roles: Roles) -> bool:
-    """The whole plan for one contraction; whether all of it could be done."""
+    """Apply the plan to one contraction; returns False if a move is illegal."""
     lanes = roles.lanes
     depth = len(roles.outer)
     if roles.rows is not None:
@@ -249,7 +249,7 @@ def _tile(player: Player, identifier: str, roles: Roles) -> bool:
 
 
 def _lone_row(player: Player, identifier: str, depth: int) -> bool:
-    """A loop of one iteration inside the columns takes the place of the rows."""
+    """Put a loop of one iteration inside the columns, in place of the rows."""
     columns = player.leaf(identifier).chain[depth]
     why = "a block of one row"
     made = player.attempt("tile_scope", columns, why, size=columns.extent)
@@ -257,7 +257,7 @@ def _lone_row(player: Player, identifier: str, depth: int) -> bool:
 
 
 def _seal(player: Player, identifier: str, before: set[str], depth: int) -> None:
-    """Nothing is fused with the loops of the blocks, nor with what was copied for them."""
+    """Seal the loops of the blocks and of their copies against fusion."""
     array = player.leaf(identifier).output.array.name
     for leaf in player.nest.leaves:
         if leaf.id == identifier or leaf.id not in before or leaf.output.array.name == array:
@@ -265,7 +265,7 @@ def _seal(player: Player, identifier: str, before: set[str], depth: int) -> None
 
 
 def is_alone(player: Player, leaf: Leaf) -> bool:
-    """Whether the nest holds the initialisation and the sum, in the plain form: spatial loops around both."""
+    """True if the nest holds only initialisation and sum, with the spatial loops around both."""
     spatial = spatial_loops(leaf)
     if not spatial or spatial != set(range(len(spatial))):
         return False
@@ -277,7 +277,7 @@ def is_alone(player: Player, leaf: Leaf) -> bool:
 
 
 def _cut(player: Player, identifier: str, depth: int, size: int, least: int, why: str) -> list[str]:
-    """Peel off what is left of the scope at `depth` behind whole tiles, `least` at least; the statements of both."""
+    """Peel the rest behind whole tiles off the loop at `depth`, at least `least` iterations; returns all statements."""
     scope = player.leaf(identifier).chain[depth]
     whole = scope.extent // size * size
     if 0 < scope.extent - whole < least:
@@ -293,7 +293,7 @@ def _cut(player: Player, identifier: str, depth: int, size: int, least: int, why
 
 
 def _columns(player: Player, identifier: str, depth: int, roles: Roles, lanes: int, why: str) -> bool:
-    """One piece of the columns: [outer, columns, rows] to [outer, panels, rows, vectors, lanes], then its rows."""
+    """Tile one piece of the columns: [outer, columns, rows] to [outer, panels, rows, vectors, lanes]; then its rows."""
     extent = player.leaf(identifier).chain[depth].extent
     width, height = lanes * roles.vectors, roles.height
     tiled = extent % width == 0 and extent > width
@@ -316,20 +316,20 @@ def _columns(player: Player, identifier: str, depth: int, roles: Roles, lanes: i
 
 
 def loop_at(player: Player, identifier: str, depth: int) -> Scope:
-    """The loop around a statement at a depth; -1 is the innermost."""
+    """The loop around a statement at a depth; -1 is the innermost one."""
     return player.leaf(identifier).chain[depth]
 
 
 def _pack(player: Player, identifier: str, rows: int, roles: Roles) -> None:
-    """Copy the panel in the order in which the sum reads it, where that is worth it."""
+    """Copy the panel in the order in which the sum reads it, if that pays."""
     leaf = player.leaf(identifier)
     panel = leaf.reads[roles.panel]
     if not _is_packed(leaf, roles, leaf.chain[rows].extent, roles.height):
         return
     lanes = rows + 2
     terms = leaf.chain[lanes + 1 :]
-    # One copy for all iterations that do not index it, all blocks of rows, and all columns where there are several
-    # panels.
+    # One copy serves all iterations that do not index it, all blocks of rows, and one panel of columns if there are
+    # several.
     again = _copies(leaf.chain[: len(roles.outer)], panel)
     inner = next((s for s in leaf.chain[len(roles.outer) : rows] if uses(panel, s)), leaf.chain[rows])
     top = leaf.chain[again] if again < len(roles.outer) else inner
@@ -344,14 +344,14 @@ def _pack(player: Player, identifier: str, rows: int, roles: Roles) -> None:
 
 
 def _copies(outer: Sequence[Scope], panel: Access) -> int:
-    """How many of the outer loops, from the outermost, each need a copy of the panel of their own."""
+    """Number of outer loops, from the outermost, whose iterations each need their own copy of the panel."""
     return next((k for k, scope in enumerate(outer) if not uses(panel, scope)), len(outer))
 
 
 def _pack_rows(player: Player, identifier: str, panels: int, roles: Roles) -> None:
-    """Copy the other operand, the rows of a block side by side, where they are long and many blocks need them.
+    """Copy the other operand with the rows of a block side by side, if rows are long and many blocks reuse them.
 
-    The scope over panels is at the depth `panels`, that over rows next to it.
+    The loop over panels is at the depth `panels`, the loop over rows next to it.
     """
     leaf = player.leaf(identifier)
     if roles.rows is None:
@@ -375,7 +375,7 @@ def _pack_rows(player: Player, identifier: str, panels: int, roles: Roles) -> No
 
 
 def _order_copy(player: Player, name: str, terms: int) -> None:
-    """Bring the dimensions of the sum's terms in front of vectors and lanes, in the buffer and in the copy."""
+    """Move the dimensions of the sum's terms before vectors and lanes, in the buffer and in the copy."""
     rank = len(player.nest.arrays[name].shape)
     for term in range(terms):
         at = rank - terms + term
@@ -387,7 +387,7 @@ def _order_copy(player: Player, name: str, terms: int) -> None:
 
 
 def _block(player: Player, identifier: str, rows: int, height: int, why: str) -> bool:
-    """One piece of the rows: [rows, vectors, lanes] around initialisation and sum becomes blocks in registers."""
+    """Tile one piece of the rows: [rows, vectors, lanes] around initialisation and sum becomes blocks in registers."""
     size = min(height, loop_at(player, identifier, rows).extent)
     if not player.attempt("tile_scope", loop_at(player, identifier, rows), why, size=size):
         return False
@@ -403,14 +403,14 @@ def _block(player: Player, identifier: str, rows: int, height: int, why: str) ->
 
 
 def _to_registers(player: Player, identifier: str, array: str, depth: int) -> bool:
-    """Keep the block in a buffer of its own from its zeros to its last sum; the scope over blocks is at `depth`."""
+    """Keep the block in its own buffer from its zeros to its last sum; the loop over blocks is at `depth`."""
     why = "the block is in registers until it is complete"
     if not player.attempt("stage_out", loop_at(player, identifier, depth), why, array=array, location="heap"):
         return False
     copied = player.leaf(identifier).output.array.name
     (back,) = [w for w in player.nest.writers[array] if any(r.array.name == copied for r in w.reads)]
     if loop_at(player, identifier, depth).extent == 1:
-        # Copies have no scopes of one iteration.
+        # Copies have no loops of one iteration.
         beside = loop_at(player, back.id, depth)
         player.attempt("tile_scope", beside, why, size=beside.extent)
     if not player.attempt("join_scopes", loop_at(player, identifier, depth), why):
@@ -427,7 +427,7 @@ def _to_registers(player: Player, identifier: str, array: str, depth: int) -> bo
 
 
 def reorder(player: Player, identifier: str, wanted: list[str]) -> bool:
-    """Interchange the loops around a statement until they stand in the wanted order, outermost first."""
+    """Interchange the loops around a statement into the wanted order, outermost first; returns False if illegal."""
     for position, target in enumerate(wanted):
         while True:
             chain = player.leaf(identifier).chain

@@ -1,10 +1,10 @@
 """Dot products of narrow numbers: contractions that an instruction of the machine computes, tile by tile.
 
-Which instructions there are, and what they mean, is read from the machine description: an accumulation of products of
-two operands that are cast to a wider type, over loops of which some index the first operand, some the second (the
-columns) and some both (the terms). A contraction of that form gets the casts where the product is, loops of the
-instruction's extents innermost, the operand of the columns in panels that lie in memory as the instruction wants them,
-and blocks of accumulators that stay in registers over the whole sum. What fills no tile is done without it.
+The machine description gives the instructions and their meanings: an accumulation of products of two operands, cast to
+a wider type, over loops that index the first operand, the second (the columns) or both (the terms). In a contraction
+of that form the casts move to the product, loops of the instruction's extents move innermost, the operand of the
+columns is packed into panels in the instruction's layout, and blocks of accumulators stay in registers over the whole
+sum. The rest that fills no tile does not use the instruction.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from pdojo.search.experts.threads import balance
 from pdojo.search.experts.units import Unit, units
 
 TILES = (1.0, 2.0, 4.0)
-"""For registers that are no vectors: instructions and loads that start, and how long a sum takes, in the time that an
-instruction takes its unit (Intel Optimization Reference Manual, AMX: TDPBF16PS 16 cycles, TILELOADD 8, sums 52)."""
+"""Rates of tile registers: instructions and loads that start, and the latency of a sum, in units of one instruction's
+time (Intel Optimization Reference Manual, AMX: TDPBF16PS 16 cycles, TILELOADD 8, sums 52)."""
 FEW = 8
-"""Terms that a unit of tiles takes for each that it leaves to vectors, at least: a smaller unit leaves fewer."""
+"""Fewest terms in tiles per term that is left to vectors: a smaller unit leaves fewer."""
 STORING = 4
-"""Cycles to set an accumulator to zero and to store it, beside the sum."""
+"""Cycles to zero and to store an accumulator, beside the sum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a contraction is given to a unit; loops by identifier."""
+    """The mapping of a contraction to a unit; loops by identifier."""
 
     unit: Unit
     outer: tuple[str, ...]
     rows: str | None
     columns: str
     group: str
-    """The loop of terms that is cut into the instruction's."""
+    """The loop of terms that is cut into the instruction's loops."""
     height: int
     """Rows of a block, in tiles."""
     vectors: int
@@ -61,12 +61,12 @@ class Plan:
 
     @property
     def why(self) -> str:
-        """The reason for the moves that make blocks."""
+        """The note for the moves that make blocks."""
         return f"blocks of {self.height} by {self.vectors} accumulators of {self.unit.intrinsic.name} stay in registers"
 
 
 def use_dot_units(player: Player) -> None:
-    """Give every contraction of narrow numbers to the largest instruction that takes it, the rest to smaller ones."""
+    """Give each contraction of narrow numbers to the largest instruction that fits, and its rest to smaller ones."""
     for unit in units(player.game.machine):
         for identifier in [leaf.id for leaf in player.nest.leaves]:
             if identifier in player.nest.by_id and has_terms(player.leaf(identifier)):
@@ -74,7 +74,7 @@ def use_dot_units(player: Player) -> None:
 
 
 def _narrow(player: Player, leaf: Leaf, unit: Unit) -> bool:
-    """Whether the statement is the unit's accumulation of casts of the same types."""
+    """True if the statement is the unit's accumulation of casts of the same types."""
     product = unit.product
     same = (leaf.accumulate, leaf.contracted, leaf.function) == (
         product.accumulate,
@@ -94,7 +94,7 @@ def _narrow(player: Player, leaf: Leaf, unit: Unit) -> bool:
 
 
 def _plan(player: Player, leaf: Leaf, unit: Unit) -> Plan | None:
-    """The loops that the unit's are cut from, and the block of accumulators."""
+    """The loops for the unit's loops, and the block of accumulators; None if the unit does not fit."""
     if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain):
         return None
     program = player.game.program
@@ -118,9 +118,9 @@ def _plan(player: Player, leaf: Leaf, unit: Unit) -> Plan | None:
 
 
 def _block(player: Player, unit: Unit, rows: int, columns: int, *, share: bool = False) -> tuple[int, int]:
-    """Rows and columns of a block in tiles: the cheapest estimate of those that fit the registers.
+    """Rows and columns of a block in tiles: the cheapest estimate that fits the registers.
 
-    Threads share the panels where nothing else is there to `share`.
+    With `share`, threads share the panels of columns.
     """
     registers = unit.intrinsic.registers or player.game.machine.vector_registers
     high, wide = rows // unit.height, columns // unit.lanes
@@ -141,21 +141,21 @@ def _block(player: Player, unit: Unit, rows: int, columns: int, *, share: bool =
 
 
 def _cycles(machine: Machine, unit: Unit, height: int, vectors: int) -> float:
-    """Time for the terms of one instruction in all tiles of a block, and a part of what is done once.
+    """Time for one instruction's terms in all tiles of a block, and a part of the fixed costs.
 
-    In cycles for vectors; for other registers, in the time that an instruction takes its unit.
+    In cycles for vectors; in units of one instruction's time for tile registers.
     """
     rate, loads, wait = TILES
     if not unit.intrinsic.registers:
         passes = machine.cpu.passes(unit.lanes * byte_width(unit.product.output.array.dtype))
         rate, loads, wait = machine.cpu.fma_pipes / passes, machine.cpu.load_pipes / passes, machine.cpu.fma_latency
     work, operands = height * vectors, height + vectors
-    # Loads take slots even where they are not the bound.
+    # Loads take issue slots even if they are not the bound.
     return max(work / rate, operands / loads, wait, NEAR * vectors) + operands / 16 + STORING * work / 64
 
 
 def _tile(player: Player, identifier: str, unit: Unit) -> bool:
-    """The whole plan for one contraction; whether all of it could be done."""
+    """Apply the plan to one contraction; returns False if a move is illegal."""
     leaf = player.leaf(identifier)
     plan = _plan(player, leaf, unit)
     if plan is None or plan.rows is None or not is_alone(player, leaf):
@@ -181,13 +181,13 @@ def _tile(player: Player, identifier: str, unit: Unit) -> bool:
     kept = {s.id for s in player.leaf(identifier).chain[:depth]}
     for other in player.nest.leaves:
         if other.id == identifier or (other.id not in before and other.id not in later):
-            # Nothing is fused with the loops of the blocks, nor with what was copied for them.
+            # Seal the loops of the blocks and of their copies against fusion.
             player.sealed.update({s.id for s in other.chain} - kept)
     return True
 
 
 def _whole(player: Player, identifier: str, depth: int, size: int, plan: Plan) -> bool:
-    """Cut off what does not fill a tile of the loop at `depth`, as a nest of its own."""
+    """Peel the rest that does not fill a tile off the loop at `depth`, into its own nest."""
     scope = loop_at(player, identifier, depth)
     if scope.extent % size == 0:
         return True
@@ -200,7 +200,7 @@ def _whole(player: Player, identifier: str, depth: int, size: int, plan: Plan) -
 
 
 def _cut_terms(player: Player, identifier: str, plan: Plan) -> list[str] | None:
-    """Make the loop that is cut into groups the innermost; the sum, and the one of the terms that fill no group."""
+    """Make the loop of grouped terms the innermost; returns the sum, and the sum of the terms that fill no group."""
     spatial = len(plan.outer) + 2
     chain = [s.id for s in player.leaf(identifier).chain]
     others = [s for s in chain[spatial:] if s != plan.group]
@@ -221,7 +221,7 @@ def _cut_terms(player: Player, identifier: str, plan: Plan) -> list[str] | None:
 
 
 def _rest_later(player: Player, sums: list[str], plan: Plan) -> bool:
-    """Add up the last terms in a nest of their own: vectors do not reach what is in tiles."""
+    """Sum up the last terms in their own nest: vector code does not reach into tiles."""
     while len(sums) > 1:
         rest = sums.pop()
         spatial = len(plan.outer) + 2
@@ -237,18 +237,18 @@ def _rest_later(player: Player, sums: list[str], plan: Plan) -> bool:
 
 
 def _sums(player: Player, identifier: str) -> set[str]:
-    """The accumulations into what a statement writes."""
+    """The accumulations into the array that a statement writes."""
     array = player.leaf(identifier).output.array.name
     return {w.id for w in player.nest.writers[array] if w.accumulate is not None}
 
 
 def _new(player: Player, identifier: str, before: set[str]) -> list[str]:
-    """The accumulations that there were not before, in order."""
+    """The accumulations that are not in `before`, in order."""
     return sorted(_sums(player, identifier) - before, key=lambda i: player.leaf(i).order)
 
 
 def _narrow_factors(player: Player, sums: list[str]) -> bool:
-    """Cast where the product is; what is cast elsewhere and nobody reads goes."""
+    """Inline the casts at the product and delete casts that nothing reads any more."""
     identifier = sums[0]
     wide = {read.array.name for read in player.leaf(identifier).reads}
     why = "the instruction takes narrow numbers"
@@ -272,7 +272,7 @@ def _peeled(player: Player, sums: list[str], depth: int, size: int, why: str) ->
 
 
 def _columns(player: Player, sums: list[str], depth: int, plan: Plan) -> bool:
-    """One piece of the columns: [outer, columns, rows] to [outer, panels, rows, vectors, tile], then its rows."""
+    """Tile one piece of the columns: [outer, columns, rows] to [outer, panels, rows, vectors, tile]; then its rows."""
     unit, main = plan.unit, sums[0]
     extent, width = loop_at(player, main, depth).extent, unit.lanes * plan.vectors
     tiled = extent > width
@@ -301,13 +301,13 @@ def _columns(player: Player, sums: list[str], depth: int, plan: Plan) -> bool:
 
 
 def _factor(player: Player, identifier: str, position: int) -> Leaf:
-    """The statement that casts a factor of a product, beside it."""
+    """The statement beside a product that casts one of its factors."""
     leaf = player.leaf(identifier)
     return next(w for w in player.nest.writers[leaf.reads[position].array.name] if w.parent is leaf.parent)
 
 
 def _tile_loops(player: Player, identifier: str, inner: int, unit: Unit) -> list[int]:
-    """The depths in a contraction of the instruction's loops, as its meaning has them; rows of blocks at `inner`."""
+    """Depths of the loops for the instruction's loops, in its meaning's order; rows of blocks are at `inner`."""
     last = len(player.leaf(identifier).chain)
     height = unit.height > 1
     place = {"rows": inner + 2, "columns": inner + 2 + height}
@@ -316,7 +316,7 @@ def _tile_loops(player: Player, identifier: str, inner: int, unit: Unit) -> list
 
 
 def _pack(player: Player, identifier: str, top: int, inner: int, position: int, plan: Plan) -> bool:
-    """Copy a narrow operand, so that it lies in memory as the sum and the instruction read it."""
+    """Copy a narrow operand into the layout in which the sum and the instruction read it."""
     unit = plan.unit
     read = _factor(player, identifier, position).reads[0]
     chain = player.leaf(identifier).chain
@@ -333,7 +333,7 @@ def _pack(player: Player, identifier: str, top: int, inner: int, position: int, 
         depth = max(copied.index[dimension].variables(), default=0)
         if depth in order:
             return (3, order[depth])
-        # What is outside of the blocks, the terms, the tiles of a block.
+        # First the loops outside of the blocks, then the terms, then the tiles of a block.
         return (1 if depth not in spatial else 2 if depth > inner else 0, depth)
 
     _arrange(player, name, sorted(range(len(copied.index)), key=key))
@@ -347,7 +347,7 @@ def _pack(player: Player, identifier: str, top: int, inner: int, position: int, 
 
 
 def _arrange(player: Player, name: str, wanted: list[int]) -> None:
-    """Bring the dimensions of a copy into an order, and the loops of the nest that makes it."""
+    """Permute the dimensions of a copy, and the loops that write it, into the order `wanted`."""
     now = list(range(len(wanted)))
     for target, dimension in enumerate(wanted):
         for place in reversed(range(target, now.index(dimension))):
@@ -359,7 +359,7 @@ def _arrange(player: Player, name: str, wanted: list[int]) -> None:
 
 
 def _pack_rows(player: Player, identifier: str, top: int, inner: int, plan: Plan) -> bool:
-    """Copy the other operand too, where its terms do not lie side by side."""
+    """Copy the other operand too if its terms are not contiguous."""
     unit = plan.unit
     position = 1 - unit.columns
     read = _factor(player, identifier, position).reads[0]
@@ -370,7 +370,7 @@ def _pack_rows(player: Player, identifier: str, top: int, inner: int, plan: Plan
 
 
 def _rows(player: Player, sums: list[str], inner: int, height: int, plan: Plan) -> bool:
-    """One piece of the rows: blocks of accumulators from their zeros to their last sum."""
+    """Tile one piece of the rows: blocks of accumulators from their zeros to their last sum."""
     unit, main = plan.unit, sums[0]
     array = player.leaf(main).output.array.name
     size = min(height, loop_at(player, main, inner).extent)
@@ -384,14 +384,14 @@ def _rows(player: Player, sums: list[str], inner: int, height: int, plan: Plan) 
     why = "one instruction for a tile"
     if not player.attempt("tensorize", root, why, intrinsic=unit.intrinsic.name):
         return False
-    # What does not fit is on the stack, from where the compiler takes it.
+    # Blocks that do not fit registers are on the stack, and the compiler loads them from there.
     copied = player.leaf(main).output.array.name
     player.attempt("set_location", copied, "the block is in registers until it is complete", location="register")
     return True
 
 
 def _split(player: Player, sums: list[str], inner: int, unit: Unit) -> str | None:
-    """Zeros, the sum and its last terms as nests, terms around blocks; where the instruction's loops are."""
+    """Split zeros, the sum and its last terms into nests; returns the location of the instruction's loops."""
     main = sums[0]
     count = 4 if unit.height > 1 else 3
     for depth in reversed(range(inner + 1, inner + 1 + count)):
@@ -413,7 +413,7 @@ def _split(player: Player, sums: list[str], inner: int, unit: Unit) -> str | Non
 
 
 def _own_memory(player: Player, sums: list[str], array: str, depth: int) -> bool:
-    """Keep the block in a buffer of its own from its zeros to its last sum; the scope over blocks is at `depth`."""
+    """Keep the block in its own buffer from its zeros to its last sum; the loop over blocks is at `depth`."""
     main, why = sums[0], "the block is in registers until it is complete"
     if not player.attempt("stage_out", loop_at(player, main, depth), why, array=array, location="heap"):
         return False
@@ -433,7 +433,7 @@ def _own_memory(player: Player, sums: list[str], array: str, depth: int) -> bool
 
 
 def _straight(player: Player, identifier: str, depth: int) -> None:
-    """Run through a block by an instruction for each tile, or by vectors, in straight code."""
+    """Unroll a block, with one instruction for each tile, or vectors."""
     chain = player.leaf(identifier).chain
     if not tensorize_copy(player, identifier):
         player.attempt("vectorize", chain[-1], "the lanes of a vector")
@@ -443,7 +443,7 @@ def _straight(player: Player, identifier: str, depth: int) -> None:
 
 
 def tensorize_copy(player: Player, identifier: str) -> bool:
-    """Let an instruction of the machine do what a statement does that is no sum, for the largest tile there is."""
+    """Tensorise a statement that is no sum by the first matching instruction, largest tile first."""
     leaf = player.leaf(identifier)
     for scope in leaf.chain:
         for name, intrinsic in available(player.game.machine).items():

@@ -1,4 +1,4 @@
-"""Fusion of whole nests: which loops go outermost, what is joined there, what is computed once more instead of kept."""
+"""Fusion of whole nests: the order of outer loops, joins, and recomputation of temporaries."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pdojo.search.experts.threads import EVEN, SMALL, balance, costs_threads
 from pdojo.search.experts.vectors import is_vector_loop
 
 CHEAP = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.negf"})
-"""Functions that take less time than to store their result and to load it again."""
+"""Functions that are cheaper than a store and a load of their result."""
 
 
 def fuse_outer(player: Player) -> None:
-    """Fuse neighbours unless both are loops that become vector loops: these are fused later, tile by tile."""
+    """Fuse neighbouring loops, unless both become vector loops: these are fused later, tile by tile."""
     _align(player)
     _split_few(player)
 
@@ -42,10 +42,10 @@ _Dimensions = set[tuple[str, int]]
 
 
 def _align(player: Player) -> None:
-    """Bring the loops of statistics outermost, those that most statistics share first.
+    """Move the loops of statistics outermost, those that most statistics share first.
 
-    A statistic is a temporary that is written by a sum and read in a nest with more loops: the loops that index it can
-    be shared by all nests, so that what is computed from it need not be kept, and may find its inputs in a cache.
+    A statistic is a temporary that a sum writes and a nest with more loops reads. All nests can share the loops that
+    index it; then values computed from it need no memory, and its inputs may still be cached.
     """
     shared = _shared(player, _statistics(player))
     plans = [(leaf.id, _wanted(leaf, shared)) for leaf in player.nest.leaves]
@@ -55,7 +55,7 @@ def _align(player: Player) -> None:
 
 
 def _shared(player: Player, statistics: _Dimensions) -> dict[tuple[str, int], int]:
-    """How many statistics are indexed by the loops that index a dimension, of all that have a dimension in common."""
+    """For each dimension, the number of statistics indexed by the loops that index it."""
     found: dict[tuple[str, int], int] = {}
     for dimension in sorted(statistics):
         if dimension not in found:
@@ -79,7 +79,7 @@ def _statistics(player: Player) -> _Dimensions:
 
 
 def _spread(player: Player, dimension: tuple[str, int]) -> _Dimensions:
-    """The dimensions of all arrays that are indexed by the same loops, or by loops that index one of these."""
+    """The dimensions of all arrays that the same loops index, directly or through a common array."""
     found = {dimension}
     size = 0
     while size != len(found):
@@ -92,13 +92,13 @@ def _spread(player: Player, dimension: tuple[str, int]) -> _Dimensions:
 
 
 def _indices(leaf: Leaf) -> list[tuple[tuple[str, int], int]]:
-    """The dimensions that a loop's variable indexes alone, and the depth of that loop."""
+    """The dimensions whose index is one loop variable, and the depth of that loop."""
     indices = (((a.array.name, d), _variable(e)) for a in leaf.accesses for d, e in enumerate(a.index))
     return [(place, depth) for place, depth in indices if depth is not None]
 
 
 def _variable(expression: Expr) -> int | None:
-    """The loop whose variable the index is."""
+    """The depth of the loop whose variable the index is; None for other indices."""
     match expression:
         case Expr(0, ((int() as depth, 1),)):
             return depth
@@ -107,7 +107,7 @@ def _variable(expression: Expr) -> int | None:
 
 
 def _interchangeable(leaf: Leaf) -> int:
-    """How many of the outermost loops wrap each other and nothing else."""
+    """Number of outermost loops that are perfectly nested."""
     plain = 0
     for scope in leaf.chain:
         if scope.mapping is not Mapping.SEQUENTIAL or scope.guard:
@@ -119,7 +119,7 @@ def _interchangeable(leaf: Leaf) -> int:
 
 
 def _wanted(leaf: Leaf, shared: dict[tuple[str, int], int]) -> list[str]:
-    """The loops, as far as they can be interchanged, with those first that most statistics share."""
+    """The loops of a statement; of those that can be interchanged, the loops that most statistics share come first."""
     counts = dict.fromkeys(range(leaf.depth), 0)
     for place, depth in _indices(leaf):
         counts[depth] = max(counts[depth], shared.get(place, 0))
@@ -128,7 +128,7 @@ def _wanted(leaf: Leaf, shared: dict[tuple[str, int], int]) -> list[str]:
 
 
 def _split_few(player: Player) -> None:
-    """Give sums with too few results for the threads partial ones, one for each iteration of their outermost loop."""
+    """Split sums with too few results for the threads: one partial result for each iteration of the outermost loop."""
     threads = player.game.machine.threads
     for identifier in [leaf.id for leaf in player.nest.leaves if leaf.accumulate is not None]:
         leaf = player.leaf(identifier)
@@ -143,7 +143,7 @@ def _split_few(player: Player) -> None:
 
 
 def _split(player: Player, identifier: str, depth: int, count: int, why: str) -> bool:
-    """Two loops of a sum at `depth`: a partial result for each of the `count` iterations of the outer one."""
+    """Split two loops of a sum at `depth`: one partial result for each of the `count` iterations of the outer one."""
 
     def at(offset: int) -> Scope:
         return player.leaf(identifier).chain[depth + offset]
@@ -158,13 +158,13 @@ def _split(player: Player, identifier: str, depth: int, count: int, why: str) ->
         return False
     combined = next(w for w in player.nest.writers[array] if w.accumulate is not None)
     (partial,) = [w for w in player.nest.writers[combined.reads[0].array.name] if w.accumulate is not None]
-    # The loop that adds up what the threads have must not become part of theirs.
+    # The loop that combines the threads' partial sums stays out of the threads' loops.
     player.sealed.add(combined.chain[-1].id)
     return player.attempt("swap_scopes", partial.chain[depth], why)
 
 
 def _recompute(player: Player) -> None:
-    """Compute what is cheap once more at each use, where what would be kept in between exceeds the core's caches."""
+    """Recompute cheap temporaries at each use if keeping them exceeds the core's caches."""
     for leaf in list(player.nest.leaves):
         name = leaf.output.array.name
         if _is_cheap(player, leaf) and _kept(player, name) > player.game.machine.private_cache // 2:
@@ -172,7 +172,7 @@ def _recompute(player: Player) -> None:
 
 
 def _is_cheap(player: Player, leaf: Leaf) -> bool:
-    """A temporary of one cheap writer, from an input and values that are there anyway."""
+    """True for a temporary with one cheap writer that reads one input array and values of lower rank."""
     name = leaf.output.array.name
     reads = [i for i in leaf.inputs if isinstance(i, Access)]
     large = [a for a in reads if len(a.array.shape) >= len(leaf.output.array.shape)]
@@ -187,7 +187,7 @@ def _is_cheap(player: Player, leaf: Leaf) -> bool:
 
 
 def _kept(player: Player, name: str) -> int:
-    """Bytes of an array between its writer and its readers, once what the loops around them share is reused."""
+    """Bytes of an array that live between writer and readers, once the loops that they share reuse it."""
     nest = player.nest
     array = nest.arrays[name]
     users = dict.fromkeys((*nest.writers[name], *nest.readers[name]))
@@ -215,7 +215,7 @@ def recompute(player: Player, leaf: Leaf, name: str) -> bool:
 
 
 def _materialize(player: Player, name: str) -> None:
-    """Give every element memory of its own, so that its loop can be distributed; it is reused again afterwards."""
+    """Give every element its own memory, so that the loop can be distributed; later moves reuse it again."""
     player.attempt("set_location", name, "room for an element for each lane", location="heap")
     for dimension in range(len(player.nest.arrays[name].shape)):
         player.attempt("materialize_dims", f"{name}:{dimension}", "vectors need an element for each lane")

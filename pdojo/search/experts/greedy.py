@@ -10,7 +10,7 @@ from pdojo.transforms.game import Game
 
 
 def greedy(game: Game) -> list[Note]:
-    """Naive, then threads, vectors, unrolling and faster memory wherever they are legal."""
+    """The naive pass, then threads, vectors, unrolling and faster memory wherever they are legal."""
     player = Player(game)
     fuse_and_reuse(player)
     parallelize_outermost(player)
@@ -22,7 +22,7 @@ def greedy(game: Game) -> list[Note]:
 
 
 def parallelize_outermost(player: Player) -> None:
-    """Threads for the outermost scope of every nest that allows it."""
+    """Parallelise the outermost scope of every nest that allows it."""
     for node in list(player.nest.children):
         if isinstance(node, Scope):
             _parallelize(player, node.id)
@@ -65,7 +65,7 @@ def _unroll_small(player: Player) -> None:
 
 
 def place_buffers(player: Player) -> None:
-    """Registers where constants index a buffer, else the stack where it fits."""
+    """Put buffers that only constants index into registers, and other small ones on the stack."""
     for name in list(player.temporaries()):
         if player.nest.arrays[name].buffer.memory is Memory.REGISTER:
             continue

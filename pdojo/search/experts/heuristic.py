@@ -1,13 +1,11 @@
 """The heuristic pass for CPUs: a trace from the structure of the program and the machine description.
 
-Loops are brought into their simplest form (`loops.py`), shared divisors become reciprocals (`reciprocals.py`),
-rows under windows with a stride are parted (`windows.py`). Contractions get register tiles (`contraction.py`) or the
-machine's dot products (`dots.py`). For everything else: fuse the outer loops (`fusion.py`); give every
-statement its own innermost loop along contiguous memory, in vectors, reductions with several accumulators, and fuse the
-loops over vectors, so that intermediate values stay in registers (`vectors.py`); reuse memory, that of outputs too
-(`sharing.py`); threads for the loops
-that share the work most evenly (`threads.py`); unrolling; non-temporal stores for outputs that do not fit into the
-caches (`streams.py`).
+It simplifies loops (`loops.py`), turns shared divisors into reciprocals (`reciprocals.py`) and parts rows under strided
+windows (`windows.py`). Contractions get register tiles (`contraction.py`) or the machine's dot products (`dots.py`).
+For everything else it fuses the outer loops (`fusion.py`); gives every statement its own innermost vector loop along
+contiguous memory, with several accumulators for reductions, and fuses the loops over vectors, so that intermediate
+values stay in registers (`vectors.py`); reuses memory, also that of outputs (`sharing.py`); parallelises the loops that
+balance best (`threads.py`); unrolls; and hints non-temporal stores for outputs that exceed the caches (`streams.py`).
 """
 
 from __future__ import annotations

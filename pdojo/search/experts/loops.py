@@ -1,4 +1,4 @@
-"""Loops in their simplest form: none of one iteration, one where several walk through contiguous memory."""
+"""Loop simplification: no loops of one iteration, one loop over contiguous memory instead of several."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pdojo.search.experts.player import Player
 
 
 def drop_unit_loops(player: Player) -> None:
-    """Collapse loops of one iteration with what they wrap, or with what wraps them."""
+    """Collapse every loop of one iteration with its child or its parent."""
 
     def beside_unit() -> Iterator[Scope]:
         for scope in player.nest.scopes:
@@ -25,14 +25,14 @@ def drop_unit_loops(player: Player) -> None:
 
 
 def flatten(player: Player) -> None:
-    """Make one loop of two wherever that walks through contiguous memory: fewer rests, aligned vectors.
+    """Collapse two loops wherever they walk through contiguous memory: fewer peeled rests, aligned vectors.
 
-    Two loops are collapsed iff every access in them uses neither, or both as neighbouring dimensions, whole; and iff
-    everything else that accesses what is written there can be collapsed in the same way, so that it can be fused still.
+    Two loops are collapsed iff every access in them uses neither, or both as whole neighbouring dimensions, and all
+    other accesses to the arrays written there can be collapsed in the same way, so that fusion stays possible.
     """
     why = "rows that follow each other in memory are one"
     while pairs := _flat_pairs(player):
-        # From the inside: what is collapsed can be collapsed with the loop around it next.
+        # Innermost first: a collapsed loop can be collapsed with the loop around it next.
         inner = {i: d for i, d in pairs.items() if _only_child_of(player, i).id not in pairs}
         for scope in inner:
             if not player.attempt("collapse_scopes", f"%{scope}", why):
@@ -43,7 +43,7 @@ def flatten(player: Player) -> None:
 
 
 def sink(player: Player, identifier: str, why: str) -> list[str]:
-    """Move a loop inwards, for each statement by itself; the loops that it has become."""
+    """Move a loop inwards, separately for each statement; returns the identifiers of the resulting loops."""
     found: list[str] = []
     todo = [identifier]
     while todo:
@@ -66,7 +66,7 @@ def sink(player: Player, identifier: str, why: str) -> list[str]:
 
 
 def straighten(player: Player, identifier: str, lanes: int, why: str) -> bool:
-    """Make a loop straight code: of vectors of so many lanes, or of scalars for one lane."""
+    """Turn a loop into straight code: vectors of `lanes` lanes, or scalars if `lanes` is 1."""
     scope = player.scope(identifier)
     assert scope is not None
     if lanes in (1, scope.extent):
@@ -80,14 +80,14 @@ def straighten(player: Player, identifier: str, lanes: int, why: str) -> bool:
 
 
 class Tiles(NamedTuple):
-    """Identifiers of the loop over tiles and of the loop inside one; which ones depends on the names that are taken."""
+    """Identifiers of the loop over tiles and of the loop inside one; they avoid names that are taken."""
 
     outer: str
     inner: str
 
 
 def tile(player: Player, scope: Scope, size: int, why: str) -> Tiles | None:
-    """Cut a loop into tiles of so many iterations."""
+    """Cut a loop into tiles of `size` iterations; None if that is illegal."""
     known = player.nest.by_id.keys()
     if not player.attempt("tile_scope", scope, why, size=size):
         return None
@@ -95,7 +95,7 @@ def tile(player: Player, scope: Scope, size: int, why: str) -> Tiles | None:
 
 
 def indexing(player: Player, array: str) -> list[str]:
-    """The loops whose iterations access different elements of the memory of an array, from outside inwards."""
+    """The loops that index the memory of an array, outermost first."""
     found = {
         leaf.chain[depth].id
         for leaf, access in accesses_of(player.nest, player.nest.arrays[array].buffer)
@@ -106,7 +106,7 @@ def indexing(player: Player, array: str) -> list[str]:
 
 
 _Pairs = dict[str, set[tuple[str, int]]]
-"""Outer loops that can be collapsed with their only child, and the dimensions of arrays that the two index."""
+"""Outer loops that can be collapsed with their only child, and the array dimensions that the two index."""
 
 
 def _flat_pairs(player: Player) -> _Pairs:
@@ -142,7 +142,7 @@ def _only_child_of(player: Player, identifier: str) -> Scope:
 
 
 def _dimensions(scope: Scope) -> set[tuple[str, int]] | None:
-    """The array dimensions that a loop and its only child index together; None if they index anything apart."""
+    """The array dimensions that a loop and its only child index together; None if they index one separately."""
     if _only_child(scope) is None:
         return None
     found: set[tuple[str, int]] = set()
@@ -157,7 +157,7 @@ def _dimensions(scope: Scope) -> set[tuple[str, int]] | None:
 
 
 def _joint(access: Access, scope: Scope) -> int | None:
-    """The dimension that the loop indexes, where its child indexes the whole next one."""
+    """The dimension that the loop indexes while its child indexes the whole next one; None if there is none."""
     child = _only_child(scope)
     for dimension, (first, second) in enumerate(zip(access.index, access.index[1:], strict=False)):
         whole = child is not None and access.array.shape[dimension + 1] == child.extent
@@ -168,7 +168,7 @@ def _joint(access: Access, scope: Scope) -> int | None:
 
 
 def _everywhere(player: Player, found: _Pairs, array: str, dimension: int) -> bool:
-    """Whether all accesses of an array that is written treat the two dimensions as one."""
+    """True if all accesses of a written array treat the two dimensions as one."""
     nest = player.nest
     if nest.arrays[array].intent is Intent.IN:
         return True

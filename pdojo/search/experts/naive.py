@@ -7,7 +7,7 @@ from pdojo.transforms.game import Game
 
 
 def naive(game: Game) -> list[Note]:
-    """Join scopes and reuse dimensions to exhaustion."""
+    """Join scopes and reuse dimensions until nothing more is legal."""
     player = Player(game)
     fuse_and_reuse(player)
     return player.notes

@@ -1,4 +1,4 @@
-"""What passes are written with: a game with notes, moves that are tried, small questions about the program."""
+"""The helper of expert passes: a game with notes, attempted moves, and small queries about the program."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Note:
 
 @dataclass
 class Player:
-    """Makes moves on a game and remembers why. Nodes are known by identifier: objects change with every move."""
+    """Makes moves on a game and notes the reasons. Nodes are named by identifier: objects change with every move."""
 
     game: Game
     notes: list[Note] = field(default_factory=list[Note])
     sealed: set[str] = field(default_factory=set[str])
-    """Scopes that are as they should be: nothing is fused with them or moved out of them."""
+    """Finished scopes: passes fuse nothing with them and move nothing out of them."""
 
     @property
     def nest(self) -> Nest:
@@ -36,7 +36,7 @@ class Player:
         return self.game.program.nest
 
     def scope(self, identifier: str) -> Scope | None:
-        """The scope with that identifier, if it is still there."""
+        """The scope with that identifier; None if it is gone."""
         node = self.nest.by_id.get(identifier)
         return node if isinstance(node, Scope) else None
 
@@ -47,11 +47,11 @@ class Player:
         return node
 
     def is_sealed(self, leaf: Leaf) -> bool:
-        """Whether the statement's innermost scope is as it should be."""
+        """True if the statement's innermost scope is sealed."""
         return leaf.parent is not None and leaf.parent.id in self.sealed
 
     def attempt(self, name: str, at: Node | str, why: str = "", **params: Param) -> bool:
-        """Make a move if it is legal; whether it was."""
+        """Make a move if it is legal; returns True if it was."""
         location = at if isinstance(at, str) else f"%{at.id}"
         try:
             self.game.apply(Move(name, location, tuple(params.items())))
@@ -61,7 +61,7 @@ class Player:
         return True
 
     def transact(self, plan: Callable[[], bool]) -> bool:
-        """Make the moves of a plan, or none of them where it says that it failed; whether it succeeded."""
+        """Make all moves of a plan, or none if it returns False; returns the plan's result."""
         made, noted = len(self.game.trace.steps), len(self.notes)
         if plan():
             return True
@@ -71,10 +71,7 @@ class Player:
         return False
 
     def lanes(self, leaf: Leaf, extent: int | None = None) -> int:
-        """Lanes of the machine's widest vector for the statement's widest operand; 1 if there is none.
-
-        With `extent`, of the widest that is not longer.
-        """
+        """Lanes of the machine's widest vector for the statement's widest operand, at most `extent`; 1 if none."""
         return max((n for n in self.vector_lanes(leaf) if extent is None or n <= extent), default=1)
 
     def vector_lanes(self, leaf: Leaf) -> tuple[int, ...]:
@@ -83,9 +80,9 @@ class Player:
         return self.game.machine.vector_lanes(max(dtypes, key=byte_width))
 
     def exhaust(self, places: Callable[[], Iterable[Node | str]], name: str, why: str = "", limit: int = 10_000) -> int:
-        """Make one kind of move at the first place that allows it, until none does; the number of moves made.
+        """Make one kind of move at the first legal place until there is none; returns the number of moves.
 
-        `places` is asked anew after every move. Raises UsageError after `limit` moves.
+        `places` is called again after every move. Raises UsageError after `limit` moves.
         """
         for made in range(limit):
             if not any(self.attempt(name, place, why) for place in places()):
@@ -103,7 +100,7 @@ class Player:
                 yield buffer.names[0]
 
     def dimensions(self) -> Iterator[str]:
-        """Locations of all dimensions of temporaries that are not in registers, where lanes need theirs."""
+        """Locations of all dimensions of temporaries outside of registers (lanes need the dimensions of these)."""
         for name in self.temporaries():
             if self.nest.arrays[name].buffer.memory is not Memory.REGISTER:
                 yield from (f"{name}:{d}" for d in range(len(self.nest.arrays[name].shape)))

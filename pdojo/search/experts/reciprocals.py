@@ -1,4 +1,4 @@
-"""Divisors that many elements share: one division each, and products."""
+"""Shared divisors: one division and many products."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pdojo.search.experts.player import Player
 from pdojo.transforms.declaring import fresh_name
 
 SHARED = 4
-"""Elements that share a divisor for which its reciprocal is worth a value of its own."""
+"""Fewest elements that must share a divisor before its reciprocal is stored."""
 
 
 def share_reciprocals(player: Player) -> None:
-    """Where many elements are divided by the same value, multiply them by one over it, if the kernel permits it."""
+    """Multiply by a reciprocal where many elements share a divisor, if the kernel permits it."""
     for identifier in [leaf.id for leaf in player.nest.leaves if leaf.function == "arith.divf"]:
         leaf = player.leaf(identifier)
         divisor = leaf.inputs[1]
@@ -22,7 +22,7 @@ def share_reciprocals(player: Player) -> None:
         for scope in leaf.chain:
             shared *= 1 if scope.depth in used else scope.extent
         if shared >= SHARED:
-            # As far outside as the divisor is known.
+            # As far outside as the divisor is available.
             any(
                 player.transact(lambda depth=depth, i=identifier: _share(player, i, depth))
                 for depth in range(leaf.depth)
@@ -30,7 +30,7 @@ def share_reciprocals(player: Player) -> None:
 
 
 def _share(player: Player, identifier: str, depth: int) -> bool:
-    """Compute the reciprocal before the scope at `depth`, for all iterations of the loops that the divisor uses."""
+    """Compute the reciprocal before the scope at `depth`, for all iterations of the loops that index the divisor."""
     leaf = player.leaf(identifier)
     divisor = leaf.inputs[1]
     assert isinstance(divisor, Access)
@@ -39,7 +39,7 @@ def _share(player: Player, identifier: str, depth: int) -> bool:
     name = fresh_name(player.nest.arrays, f"{divisor.array.name}_inverse")
     extents = [leaf.chain[d].extent for d in loops]
     inner = [d for d in loops if d >= depth]
-    # The new op has scopes of its own for the loops from `depth` on.
+    # The new statement has its own scopes for the loops from `depth` on.
     places = {d: d if d < depth else depth + inner.index(d) for d in loops}
     written = ",".join(f"{{{places[d]}}}" for d in loops)
     read = ",".join(e.render(lambda d: f"{{{places[d]}}}") for e in divisor.index)

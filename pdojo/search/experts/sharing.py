@@ -1,4 +1,4 @@
-"""Temporaries that live in the memory of an output until that is written: fewer bytes go through the caches."""
+"""Temporaries in the memory of an output that is written later: less cache traffic."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ WHY = "rows exceed the first cache: two arrays in one memory leave more of it to
 
 
 def share_outputs(player: Player) -> None:
-    """Rows of temporaries that exceed the first cache, but not half of the second, in an output of the same shape.
+    """Put temporaries into an output of the same shape if they exceed the first cache, but not half of the second.
 
-    Shorter ones are in the first cache anyway. Of longer ones the second cache keeps neither until the output is
-    written, and the memory of the output would be written twice.
+    Smaller ones stay in the first cache anyway. Larger ones leave the second cache before the output is written, so its
+    memory would be written twice.
     """
     machine = player.game.machine
     if not machine.cache_bytes:
@@ -28,7 +28,7 @@ def share_outputs(player: Player) -> None:
 
 
 def _share(player: Player, name: str, other: str) -> bool:
-    """Put an array into the memory of another one, which has an element for each index."""
+    """Put an array with all its elements into the memory of another one."""
     reused = [d for d, slots in enumerate(player.nest.arrays[name].buffer.reuse) if slots]
     for dimension in reused:
         if not player.attempt("materialize_dims", f"{name}:{dimension}", WHY):

@@ -1,7 +1,7 @@
 """The passes for Snitch cores (paper section 4.1).
 
-The greedy one uses streams and hardware loops wherever they are legal. The heuristic one computes four results at a
-time first, so that the latency of the FPU is hidden.
+The greedy pass uses streams and hardware loops wherever they are legal. The heuristic pass first interleaves four
+results, which hides the latency of the FPU.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pdojo.search.experts.player import Note, Player
 from pdojo.transforms.game import Game
 
 UNROLLED = 96
-"""Most statements of a loop body that is unrolled for want of hardware that repeats it."""
+"""Most statements of an unrolled loop body that no hardware loop repeats."""
 COPIES = 4
-"""Results at a time: as many as cycles from an operation to one that needs it."""
+"""Interleaved results: the latency in cycles from an operation to its use."""
 
 
 def greedy(game: Game) -> list[Note]:
-    """The naive pass, and every hardware move wherever it is legal."""
+    """The naive pass, then every hardware move wherever it is legal."""
     player = Player(game)
     _simplify(player)
     fuse_and_reuse(player)
@@ -34,7 +34,7 @@ def greedy(game: Game) -> list[Note]:
 
 
 def heuristic(game: Game) -> list[Note]:
-    """Loops fused, the outermost of each nest tiled by four and unrolled innermost; then every hardware move."""
+    """Fuse loops, tile the outermost of each nest by four and unroll that tile innermost; then every hardware move."""
     player = Player(game)
     _simplify(player)
     player.exhaust(player.scopes, "join_scopes", "fused loops keep values in registers")
@@ -52,7 +52,7 @@ def heuristic(game: Game) -> list[Note]:
 
 
 def _unroll_rest(player: Player) -> None:
-    """Unroll short loops of single instructions that the hardware does not repeat, and parts of longer ones."""
+    """Unroll short loops of single instructions without hardware loops, and parts of longer ones."""
     for identifier in [s.id for s in reversed(player.nest.scopes)]:
         scope = player.scope(identifier)
         if scope is None or scope.mapping is not Mapping.SEQUENTIAL or scope.depth == 0:
@@ -78,13 +78,13 @@ def _unroll(player: Player, scope: Scope, count: int) -> bool:
 
 
 def _instances(scope: Scope) -> int:
-    """How often statements run in a scope; packed numbers are one."""
+    """Statement instances of one run of a scope; packed numbers count once."""
     chains = (leaf.chain[scope.depth :] for leaf in scope.leaves)
     return sum(prod(s.extent for s in chain if s.mapping is not Mapping.VECTOR) for chain in chains)
 
 
 def _recompute(player: Player) -> None:
-    """Compute what one instruction gives once more where another loop uses it, so that it needs no memory."""
+    """Recompute single-instruction values in other loops that use them, so that they need no memory."""
     for identifier in [leaf.id for leaf in player.nest.leaves]:
         leaf = player.nest.by_id.get(identifier)
         if not isinstance(leaf, Leaf) or leaf.function not in CHEAP or leaf.accumulate is not None:
@@ -96,7 +96,7 @@ def _recompute(player: Player) -> None:
 
 
 def _vectorize(player: Player, identifier: str) -> None:
-    """Packed numbers of one register along a loop through contiguous memory; sums over it get partial ones."""
+    """Pack the numbers of one register along a contiguous loop; sums over it get partial sums."""
     scope = player.scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL or _has_lanes(scope):
         return
@@ -130,7 +130,7 @@ def _packed(player: Player, identifier: str, lanes: int) -> bool:
 
 
 def _is_aligned(leaf: Leaf) -> bool:
-    """Whether the packed numbers that a statement accesses are whole words of memory."""
+    """True if the packed numbers that a statement accesses are aligned words of memory."""
     lanes = leaf.chain[-1]
     moving = [access for access in leaf.accesses if any(e.uses(lanes.depth) for e in access.index)]
     return not any(known_alignment(access, leaf, lanes) % WORD for access in moving)
@@ -149,7 +149,7 @@ def _partial_sums(player: Player, identifier: str, lanes: int, copies: int, why:
 
 
 def _join_behind_zeros(player: Player) -> None:
-    """Join loops that only the first values of a sum part; they can stand before both."""
+    """Join loops that only the initialisation of a sum separates; it can move before both."""
     why = "loops behind it can be fused"
     for identifier in [leaf.id for leaf in player.nest.leaves]:
         leaf = player.leaf(identifier)
@@ -162,12 +162,12 @@ def _join_behind_zeros(player: Player) -> None:
 
 
 def _interleave(player: Player, identifier: str) -> None:
-    """Four iterations of the outermost loop of a nest at a time, innermost; of a lone sum, four partial sums."""
+    """Interleave four iterations of a nest's outermost loop, innermost; a lone sum gets four partial sums."""
     scope = player.scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
         return
     if any(s.mapping is Mapping.UNROLL for leaf in scope.leaves for s in leaf.chain):
-        # Several sums at a time already.
+        # Its sums are interleaved already.
         return
     only = scope.children[0]
     is_sum = len(scope.children) == 1 and isinstance(only, Leaf) and only.accumulate is not None
@@ -196,7 +196,7 @@ def _four_at_a_time(player: Player, identifier: str) -> bool:
 
 
 def _stage_sums(player: Player, identifier: str) -> None:
-    """Registers for what is accumulated inside the four iterations, so that they can be parted."""
+    """Accumulate inside the four iterations into registers, so that the loops can be split."""
     scope = player.scope(identifier)
     assert scope is not None
     names = dict.fromkeys(
@@ -210,7 +210,7 @@ def _stage_sums(player: Player, identifier: str) -> None:
 
 
 def _cut_temporaries(player: Player, why: str) -> None:
-    """Dimensions of temporaries that the tiled loop indexes are four elements in each iteration of the outer one."""
+    """Reduce the temporaries' dimensions that the tiled loop indexes to four elements."""
     for name in list(player.temporaries()):
         for dimension, extent in enumerate(player.nest.arrays[name].shape):
             if extent > COPIES and extent % COPIES == 0:
@@ -229,7 +229,7 @@ def _simplify(player: Player) -> None:
 
 
 def use_hardware(player: Player) -> None:
-    """Registers, streams and hardware loops, wherever they are legal."""
+    """Use registers, streams and hardware loops wherever they are legal."""
     _keep_sums(player)
     _keep_invariants(player)
     for name in list(player.temporaries()):
@@ -250,13 +250,13 @@ def use_hardware(player: Player) -> None:
 
 
 def _wraps_hardware_loop(scope: Scope) -> bool:
-    """Whether a hardware loop is directly inside a loop, and more than that."""
+    """True if a loop directly contains a hardware loop and other nodes."""
     loops = [c for c in scope.children if isinstance(c, Scope) and c.mapping is Mapping.FREP]
     return scope.extent > 1 and len(scope.children) > 1 and len(loops) == 1
 
 
 def _is_innermost(scope: Scope) -> bool:
-    """Whether nothing but straight code is inside."""
+    """True if a scope contains only straight code."""
     return all(
         inner.mapping in (Mapping.UNROLL, Mapping.VECTOR)
         for leaf in scope.leaves
@@ -265,7 +265,7 @@ def _is_innermost(scope: Scope) -> bool:
 
 
 def _keep_sums(player: Player) -> None:
-    """Accumulate into registers what lies in memory: the loops that add to one element work on a copy of it."""
+    """Accumulate into registers: the loops that add to one element work on a copy of it."""
     for identifier in [leaf.id for leaf in player.nest.leaves]:
         leaf = player.nest.by_id.get(identifier)
         if not isinstance(leaf, Leaf) or leaf.accumulate is None or leaf.output.array.buffer.op is not None:
@@ -276,10 +276,10 @@ def _keep_sums(player: Player) -> None:
 
 
 def _in_registers(player: Player, scope: Scope, name: str) -> bool:
-    """Let what a scope does for one element, or for some that are unrolled, work on registers."""
+    """Let a scope accumulate one element, or a few unrolled ones, in registers."""
     why = "sums are in registers until they are complete"
     if len(player.nest.siblings(scope)) > 1 and scope.parent is not None:
-        # Zeros before the loop and whatever is behind it take part.
+        # Include the zeros before the loop and the statements behind it.
         tiles = tile(player, scope.parent, 1, why)
         if tiles is None:
             return False
@@ -305,7 +305,7 @@ def _scope(player: Player, identifier: str) -> Scope:
 
 
 def _around_sum(leaf: Leaf) -> Scope | None:
-    """The outermost scope inside which only unrolled scopes index what the statement accumulates into."""
+    """The outermost scope around a sum inside which only unrolled scopes index its result."""
     own = {v for e in leaf.output.index for v in e.variables()}
     found: Scope | None = None
     for scope in reversed(leaf.chain):
@@ -316,7 +316,7 @@ def _around_sum(leaf: Leaf) -> Scope | None:
 
 
 def _keep_invariants(player: Player) -> None:
-    """Copy into registers, before each innermost loop, what all of its iterations read."""
+    """Before each innermost loop, copy the values that all its iterations read into registers."""
     for identifier in [s.id for s in player.nest.scopes]:
         scope = player.scope(identifier)
         if scope is None or scope.mapping is not Mapping.SEQUENTIAL or not _is_innermost(scope):
@@ -327,7 +327,7 @@ def _keep_invariants(player: Player) -> None:
 
 
 def _invariants(scope: Scope) -> list[str]:
-    """Arrays in memory that are read, not written, in a loop, by indices that do not depend on it."""
+    """Arrays in memory that a loop reads by indices independent of it, and does not write."""
     written = {leaf.output.array.name for leaf in scope.leaves}
     found: dict[str, bool] = {}
     for leaf in scope.leaves:
@@ -340,7 +340,7 @@ def _invariants(scope: Scope) -> list[str]:
 
 
 def _spare_streams(player: Player, identifier: str) -> None:
-    """Where a perfect nest has more than there are streams: another loop innermost, registers for what that shares."""
+    """If a perfect nest needs more streams than there are, move another loop innermost and load what it shares."""
     most = player.game.machine.snitch.stream_registers
     loops = _perfect(player, identifier)
     if not loops or _streams(player, loops[0]) <= most:
@@ -351,7 +351,7 @@ def _spare_streams(player: Player, identifier: str) -> None:
 
 
 def _perfect(player: Player, identifier: str) -> list[Scope]:
-    """The loops of a nest in which each wraps the next one alone, the unrolled ones left out."""
+    """The sequential loops of a perfect nest, without unrolled ones; empty if the nest is not perfect."""
     found: list[Scope] = []
     node: Node | None = player.nest.by_id.get(identifier)
     while isinstance(node, Scope):
@@ -366,7 +366,7 @@ def _perfect(player: Player, identifier: str) -> list[Scope]:
 
 
 def _innermost(player: Player, identifier: str) -> bool:
-    """Move a loop of a perfect nest inwards, as far as the unrolled ones."""
+    """Move a loop of a perfect nest inwards, up to the unrolled ones."""
     why = "its iterations share what they read"
     while isinstance(child := _scope(player, identifier).children[0], Scope) and child.mapping is Mapping.SEQUENTIAL:
         if not player.attempt("swap_scopes", f"%{identifier}", why):
@@ -375,7 +375,7 @@ def _innermost(player: Player, identifier: str) -> bool:
 
 
 def _shared(player: Player, loop: str) -> int:
-    """Registers, loaded without a stream, for what all iterations of the innermost loop read; the streams left."""
+    """Load what all iterations of the innermost loop read into registers; returns the number of streams left."""
     why = "all iterations read it: a register instead of a stream"
     for name in _invariants(_scope(player, loop)):
         player.transact(lambda name=name: _load(player, _scope(player, loop), name, why))
@@ -388,7 +388,7 @@ def _streams(player: Player, region: Scope) -> int:
 
 
 def _spare_in_loop(player: Player, identifier: str) -> None:
-    """Where an innermost loop has more than there are streams: registers for what its unrolled statements share."""
+    """If an innermost loop needs more streams than there are, load what its unrolled statements share."""
     most = player.game.machine.snitch.stream_registers
     why = "all copies read it: a register instead of a stream"
     for leaf in [leaf.id for leaf in _scope(player, identifier).leaves]:
@@ -402,7 +402,7 @@ def _spare_in_loop(player: Player, identifier: str) -> None:
 
 
 def _load(player: Player, scope: Scope, name: str, why: str) -> bool:
-    """Load what a scope reads of an array into registers before it, without a stream."""
+    """Load what a scope reads of an array into registers before the scope, without a stream."""
     before = set(player.nest.arrays)
     if not player.attempt("stage_in", scope, why, array=name, location="register"):
         return False
@@ -411,14 +411,14 @@ def _load(player: Player, scope: Scope, name: str, why: str) -> bool:
 
 
 def _stream(player: Player, identifier: str) -> None:
-    """Stream the memory of the outermost scopes that allow it."""
+    """Stream the memory accesses of the outermost scopes that allow it."""
     scope = player.scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
         return
     why = "streams load and store what the scope accesses"
     if _is_innermost(scope):
         _spare_in_loop(player, identifier)
-        # A loop is a region or a hardware loop: a region around it has one iteration.
+        # A scope is a streaming region or a hardware loop: a region around a hardware loop has one iteration.
         player.transact(lambda: _wrapped(player, scope, why))
         return
     if player.attempt("stream", scope, why) or player.transact(lambda: _beside_scalars(player, identifier, why)):
@@ -428,7 +428,7 @@ def _stream(player: Player, identifier: str) -> None:
 
 
 def _beside_scalars(player: Player, identifier: str, why: str) -> bool:
-    """Stream a scope, but for what all lanes of packed numbers read, which is no whole word."""
+    """Stream a scope, except reads that all lanes of packed numbers share: these are no whole words."""
     found = False
     for leaf in [leaf.id for leaf in _scope(player, identifier).leaves]:
         for number, access in enumerate(player.leaf(leaf).accesses):

@@ -1,4 +1,4 @@
-"""Hints for arrays that no cache holds: outputs bypass the caches, inputs are fetched ahead."""
+"""Hints for arrays beyond the caches: non-temporal stores for outputs, prefetches for inputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pdojo.search.experts.player import Player
 
 
 def stream(player: Player) -> None:
-    """Where the interface arrays exceed the caches: outputs bypass them, inputs are fetched an iteration ahead."""
+    """If the interface arrays exceed the caches, store outputs past the caches and prefetch inputs."""
     nest = player.nest
     footprint = sum(prod(b.shape) * byte_width(b.dtype) for b in nest.buffers if b.op is None)
     if footprint <= player.game.machine.cache_bytes[-1]:
@@ -26,18 +26,18 @@ def stream(player: Player) -> None:
 
 
 def _bypass(player: Player, leaf: Leaf, lanes: Scope) -> None:
-    """A plain store of whole vectors to an output that nobody reads."""
+    """Hint non-temporal stores for plain stores of whole vectors to an output that nothing reads."""
     array = leaf.output.array
-    # Several writers are the parts of one that was peeled.
+    # Several writers may be the parts of one peeled loop.
     written_once = all(w.accumulate is None for w in player.nest.writers[array.name])
-    # Lines that another array's values were in are in a cache.
+    # If another array shares the memory, its lines are in a cache.
     unread = array.intent is Intent.OUT and not player.nest.readers[array.name] and len(array.buffer.names) == 1
     if written_once and unread and streaming_misfit(leaf, lanes) is None:
         player.attempt("hint", leaf, "the output exceeds the caches: do not read it first", kind="nontemporal")
 
 
 def _fetch_ahead(player: Player, leaf: Leaf) -> None:
-    """The first read of a large input in each iteration of the outermost loop, where that loop walks through it."""
+    """Prefetch the first read of a large input in each iteration of the outermost loop that walks through it."""
     outermost = leaf.chain[0]
     for number, access in enumerate(leaf.accesses[1:], 1):
         array = access.array
@@ -53,6 +53,6 @@ def _fetch_ahead(player: Player, leaf: Leaf) -> None:
 
 
 def _bytes_per_iteration(access: Access, depth: int) -> int:
-    """How far an access moves in memory when the scope at `depth` takes a step."""
+    """Bytes between the addresses of an access in two successive iterations of the scope at `depth`."""
     distance = linear_address(access.index, access.array.shape)
     return distance.coefficient(depth) * byte_width(access.array.dtype)

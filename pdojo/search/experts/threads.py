@@ -1,4 +1,4 @@
-"""Threads: the loops that share the work most evenly."""
+"""Threads for the loops that balance best."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pdojo.dialect.nest import Scope
 from pdojo.search.experts.player import Player
 
 EVEN = 0.95
-"""A share of the work that is even enough not to look for a better one."""
+"""Balance above which no better loop is looked for."""
 SMALL = 16384
-"""Statement instances below which starting threads takes longer than the work."""
+"""Statement instances below which starting threads costs more than the work."""
 
 
 def share_work(player: Player) -> None:
-    """Give every nest to the threads, at the outermost of its loops that is shared evenly."""
+    """Parallelise the outermost balanced loop of every nest."""
     threads = player.game.machine.threads
     if threads < 2:
         return
@@ -24,7 +24,7 @@ def share_work(player: Player) -> None:
 
 
 def work(scope: Scope) -> int:
-    """The statement instances of one run of a scope."""
+    """Statement instances of one run of a scope."""
     total = 0
     for leaf in scope.leaves:
         count = 1
@@ -35,14 +35,14 @@ def work(scope: Scope) -> int:
 
 
 def balance(extent: int, threads: int) -> float:
-    """The part of the time that threads work which share so many iterations."""
+    """The fraction of the time that threads work if they share `extent` iterations."""
     return extent / (-(-extent // threads) * threads)
 
 
 def costs_threads(player: Player, first: Scope, second: Scope) -> bool:
-    """Whether one of two loops is a sum over its iterations, and the other could share its work between the threads.
+    """True if one of two loops is a sum over its iterations and the other one could be parallelised.
 
-    Where the loops around them share it already, nothing is lost.
+    False if a loop around them balances already.
     """
     threads = player.game.machine.threads
     around = [scope.extent for scope in first.leaves[0].chain[: first.depth]]
@@ -53,15 +53,15 @@ def costs_threads(player: Player, first: Scope, second: Scope) -> bool:
 
 
 def _sums(scope: Scope) -> bool:
-    """Whether a scope adds up over its own iterations."""
+    """True if a scope accumulates over its own iterations."""
     return any(
         leaf.accumulate is not None and not any(e.uses(scope.depth) for e in leaf.output.index) for leaf in scope.leaves
     )
 
 
 def _share(player: Player, nest: Scope, threads: int) -> None:
-    """Try the loops that wrap all of the nest and are shared evenly, then those of each part of it, then the others."""
-    # What each start of the threads gives them must be worth it.
+    """Try the balanced loops around the whole nest, then those of each part of it, then the other loops."""
+    # Each start of the threads must be worth its cost.
     worth = [s for s in _perfect(nest) if work(s) >= SMALL]
     loops = sorted(worth, key=lambda s: (-min(balance(s.extent, threads), EVEN), s.depth))
     even = [s for s in loops if balance(s.extent, threads) >= EVEN]
@@ -83,7 +83,7 @@ def _why(loop: Scope, threads: int) -> str:
 
 
 def _perfect(scope: Scope) -> list[Scope]:
-    """A scope and the sequential ones inside, as long as each is the only child."""
+    """A scope and the sequential ones inside it, down to the first with several children."""
     found = [scope]
     while len(found[-1].children) == 1:
         child = found[-1].children[0]

@@ -1,4 +1,4 @@
-"""Instructions that add up products of narrow numbers, as their meanings in the machine description say."""
+"""Instructions that sum up products of narrow numbers, by their meanings in the machine description."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from pdojo.search.experts.contraction import uses
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """An instruction that adds up products of narrow numbers."""
+    """An instruction that sums up products of narrow numbers."""
 
     intrinsic: Intrinsic
     pattern: Pattern
     product: Leaf
-    """The accumulation in its meaning."""
+    """The accumulation in the instruction's meaning."""
     casts: tuple[Leaf, Leaf]
-    """The statements that make the factors, in order."""
+    """The statements that cast the factors, in order."""
     columns: int
-    """The factor that the innermost dimension of the accumulators indexes."""
+    """Index of the factor that the accumulators' innermost dimension indexes."""
     lanes: int
     """Columns of a tile."""
     height: int
-    """Rows of a tile; 1 if no loop of the meaning is over rows."""
+    """Rows of a tile; 1 if the meaning has no loop over rows."""
     groups: tuple[int, ...]
     """Extents of the loops over terms, outermost first."""
 
     @property
     def terms(self) -> int:
-        """Terms of a sum that the instruction adds up at once."""
+        """Terms of a sum per instruction."""
         return prod(self.groups)
 
     @property
     def loops(self) -> int:
-        """Loops of the meaning."""
+        """Number of loops of the meaning."""
         return len(self.product.chain)
 
     @property
     def work(self) -> int:
-        """Products of one instruction."""
+        """Products per instruction."""
         return self.terms * self.lanes * self.height
 
     def role(self, scope: Scope) -> str:
-        """What a loop of the meaning is over."""
+        """`terms`, `columns` or `rows`: what a loop of the meaning runs over."""
         in_columns, in_rows = (uses(self.factor(p), scope) for p in (self.columns, 1 - self.columns))
         return "terms" if in_columns and in_rows else "columns" if in_columns else "rows"
 
     def factor(self, position: int) -> Access:
-        """The narrow operand of a factor, in the meaning."""
+        """The narrow operand of a factor in the meaning."""
         return self.casts[position].reads[0]
 
     def layout(self, position: int) -> list[int]:
-        """The depths of the loops that index a narrow operand, those with the longest steps in memory first."""
+        """Depths of the loops that index a narrow operand, longest steps in memory first."""
         access = self.factor(position)
         steps, free = self.pattern.address(access)
         depths = [s.depth for s in self.casts[position].chain if uses(access, s)]
@@ -71,7 +71,7 @@ def units(machine: Machine) -> list[Unit]:
 
 
 def _unit(intrinsic: Intrinsic) -> Unit | None:
-    """What the meaning of an intrinsic says, where it is a dot product of numbers that are cast first."""
+    """The unit of an intrinsic whose meaning is a dot product of numbers that are cast first; None for others."""
     pattern = pattern_of(intrinsic)
     *casts, last = pattern.nest.leaves
     alone = all(len(s.children) == 1 for s in last.chain[:-1])
@@ -87,7 +87,7 @@ def _unit(intrinsic: Intrinsic) -> Unit | None:
 
 
 def _widens(leaf: Leaf) -> bool:
-    """Whether a statement is a cast to a wider type."""
+    """True if a statement is a cast to a wider type."""
     return (
         leaf.accumulate is None
         and len(leaf.inputs) == len(leaf.reads) == 1
@@ -96,7 +96,7 @@ def _widens(leaf: Leaf) -> bool:
 
 
 def _shaped(unit: Unit, inner: set[int]) -> Unit | None:
-    """The unit with its tile: one loop of columns, at most one of rows, the others of terms."""
+    """The unit with its tile: one loop of columns, at most one of rows, the others of terms; None for other shapes."""
     chain, output = unit.product.chain, unit.product.output
     using = [[s for s in chain if uses(unit.factor(p), s)] for p in (0, 1)]
     summed = [s for s in chain if not uses(output, s)]

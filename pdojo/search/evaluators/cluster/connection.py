@@ -1,4 +1,4 @@
-"""The way to a Ray cluster. Ray is an extra, and imported when a connection is made."""
+"""Connections to a Ray cluster. Ray is an optional dependency, imported when a connection is made."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from pdojo.search.evaluators.cluster.processors import core_count
 REACH = 10.0
 """Seconds within which the head of a cluster must accept a connection."""
 START = 120.0
-"""Seconds within which a worker must start, once there is room for it."""
+"""Seconds within which a worker must start once there is room for it."""
 _STORE = 128 << 20
-"""Bytes of a private cluster's object store: what is sent is small."""
+"""Bytes of a private cluster's object store: messages are small."""
 
 
 class Connection:
-    """A connection of this process to a cluster; there is one at a time.
+    """The connection of this process to a cluster; a process has one at a time.
 
-    The address is `local` (a private cluster of this machine's processors, which ends with the connection), `auto` (the
-    one that runs on this machine), `host:port` (of a cluster that this machine belongs to) or `ray://host:port` (from
-    outside). Raises UsageError where Ray is missing, or no cluster is there.
+    The address is `local` (a private cluster on this machine, which ends with the connection), `auto` (the cluster that
+    runs on this machine), `host:port` (a cluster that this machine belongs to) or `ray://host:port` (from outside).
+    Raises UsageError if Ray is not installed, or the cluster does not answer.
     """
 
     def __init__(self, address: str) -> None:
@@ -53,10 +53,10 @@ class Connection:
             }
         else:
             _reach(self.address)
-        # A private cluster listens to this machine only: whoever reaches a cluster can run programs on it.
+        # A private cluster listens to this machine only: anybody who reaches a cluster can run programs on it.
         constants: Any = import_module("ray._private.ray_constants")
         constants.ENABLE_RAY_CLUSTER = not self.is_private
-        # Deaths of workers are ours to tell.
+        # pdojo reports deaths of workers itself.
         process: Any = import_module("ray._private.worker")
         process._worker_logs_enabled = False
         group = os.getpgrp()
@@ -68,16 +68,16 @@ class Connection:
             hint = "" if self.is_private else "; is it of the same Ray and Python, and has this process its token?"
             raise UsageError(f"no Ray cluster at '{self.address}': {_first_line(error)}{hint}") from None
         if os.getpgrp() != group:
-            # Ray took this process out of its group, to end what it starts as one; Ctrl-C would not reach it there.
+            # Ray moved this process out of its group, to end its children as a group; Ctrl-C would not reach it there.
             os.setpgid(0, group)
 
     def processors(self) -> list[int]:
-        """How many processors each machine of the cluster gives."""
+        """Number of processors of each machine of the cluster."""
         nodes: list[dict[str, Any]] = self.ray.nodes()
         return [int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]]
 
     def host(self) -> Machine:
-        """The machine description of some machine of the cluster. Raises UsageError if it has another pdojo."""
+        """The machine description of one machine of the cluster. Raises UsageError if its pdojo differs."""
         answer = self.ray.remote(num_cpus=1, max_retries=0)(worker.host_of).remote(worker.release())
         try:
             return machine_from_json(self.ray.get(answer, timeout=START))
@@ -88,7 +88,7 @@ class Connection:
             raise self.translated(error) from None
 
     def translated(self, error: Exception) -> Exception:
-        """What to raise for an error of Ray: a mistake that a worker found, or a bug with its traceback."""
+        """The exception to raise for an error of Ray: a mistake found by a worker, or a bug with its traceback."""
         cause = getattr(error, "cause", None)
         if isinstance(cause, PdojoError):
             return type(cause)(str(cause))
@@ -120,7 +120,7 @@ class Connection:
 def _ray() -> Any:
     if find_spec("ray") is None:
         raise UsageError("searching on a cluster needs Ray: pip install 'pdojo[ray]'")
-    # Nothing is reported to anybody, and what Ray says to its own developers is kept from our users.
+    # Ray sends no usage reports, and its warnings for its own developers are silenced.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     with warnings.catch_warnings():
@@ -129,7 +129,7 @@ def _ray() -> Any:
 
 
 def _reach(address: str) -> None:
-    """See that somebody listens at an address: Ray itself waits for a minute, and then ends the process.
+    """Check that the address accepts connections: Ray itself waits for a minute and then ends the process.
 
     Raises UsageError.
     """

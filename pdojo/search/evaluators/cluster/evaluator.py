@@ -1,4 +1,4 @@
-"""The runtime evaluator, with its programs spread over the workers of a cluster."""
+"""The runtime evaluator on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pdojo.search.evaluators.runtime import Runtime, settings_of
 from pdojo.search.racing import Heat, Race
 
 WORKER_LOST = "WorkerLost"
-"""Failure of a program that takes workers down."""
+"""Failure of a program that kills workers."""
 SHARE = 4
-"""Programs for each processor of a worker that are one job: compiled together, and timed in turns."""
+"""Programs of one job for each processor of a worker; a job's programs compile together and are timed in turns."""
 
 
 class OnCluster:
-    """Seconds per call, as the runtime evaluator gives them, of the programs of one search.
+    """Seconds per call of the programs of one search, as the runtime evaluator measures them.
 
-    `plain` is the kernel whose results are right. What waits for workers raises KeyboardInterrupt when `stop` is set.
+    Results are checked against the kernel `plain`. Waits for workers raise KeyboardInterrupt when `stop` is set.
     """
 
     name = Runtime.name
@@ -39,14 +39,14 @@ class OnCluster:
 
     @property
     def settings(self) -> JSON:
-        """Those of the runtime evaluator on a machine of the cluster, so that costs are shared with searches there."""
+        """The runtime evaluator's settings on a machine of the cluster: both share costs."""
         return settings_of(self._cluster.machine, self._cluster.environment)
 
     def expect(self, candidate: Candidate) -> None:
-        """Programs become jobs together: a worker compiles a share of them, and times these in turns."""
+        """Do nothing: programs are sent in jobs of several."""
 
     def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
-        """Each share of the programs on one worker, in turns with the one beside them."""
+        """Time each share of the programs on one worker, in turns with the program beside them."""
         count = len(wanted.candidates)
         if listener is not None:
             listener(f"timing {count} on {self._cluster.size} workers")
@@ -56,12 +56,12 @@ class OnCluster:
         try:
             return [each for job in jobs for each in job.result()]
         finally:
-            # Where the search ends early, what no worker has begun is not begun any more.
+            # If the search ends early, jobs that no worker has begun are cancelled.
             for job in jobs:
                 job.cancel()
 
     def close(self) -> None:
-        """End what this search waits for. The cluster stays: it serves others."""
+        """End this search's waits. The cluster stays: other searches use it."""
         self._closed.set()
         self._pool.shutdown(cancel_futures=True)
 
@@ -78,7 +78,7 @@ class OnCluster:
             if beside is None and len(candidates) == 1:
                 return [Race(_lost())]
         if beside is None or len(candidates) > 1:
-            # One of them takes workers down: each for itself shows which.
+            # Some program kills workers: timing each alone finds it.
             return [race for each in candidates for race in self._heat(replace(share, candidates=[each]))]
         alone = [replace(share, candidates=[each], beside=None) for each in (*candidates, beside)]
         own, best = (self._heat(each)[0].evaluation for each in alone)

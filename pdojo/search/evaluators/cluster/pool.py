@@ -1,4 +1,4 @@
-"""The workers of a cluster: started, given jobs, replaced when they die."""
+"""The workers of a cluster: started, given jobs, replaced after they died."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from pdojo.search.evaluators.cluster.connection import START, Connection
 from pdojo.search.evaluators.cluster.worker import KEPT, Facts
 
 ATTEMPTS = 3
-"""How often a job is given to a worker."""
+"""Workers that a job is given to before it counts as lost."""
 POLL = 0.2
-"""Seconds after which who waits looks whether it should."""
+"""Seconds between two checks whether a wait is to end."""
 _VARYING = ("cpus", "system")
-"""Parts of an environment that may differ within a cluster."""
+"""Facts of an environment that may differ within a cluster."""
 
 
 class WorkersLost(Exception):  # noqa: N818  # an event, handled by the evaluator
-    """A job took down every worker that it was given to."""
+    """A job killed every worker that it was given to."""
 
 
 @dataclass(eq=False)
@@ -34,24 +34,24 @@ class _Actor:
     handle: Any
     facts: Facts | None = None
     kernels: list[str] = field(default_factory=list[str])
-    """Those whose evaluators it has, the latest last."""
+    """Kernels whose evaluators the worker keeps, the latest last."""
 
 
 class Cluster:
-    """Workers that evaluate for any number of searches, each of which may run in a thread of its own.
+    """Workers for any number of searches, each of which may run in its own thread.
 
-    There are as many as the cluster has room for, at most `most`, each with as many processors for itself as the
-    machine description has threads. On a private cluster one processor is left to the search, unless `most` is given.
-    Costs of different processors or tool chains cannot be compared: raises UsageError if the cluster's machines
-    differ, where pdojo is another one there, or where no worker starts.
+    There are as many workers as the cluster has room for, at most `most`; each has as many processors as the machine
+    description has threads. On a private cluster one processor is left to the search, unless `most` is given. Costs of
+    different processors or tool chains are not comparable: raises UsageError if the cluster's machines or their pdojo
+    differ, or if no worker starts.
     """
 
     def __init__(self, connection: Connection, machine: Machine, *, most: int | None = None) -> None:
         self.machine = machine
         self.lost = 0
-        """Workers that died."""
+        """Number of workers that died."""
         self.notes: list[str] = []
-        """What a user should know: workers that are missing, and why."""
+        """Notes for the user: missing workers and the reasons."""
         self._connection = connection
         self._ray = connection.ray
         self._described = json.dumps(machine_to_json(machine))
@@ -80,7 +80,7 @@ class Cluster:
         return room if most is None else min(room, most)
 
     def _start_all(self, count: int) -> JSON:
-        """Start workers; what they have in common."""
+        """Start workers; returns the environment that they share."""
         pending = {self._begin(actor): actor for actor in (self._new() for _ in range(count))}
         ready, late = self._ray.wait(list(pending), num_returns=count, timeout=START)
         for answer in late:
@@ -114,22 +114,21 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """How many workers there are, or will be when those that died are replaced."""
+        """Number of workers, with the replacements that are starting."""
         with self._changed:
             return len(self._alive()) + self._starting
 
     @property
     def workers(self) -> list[Facts]:
-        """What the workers say of themselves."""
+        """Facts about the workers."""
         with self._changed:
             return [actor.facts for actor in self._all if actor.facts is not None]
 
     def call(self, kernel: str, method: str, *arguments: object, is_over: Callable[[], bool]) -> Any:
-        """The answer of some worker, one that knows the kernel where there is one idle.
+        """The answer of a worker, preferably one that keeps the kernel's evaluator.
 
-        Raises WorkersLost if all attempts took workers down that were alive before, and one is alive after them,
-        KeyboardInterrupt when it is over, MeasurementError where no workers are left, and whatever PdojoError the
-        worker raised.
+        Raises WorkersLost if every attempt killed a live worker while another one stayed alive, KeyboardInterrupt if
+        `is_over` says so, MeasurementError if no workers are left, and any PdojoError of the worker.
         """
         for _ in range(ATTEMPTS):
             actor = self._take_alive(kernel, is_over)
@@ -141,14 +140,14 @@ class Cluster:
         raise WorkersLost
 
     def _take_alive(self, kernel: str, is_over: Callable[[], bool]) -> _Actor:
-        """A worker that answers. Whatever it dies of from now on, it was not dead before."""
+        """A worker that answers a ping: a later death is the job's fault."""
         while True:
             actor = self._take(kernel, is_over)
             if self._ask(actor, is_over, "ping")[0]:
                 return actor
 
     def _ask(self, actor: _Actor, is_over: Callable[[], bool], method: str, *arguments: object) -> tuple[bool, Any]:
-        """Whether a worker answers, and what; one that does not is replaced. Raises as `call` does."""
+        """True and a worker's answer; False if it died and is replaced. Raises as `call` does."""
         try:
             return True, self._answer(getattr(actor.handle, method).remote(*arguments), is_over)
         except self._ray.exceptions.RayTaskError as error:
@@ -160,7 +159,7 @@ class Cluster:
         except ConnectionError as error:
             raise MeasurementError(f"the cluster at '{self._connection.address}' is gone: {error}") from None
         except BaseException:
-            # It goes on with what nobody waits for; the next one waits for that.
+            # The worker finishes its abandoned job before the next one.
             self._give_back(actor)
             raise
 
@@ -180,7 +179,7 @@ class Cluster:
                 self._changed.wait(POLL)
             if is_over():
                 raise KeyboardInterrupt
-            # Else one that has few kernels, else the one that was idle for the longest time.
+            # Prefer a worker with the kernel, then one with few kernels, then the one that was idle longest.
             actor = min(self._idle, key=lambda a: (kernel not in a.kernels, len(a.kernels)))
             self._idle.remove(actor)
             actor.kernels = [*(k for k in actor.kernels if k != kernel), kernel][-KEPT:]
@@ -196,7 +195,7 @@ class Cluster:
             self._changed.notify_all()
 
     def _replace(self, lost: _Actor) -> None:
-        """Start another worker; meanwhile the others go on."""
+        """Start another worker in the background."""
         with self._changed:
             self._drop(lost)
             if self._closed:
@@ -234,7 +233,7 @@ class Cluster:
         if actor in self._all:
             self._all.remove(actor)
         with suppress(Exception):
-            # It may be gone, and the cluster with it.
+            # The worker or the whole cluster may be gone.
             self._ray.kill(actor.handle)
 
     def close(self) -> None:
@@ -248,7 +247,7 @@ class Cluster:
 
 
 def common(facts: Sequence[Facts]) -> JSON:
-    """The environment that stands for all. Raises UsageError if they differ in what costs depend on."""
+    """The common environment. Raises UsageError if facts that costs depend on differ."""
     first = min((f.environment for f in facts), key=lambda e: json.dumps(e, sort_keys=True))
     for key in first:
         found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Processors of their own for the workers of one machine."""
+"""Exclusive processors for the workers of one machine."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pathlib import Path
 from pdojo.errors import MeasurementError
 
 PATIENCE = 20.0
-"""Seconds that processors are waited for: a worker that is being killed has its own until it is gone."""
+"""Seconds to wait for processors: a dying worker holds its own until it is gone."""
 _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 
 
 def core_order(processors: Iterable[int]) -> list[int]:
-    """The processors, those first that are the first one of their core."""
+    """The processors, with the first one of each core first."""
     cores: dict[str, list[int]] = {}
     for processor in sorted(processors):
         cores.setdefault(_core(processor), []).append(processor)
@@ -28,12 +28,12 @@ def core_order(processors: Iterable[int]) -> list[int]:
 
 
 def core_count(processors: Iterable[int]) -> int:
-    """How many cores they belong to: what shares a core cannot be timed at the same time."""
+    """Number of cores of the processors: processors of one core disturb each other's timings."""
     return len({_core(processor) for processor in processors})
 
 
 def claim(count: int, allowed: Sequence[int], folder: Path | None = None, patience: float = PATIENCE) -> list[int]:
-    """Processors of these that no other worker on this machine has, until this process ends.
+    """Reserve `count` of the `allowed` processors on this machine until this process ends.
 
     Each is a locked file; processors of different cores come first. Raises MeasurementError if too few are free.
     """
@@ -60,9 +60,9 @@ def claim(count: int, allowed: Sequence[int], folder: Path | None = None, patien
 
 
 def _own_folder(folder: Path) -> int:
-    """A handle of the folder, which is made where there is none.
+    """A handle of the folder, made if missing.
 
-    Raises MeasurementError if it is a link, or others may write to it: they could make us lock, and make, any file.
+    Raises MeasurementError if it is a link or others may write to it: they could make us lock or create any file.
     """
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -92,7 +92,7 @@ def _locked(processors: Iterable[int], count: int, folder: int) -> dict[int, int
 
 
 def _core(processor: int) -> str:
-    """The processors of its core, as the system lists them; itself where it does not tell."""
+    """The processors of its core, as the system lists them; itself if the system does not tell."""
     try:
         return Path(_TOPOLOGY.format(processor)).read_text().strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""What runs on the machines of a cluster: in an actor, a runtime evaluator for each of the last kernels."""
+"""The worker of a cluster: an actor with a runtime evaluator for each of its last kernels."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _SOURCES = ("**/*.py", "**/*.toml", "**/*.pdojo")
 
 @dataclass(frozen=True)
 class Release:
-    """Which pdojo this is. Costs depend on it, and workers are spoken to in its terms."""
+    """A version of pdojo. Costs and the workers' interface depend on it."""
 
     version: str
     source: str
-    """SHA-256 of the files of the package."""
+    """SHA-256 of the package's files."""
 
     def __str__(self) -> str:
         return f"{self.version} ({self.source[:8]})"
@@ -44,15 +44,15 @@ class Release:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a worker says of itself."""
+    """Facts about a worker."""
 
     environment: JSON
-    """As a search on its machine would see it."""
+    """The environment as a search on the worker's machine sees it."""
     machine: str
     """The name of the machine."""
     process: int
     processors: tuple[int, ...]
-    """Those that it has for itself."""
+    """The processors that it has for itself."""
 
 
 @lru_cache(maxsize=1)
@@ -68,32 +68,32 @@ def host_of(wanted: Release) -> JSON:
 
 
 class Measurer:
-    """The actor. It does nothing before `begin`, so that whatever is wrong is the answer to a question."""
+    """The actor. It does nothing before `begin`, so that errors are answers to a call."""
 
     def begin(self, wanted: Release, machine: str, processors: int) -> Facts:
-        """Take processors, for a machine description in JSON.
+        """Reserve processors for a machine description in JSON.
 
-        Raises UsageError if another pdojo is installed, LoweringError for a machine that this is not, and
-        MeasurementError where too few processors are free.
+        Raises UsageError if another pdojo is installed, LoweringError if this computer is no such machine, and
+        MeasurementError if too few processors are free.
         """
         _check(wanted)
         self._machine = machine_from_json(json.loads(machine))
         _check_machine(self._machine)
-        # Before this process is bound to its processors, so that it is what every search on this machine sees.
+        # Read the environment before the process is bound to its processors: it is what every search here sees.
         facts = dict(environment())
         own = claim(processors, sorted(os.sched_getaffinity(0)))
-        # Also compilers stay there: they would disturb what others time.
+        # Compilers inherit the binding: elsewhere they would disturb other timings.
         os.sched_setaffinity(0, own)
         self._evaluators: OrderedDict[str, Runtime] = OrderedDict()
         return Facts(facts, platform.node(), os.getpid(), tuple(own))
 
     def ping(self) -> None:
-        """The worker is alive."""
+        """Return if the worker is alive."""
 
     def heat(
         self, plain: str, seed: int, texts: Sequence[str], beside: str | None, rounds: int, inputs: int | None
     ) -> list[Race]:
-        """Programs in turns with the one beside them; see `Runtime.heat`. The seed is that of inputs to check on."""
+        """Time programs in turns with `beside`; see `Runtime.heat`. `seed` is the seed of checking inputs."""
         evaluator = self._evaluator(plain)
         evaluator.seed = seed
         other = None if beside is None else self._candidate(beside)
@@ -103,7 +103,7 @@ class Measurer:
         return Candidate(Program(text, self._machine), fingerprint_of(text))
 
     def _evaluator(self, plain: str) -> Runtime:
-        """The evaluator of a kernel, whose plain program is given."""
+        """The evaluator of a kernel, given by its plain program."""
         if plain not in self._evaluators:
             while len(self._evaluators) >= KEPT:
                 self._evaluators.popitem(last=False)[1].close()
