@@ -1,7 +1,7 @@
 """The operator library: one notation file per kernel, in its plain form, for any sizes and element types.
 
-`pdojo.kernels()` gives the names; `pdojo.load` makes kernels of them: `softmax` at the sizes of its file,
-`softmax:64x512` at others.
+`pdojo.kernels()` lists the names; `pdojo.load` makes a kernel: `softmax` at its file's sizes, `softmax:64x512` at
+others.
 
 >>> import pdojo
 >>> "softmax" in pdojo.kernels()
@@ -19,7 +19,7 @@ __all__ = ["PRESETS", "TABLE_3", "Workload", "kernel_names", "kernel_path", "wor
 
 
 class _Library(ModuleType):
-    """This module: it has the name that callers expect of a function, so it can be called."""
+    """This module, made callable: callers expect a function of this name."""
 
     def __call__(self) -> tuple[str, ...]:
         """The names of all library kernels, sorted."""

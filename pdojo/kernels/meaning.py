@@ -1,4 +1,4 @@
-"""What the library kernels mean: NumPy in float64, independent of the dialect."""
+"""Meanings of the library kernels: NumPy in float64, independent of the dialect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pdojo.kernels.workload import Workload, workload
 
 Array: TypeAlias = NDArray[Any]
 Meaning: TypeAlias = Callable[..., list[Array]]
-"""The inputs of a kernel, in order, to the arrays that it writes, in order."""
+"""Maps the inputs of a kernel, in order, to the arrays that it writes, in order."""
 
 _EPSILON = 1e-5
 
@@ -30,13 +30,13 @@ def _gelu(x: Array) -> Array:
 
 
 def _sigmoid(x: Array) -> Array:
-    # exp of what is not positive: no overflow.
+    # The argument of exp is at most 0: no overflow.
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1, e) / (1 + e)
 
 
 def _normalised(x: Array, axes: int | tuple[int, ...]) -> Array:
-    """Mean 0 and variance 1 (but for epsilon) along the axes."""
+    """The array with mean 0 and variance 1 (but for epsilon) along the axes."""
     centred = x - x.mean(axis=axes, keepdims=True)
     return centred / np.sqrt(np.square(centred).mean(axis=axes, keepdims=True) + _EPSILON)
 
@@ -69,7 +69,7 @@ def _cross_entropy(x: Array, classes: Array) -> Array:
     valid = (classes >= 0) & (classes < x.shape[1])
     rows = np.arange(len(x))
     picked = np.clip(classes, 0, x.shape[1] - 1)
-    # A class that is none picks nothing, so the logarithm of the sum remains.
+    # A class out of range picks nothing, so the logarithm of the sum remains.
     return np.where(valid, -logarithms[rows, picked], (shifted - logarithms)[:, 0])
 
 
@@ -89,7 +89,7 @@ def _rotary(x: Array, cosines: Array, sines: Array) -> Array:
 
 
 def _windows(x: Array, sizes: Mapping[str, int], fill: float) -> Array:
-    """All windows of a padded array of images: [N, C, rows, columns, K, K]."""
+    """All windows of padded images, shape [N, C, rows, columns, K, K]."""
     padding, step, dilation = sizes["P"], sizes["S"], sizes.get("DIL", 1)
     reach = dilation * (sizes["K"] - 1) + 1
     edges = (padding, padding)
@@ -147,7 +147,7 @@ def _dequant_matmul(x: Array, w: Array, s: Array) -> Array:
 
 
 def _matmul_i8(a: Array, b: Array) -> Array:
-    """The bytes of a are unsigned."""
+    """`a @ b`, where the bytes of `a` are unsigned."""
     return (a % 256) @ b
 
 
@@ -217,13 +217,13 @@ _WINDOWED: dict[str, Callable[..., Array]] = {
     "maxpool": _maxpool,
     "sumpool": _sumpool,
 }
-"""Operators whose result is not given by the shapes of the inputs alone."""
+"""Operators whose result also depends on sizes beside the inputs' shapes."""
 
 
 def meaning(subject: Workload | str) -> Meaning:
-    """The meaning of a workload, on inputs of any type; the results of floating-point operators are float64.
+    """The meaning of a workload on inputs of any type; floating-point operators return float64.
 
-    A string is read as `pdojo.kernels.workload` does. Raises UsageError for a kernel whose meaning is not known.
+    A string is read by `pdojo.kernels.workload`. Raises UsageError for a kernel without a meaning.
     """
     found = workload(subject) if isinstance(subject, str) else subject
     if found.kernel in _WINDOWED:
@@ -236,7 +236,7 @@ def meaning(subject: Workload | str) -> Meaning:
 
 
 def _wide(array: Array) -> Array:
-    """Exact in the result: integers as int64, all else as float64."""
+    """The array in the type of exact results: int64 for integers, float64 for all else."""
     given = np.asarray(array)
     if given.dtype == np.uint16:
         # bf16, which NumPy lacks: the upper half of an f32.

@@ -1,8 +1,7 @@
-"""Library kernels without copies that do nothing.
+"""Removal of redundant copies from library kernels.
 
-The texts of the library are written for all element types and paddings. Where the type is wide enough to compute in, or
-there is no padding, some statements copy an array to another one of the same type and shape, element by element. In
-such a program the two arrays are one: the copy goes, with its temporary.
+The library's texts serve all element types and paddings. With a wide enough type or no padding, some statements copy an
+array to another one of the same type and shape, element by element. Such a copy and its temporary are removed.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from pdojo.dialect.ops import KernelOp
 
 
 def without_copies(kernel: KernelOp) -> None:
-    """Remove every identity copy of which one side is a temporary that stands for the other.
+    """Remove every identity copy between a temporary and another array.
 
-    A copy `w = x` of a whole input goes, and `w` is called `x`, iff nothing reads `w` before it and nothing writes `w`
-    after it: what was written to `w` before is overwritten, and goes as well. A copy `y = n` to a whole output goes,
-    and `n` is called `y`, iff it is the only access to `y` and nothing accesses `n` after it. A copy `v = u` of whole
-    temporaries goes, and `v` is called `u`, iff nothing else writes `v` and nothing writes `u` after it.
+    A copy `w = x` of a whole input goes, and `w` becomes `x`, iff nothing reads `w` before it and nothing writes `w`
+    after it: earlier writes to `w` are overwritten, and go as well. A copy `y = n` to a whole output goes, and `n`
+    becomes `y`, iff it is the only access to `y` and nothing accesses `n` after it. A copy `v = u` of whole temporaries
+    goes, and `v` becomes `u`, iff nothing else writes `v` and nothing writes `u` after it.
     """
     while (copy := _first(nest_of(kernel))) is not None:
         for node in copy.dead:
@@ -39,7 +38,7 @@ class _Copy:
     temporary: Array
     stays: Array
     dead: list[Node]
-    """Whole top-level nests that go."""
+    """Top-level nests to remove."""
 
 
 def _first(nest: Nest) -> _Copy | None:
@@ -74,12 +73,12 @@ def _copy(nest: Nest, leaf: Leaf) -> _Copy | None:
 
 
 def _is_temporary(array: Array) -> bool:
-    """A buffer of one array, each element of which has memory of its own."""
+    """True for the only array of a buffer without reused dimensions."""
     return array.buffer.op is not None and len(array.buffer.names) == 1 and not any(array.buffer.reuse)
 
 
 def _is_identity(leaf: Leaf) -> bool:
-    """`y[{0},{1}] = x[{0},{1}]` for all elements, in a nest of its own."""
+    """True for `y[{0},{1}] = x[{0},{1}]` over all elements, in its own nest."""
     if leaf.function is not None or leaf.accumulate is not None or len(leaf.inputs) != 1:
         return False
     (value,) = leaf.inputs

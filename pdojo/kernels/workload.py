@@ -1,4 +1,4 @@
-"""Workloads: a library kernel at given sizes and with a given element type."""
+"""Workloads: library kernels at given sizes and with a given element type."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRESETS: dict[str, tuple[str, str]] = {
     "layernorm_1": ("layernorm", "16384x1024"),
     "layernorm_2": ("layernorm", "4096x4096"),
 }
-"""Names of kernels at sizes, where the paper's Table 3 has two rows of one kernel."""
+"""Names of kernels at sizes, for kernels with two rows in the paper's Table 3."""
 
 TABLE_3 = (
     "add",
@@ -46,7 +46,7 @@ TABLE_3 = (
     "softmax",
     "swiglu",
 )
-"""The rows of the paper's Table 3; kernels of one row have its sizes by default."""
+"""The rows of the paper's Table 3; kernels with one row have its sizes by default."""
 
 
 def kernel_names() -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def kernel_names() -> tuple[str, ...]:
 
 
 def kernel_path(name: str) -> Path:
-    """The notation file of a library kernel; raises UsageError for a name that is not known."""
+    """The notation file of a library kernel. Raises UsageError for an unknown name."""
     if name not in kernel_names():
         raise UsageError(f"unknown kernel '{name}'; {did_you_mean(name, (*kernel_names(), *PRESETS))}")
     return _FOLDER / f"{name}.pdojo"
@@ -63,16 +63,16 @@ def kernel_path(name: str) -> Path:
 
 @dataclass(frozen=True)
 class Workload:
-    """A library kernel at sizes: what is tuned and measured."""
+    """A library kernel at sizes."""
 
     kernel: str
-    """The name of its file."""
+    """The name of its file without the suffix."""
     given: tuple[tuple[str, int], ...] = ()
-    """The sizes that are not the file's own, in the file's order."""
+    """The sizes that differ from the file's, in the file's order."""
     dtype: str | None = None
-    """The element type, where it is not the file's own."""
+    """The element type; None for the file's own."""
     label: str = ""
-    """How tables call it."""
+    """The name in tables."""
 
     @cached_property
     def names(self) -> Names:
@@ -96,18 +96,18 @@ class Workload:
 
     @property
     def element_type(self) -> str | None:
-        """The element type of the interface arrays; None if the kernel's text fixes several."""
+        """The element type of the interface arrays; None if the file fixes several."""
         found = self.names.values.get("T")
         return found if isinstance(found, str) else None
 
     def instantiate(self) -> KernelOp:
-        """The plain program. Raises UsageError or NotationError for sizes at which there is none."""
+        """The plain program. Raises UsageError or NotationError for impossible sizes."""
         path = kernel_path(self.kernel)
         names = self.names
         text = path.read_text(encoding="utf-8")
         (kernel,) = parse_notation(text, path.name, {name: names.values[name] for name in names.parameters})
         without_copies(kernel)
-        # Read again: identifiers, which traces store, are those of the program as it is printed.
+        # Parse again: traces store the identifiers of the program as printed.
         (kernel,) = parse_notation(print_notation(kernel), path.name)
         return kernel
 
@@ -122,9 +122,9 @@ class Workload:
 
 
 def workload(text: str, dtype: str | None = None) -> Workload:
-    """`softmax`, `softmax:24576x512`, `conv:8x10x3x512x512x5,S=2`, or a label such as `batchnorm_1`.
+    """The workload of `softmax`, `softmax:24576x512`, `conv:8x10x3x512x512x5,S=2`, or a label like `batchnorm_1`.
 
-    Sizes stand in the order of the kernel's file; those at the end may be left out. Raises UsageError for all else.
+    Sizes have the order of the kernel's file; the last ones may be left out. Raises UsageError for all else.
     """
     name, _, shape = text.partition(":")
     if name in PRESETS and shape:
@@ -141,7 +141,7 @@ def workload(text: str, dtype: str | None = None) -> Workload:
 
 
 def _sizes(shape: str, own: Workload) -> dict[str, int]:
-    """`8x64x56` and `S=2`, separated by commas."""
+    """The sizes in `8x64x56` and `S=2`, separated by commas."""
     declared = list(own.sizes)
     found: dict[str, int] = {}
     for part in shape.split(","):

@@ -34,14 +34,14 @@ from pdojo.search.evaluators.model import estimate
 from pdojo.search.experts.threads import balance
 
 VERSION = 1
-"""Of the features: models of one version do not know those of another."""
+"""Version of the features: models of other versions are not comparable."""
 HINTS = ("nontemporal", "prefetch")
 LEVELS = 3
 """Cache levels that have a feature."""
 
 
 def features(nest: Nest, machine: Machine) -> list[float]:
-    """The features of a program, in an order that is the same for all programs."""
+    """The features of a program, in the same order for all programs."""
     return [value for _, value in named_features(nest, machine)]
 
 

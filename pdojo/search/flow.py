@@ -1,4 +1,4 @@
-"""Tuning from the expert pass to what is stored: search, verification, the last measurement, and who decides."""
+"""The steps of tuning: expert pass, search, verification, last measurement, and the choice of the result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pdojo.search.tuning import Tuning
 
 
 class TuneListener:
-    """Is told how tuning stands. Its methods do nothing; override what you want to know.
+    """Receives the progress of tuning. Its methods do nothing; override those of interest.
 
     >>> import pdojo
     >>> class Printer(pdojo.TuneListener):
@@ -37,39 +37,39 @@ class TuneListener:
     """
 
     def progress(self, progress: Progress) -> None:
-        """The search stands there; told after every evaluation."""
+        """Called after every evaluation of the search."""
 
     def doing(self, what: str) -> AbstractContextManager[Callable[[str], None]]:
-        """Something takes a while: the context is entered before and left after it, and its function told details."""
+        """A context for a long step named `what`; its function receives details."""
         return nullcontext(_ignore)
 
     def searching(
         self, search: PlannedSearch, baselines: Baselines
     ) -> AbstractContextManager[Callable[[Progress], None]]:
-        """A search begins: the context is entered before and left after it, and its function told the progress."""
+        """A context for a search; its function receives the progress."""
         return nullcontext(self.progress)
 
     def goes_on(self, search: PlannedSearch) -> None:
-        """The search is an earlier one, which was interrupted or had a smaller budget."""
+        """The search resumes an earlier one, which was interrupted or had a smaller budget."""
 
     def found(self, found: Found) -> None:
         """The search has ended."""
 
     def chosen(self, tuning: Tuning, note: str) -> None:
-        """This program is verified and measured next. `note` says why it is not the search's, '' if it is."""
+        """`tuning` is verified and measured next. `note` says why it is not the search's result, '' if it is."""
 
     def verified(self, decision: Decision) -> None:
-        """The program keeps its meaning, as far as that was checked."""
+        """The verification of the program has passed."""
 
     def measured(self, timed: Sequence[Timed]) -> None:
         """The last measurement: the plain program first, the tuned one last."""
 
     def decided(self, note: str) -> None:
-        """The last measurement changed what is kept, or could not."""
+        """The last measurement changed the result, or could not decide."""
 
 
 def _ignore(_: str) -> None:
-    """Nobody listens."""
+    """The listener that ignores details."""
 
 
 def tune_subject(
@@ -82,20 +82,18 @@ def tune_subject(
     is_measured: bool = True,
     rivals: Sequence[Dojo] = (),
 ) -> TuneResult:
-    """Search as planned, verify what was found, and measure it beside the plain program and the pass's.
+    """Search as planned, verify the best program, and measure it beside the plain program and the pass's.
 
-    No plan is no search. The database is a file, or an open one; None is one in memory. `seed` is that of the inputs if
-    nothing is searched. `rivals` are programs that are known from elsewhere. Ctrl-C ends the search with the best so
-    far, which is verified and not measured; in the last measurement it leaves that out. Raises InvalidKernel for a
-    program that means something else, MeasurementError for one that cannot be run, KeyboardInterrupt before there is
-    a program that was verified.
-    """
+    A `plan` of None does not search. `database` is a file or an open database; None is one in memory. `seed` is the
+    seed of the measured inputs without a search. `rivals` are programs from elsewhere. Ctrl-C ends the search; its best
+    so far is verified and not measured. Ctrl-C in the last measurement skips that. Raises InvalidKernel for a program
+    of another meaning, MeasurementError if it cannot be run, KeyboardInterrupt before a program is verified. """
     found = None if plan is None else _searched(subject, plan, database, listener, rivals)
     if found is not None:
         listener.found(found)
     tuning, decision = verified(subject, found, listener)
     if found is not None and found.is_interrupted:
-        # Whoever pressed Ctrl-C does not wait for measurements; the best was checked when it was found.
+        # After Ctrl-C nobody waits for measurements; the best was checked when it became the incumbent.
         return TuneResult(subject, tuning, decision, (), found, is_interrupted=True)
     timed: list[Timed] = []
     is_interrupted = False
@@ -128,7 +126,7 @@ def _searched(
 def find(
     subject: Subject, plan: Plan, database: Database, listener: TuneListener, rivals: Sequence[Dojo] = ()
 ) -> Found:
-    """Search, or go on with a search. Ctrl-C ends it with the best so far. `rivals` are known from elsewhere."""
+    """Search, or resume a search. Ctrl-C ends it with the best so far. `rivals` are programs from elsewhere."""
     evaluator = make_evaluator(plan.evaluator, subject.machine, subject.plain, plan.seed or 0)
     try:
         planned = PlannedSearch.of(subject, plan, database, evaluator)
@@ -143,11 +141,11 @@ def find(
 
 
 def verified(subject: Subject, found: Found | None, listener: TuneListener) -> tuple[Tuning, Decision]:
-    """The best program, and what shows that it is right. Raises InvalidKernel if it is wrong."""
+    """The best program and the decision about it. Raises InvalidKernel if it is wrong."""
     tuning, note = subject.passed if found is None else found.best, ""
     if found is not None and print_notation(tuning.after) == print_notation(subject.passed.after):
         note = "the search found nothing better than what the pass makes"
-        # It knows why it made its moves.
+        # The pass's tuning has the reasons of its moves.
         tuning = subject.passed
     listener.chosen(tuning, note)
     return tuning, _verify(tuning, subject, listener)
@@ -187,9 +185,9 @@ def decided(
     timed: list[Timed],
     listener: TuneListener,
 ) -> tuple[Tuning, Decision]:
-    """What is reported and stored: the pass's program if the best of a search is not faster in turns.
+    """The result: the pass's program if the search's best is not faster in the last measurement.
 
-    If others kept the processors busy nothing follows from it, and the last match of the search stands.
+    Under foreign load the measurement decides nothing, and the last match of the search stands.
     """
     if found is None:
         return tuning, decision

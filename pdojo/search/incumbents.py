@@ -1,4 +1,4 @@
-"""The best that is known of a problem: of all searches in a database, and of files. It is beaten in turns, or stays."""
+"""The incumbent of a problem, over all searches in a database and programs from files. Only a race replaces it."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from pdojo.search.progress import Known
 
 @dataclass(frozen=True)
 class Contender:
-    """A program that may be the best that is known."""
+    """A candidate for the incumbent."""
 
     dojo: Dojo
     cost: float
-    """As it was measured last."""
+    """The last measured cost."""
     beside: tuple[str, float] | None = None
-    """The text of the program where its search started, and how many times as fast as that it is."""
+    """The text of the program where its search started, and the factor by which this one is faster."""
     since: str = ""
-    """When it became the incumbent, where it is that."""
+    """When it became the incumbent; '' if it is not."""
 
     @property
     def rival(self) -> Rival:
-        """The same for races."""
+        """The contender for races."""
         return Rival(Candidate.of(self.dojo), self.cost)
 
 
 class Incumbents:
-    """Who is the incumbent of a problem."""
+    """Reads and replaces the incumbent of a problem."""
 
     def __init__(self, start: Dojo, costs: Costs, memory: Memory) -> None:
         self._start = start
@@ -40,7 +40,7 @@ class Incumbents:
         self._memory = memory
 
     def rated(self, dojos: Sequence[Dojo]) -> list[Contender]:
-        """Programs from elsewhere, by files, with their costs. Those that fail are left out."""
+        """Programs from files with their costs, without those that fail."""
         found: list[Contender] = []
         for dojo in dojos:
             candidate = Candidate.of(dojo)
@@ -50,20 +50,19 @@ class Incumbents:
         return found
 
     def replace(self, one: Contender | None, before: Contender | None) -> None:
-        """Make a program the incumbent, if there is none, or if that is the one `before`, which it has just beaten.
+        """Make the program `one` the incumbent if there is none, or if it has just beaten the incumbent `before`.
 
-        What was the incumbent before is not made it again: a run that goes on repeats what others know better by now.
+        An earlier incumbent does not become it again: a resumed run repeats races that others know to be outdated.
         """
         if one is not None:
             self._keep(one, "" if before is None else before.dojo.fingerprint, once=True)
 
     def best(self, others: Sequence[Contender], own: Contender | None, *, play: bool) -> Known | None:
-        """The best of programs from elsewhere, of the incumbent and of a search's own best, without those that failed.
+        """The best of programs from elsewhere, the incumbent and a search's own best, without failed ones.
 
-        Each has to beat those before it; what was decided before the incumbent became that does not count, and if
-        they may not `play`, only what was decided. What has beaten the incumbent takes its place.
-        """
-        # The races that make a program the incumbent count for what comes later.
+        Each must beat those before it. Races from before the incumbent became that do not count; new ones take place
+        only if `play` is set. A program that has beaten the incumbent replaces it. """
+        # The races of this call count for the new incumbent.
         since = now()
         held, name = self._held()
         best: Contender | None = None
@@ -87,7 +86,7 @@ class Incumbents:
         return bool(self._costs.beats(one.rival, other.rival, play=play, since=max(one.since, other.since)))
 
     def _held(self) -> tuple[Contender | None, str]:
-        """The incumbent, None if its moves are those of another pdojo; and its fingerprint, '' if there is none."""
+        """The incumbent and its fingerprint; None if its moves do not replay, '' if there is none."""
         found = self._memory.best()
         if found is None:
             return None, ""

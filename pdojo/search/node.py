@@ -1,4 +1,4 @@
-"""Nodes: what a search knows of the states that it evaluated, and the states themselves as long as memory is cheap."""
+"""Nodes: evaluated states, with a bounded cache of their programs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Trace
 
 MOST_STATES = 1024
-"""States that are kept as they are; older ones are played again where they are asked for, at some 1 ms a move."""
+"""Most states in the cache; others are replayed on demand, at about 1 ms per move."""
 MOST_NODES = 400_000
-"""Scopes and statements of the programs that they hold, at some 3 KiB each: about 1.2 GiB."""
+"""Most scopes and statements of the cached programs, at about 3 KiB each: about 1.2 GiB."""
 
 
 class States:
-    """The states of nodes. A state holds some of the programs on its way (`History`), so only a bounded number is kept.
+    """The states of nodes. A state keeps some programs of its trace (`History`), so only a bounded number is cached.
 
-    What it shares with the state that it was made from counts once. The state that was used last is kept whatever it
-    holds.
+    Programs that several states share count once. The last used state is always kept.
     """
 
     def __init__(self, root: Dojo, most_states: int = MOST_STATES, most_nodes: int = MOST_NODES) -> None:
@@ -31,14 +30,14 @@ class States:
         self._most_nodes = most_nodes
         self._states: OrderedDict[Node, Dojo] = OrderedDict()
         self._held: dict[Node, list[Program]] = {}
-        """The programs that count as theirs."""
+        """The programs that each cached state keeps."""
         self._holders: Counter[Program] = Counter()
-        """How many states hold each program."""
+        """Number of states that keep each program."""
         self._nodes = 0
 
     def put(self, node: Node, dojo: Dojo) -> None:
-        """Keep the state of a node; the caller must not change it any more."""
-        # Programs may have been made again since it was counted.
+        """Cache the state of a node; the caller must not change it any more."""
+        # The state may keep other programs than when it was cached.
         self._drop(node)
         self._states[node] = dojo
         self._held[node] = list(dojo.game.programs.kept())
@@ -57,10 +56,10 @@ class States:
                 self._nodes -= _size(program)
 
     def of(self, node: Node) -> Dojo:
-        """The state of a node, which must not be changed."""
+        """The state of a node; do not change it."""
         found = self._states.get(node)
         if found is None:
-            # What a trace has in common with its parent's is not played again.
+            # The common prefix with the parent's trace is not replayed.
             nearest = self._states.get(node.parent) if node.parent is not None else None
             found = (nearest or self._root).fork()
             skipped = found.become(node.moves)
@@ -75,21 +74,21 @@ def _size(program: Program) -> int:
 
 @dataclass
 class Verdict:
-    """What is known of a program, for all nodes that have it: the best so far may turn out to be wrong later."""
+    """The evaluation of a program, shared by all its nodes: an incumbent may fail later."""
 
     evaluation: Evaluation
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A state that was evaluated. Nodes are compared by identity."""
+    """An evaluated state. Nodes are compared by identity."""
 
     number: int
-    """Of the evaluation, in this search: 0 is the root. States with one program share the number of its evaluation."""
+    """Number of the program's evaluation in this search; 0 is the root. States with one program share it."""
     moves: tuple[Move, ...]
     """The trace from the plain kernel, by identifier."""
     fingerprint: str
-    """Of the program."""
+    """The program's fingerprint."""
     parent: Node | None
     """The state that this one was proposed from; None for the root."""
     verdict: Verdict
@@ -97,17 +96,17 @@ class Node:
 
     @property
     def evaluation(self) -> Evaluation:
-        """What the strategy is told: the cost of the program, or its failure, also where that comes later."""
+        """The program's cost or failure; a failure may come later."""
         return self.verdict.evaluation
 
     @property
     def cost(self) -> float:
-        """The cost; infinite where the program failed."""
+        """The cost; infinite after a failure."""
         return self.evaluation.cost
 
     @property
     def dojo(self) -> Dojo:
-        """The state. Not to be changed: fork it."""
+        """The state; fork it before changing it."""
         return self.states.of(self)
 
     @property
@@ -118,13 +117,13 @@ class Node:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A state to evaluate. Who proposes it does not change it any more."""
+    """A state to evaluate. The proposer must not change it any more."""
 
     dojo: Dojo
     parent: Node | None
-    """The state that it was made from; None for the one that a search starts from."""
+    """The state that it was made from; None for the root."""
 
     @cached_property
     def candidate(self) -> Candidate:
-        """Its program."""
+        """The state's program."""
         return Candidate.of(self.dojo)

@@ -1,4 +1,4 @@
-"""One search of one kernel: what it starts from, where it goes on, and what it found."""
+"""One search of one kernel: its plan, its state in the database, and its result."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from pdojo.search.subject import Subject
 from pdojo.search.tuning import Tuning
 
 EVALUATIONS = 1000
-"""Of a search if no budget is given; what strategies plan for if the budget is a time."""
+"""Default budget of a search; strategies plan for it if the budget is a time."""
 
 
 def usual_neighbourhood(machine: Machine) -> str:
-    """The neighbourhood that searches for a machine take by themselves."""
+    """The default neighbourhood of a machine."""
     return "heuristic" if has_proposals(machine) else "mutate"
 
 
 @dataclass(frozen=True)
 class Baselines:
-    """Costs of the plain kernel and of what the pass made of it; infinite where one could not be run."""
+    """Costs of the plain kernel and of the pass's program; infinite if one could not be run."""
 
     plain: float = inf
     passed: float = inf
     start: str = ""
-    """Which of them the search starts from (`plain`, `pass`) where programs are timed: the best is timed beside that
-    one only. '' if all costs compare with one another."""
+    """The start of the search (`plain`, `pass`) if programs are timed: the best is timed only beside it. '' if all
+    costs are comparable."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to search."""
+    """The settings of a search."""
 
     strategy: str
     neighbourhood: str
@@ -56,19 +56,19 @@ class Plan:
     evaluator: str
     start: str
     seed: int | None = None
-    """None is that of the last such run, or 0."""
+    """None: the seed of the most recent matching run, else 0."""
     is_fresh: bool = False
-    """Whether to take a seed that no such run has had."""
+    """True to take a seed that no matching run has had."""
 
     @property
     def steps(self) -> int:
-        """Evaluations that the strategy plans for."""
+        """Number of evaluations that the strategy plans for."""
         return self.budget.evaluations or EVALUATIONS
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found, and what it was compared with."""
+    """The result of a search, with its baselines."""
 
     plan: Plan
     seed: int
@@ -76,14 +76,14 @@ class Found:
     baselines: Baselines
     result: Result
     examples: dict[str, str]
-    """For each kind of failure what one of the programs failed of."""
+    """The first message of each kind of failure."""
     database: str | None
-    """Its file; None for one in memory."""
+    """The database's file; None for one in memory."""
     keys: tuple[Key, Key]
-    """Of the problem and the settings of the evaluator, in the database."""
+    """Keys of the problem and of the evaluator's settings in the database."""
 
     def store_last(self, best: Tuning, passed: Dojo, outcomes: tuple[Ok, Ok]) -> None:
-        """The pass's program is the incumbent: the best was not faster in the last measurement, by medians."""
+        """Make the pass's program the incumbent: the best was not faster in the last measurement, by medians."""
         one, other = (
             Evaluation(each.median, detail={**each.to_json(), "samples": [each.median], "all_samples": each.samples})
             for each in outcomes
@@ -98,7 +98,7 @@ class Found:
 
     @property
     def best(self) -> Tuning:
-        """The best program that is known. Raises MeasurementError if no program could be run."""
+        """The best known program. Raises MeasurementError if no program could be run."""
         if self.result.known is None:
             failed = self.result.root.evaluation
             raise MeasurementError(
@@ -109,13 +109,13 @@ class Found:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether Ctrl-C ended it."""
+        """True if Ctrl-C ended the search."""
         return self.result.ending is Ending.INTERRUPTED
 
 
 @dataclass(frozen=True)
 class PlannedSearch:
-    """A search that is about to begin, or to go on."""
+    """A search that is ready to begin or to resume."""
 
     subject: Subject
     plan: Plan
@@ -124,11 +124,11 @@ class PlannedSearch:
     memory: Memory
     seed: int
     known: int
-    """Evaluations of it that are in the database."""
+    """Number of its evaluations in the database."""
 
     @staticmethod
     def of(subject: Subject, plan: Plan, database: Database, evaluator: Evaluator) -> PlannedSearch:
-        """The search that a plan asks for: the last such one, where there was one and the plan does not say which."""
+        """The search of a plan; it resumes the most recent matching run unless the plan gives a seed."""
         dojo = subject.start(plan.start)
         memory = database.memory(Problem.of(dojo, subject.workload), evaluator)
         settings = run_settings(strategy(plan.strategy, plan.steps), neighbourhood(plan.neighbourhood))
@@ -141,11 +141,11 @@ class PlannedSearch:
         return PlannedSearch(subject, plan, database, evaluator, memory, wanted, known)
 
     def baselines(self) -> Baselines:
-        """What the search's result is compared with."""
+        """The costs that the result is compared with."""
         return baselines_of(self.subject, self.plan.start, self.evaluator, self.memory)
 
     def run(self, baselines: Baselines, listener: Listener, rivals: Sequence[Dojo] = ()) -> Found:
-        """Search. What interrupts it ends it with the best so far. `rivals` are programs known from elsewhere."""
+        """Search. Ctrl-C ends the search with the best so far. `rivals` are programs from elsewhere."""
         plan = self.plan
         result = search(
             self.subject.start(plan.start),
@@ -169,14 +169,14 @@ class PlannedSearch:
 def baselines_of(
     subject: Subject, start: str, evaluator: Evaluator, memory: Memory, *, in_turns: bool = False
 ) -> Baselines:
-    """What the plain program and the pass's cost, remembered like all others.
+    """The costs of the plain program and of the pass's, from the memory or evaluated.
 
-    Where they are timed, and `in_turns`, the one that is not the start costs as many times as much as that one as in a
-    match of the two; infinite where the processors were busy.
+    With `in_turns`, a timed program that is not the start costs the start's cost times the ratio in their match;
+    infinite if the match is undecided.
     """
     costs = Costs(evaluator, memory, Times(), _ignore)
     plain, passed = subject.start("plain"), subject.start("pass")
-    # Where the pass made nothing of it there is one program.
+    # The pass may have changed nothing.
     distinct = {dojo.fingerprint: (Candidate.of(dojo), dojo.trace) for dojo in (plain, passed)}
     evaluations = costs.evaluate(list(distinct.values()), None)
     found = {each: evaluation.cost for each, evaluation in zip(distinct, evaluations, strict=True)}
@@ -191,7 +191,7 @@ def baselines_of(
 
 
 def reason(evaluation: Evaluation) -> str:
-    """Why a program failed, on one line."""
+    """The reason of a failure, on one line."""
     try:
         text = outcome_from_json(evaluation.detail).summary
     except ValueError:
@@ -200,4 +200,4 @@ def reason(evaluation: Evaluation) -> str:
 
 
 def _ignore(_: str) -> None:
-    """Nobody listens."""
+    """The listener that ignores everything."""

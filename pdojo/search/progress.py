@@ -1,4 +1,4 @@
-"""What a search tells while it runs, and what it gives in the end."""
+"""Budgets, progress and results of searches."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pdojo.transforms.trace import Trace
 
 @dataclass(frozen=True)
 class Budget:
-    """When a search ends: whichever limit is reached first. Raises UsageError if there is none."""
+    """Limits of a search; the first one reached ends it. Raises UsageError if there is none."""
 
     evaluations: int | None = None
-    """New programs beside the root."""
+    """Number of new programs, without the root."""
     seconds: float | None = None
-    """Without pauses: what a run that goes on took before counts."""
+    """Seconds without pauses; earlier processes of a resumed run count."""
 
     def __post_init__(self) -> None:
         if self.evaluations is None and self.seconds is None:
@@ -34,7 +34,7 @@ class Budget:
 
 
 class Ending(Enum):
-    """Why a search ended."""
+    """The reason why a search ended."""
 
     EVALUATIONS = "the budget of evaluations is used up"
     SECONDS = "the time is up"
@@ -44,93 +44,93 @@ class Ending(Enum):
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a search's history: one new program."""
+    """One new program in the history of a search."""
 
     number: int
     """0 is the root."""
     seconds: float
-    """Since the start, pauses left out."""
+    """Seconds since the start, without pauses."""
     cost: float
-    """As the strategy was told; infinite where the program failed."""
+    """The cost that the strategy was told; infinite after a failure."""
     failure: str
     best: float
-    """Cost of the best program so far, as in `Progress`; infinite without one."""
+    """Cost of the incumbent, as in `Progress`; infinite without one."""
     is_best: bool
-    """Whether this is the best program since then, and did not lose its place by failing or in the last match."""
+    """True if this program became the incumbent and neither failed nor lost its last match."""
 
 
 PHASES = ("propose", "lower", "compile", "run", "check", "match", "store", "evaluate")
-"""What time is spent on. `evaluate` is what evaluators do not account for, `match` the checks of new bests."""
+"""Phases of a search. `evaluate` is time that evaluators do not account for; `match` is checks of new bests."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How a search stands."""
+    """The state of a search."""
 
     evaluations: int
-    """New programs so far, beside the root."""
+    """Number of new programs, without the root."""
     known: int
-    """How many of those had been evaluated by earlier searches."""
+    """Number of those that earlier searches had evaluated."""
     repeated: int
-    """Proposals that led to a program of this search."""
+    """Number of proposals that repeated a program of this search."""
     seconds: float
     rate: float
-    """Evaluations that were made and not remembered, per second of this process."""
+    """Evaluations made, not remembered, per second of this process."""
     cost: float
-    """Of the last program."""
+    """Cost of the last program."""
     root: float
     """Cost of the root."""
     best: float
-    """Cost of the best program, by the measure of the root: `root / best` is how many times as fast it is.
+    """Cost of the incumbent relative to the root's: `root / best` is the factor by which it is faster.
 
-    Where programs are timed that was measured in turns with the root, when the program became the best.
+    Timed programs: from the match with the root when the program became the incumbent.
     """
     is_measured: bool
-    """Whether it was; the processors may have been busy just then."""
+    """True if that match was decided; it may have been under foreign load."""
     undecided: int
-    """Programs that may be better than the best, which races did not show because others kept the processors busy."""
+    """Number of programs that may beat the incumbent, but whose races were under foreign load."""
     failures: Mapping[str, int]
-    """By kind."""
+    """Number of failures by kind."""
     spent: Mapping[str, float]
-    """Seconds by phase (`PHASES`). Where evaluators use several processors at once these are more than the clock's."""
+    """Seconds by phase (`PHASES`). They exceed the clock's if evaluators use several processors at once."""
     doing: str = ""
     """What the evaluator does now."""
 
 
 Listener: TypeAlias = Callable[[Progress], None]
-"""Is told after every evaluation, and when the evaluator does something else."""
+"""Called after every evaluation, and when the evaluator begins something else."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """The best program that is known of a problem."""
+    """The best known program of a problem."""
 
     dojo: Dojo
     cost: float
-    """As it was measured last. Where programs are timed, costs of different minutes say nothing of each other."""
+    """The last measured cost. Timed costs of different minutes are not comparable."""
     is_own: bool
-    """Whether it is the best of this search; else it comes from another one, or from the rivals, and the best of this
-    search was not shown to be better."""
+    """True if it is the best of this search; False if it comes from another search or the rivals, and this search's
+    best was not shown to beat it."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a search found."""
+    """The result of a search."""
 
     best: Node | None
-    """The best program of the search; None if not even the root could be run."""
+    """The best program of the search; None if the root could not be run either."""
     root: Node
     known: Known | None
-    """The best program of all searches of the problem, under the same settings of the evaluator."""
+    """The best program of all searches of the problem under the same settings of the evaluator."""
     history: tuple[Row, ...]
     examples: Mapping[str, Evaluation]
-    """For each kind of failure the first program's."""
+    """The first failure of each kind."""
     ending: Ending
     progress: Progress
 
     @property
     def cost(self) -> float:
-        """Of the best program, as in `Progress`; infinite where there is none."""
+        """Cost of the best program, as in `Progress`; infinite if there is none."""
         return self.progress.best
 
     @property
@@ -146,12 +146,12 @@ class Times:
     spent: dict[str, float] = field(default_factory=dict[str, float])
 
     def add(self, phase: str, seconds: float) -> None:
-        """Account for time."""
+        """Add seconds to a phase."""
         self.spent[phase] = self.spent.get(phase, 0.0) + seconds
 
     @contextmanager
     def of(self, phase: str) -> Generator[None, None, None]:
-        """Account for the time within."""
+        """Add the time of the block to a phase."""
         start = perf_counter()
         try:
             yield

@@ -1,7 +1,7 @@
-"""Racing: programs are timed in turns with the best so far, in stages that fewer and fewer reach; luck decides little.
+"""Racing: candidates are timed in turns with the incumbent, in stages that fewer and fewer candidates reach.
 
-A machine is now faster and now slower, by a quarter within minutes. What disturbs one sample disturbs its neighbour
-too, so that only samples of one turn are compared. Nothing here knows clocks or processes.
+A machine's speed varies by a quarter within minutes. A disturbance hits neighbouring samples alike, so only samples of
+one turn are compared. This module knows neither clocks nor processes.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from typing import Protocol, runtime_checkable
 from pdojo.search.evaluation import Candidate, Evaluation, Evaluator, Listener
 
 STAGES = (3, 9, 45)
-"""Rounds of a program that goes through to the end of each stage."""
+"""Total number of rounds at the end of each stage."""
 CHANCE = 0.05
-"""Of a program that is as fast as the incumbent to win by luck, at most."""
+"""Most probability that a program as fast as the incumbent wins by luck."""
 LOAD = 0.1
-"""Processors that others may keep busy meanwhile, on average; rounds with more decide nothing."""
+"""Processors that others may keep busy on average; rounds under more load decide nothing."""
 
 
 @dataclass(frozen=True)
 class Race:
-    """How a program did beside another one, in turns. Both evaluations have their `samples` in their detail."""
+    """The result of a program timed in turns with another one. Both evaluations have `samples` in their detail."""
 
     evaluation: Evaluation
-    """Of the program: its median, or how it failed."""
+    """The program's median, or its failure."""
     other: Evaluation | None = None
-    """Of the one beside it; None if there was none."""
+    """Evaluation of the other program; None if there was none."""
 
     @cached_property
     def ratios(self) -> list[float]:
-        """Round by round, the program's sample over the other one's; none where not both were timed."""
+        """The program's sample over the other one's, by round; empty unless both were timed."""
         if self.other is None or not (self.evaluation.is_ok and self.other.is_ok):
             return []
         pairs = zip(self.evaluation.detail["samples"], self.other.detail["samples"], strict=True)
@@ -42,46 +42,46 @@ class Race:
 
     @property
     def ratio(self) -> float | None:
-        """Times the other one's time that the program takes, by the median; None if not both were timed."""
+        """Median of the ratios: below 1 if the program is faster; None unless both were timed."""
         return median(self.ratios) if self.ratios else None
 
     @property
     def wins(self) -> int:
-        """Rounds in which the program was faster."""
+        """Number of rounds in which the program was faster."""
         return sum(ratio < 1 for ratio in self.ratios)
 
     @property
     def is_undecided(self) -> bool:
-        """Whether others kept the processors busy, so that nothing follows from who was faster."""
+        """True if foreign load exceeded `LOAD`, so that the race decides nothing."""
         load = self.evaluation.detail.get("foreign_load")
         return self.other is not None and self.evaluation.is_ok and load is not None and load > LOAD
 
     @property
     def won(self) -> bool:
-        """Whether the program is faster by more than luck: a sign test (`CHANCE`)."""
+        """True if the program is faster by the sign test (`CHANCE`)."""
         return bool(self.ratios) and not self.is_undecided and self.wins >= wins_needed(len(self.ratios))
 
     @property
     def reverse(self) -> Race:
-        """The same for the other one, which there must be; the load is that of the two."""
+        """The race from the other program's side; there must be one. The load is the same."""
         assert self.other is not None
         load = {"foreign_load": self.evaluation.detail.get("foreign_load")}
         return Race(replace(self.other, detail={**self.other.detail, **load}), self.evaluation)
 
     @property
     def lost(self) -> bool:
-        """Whether the other one is faster by more than luck."""
+        """True if the other program is faster by the sign test."""
         return self.other is not None and self.reverse.won
 
     @property
     def goes_on(self) -> bool:
-        """Whether it may still win: it won a round of the first stage, and most rounds after the second."""
+        """True if the program may still win: it won a round of the first stage, and most rounds after the second."""
         if not self.ratios or self.is_undecided:
             return False
         return self.wins >= (1 if len(self.ratios) <= STAGES[0] else len(self.ratios) // 2 + 1)
 
     def then(self, later: Race) -> Race:
-        """This and the rounds after it. A failure counts, and so does the load of the later rounds."""
+        """This race with later rounds appended. A failure and the load of the later rounds replace the earlier ones."""
         if not self.ratios or not later.ratios:
             return later
         assert self.other is not None
@@ -96,7 +96,7 @@ def _joined(one: Evaluation, other: Evaluation) -> Evaluation:
 
 
 def wins_needed(rounds: int) -> int:
-    """The fewest wins that chance brings about no more often than `CHANCE`; all where even these are not so rare."""
+    """The fewest wins whose probability by chance is at most `CHANCE`; all rounds if there is no such number."""
     ways, needed = 1, rounds
     while needed > 0 and ways + comb(rounds, needed - 1) <= CHANCE * 2**rounds:
         needed -= 1
@@ -106,30 +106,30 @@ def wins_needed(rounds: int) -> int:
 
 @dataclass(frozen=True)
 class Heat:
-    """Programs to be timed in turns."""
+    """A request to time programs in turns."""
 
     candidates: Sequence[Candidate]
     beside: Candidate | None
-    """What they are compared with."""
+    """The program that they are compared with; None if there is none."""
     rounds: int
-    """Turns, if these do not take too long; 3 at least."""
+    """Number of turns, unless they take too long; at least 3."""
     inputs: int | None = None
-    """Results are compared with the plain kernel's, on the inputs of that number; those of races have none."""
+    """Number of the set of inputs on which results are checked; None in races, which do not check."""
 
 
 @runtime_checkable
 class Timing(Evaluator, Protocol):
-    """An evaluator by which costs depend on the moment, so that programs race."""
+    """An evaluator of times, which vary with the moment, so that programs race."""
 
     def heat(self, wanted: Heat, listener: Listener | None = None) -> Sequence[Race]:
-        """Time programs in turns with the one beside them, if there is one; how each did, in order."""
+        """Time programs in turns with `wanted.beside` if there is one; returns a race for each, in order."""
         ...
 
 
 def race(
     candidates: Sequence[Candidate], heat: Callable[[Sequence[Candidate], int], Sequence[Race]]
 ) -> Iterator[tuple[Candidate, Race]]:
-    """Each program and how it did, as it leaves the race: it cannot win any more, or has run all stages."""
+    """Yield each program with its race when it leaves: it cannot win any more, or has run all stages."""
     left: list[tuple[Candidate, Race | None]] = [(candidate, None) for candidate in candidates]
     run = 0
     for rounds in STAGES:

@@ -1,4 +1,4 @@
-"""What tuning gives: the program, the moves that lead to it, what they gained, and what shows that they are right."""
+"""The result of tuning: the program, its moves, its gain, and its verification."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class TuneResult:
     tuning: Tuning
     """The game that led to the best program, and the reasons of an expert pass."""
     decision: Decision
-    """What shows that the program keeps its meaning."""
+    """The verification of the program's meaning."""
     timed: Sequence[Timed] = ()
     """The last measurement, the plain program first, the tuned one last; empty if nothing was measured."""
     found: Found | None = None
-    """What the search said; None if there was none."""
+    """The search's result; None if there was no search."""
     is_interrupted: bool = False
-    """Whether Ctrl-C ended the search, or the last measurement."""
+    """True if Ctrl-C ended the search or the last measurement."""
 
     @property
     def kernel(self) -> KernelOp:
@@ -58,7 +58,7 @@ class TuneResult:
 
     @property
     def trace(self) -> Trace:
-        """The moves that lead from the one to the other."""
+        """The moves from the plain to the tuned program."""
         return self.tuning.game.trace
 
     @property
@@ -87,7 +87,7 @@ class TuneResult:
 
     @property
     def is_verified(self) -> bool:
-        """Whether all its results were compared: exactly, or with those of the plain program when it ran."""
+        """True if all results were compared: exactly, or with the plain program's results in a run."""
         ran = self.found is not None and self.found.plan.evaluator != "analytical"
         return self.decision.is_exact or ran or (bool(self.timed) and self.timed[-1].cost < inf)
 

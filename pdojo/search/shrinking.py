@@ -1,14 +1,14 @@
 """A tuned kernel at smaller sizes: the same moves on the same program, small enough to be executed exactly.
 
-A `Family` gives a kernel at any sizes. What the moves ask of its scopes follows from their trace: a scope that a tile
-of 32 divides with a remainder of 20 still has that remainder, and several whole tiles if it had several (`Demand`).
-Sizes are as small as these demands allow. Numbers that say an extent, such as where a scope is peeled, are rewritten
-in the moves; tiles, vectors and everything else stay. The small program counts only if it is, before the first move
-and after the last, the same text as the large one but for its numbers.
+A `Family` gives a kernel at any sizes. The trace determines demands on the scopes (`Demand`): a scope that tiles of 32
+cut with a remainder of 20 keeps that remainder, and several whole tiles if it had several. The sizes are the smallest
+that meet the demands. Parameters that contain an extent, such as where a scope is peeled, are rewritten; tiles, vectors
+and everything else stay. The small program counts only if its text equals the large one's but for the numbers, before
+the first move and after the last.
 
-What an exact comparison of the small programs shows is that these moves keep the meaning at these sizes, with every
-tile, peeled part and guard in it. It is no proof for the large sizes: a defect that needs more iterations than are left
-goes unseen. The legality of every move is asked again at the small sizes, and was asked at the large ones.
+An exact comparison of the small programs shows that these moves keep the meaning at these sizes, with every tile,
+peeled part and guard. It is no proof for the large sizes: a defect that needs more iterations goes unseen. Every move's
+legality is checked at the small sizes as it was at the large ones.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Step
 
 QUICK = 30_000
-"""Statement instances that are tried first: the comparison then takes a fraction of a second."""
+"""Statement instances that are tried first: comparing them takes a fraction of a second."""
 MOST = 1_500_000
-"""Statement instances that are allowed at most: the comparison then takes a quarter of a minute and a gigabyte."""
+"""Most statement instances: comparing them takes a quarter of a minute and a gigabyte."""
 ATTEMPTS = ((3, QUICK, False), (2, QUICK, False), (2, MOST, False), (2, MOST, True))
-"""How many whole tiles stay of several, the statement instances allowed, and whether equal sizes stay equal."""
+"""Attempts: the least number of whole tiles, the limit of statement instances, and whether equal sizes stay equal."""
 SMALL = 4
-"""Sizes up to this are left as they are: windows, strides, paddings."""
+"""Sizes up to this one stay: windows, strides, paddings."""
 COMBINATIONS = 8
-"""Ways to rewrite the numbers of one move that are tried at most."""
+"""Most rewritings of one move's numbers that are tried."""
 _NUMBER = re.compile(r"\d+")
 _SCOPES = re.compile(r"^(?:\d+ )+")
 _SHAPE = re.compile(r"\[[\d, ]*\]")
@@ -51,9 +51,9 @@ class Family:
     """One kernel at all its sizes."""
 
     sizes: Mapping[str, int]
-    """Those of the kernel in question."""
+    """The sizes of the kernel in question."""
     at: Callable[[Mapping[str, int]], KernelOp]
-    """The plain kernel at other sizes. Raises PdojoError for sizes at which there is none."""
+    """The plain kernel at other sizes. Raises PdojoError for impossible sizes."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class Small:
 
 
 def family_of(kernel: KernelOp, source: Workload | str | None = None) -> Family | None:
-    """The family of a kernel: that of its workload, of its text in the notation where that names sizes, or its own.
+    """The family of a kernel: that of its workload, of its text in the notation if that names sizes, or of its extents.
 
-    Its own sizes are its extents: equal ones stay equal. None if those do not suffice, because an index is not 0 or
-    the variable of a scope that runs through its whole dimension.
+    In the last case equal extents stay equal; None if an index is neither 0 nor the variable of a scope over its whole
+    dimension.
     """
 
     def at(sizes: Mapping[str, int]) -> KernelOp:
@@ -101,7 +101,7 @@ def family_of(kernel: KernelOp, source: Workload | str | None = None) -> Family 
 
 
 def shrunk(game: Game, family: Family) -> Small | None:
-    """The kernel and what the moves of a game make of it, at small sizes; None if none were found.
+    """The kernel and its tuned program at small sizes; None if no attempt succeeds.
 
     The programs have at most `MOST` statement instances each.
     """
@@ -123,14 +123,14 @@ def shrunk(game: Game, family: Family) -> Small | None:
 
 @dataclass(frozen=True)
 class _Slope:
-    """How extents follow a size: one step less of the size takes `less` from each scope, in the order of the nest."""
+    """How extents follow a size: reducing the size by `step` reduces the scopes' extents by `less`, in nest order."""
 
     step: int
     less: tuple[int, ...]
 
 
 def _slopes(nest: Nest, family: Family) -> dict[str, _Slope]:
-    """The sizes that may shrink: steps, found by trying, at which the extents of all scopes follow evenly."""
+    """The sizes that may shrink, with a step, found by trying, at which the extents of all scopes follow linearly."""
     found: dict[str, _Slope] = {}
     for name, size in family.sizes.items():
         if size <= SMALL:
@@ -186,7 +186,7 @@ def _least_sizes(
 
 
 def _played(game: Game, family: Family, sizes: Mapping[str, int], limit: int) -> Small | None:
-    """The moves at these sizes; None if one does not apply, or the program is another one or too large."""
+    """The moves replayed at these sizes; None if one does not apply, or the program differs or is too large."""
     try:
         small = Game(family.at(sizes), game.machine)
     except PdojoError:
@@ -210,13 +210,13 @@ def _played(game: Game, family: Family, sizes: Mapping[str, int], limit: int) ->
 
 
 def _alike(one: KernelOp, other: KernelOp) -> bool:
-    """Whether two programs are the same text but for numbers."""
+    """True if two programs have the same text but for the numbers."""
     first, second = (_NUMBER.sub("#", print_notation(kernel)) for kernel in (one, other))
     return first == second
 
 
 def _numbers(large: Nest, small: Nest) -> dict[int, list[int]]:
-    """What stands for each extent of a scope or a dimension."""
+    """The small extents for each extent of a scope or dimension."""
     pairs = [(one.extent, other.extent) for one, other in zip(large.scopes, small.scopes, strict=True)]
     for name, array in large.arrays.items():
         pairs += zip(array.shape, small.arrays[name].shape, strict=True)
@@ -227,7 +227,7 @@ def _numbers(large: Nest, small: Nest) -> dict[int, list[int]]:
 
 
 def _rewritten(game: Game, small: Game, number: int, step: Step, numbers: Mapping[int, Sequence[int]]) -> bool:
-    """Make a move that names an extent, with the extent of the small program; whether one of the ways applies."""
+    """Make a move with its extents rewritten; returns False if no rewriting applies."""
     params = dict(step.resolved.params)
     if step.move.name == "peel_scope":
         choices = _peeled(game.places[number].extent, int(str(params["after"])), small, step)
@@ -241,14 +241,14 @@ def _rewritten(game: Game, small: Game, number: int, step: Step, numbers: Mappin
 
 
 def _peeled(extent: int, after: int, small: Game, step: Step) -> Iterator[dict[str, str | int]]:
-    """The part that was the shorter one keeps its iterations."""
+    """Keep the iterations of the part that was the shorter one."""
     here = small.program.nest.by_id.get(step.resolved.at.removeprefix("%"))
     now = getattr(here, "extent", 0)
     yield {"after": after if 2 * after <= extent else now - (extent - after)}
 
 
 def _inserted(params: Mapping[str, str | int], numbers: Mapping[int, Sequence[int]]) -> Iterator[dict[str, str | int]]:
-    """The extents of the scopes and of the array of a statement that is inserted."""
+    """Rewrite the extents of the scopes and of the array of an inserted statement."""
     pieces: list[tuple[str, bool]] = []
     for key, pattern in (("text", _SCOPES), ("declare", _SHAPE)):
         text = str(params.get(key, ""))

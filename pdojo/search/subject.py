@@ -1,4 +1,4 @@
-"""What is tuned: a kernel, its machine, and what the expert pass makes of it."""
+"""Subjects of tuning: a kernel, its machine, and the expert pass's program."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Subject:
     """A kernel to tune."""
 
     title: str
-    """How messages and tables call it."""
+    """The name in messages and tables."""
     workload: Workload | None
-    """None for a kernel that is not the library's."""
+    """The workload; None for a kernel that is not the library's."""
     passed: Tuning
-    """The kernel after the trace that was given and the expert pass."""
+    """The kernel after the given trace and the expert pass."""
     source: Workload | str | None
-    """What gives the kernel at other sizes: its workload, or its text in the notation; None if it has neither."""
+    """The kernel at other sizes: its workload, or its text in the notation; None if there is neither."""
     expert: str
     """The name of the pass, or `none`."""
 
@@ -35,7 +35,7 @@ class Subject:
 
     @property
     def alignment(self) -> str:
-        """Bytes to which callers align the arrays: one number, or one for each where they differ."""
+        """Alignment of the arrays in bytes: one number, or one per array if they differ."""
         return " ".join(map(str, self.passed.game.trace.alignments))
 
     @property
@@ -44,7 +44,7 @@ class Subject:
         return self.passed.before
 
     def start(self, where: str) -> Dojo:
-        """The state that a search starts from: the plain kernel (`plain`), or what the pass made of it (`pass`)."""
+        """The start of a search: the plain kernel (`plain`), or the pass's program (`pass`)."""
         dojo = Dojo.of(self.passed.game)
         if where == "plain":
             dojo.become([])
@@ -52,6 +52,6 @@ class Subject:
 
     @property
     def slug(self) -> str:
-        """The title as the name of a file."""
+        """The title as a file name."""
         known = Path(self.title).stem if self.workload is None else self.title
         return re.sub(r"[^\w.=-]+", "-", known).strip("-.") or "kernel"

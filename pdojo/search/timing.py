@@ -1,4 +1,4 @@
-"""Programs and what they cost, all in turns on inputs that no search has had."""
+"""Timing of programs in turns, on inputs that no search has used."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pdojo.dialect.machine import Machine
 from pdojo.dialect.ops import KernelOp
 
 FRESH = 1 << 62
-"""Is added to the seed of the last measurement's inputs: no search has had those."""
+"""Offset of the seed of the last measurement's inputs: no search has such seeds."""
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A program and its times."""
+    """A program and its measurement."""
 
     title: str
     outcome: Outcome
@@ -24,7 +24,7 @@ class Timed:
 
     @property
     def cost(self) -> float:
-        """Seconds, or simulated cycles; infinite where it failed."""
+        """Seconds or simulated cycles; infinite after a failure."""
         return cost_of(self.outcome)
 
 
@@ -33,7 +33,7 @@ def measure(
 ) -> list[Timed]:
     """Check programs on fresh inputs against the first one, which is plain, and time them in turns.
 
-    Programs come with a title and their number of moves; equal ones are timed once. `tell` is told what is done now.
+    A program comes with a title and its number of moves; equal ones are timed once. `tell` receives the current phase.
     """
     wanted = [Program.of(kernel, machine) for _, kernel, _ in programs]
     distinct = {program.text: program for program in wanted}

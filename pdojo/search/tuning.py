@@ -1,4 +1,4 @@
-"""The moves of a trace, then those of an expert pass."""
+"""Tuning: the moves of a trace, then those of an expert pass."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pdojo.transforms.trace import Trace
 
 @dataclass
 class Tuning:
-    """A kernel, and the moves that were made on it."""
+    """A kernel and the moves made on it."""
 
     game: Game
     notes: list[Note] = field(default_factory=list[Note])
-    """Why an expert pass made its moves."""
+    """The expert pass's notes on its moves."""
 
     @property
     def before(self) -> KernelOp:
@@ -34,14 +34,14 @@ class Tuning:
 
 
 def assume_alignment(kernel: KernelOp, given: int | None, trace: Trace | None = None) -> KernelOp:
-    """A copy with what callers guarantee: the alignment that is given, else the trace's, else the usual one."""
+    """A copy with the callers' alignment: `given`, else the trace's, else the default."""
     if given is not None:
         return with_alignment(kernel, given)
     return with_alignment(kernel, *(trace.alignments if trace and trace.alignments else (ALIGNMENT,)))
 
 
 def make_moves(kernel: KernelOp, machine: Machine, expert: str | None, trace: Trace | None = None) -> Tuning:
-    """Replay a trace, then let an expert pass make moves; both may be left out.
+    """Replay a trace, then run an expert pass; either may be None.
 
     Raises IllegalMove or LocationError, with the number of the move, for a trace that does not apply.
     """

@@ -13,14 +13,14 @@ from pdojo.search.experts.player import Player
 from pdojo.search.experts.threads import costs_threads
 
 ACCUMULATORS = 2
-"""Vectors that a loop handles per iteration: independent accumulators hide the latency of additions.
+"""Vectors per iteration of a loop: independent accumulators hide the latency of additions.
 
-Two were fastest or equal on the library's row kernels (of 1, 2, 4, 8; AVX-512, two threads): what a loop around them
-does not overlap, the processor overlaps by itself, and more copies only make the code longer."""
+Two were fastest or equal on the library's row kernels (of 1, 2, 4, 8; AVX-512, two threads): the processor overlaps
+the iterations of a loop around them by itself, and more copies only lengthen the code."""
 
 
 def vectorize_statements(player: Player) -> None:
-    """Distribute innermost loops, give every statement vectors, and fuse the loops over vectors again."""
+    """Distribute innermost loops, vectorise every statement, and fuse the loops over vectors again."""
     _distribute(player)
     for identifier in [leaf.id for leaf in player.nest.leaves]:
         if not player.is_sealed(player.leaf(identifier)):
@@ -29,7 +29,7 @@ def vectorize_statements(player: Player) -> None:
 
 
 def is_vector_loop(scope: Scope) -> bool:
-    """A loop around one statement, which vectors can run along."""
+    """True for a loop around one statement."""
     return len(scope.children) == 1 and isinstance(scope.children[0], Leaf)
 
 
@@ -52,7 +52,7 @@ def _distribute(player: Player) -> None:
 
 
 def _own_loops(leaf: Leaf) -> list[Scope]:
-    """The sequential loops around a statement that wrap nothing else, innermost first."""
+    """The sequential loops that wrap only this statement, innermost first."""
     loops: list[Scope] = []
     scope = leaf.parent
     while scope is not None and len(scope.children) == 1 and scope.mapping is Mapping.SEQUENTIAL:
@@ -65,7 +65,7 @@ _VALUE = {Stride.CONTIGUOUS: 2.0, Stride.BROADCAST: 1.0, Stride.STRIDED: -3.0, S
 
 
 def _vector_loop(leaf: Leaf) -> Scope | None:
-    """The loop along which most accesses are contiguous; the innermost of equal ones."""
+    """The loop along which most accesses are contiguous, the innermost of equal ones; None if none pays."""
     best: tuple[float, Scope] | None = None
     for scope in _own_loops(leaf):
         value = sum(_VALUE[lane_stride(a.index, a.array.shape, scope.depth)] for a in leaf.accesses)
@@ -77,7 +77,7 @@ def _vector_loop(leaf: Leaf) -> Scope | None:
 
 
 def _stored_along(leaf: Leaf) -> Scope | None:
-    """The loop along which whole vectors are stored, though their elements are gathered: what is stored is complete."""
+    """The loop along which whole vectors are stored though their elements are gathered; None if there is none."""
     for scope in _own_loops(leaf):
         strides = [lane_stride(a.index, a.array.shape, scope.depth) for a in leaf.accesses]
         if strides[0] is Stride.CONTIGUOUS and Stride.IRREGULAR not in strides:
@@ -86,7 +86,7 @@ def _stored_along(leaf: Leaf) -> Scope | None:
 
 
 def vectorize_statement(player: Player, identifier: str) -> None:
-    """Vectors along the contiguous loop of a statement, what is left over by itself."""
+    """Vectorise a statement along its contiguous loop, with the rest peeled off."""
     loop = _vector_loop(player.leaf(identifier))
     if loop is None:
         return
@@ -103,12 +103,12 @@ def vectorize_statement(player: Player, identifier: str) -> None:
 
 
 def _cut(player: Player, identifier: str, lanes: int) -> list[str]:
-    """Peel off what is left behind whole groups of vectors; the statements of both parts."""
+    """Peel off the rest behind whole groups of vectors; returns the statements of both parts."""
     scope = _parent(player, identifier)
     size = lanes * (ACCUMULATORS if scope.extent >= 4 * lanes * ACCUMULATORS else 1)
     whole = scope.extent // size * size
     if 0 < scope.extent - whole < lanes:
-        # A rest that is shorter than a vector has whole vectors to go with.
+        # A rest that is shorter than a vector takes whole vectors along.
         whole -= size
     if whole in (0, scope.extent):
         return [identifier]
@@ -119,7 +119,7 @@ def _cut(player: Player, identifier: str, lanes: int) -> list[str]:
 
 
 def _use_lines(player: Player, identifier: str) -> None:
-    """Where lanes gather, stay with the cache lines that they touch: the loop that walks along these goes innermost."""
+    """Move the loop along the cache lines that lanes gather from innermost, in tiles of a line."""
     leaf = player.leaf(identifier)
     if leaf.parent is None or leaf.parent.mapping is not Mapping.VECTOR or len(leaf.chain) < 3:
         return
@@ -141,7 +141,7 @@ def _runs_along(access: Access, scope: Scope) -> bool:
 
 
 def _vectorize_piece(player: Player, identifier: str, lanes: int) -> None:
-    """Vectors along the innermost loop, several at a time; reductions get as many accumulators."""
+    """Vectorise the innermost loop, several vectors at a time; reductions get as many accumulators."""
     scope = _parent(player, identifier)
     group = next((n for n in (ACCUMULATORS, 1) if scope.extent % (lanes * n) == 0 and scope.extent > lanes * n), 1)
     leaf = player.leaf(identifier)
@@ -156,7 +156,7 @@ def _vectorize_piece(player: Player, identifier: str, lanes: int) -> None:
 
 
 def _is_part(leaf: Leaf, identifier: str, size: int) -> bool:
-    """Whether a statement belongs to the split reduction of another and is not vectorised yet."""
+    """True if a statement belongs to another one's split reduction and is not vectorised yet."""
     scope = leaf.parent
     if scope is None or scope.extent != size or scope.mapping is not Mapping.SEQUENTIAL:
         return False
@@ -165,7 +165,7 @@ def _is_part(leaf: Leaf, identifier: str, size: int) -> bool:
 
 
 def fitting_lanes(player: Player, leaf: Leaf, extent: int) -> int | None:
-    """The widest vector for long loops, else the longest that divides the extent, or is not longer; None for none."""
+    """The widest vector for long loops, else the longest that divides the extent or fits; None if none fits."""
     lengths = player.vector_lanes(leaf)
     widest = max(lengths, default=1)
     if widest > 1 and extent >= 4 * widest:
@@ -175,7 +175,7 @@ def fitting_lanes(player: Player, leaf: Leaf, extent: int) -> int | None:
 
 
 def _tile_and_vectorize(player: Player, identifier: str, lanes: int, group: int) -> None:
-    """N becomes N / (group * lanes), group, lanes, the last a vector."""
+    """Tile a loop of N iterations to N / (group * lanes), group, lanes, and vectorise the last."""
     if group > 1:
         player.attempt("tile_scope", _parent(player, identifier), f"{group} vectors an iteration", size=lanes * group)
     scope = _parent(player, identifier)
@@ -191,11 +191,11 @@ def _parent(player: Player, identifier: str) -> Scope:
 
 
 def _fuse_vector_loops(player: Player) -> None:
-    """Fuse the loops over vectors that follow each other, moving statements out of the way where that is legal."""
+    """Fuse neighbouring loops over vectors, moving legal statements out of the way."""
     failed: set[tuple[str, ...]] = set()
 
     def fuse(first: Scope, second: Scope) -> bool:
-        # What failed fails again until something around the two has changed.
+        # A failed pair fails again until something around it has changed.
         question = first.id, second.id, *(node.id for node in player.nest.siblings(first))
         if question in failed:
             return False
@@ -210,7 +210,7 @@ def _fuse_vector_loops(player: Player) -> None:
 
 
 def _pairs(player: Player) -> list[tuple[Scope, Scope]]:
-    """Loops of one parent that may be fused, near ones first."""
+    """Loops of one parent that may be fused, near pairs first."""
     found: list[tuple[Scope, Scope]] = []
     for scope in player.nest.scopes:
         if scope.mapping is not Mapping.SEQUENTIAL or scope.id in player.sealed:
@@ -226,12 +226,12 @@ def _pairs(player: Player) -> list[tuple[Scope, Scope]]:
 
 
 def _arrays(scope: Scope) -> set[str]:
-    """The arrays that are used in a scope."""
+    """Names of the arrays that a scope accesses."""
     return {access.array.name for leaf in scope.leaves for access in leaf.accesses}
 
 
 def _fuse_pair(player: Player, first: str, second: str) -> bool:
-    """Bring two siblings together and fuse them; everything is taken back where that fails."""
+    """Bring two siblings together and fuse them, or change nothing."""
     why = "values that the next statement needs stay in registers"
     return player.transact(
         lambda: _bring_together(player, first, second) and player.attempt("join_scopes", f"%{first}", why)
@@ -239,7 +239,7 @@ def _fuse_pair(player: Player, first: str, second: str) -> bool:
 
 
 def _bring_together(player: Player, first: str, second: str) -> bool:
-    """Move `second` up to `first`; what it depends on moves above `first`, where it may."""
+    """Move `second` up to `first`, and its dependences above `first` if legal."""
     while True:
         one, other = player.scope(first), player.scope(second)
         if one is None or other is None or other.position <= one.position:
@@ -263,11 +263,11 @@ def _move_above(player: Player, node: Node, position: int) -> bool:
 
 
 def shrink_temporaries(player: Player) -> None:
-    """Reuse what is dead after each iteration; of long rows, all but the vectors of one group."""
+    """Reuse dimensions that are dead after each iteration; of long rows keep the vectors of one group."""
     why = "the dimension is dead after each iteration: less memory"
     made = 1
     while made:
-        # All of them before the next round: one dimension may have to wait for another.
+        # A round tries all dimensions: one may have to wait for another.
         made = sum(player.attempt("reuse_dims", place, why) for place in _without_lanes(player))
     for name in list(player.temporaries()):
         array = player.nest.arrays[name]
@@ -281,7 +281,7 @@ def shrink_temporaries(player: Player) -> None:
 
 
 def _without_lanes(player: Player) -> list[str]:
-    """Dimensions of temporaries that no lane indexes: lanes need an element each."""
+    """Dimensions of temporaries that no vector loop indexes: lanes need an element each."""
     nest = player.nest
     laned: set[str] = set()
     for leaf in nest.leaves:

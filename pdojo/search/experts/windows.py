@@ -1,4 +1,4 @@
-"""Windows with a stride: what neighbouring results read lies side by side in memory."""
+"""Strided windows: the elements that neighbouring results read become neighbours in memory."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pdojo.search.experts.player import Player
 
 
 def part_windows(player: Player) -> None:
-    """Where the lanes of a sum would read elements of a temporary that are a few apart, store each remainder by itself.
+    """If the lanes of a sum read a temporary with a small stride, store its elements by remainder.
 
     A row 0 1 2 3 4 5 becomes 0 2 4, 1 3 5: vectors along the results read contiguous memory instead of gathering, and
-    need not scatter what they store.
+    stores need no scatter.
     """
     for identifier in [leaf.id for leaf in player.nest.leaves]:
         leaf = player.leaf(identifier)
@@ -24,7 +24,7 @@ def part_windows(player: Player) -> None:
 
 
 def _apart(player: Player, leaf: Leaf) -> tuple[str, int] | None:
-    """A temporary whose elements are read with a step by results that lie side by side, and the step."""
+    """A temporary that neighbouring results read with a stride, and the stride; None if there is none."""
     for scope in leaf.chain:
         output = leaf.output
         if lane_stride(output.index, output.array.shape, scope.depth) is not Stride.CONTIGUOUS:
@@ -40,7 +40,7 @@ def _apart(player: Player, leaf: Leaf) -> tuple[str, int] | None:
 
 
 def _part(player: Player, array: str, step: int) -> bool:
-    """The last dimension as remainders of numbers, and the loops that write it in this order."""
+    """Split the last dimension into remainder and quotient, and reorder the loops that write it."""
     why = f"every {step}th element is read by neighbouring lanes"
     last = len(player.nest.arrays[array].shape) - 1
     loops: list[str] = []

@@ -15,7 +15,7 @@ NEIGHBOURHOODS = ("edges", "mutate", "heuristic")
 
 
 class Neighbourhood(Protocol):
-    """Which states are near a state, and how likely each is."""
+    """Draws random neighbours of states."""
 
     @property
     def name(self) -> str:
@@ -28,19 +28,19 @@ class Neighbourhood(Protocol):
         ...
 
     def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
-        """A state of its own near `dojo`, which is left as it is; None if none was found.
+        """A new state near `dojo`, which stays unchanged; None if none was found.
 
-        The same state and the same random numbers give the same neighbour, in every process.
+        The same state and the same random numbers give the same neighbour in every process.
         """
         ...
 
 
 @runtime_checkable
 class Listing(Protocol):
-    """A neighbourhood that knows which of its neighbours are nearest."""
+    """A neighbourhood that can list the nearest neighbours."""
 
     def nearest(self, dojo: Dojo, random: Random) -> Iterator[Dojo]:
-        """The nearest neighbours in random order, made as they are asked for; some may come more than once."""
+        """The nearest neighbours in random order, made lazily; some may repeat."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Moves that are a classical transformation together: unroll and jam, partial sums, scalar replacement."""
+"""Classical transformations composed of several moves: unroll and jam, partial sums, scalar replacement."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ WHY = "a mutation"
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """Moves that are a classical transformation together: the first one, and what makes the others."""
+    """A classical transformation: its first move, and a function that makes the others."""
 
     first: Choice
     rest: Callable[[Dojo, Known], None]
-    """Is given the state after the first move, and what there was before."""
+    """Receives the state after the first move, and the names before it."""
 
     def make(self, dojo: Dojo) -> None:
-        """Make all of them; the first one is legal."""
+        """Make all moves; the first one must be legal."""
         nest = dojo.game.program.nest
         known = Known(frozenset(nest.by_id), frozenset(nest.arrays))
         dojo.step(self.first.move)
@@ -43,14 +43,14 @@ class Composed:
 
 
 class Known(NamedTuple):
-    """What a program has, by name."""
+    """The names in a program."""
 
     scopes: frozenset[str]
     arrays: frozenset[str]
 
 
 def jams(dojo: Dojo) -> list[Composed]:
-    """Unroll and jam: a loop is cut, the pieces moved inwards and made straight code, or lanes."""
+    """Unroll and jam: cut a loop, move the pieces inwards, and unroll or vectorise them."""
     lanes = lanes_of(dojo)
     cuts = choices(dojo.game.program, ["tile_scope"])
     vectors = [cut for cut in cuts if _size(cut.move) in lanes]
@@ -61,14 +61,14 @@ def jams(dojo: Dojo) -> list[Composed]:
 
 def _inwards(ending: str, dojo: Dojo, known: Known) -> None:
     player = Player(dojo.game)
-    # Tiles come first, then what is inside; how they are called depends on the names that were taken.
+    # The new scopes are the loop over tiles, then the loop inside one; their names depend on those taken.
     piece = [scope.id for scope in player.nest.scopes if scope.id not in known.scopes][1]
     for part in sink(player, piece, WHY):
         player.attempt(ending, f"%{part}", WHY)
 
 
 def sums(dojo: Dojo) -> list[Composed]:
-    """Partial sums, as straight code or as lanes, in registers."""
+    """Partial sums in registers, unrolled or vectorised."""
     lanes = lanes_of(dojo)
     return [
         Composed(cut, partial(_into_registers, vector, all_loops=False))
@@ -78,7 +78,7 @@ def sums(dojo: Dojo) -> list[Composed]:
 
 
 def replacements(dojo: Dojo) -> list[Composed]:
-    """Scalar replacement: a scope works on a copy in registers; the scopes that index the copy are straight code."""
+    """Scalar replacement: a scope works on a copy in registers, with unrolled loops over the copy."""
     copies = choices(dojo.game.program, ["stage_in", "stage_out"])
     return [
         Composed(copy, partial(_into_registers, 1, all_loops=True)) for copy in copies if _fits_registers(dojo, copy)
@@ -86,7 +86,7 @@ def replacements(dojo: Dojo) -> list[Composed]:
 
 
 def _fits_registers(dojo: Dojo, copy: Choice) -> bool:
-    """Whether a copy of several elements could be in registers, and the code that accesses it is not too long."""
+    """True if a copy of several elements could fit the registers and its code is short enough."""
     staging, site = copy.transformation, copy.site
     assert isinstance(staging, Staging)
     assert isinstance(site, Scope)
@@ -99,7 +99,7 @@ def _fits_registers(dojo: Dojo, copy: Choice) -> bool:
 
 
 def _into_registers(lanes: int, dojo: Dojo, known: Known, *, all_loops: bool) -> None:
-    """Give new arrays registers: few dimensions, and straight code for all loops that index them, or the new ones."""
+    """Put new arrays into registers: reuse their dimensions, and straighten all loops that index them, or new ones."""
     player = Player(dojo.game)
     for array in [name for name in player.nest.arrays if name not in known.arrays]:
         for dimension in range(len(player.nest.arrays[array].shape)):
@@ -117,9 +117,9 @@ def _size(move: Move) -> int:
 
 
 CLASSICAL = (jams, sums, replacements)
-"""All of them."""
+"""All classical transformations."""
 
 
 def legal(some: Sequence[Composed], program: Program, random: Random) -> Iterator[Composed]:
-    """Those that can be made, in random order."""
+    """The transformations whose first move is legal, in random order."""
     return (composed for composed in shuffled(some, random) if composed.first.is_legal(program))

@@ -26,10 +26,10 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate, transformation, transformation_names
 
 DROPPED = 1 / 3
-"""How often a move on the structure goes, instead of another one coming."""
+"""Probability of deleting a structural move instead of inserting one."""
 PLACES = (Memory.REGISTER, Memory.STACK, Memory.HEAP)
 NEAREST = 64
-"""Bytes of the shortest distance over which data is fetched ahead: a cache line."""
+"""Least prefetch distance in bytes: a cache line."""
 
 
 def _moves(dojo: Dojo) -> list[Move]:
@@ -49,13 +49,13 @@ def _with(moves: Sequence[Move], at: int, other: Move) -> list[Move]:
 
 
 def _is_legal(program: Program, move: Move) -> bool:
-    """Whether a move may be made whose location is one for it."""
+    """True if a move is legal; its location must exist."""
     made = instantiate(move)
     return made.refusal(program, made.resolve(program, move.at)) is None
 
 
 def threads(dojo: Dojo, random: Random) -> Edit | None:
-    """Other iterations for the threads, in the same nest, or none."""
+    """Parallelise another loop of the same nest, or none."""
     moves = _moves(dojo)
     places = _positions(moves, "parallelize")
     if not places:
@@ -65,7 +65,7 @@ def threads(dojo: Dojo, random: Random) -> Edit | None:
     program = dojo.game.programs[at]
     site = program.nest.by_id[moves[at].at.removeprefix("%")]
     root = site.chain[0]
-    # Loops with little work cost more to share than to run.
+    # Threads cost more than loops with little work.
     others = [s for s in program.nest.scopes if s is not site and s.chain[0] is root and work(s) >= SMALL]
     for scope in shuffled([*others, None], random):
         if scope is None:
@@ -77,7 +77,7 @@ def threads(dojo: Dojo, random: Random) -> Edit | None:
 
 
 def hints(dojo: Dojo, random: Random) -> Edit | None:
-    """A hint more, a hint less, or data fetched ahead over twice or half the distance."""
+    """Add or remove a hint, or double or halve a prefetch distance."""
     moves = _moves(dojo)
     options: list[list[Move] | None] = [None]
     for at in _positions(moves, "hint"):
@@ -93,13 +93,13 @@ def hints(dojo: Dojo, random: Random) -> Edit | None:
 
 
 def unrolling(dojo: Dojo, random: Random) -> Edit | None:
-    """One more unrolled loop, or one less."""
+    """Unroll one more loop, or one less."""
     moves = _moves(dojo)
     return _edit(dojo, random, [None, *(_without(moves, at) for at in _positions(moves, "unroll"))], "unroll")
 
 
 def _edit(dojo: Dojo, random: Random, options: Sequence[list[Move] | None], name: str) -> Edit | None:
-    """One of some traces; where None is drawn, one more move of that name at the end. That is half of the time."""
+    """Draw one of some traces; half of the time, or for None, append a legal move of that name."""
     wanted = random.choice(options[1:]) if len(options) > 1 and random.random() < 0.5 else None
     if wanted is None:
         drawn = draw(dojo.game.program, random, [name])
@@ -108,7 +108,7 @@ def _edit(dojo: Dojo, random: Random, options: Sequence[list[Move] | None], name
 
 
 def structure(dojo: Dojo, random: Random) -> Edit | None:
-    """A move at a random point that fuses, splits, exchanges or tiles; or one of them less."""
+    """Insert a move that fuses, splits, exchanges or tiles at a random point, or delete one."""
     moves = _moves(dojo)
     present = _positions(moves, *_exchanged("order"))
     if present and random.random() < DROPPED:
@@ -119,7 +119,7 @@ def structure(dojo: Dojo, random: Random) -> Edit | None:
 
 
 def locations(dojo: Dojo, random: Random) -> Edit | None:
-    """Another memory for a temporary."""
+    """Move a temporary to another memory."""
     moves = _moves(dojo)
     options: list[list[Move]] = []
     for at in _positions(moves, "set_location"):
@@ -135,13 +135,13 @@ def locations(dojo: Dojo, random: Random) -> Edit | None:
 
 
 def values(dojo: Dojo, random: Random) -> Edit | None:
-    """A temporary less, whose value is computed once more at each use, and the pass from there on; or the opposite."""
+    """Recompute a temporary at each use and complete the trace by the pass; or the opposite."""
     moves = _moves(dojo)
     present = _positions(moves, *_exchanged("values"))
     if present and random.random() < 0.5:
         at = random.choice(present)
         if moves[at].name == "inline_op":
-            # What follows was made for the program with the copy.
+            # Later moves were made for the program with the copy.
             return Edit(_without(moves[: _complete(moves)], at), is_start=True)
         return Edit(_without(moves, at))
     at = random.randrange(_complete(moves) + 1)
@@ -157,12 +157,12 @@ def values(dojo: Dojo, random: Random) -> Edit | None:
 
 @cache
 def _exchanged(kind: Literal["order", "values"]) -> tuple[str, ...]:
-    """The moves that change the order of statements, or how values are computed."""
+    """Names of the moves that change the order of statements, or how values are computed."""
     return tuple(name for name in transformation_names() if transformation(name).exchanges == kind)
 
 
 def _recomputable(nest: Nest) -> list[Leaf]:
-    """The only writers of temporaries that others read."""
+    """Statements that are the only writers of temporaries with readers."""
     found: list[Leaf] = []
     for leaf in nest.leaves:
         array = leaf.output.array
@@ -173,7 +173,7 @@ def _recomputable(nest: Nest) -> list[Leaf]:
 
 
 def _complete(moves: Sequence[Move]) -> int:
-    """How many moves come before the first that gives loops their sizes: there, loops are still whole."""
+    """Number of moves before the first one with a size: there, loops are still whole."""
     return next((k for k, move in enumerate(moves) if any(name == "size" for name, _ in move.params)), len(moves))
 
 
@@ -184,11 +184,11 @@ _STEPS: tuple[tuple[Callable[[Player], None], frozenset[str]], ...] = (
     (place_buffers, frozenset({"set_location"})),
     (stream, frozenset({"hint"})),
 )
-"""The last steps of the pass, and the moves that each makes."""
+"""The last steps of the pass, and the moves of each."""
 
 
 def mend(player: Player, skipped: Sequence[Skipped], spared: str) -> None:
-    """Let the pass's last steps make moves of the kinds that were lost, but not those that an edit was about."""
+    """Run the pass's last steps whose moves were skipped, except the step of the edited kind `spared`."""
     for skip in skipped:
         if skip.move.name == "vectorize":
             _vectorize_again(player, skip.move.at)
@@ -199,10 +199,10 @@ def mend(player: Player, skipped: Sequence[Skipped], spared: str) -> None:
 
 
 def _vectorize_again(player: Player, at: str) -> None:
-    """Vectors for the statements of a scope that cannot be one any more, or is not there."""
+    """Vectorise the statements of a scope that vanished or cannot be vectorised any more."""
     identifier = at.removeprefix("%")
     while identifier and identifier not in player.nest.by_id:
-        # What was cut further has what it was cut from in its name.
+        # A cut scope's name begins with the name of the scope that it was cut from.
         identifier = identifier.rpartition(".")[0]
     node = player.nest.by_id.get(identifier)
     for leaf in [leaf.id for leaf in leaves_of(node)] if node is not None else ():

@@ -1,7 +1,7 @@
-"""Drawing a random legal move: candidates are cheap, so legality is only asked of those that are drawn.
+"""Drawing a random legal move: candidates are cheap, so only drawn ones are checked for legality.
 
-Candidates are drawn without replacement until one is legal. Every legal move is as likely as every other to be that
-one, so this is a uniform choice from the list of legal moves, without asking about the others.
+Candidates are drawn without replacement until one is legal. This is a uniform choice from the legal moves that does
+not check the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pdojo.transforms.registry import AnyTransformation, transformation, transfo
 
 T = TypeVar("T")
 RARELY = 0.2
-"""How often one of the following families is drawn, relative to the others."""
+"""Relative weight of families that take other moves back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class Choice:
         return self.transformation.as_move(identify(self.site))
 
     def is_legal(self, program: Program) -> bool:
-        """Whether the move may be made; `program` is the one that the site belongs to."""
+        """True if the move is legal; `program` is the site's program."""
         return self.transformation.refusal(program, self.site) is None
 
 
 def choices(program: Program, names: Sequence[str] | None = None) -> list[Choice]:
-    """All candidates, or those of some transformations, in a fixed order."""
+    """All candidates, or those of the transformations `names`, in a fixed order."""
     wanted = transformation_names() if names is None else names
     return [Choice(made, site) for name in wanted for site, made in transformation(name).candidates(program)]
 
@@ -53,7 +53,7 @@ def choices_at(program: Program, names: Sequence[str], at: str) -> list[Choice]:
 
 
 def shuffled(items: Sequence[T], random: Random) -> Iterator[T]:
-    """The items in random order; random numbers are only drawn for those that are taken."""
+    """The items in random order; each item that is taken draws one random number."""
     rest = list(items)
     while rest:
         position = random.randrange(len(rest))
@@ -62,12 +62,12 @@ def shuffled(items: Sequence[T], random: Random) -> Iterator[T]:
 
 
 def draw(program: Program, random: Random, names: Sequence[str] | None = None) -> Move | None:
-    """A legal move, each with the same probability; None if there is none. `names` are the ones to choose from."""
+    """A legal move of the transformations `names` (None: all), uniformly drawn; None if there is none."""
     return draw_from(choices(program, names), program, random)
 
 
 def draw_from(some: Sequence[Choice], program: Program, random: Random) -> Move | None:
-    """The move of a legal one of some candidates, each with the same probability; None if there is none."""
+    """A legal move among some candidates, uniformly drawn; None if there is none."""
     return next(_legal(some, program, random), None)
 
 
@@ -81,10 +81,10 @@ def draw_family(program: Program, random: Random) -> Move | None:
 
 
 def each_family(program: Program, random: Random) -> Iterator[Move]:
-    """All legal moves: each time a family that still has one, each as likely as any other, and any move of it.
+    """All legal moves: each time a random move of a random family that still has one.
 
-    Families whose moves take others back are drawn `RARELY`: leaving out those others does that. Moves on arrays that
-    no statement accesses are none: the code is the same with them.
+    Families that take other moves back are drawn `RARELY`: leaving out the other move has the same effect. Moves on
+    arrays that no statement accesses are excluded: they do not change the code.
     """
     return interleaved({_of_family(program, name, random): _weight(name) for name in transformation_names()}, random)
 
@@ -95,7 +95,7 @@ def _of_family(program: Program, name: str, random: Random) -> Iterator[Move]:
 
 
 def interleaved(ways: Mapping[Iterator[T], float], random: Random) -> Iterator[T]:
-    """What several iterators give, each time one of those that still have something, by their weights."""
+    """The items of several iterators, each time from a random one that is not exhausted, by weight."""
     rest = dict(ways)
     while rest:
         (way,) = random.choices(list(rest), list(rest.values()))
@@ -108,7 +108,7 @@ def interleaved(ways: Mapping[Iterator[T], float], random: Random) -> Iterator[T
 
 
 def useful(some: Sequence[Choice], program: Program) -> list[Choice]:
-    """Candidates but for those on arrays whose memory no statement accesses, like a temporary that was contracted."""
+    """The candidates except those on arrays whose memory no statement accesses, like a contracted temporary."""
     nest = program.nest
     used = {access.array.buffer for leaf in nest.leaves for access in leaf.accesses}
     return [choice for choice in some if (buffer := _buffer_of(choice.site)) is None or buffer in used]
@@ -129,7 +129,7 @@ def _weight(name: str) -> float:
 
 
 def step_if_legal(dojo: Dojo, move: Move) -> bool:
-    """Make a move if it is legal; whether it was."""
+    """Make a move if it is legal; returns True if it was."""
     try:
         dojo.step(move)
     except (IllegalMove, LocationError):

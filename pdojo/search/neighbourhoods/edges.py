@@ -11,20 +11,20 @@ from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, is_too_long
 
 
 class Edges:
-    """A legal move at the end of the trace, or the last one taken back; each is as likely as any other.
+    """Append a legal move or take back the last one, with equal probability for each.
 
-    Moves that make a program too long (`lengths`) are none of them.
+    Moves that make a program too long (`lengths`) are excluded.
     """
 
     name = "edges"
 
     @property
     def settings(self) -> JSON:
-        """How long programs get."""
+        """The limits on program length."""
         return {"statements": STATEMENTS, "copies": COPIES}
 
     def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
-        """A state that one edge leads to; None if no move is legal and none was made."""
+        """A state one edge away; None if there is none."""
         near = dojo.fork()
         undo = [None] if dojo.trace.steps else []
         for choice in shuffled([*choices(dojo.game.program), *undo], random):

@@ -1,7 +1,7 @@
-"""The heuristic neighbourhood (paper 4.2.1): complete traces, altered as somebody who knows the machine would.
+"""The heuristic neighbourhood (paper 4.2.1): complete traces with expert alterations.
 
-A trace is not built from start to end. The first one is that of the expert pass; its neighbours have some moves changed
-at any point and the others left as they are, as far as they still apply. docs/search.md lists the alterations.
+The first trace is the expert pass's. A neighbour changes some of its moves anywhere; the others stay as far as they
+apply. docs/search.md lists the alterations.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from pdojo.search.neighbourhoods.lengths import is_too_long
 from pdojo.search.neighbourhoods.proposals import Edit, Proposals, proposals_for
 
 VERSION = 4
-"""Of the alterations: the same random numbers lead to other neighbours under another one."""
+"""Version of the alterations: each version draws other neighbours from the same random numbers."""
 SHORT = 3
-"""Moves below which a trace is not complete, so that the expert pass makes the next one."""
+"""Traces of fewer moves are incomplete: the expert pass completes them."""
 
 
 class Heuristic:
-    """Alternatives to a complete trace, by what the machine's proposals alter."""
+    """Alternatives to a complete trace, from the machine's proposals."""
 
     name = "heuristic"
 
     def __init__(self, tries: int = 12) -> None:
         self.tries = tries
-        """Alterations that are tried until one leads to another program."""
+        """Most alterations that are tried for one neighbour."""
         self._tuned: tuple[Dojo, Dojo] | None = None
 
     @property
     def settings(self) -> JSON:
-        """How often it tries, and the version of the alterations."""
+        """The number of tries and the version of the alterations."""
         return {"tries": self.tries, "version": VERSION}
 
     def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
-        """What the expert pass makes of a trace that has hardly begun, else an alternative; None if none was found.
+        """The expert pass's program if the trace is incomplete, else an altered trace; None if none was found.
 
         Raises UsageError for machines without proposals.
         """
@@ -57,7 +57,7 @@ class Heuristic:
         return None
 
     def _expert(self, dojo: Dojo, proposals: Proposals) -> Dojo:
-        """What the expert pass makes of a state; remembered, as searches come back to their root."""
+        """The expert pass's state for a state; the last one is cached, as searches return to their root."""
         known = self._tuned
         if known is None or not _is_same(known[0], dojo):
             tuned = dojo.fork()
@@ -67,7 +67,7 @@ class Heuristic:
 
 
 def _is_same(one: Dojo, other: Dojo) -> bool:
-    """Whether two states have one kernel, one machine and one trace."""
+    """True if two states have the same kernel, machine and trace."""
     return (one.machine, one.game.initial.text, one.trace.steps) == (
         other.machine,
         other.game.initial.text,

@@ -1,4 +1,4 @@
-"""Generic editing of traces: moves more, moves less, other parameters; anywhere in the trace, on any machine."""
+"""Generic edits of traces for any machine: insert, delete and change moves anywhere."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation, transformation_names
 
 VERSION = 4
-"""Of the edits: the same random numbers lead to other neighbours under another one."""
+"""Version of the edits: each version draws other neighbours from the same random numbers."""
 INSERT, DELETE, CHANGE = "insert", "delete", "change"
 ONCE, AGAIN, EVERYWHERE = "once", "again", "everywhere"
 MOST = 12
-"""Moves that one insertion makes, at most."""
+"""Most moves of one insertion."""
 COMPOSED = 0.25
-"""How often moves are inserted that are a classical transformation together."""
+"""Probability that an insertion is a classical transformation of several moves."""
 
 
 class Mutate:
-    """A few edits at random places of the trace; what follows is played again by identifier, as far as it applies.
+    """A few edits at random places of the trace; later moves replay by identifier, as far as they apply.
 
-    A move that is inserted is of a random family, so that families of many sites and parameters do not hide the others.
-    It is made once, again and again at its place (a loop that is exchanged inwards), or at all places where it is legal
-    (every temporary in registers).
+    An inserted move is of a random family, so that families with many candidates do not crowd out the others. It is
+    made once, repeatedly at its place (a loop that moves inwards), or at all legal places (all temporaries in
+    registers).
     """
 
     name = "mutate"
 
     def __init__(self, tries: int = 6) -> None:
         self.tries = tries
-        """Times that it edits until another program results."""
+        """Most tries for a neighbour with another program."""
 
     @property
     def settings(self) -> JSON:
-        """How often it tries, the version of the edits, and how long programs get."""
+        """The number of tries, the version of the edits, and the limits on length."""
         return {"tries": self.tries, "version": VERSION, "statements": STATEMENTS, "copies": COPIES}
 
     def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
-        """A state with another program; None if no try led to one."""
+        """A state with another program; None if no try found one."""
         own = dojo.fingerprint
         for _ in range(self.tries):
             near = dojo.fork()
@@ -66,7 +66,7 @@ class Mutate:
         return None
 
     def nearest(self, dojo: Dojo, random: Random) -> Iterator[Dojo]:
-        """One move more at the end, or several that make sense together; one less anywhere; scopes mapped otherwise."""
+        """One more move or classical transformation at the end, one move less, or other mappings of scopes."""
         ways = {way(dojo, random): weight for way, weight in WAYS}
         return (near for near in interleaved(ways, random) if not is_too_long(near, dojo))
 
@@ -112,7 +112,7 @@ def _anew(dojo: Dojo, random: Random) -> Iterator[Dojo]:
 
 
 def _mapped_anew(dojo: Dojo, scopes: Sequence[str], random: Random) -> Iterator[Dojo]:
-    """Some scopes are mapped anew, from outside inwards, each to anything that is legal, or to nothing; all ways."""
+    """All ways to map some scopes anew, outermost first, each to any legal mapping or none."""
     plain = dojo.fork()
     locations = [f"%{scope}" for scope in scopes]
     mappings = _mappings()
@@ -135,13 +135,13 @@ def _mapped(dojo: Dojo, locations: Sequence[str], random: Random) -> Iterator[Do
 
 
 def _pairs(dojo: Dojo) -> list[tuple[str, ...]]:
-    """Every scope and each of those in it, by identifier."""
+    """Every scope with each scope inside it, by identifier."""
     scopes = dojo.game.program.nest.scopes
     return [(outer.id, scope.id) for scope in scopes for outer in scope.chain[:-1]]
 
 
 def _mappings() -> list[str]:
-    """The transformations that map scopes."""
+    """Names of the transformations that map scopes."""
     return [name for name in transformation_names() if issubclass(transformation(name), MapScope)]
 
 
@@ -152,11 +152,11 @@ WAYS: tuple[tuple[Callable[[Dojo, Random], Iterator[Dojo]], float], ...] = (
     (_anew, 1),
     (_composed, 1),
 )
-"""Ways to the nearest neighbours, and how often each is gone on with, relative to the others."""
+"""Generators of nearest neighbours, and their relative weights."""
 
 
 def _edit(dojo: Dojo, random: Random) -> None:
-    """One edit, if the one that is drawn is possible."""
+    """Draw an edit and make it if it is possible."""
     moves = [step.resolved for step in dojo.trace.steps]
     (kind,) = random.choices((INSERT, DELETE, CHANGE), (2, 1, 1)) if moves else [INSERT]
     if kind == INSERT:
@@ -177,7 +177,7 @@ def _edit(dojo: Dojo, random: Random) -> None:
 
 
 def _insert(dojo: Dojo, random: Random) -> None:
-    """One more move at the end, several of a kind, or several that make sense together."""
+    """Insert a move once or several times, or a classical transformation, at the end."""
     if random.random() < COMPOSED:
         _insert_composed(dojo, random)
         return
@@ -189,7 +189,7 @@ def _insert(dojo: Dojo, random: Random) -> None:
     if mode == AGAIN:
         met = {dojo.text}
         for _ in range(MOST):
-            # Where it leads back, it would go round for ever.
+            # A program that was met would repeat for ever.
             if not step_if_legal(dojo, drawn) or dojo.text in met:
                 break
             met.add(dojo.text)
@@ -198,7 +198,7 @@ def _insert(dojo: Dojo, random: Random) -> None:
 
 
 def _insert_composed(dojo: Dojo, random: Random) -> None:
-    """One of the classical transformations anywhere, or two scopes mapped anew."""
+    """Make a random classical transformation, or map two scopes anew."""
     transformations = random.choice((*CLASSICAL, None))
     if transformations is None:
         _map_two(dojo, random)
@@ -209,7 +209,7 @@ def _insert_composed(dojo: Dojo, random: Random) -> None:
 
 
 def _map_two(dojo: Dojo, random: Random) -> None:
-    """A scope and one in it are mapped anew: where one mapping only pays with the other, each alone is given up."""
+    """Map a scope and one inside it anew: some mappings only pay together."""
     pairs = _pairs(dojo)
     if pairs:
         mapped = next(_mapped_anew(dojo, random.choice(pairs), random))
@@ -217,11 +217,10 @@ def _map_two(dojo: Dojo, random: Random) -> None:
 
 
 def _continue(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
-    """Make the later moves of a trace again, as they were or, half of the time, as what they say of the whole program.
+    """Replay the later moves of a trace: by identifier, or half of the time as a policy.
 
-    By identifier they are what they were, and half of those that are lost are made at another place. As a policy, those
-    that finish a program are made at all other places too: what an edit has brought gets registers, streams and so on
-    like what was there.
+    By identifier, half of the moves that do not apply are made at another place. As a policy, finishing moves are made
+    at all other legal places too: new parts of the program get registers, streams and so on like the old ones.
     """
     as_policy = random.random() < 0.5
     for move in moves:
@@ -233,14 +232,14 @@ def _continue(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
 
 
 def _everywhere(dojo: Dojo, move: Move, random: Random) -> None:
-    """Make a move at all places where it is legal."""
+    """Make a move at all legal places."""
     for _ in range(MOST):
         if not _elsewhere(dojo, move, random):
             return
 
 
 def _elsewhere(dojo: Dojo, move: Move, random: Random) -> bool:
-    """Make a move at any place where it is legal; whether there is one."""
+    """Make a move with the same parameters at any legal place; returns False if there is none."""
     program = dojo.game.program
     alike = [choice for choice in choices(program, [move.name]) if choice.move.params == move.params]
     drawn = draw_from(alike, program, random)
@@ -250,7 +249,7 @@ def _elsewhere(dojo: Dojo, move: Move, random: Random) -> bool:
 
 
 def _change_parameters(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
-    """A move of the trace with other parameters, as they are proposed for the program there."""
+    """Give a move of the trace other legal parameters."""
     for at in shuffled([k for k, move in enumerate(moves) if move.params], random):
         move, program = moves[at], dojo.game.programs[at]
         others = [choice for choice in choices_at(program, [move.name], move.at) if choice.move != move]
@@ -262,7 +261,7 @@ def _change_parameters(dojo: Dojo, moves: Sequence[Move], random: Random) -> Non
 
 
 def _change_family(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
-    """Something else than a move of the trace at its location: there, or after all others."""
+    """Replace a move by one of another family at the same location, in its place or at the end."""
     at = random.randrange(len(moves))
     dojo.become(moves[:at])
     at_the_end = random.random() < 0.5
@@ -278,7 +277,7 @@ def _change_family(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
 
 
 def _drop_detours(dojo: Dojo) -> None:
-    """Leave out moves that lead back to a program that was there before: they only hide the others from edits."""
+    """Drop moves between two equal programs: they only hide the others from edits."""
     moves = [step.resolved for step in dojo.trace.steps]
     texts = list(dojo.game.programs.texts())
     latest = {text: number for number, text in enumerate(texts)}
@@ -289,6 +288,6 @@ def _drop_detours(dojo: Dojo) -> None:
         at = latest[texts[at + 1]]
     if len(kept) < len(moves):
         dojo.become(kept)
-        # What is called otherwise on the shorter way is not found.
+        # Moves fail to replay if the shorter way names their nodes differently.
         if dojo.text != texts[-1]:
             dojo.become(moves)

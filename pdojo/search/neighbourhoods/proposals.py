@@ -1,4 +1,4 @@
-"""What a kind of machine contributes to the heuristic neighbourhood (paper 4.2.1): alternatives to a complete trace."""
+"""Proposals of a kind of machine for the heuristic neighbourhood (paper 4.2.1)."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from pdojo.transforms.move import Move
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A trace to become instead of the one that there is."""
+    """An edited trace."""
 
     moves: Sequence[Move]
-    """By identifier. Those that do not apply any more are skipped, and the trace is mended."""
+    """The moves by identifier. Those that do not apply are skipped, and the trace is mended."""
     spared: str = ""
-    """The transformation whose moves were edited: mending must not make the old ones again."""
+    """The edited transformation: mending must not restore its old moves."""
     is_start: bool = False
-    """Whether the moves are only the first of a trace, which the expert pass completes."""
+    """True if the expert pass completes the trace."""
 
 
 Alteration: TypeAlias = Callable[[Dojo, Random], Edit | None]
-"""One way to edit a trace; None if it draws an edit that is not possible."""
+"""An edit of a trace; None if the drawn edit is impossible."""
 
 
 @dataclass(frozen=True)
 class Proposals:
-    """The alternatives for a kind of machine."""
+    """The proposals for a kind of machine."""
 
     expert: ExpertPass
-    """Makes the first trace."""
+    """The pass that makes the first trace."""
     alterations: Sequence[tuple[Alteration, int]]
-    """The ways to edit a trace, and how often each is taken, relative to the others."""
+    """The edits and their relative weights."""
     mend: Callable[[Player, Sequence[Skipped], str], None]
-    """Makes up for moves that an edited trace has lost; the last argument is `Edit.spared`."""
+    """Compensates for skipped moves of an edited trace; the last argument is `Edit.spared`."""
 
 
 def has_proposals(machine: Machine) -> bool:
-    """Whether there are proposals for machines of that kind."""
+    """True if the machine's target has proposals."""
     return target_of(machine).proposals is not None
 
 
 def proposals_for(machine: Machine) -> Proposals:
-    """The proposals for a machine. Raises UsageError if nobody wrote any for its kind."""
+    """The proposals for a machine. Raises UsageError if its target has none."""
     found = target_of(machine).proposals
     if found is None:
         raise UsageError(

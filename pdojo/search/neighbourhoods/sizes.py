@@ -1,4 +1,4 @@
-"""Other sizes for the tiles, groups and blocks of a trace: those that belong together change together."""
+"""Changes of the sizes of tiles, groups and blocks in a trace: related sizes change together."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from pdojo.search.neighbourhoods.proposals import Edit
 from pdojo.transforms.move import Move
 
 BLOCKS = range(1, 17)
-"""Heights of register blocks, and how many vectors may make a group."""
+"""Suggested heights of register blocks and numbers of vectors in a group."""
 POWERS = tuple(2**k for k in range(1, 13))
 MOST_DIVISORS = 256
-"""Divisors of an extent up to this one are suggested."""
+"""Divisors of an extent are suggested up to this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """A move of a trace that has a size."""
+    """A move with a size in a trace."""
 
     position: int
     move: Move
     size: int
     extent: int
-    """Iterations, or elements, that are cut into pieces of that size."""
+    """Number of iterations or elements that are cut into pieces of that size."""
     family: str
-    """The loops that it belongs to: those that were fused are one family, with all that was made of them."""
+    """The family of its loop: fused loops and all loops cut from them are one family."""
 
 
 def other_sizes(dojo: Dojo, random: Random) -> Edit | None:
-    """Another size instead of one that some moves have: all of them, or those of one family of loops.
+    """Replace a size in all moves that have it, or in those of one family of loops.
 
-    Where whole pieces were peeled off, as many whole pieces of the new size are, or nothing where it divides.
+    Moves that peel off the rest behind whole pieces are adapted to the new size, or dropped if it divides the extent.
     """
     moves = [step.resolved for step in dojo.trace.steps]
     sized = _sized(dojo)
@@ -48,7 +48,7 @@ def other_sizes(dojo: Dojo, random: Random) -> Edit | None:
     sizes = [n for n in _suggested(dojo, group) if _fits(n, group, sized, peels, moves)]
     if not sizes:
         return None
-    # Twice or half the size says more than something far away.
+    # Sizes near the old one are more likely.
     (size,) = random.choices(sizes, [1 / (1 + abs(log2(n / drawn.size))) for n in sizes])
     edited: list[Move | None] = list(moves)
     for s in group:
@@ -64,7 +64,7 @@ def _resized(move: Move, size: int) -> Move:
 
 
 class _Families:
-    """Which loops were fused with which, by the identifiers that they had before they were cut."""
+    """The families of fused loops, by the identifiers that they had before they were cut."""
 
     def __init__(self, dojo: Dojo) -> None:
         self._parents: dict[str, str] = {}
@@ -73,7 +73,7 @@ class _Families:
                 self._parents[self.of(place.following)] = self.of(place.loop)
 
     def of(self, identifier: str) -> str:
-        """The family of a node."""
+        """The family of a node, by name."""
         name = identifier.split(".", 1)[0]
         while (parent := self._parents.get(name, name)) != name:
             name = parent
@@ -93,7 +93,7 @@ def _sized(dojo: Dojo) -> list[Sized]:
 
 
 def _peels(dojo: Dojo, group: Sequence[Sized], size: int) -> dict[int, int]:
-    """The moves that peel off whole pieces of that size where the group cuts, with the extents before."""
+    """Positions of the moves that peel whole pieces of that size where the group cuts, with the extents before."""
     places = {s.move.at for s in group}
     found: dict[int, int] = {}
     for k, (place, step) in enumerate(zip(dojo.game.places, dojo.trace.steps, strict=True)):
@@ -106,7 +106,7 @@ def _peels(dojo: Dojo, group: Sequence[Sized], size: int) -> dict[int, int]:
 
 
 def _suggested(dojo: Dojo, group: Sequence[Sized]) -> list[int]:
-    """What the machine suggests instead, ascending: its vectors where the pieces become vectors, else also others."""
+    """Suggested sizes, ascending: vector lengths if the pieces become vectors, else also blocks, powers, divisors."""
     lanes = lanes_of(dojo)
     pieces = {f"{s.move.at}.i" for s in group}
     if any(step.resolved.name == "vectorize" and step.resolved.at in pieces for step in dojo.trace.steps):
@@ -118,7 +118,7 @@ def _suggested(dojo: Dojo, group: Sequence[Sized]) -> list[int]:
 
 
 def lanes_of(dojo: Dojo) -> list[int]:
-    """Lengths of the machine's vectors for the types in the program, ascending."""
+    """The machine's vector lengths for the types in the program, ascending."""
     dtypes = {array.dtype for array in dojo.game.program.nest.arrays.values()}
     return sorted({n for dtype in dtypes for n in dojo.machine.vector_lanes(dtype)})
 
@@ -126,7 +126,7 @@ def lanes_of(dojo: Dojo) -> list[int]:
 def _fits(
     size: int, group: Sequence[Sized], sized: Sequence[Sized], peels: dict[int, int], moves: Sequence[Move]
 ) -> bool:
-    """Whether pieces of that size can stand where the old ones stand: whole ones for whole ones."""
+    """True if pieces of that size can replace the old ones without a new rest."""
     peeled = {moves[k].at: extent for k, extent in peels.items()}
     positions = {s.position for s in group}
     for s in group:
@@ -134,7 +134,7 @@ def _fits(
             return False
         if s.move.at not in peeled and s.extent % s.size == 0 and s.extent % size:
             return False
-        # What cuts the pieces further must still cut them evenly.
+        # Tiles inside the pieces must still divide them.
         inner = (t for t in sized if t.position not in positions and t.move.at.startswith(f"{s.move.at}."))
         if any(t.extent == s.size and size % t.size for t in inner):
             return False

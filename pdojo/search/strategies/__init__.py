@@ -1,7 +1,7 @@
-"""Strategies: which state is changed next. They ask for evaluations and are told costs; they know no clock and no file.
+"""Strategies propose states to evaluate and learn their costs; they use neither clock nor files.
 
-The driver (`pdojo.search.driver`) calls `start` once. Then it asks for a batch of proposals, evaluates those programs
-that are new, and tells all of the batch in the order in which they were proposed, again and again.
+The driver (`pdojo.search.driver`) calls `start` once. Then it repeatedly asks for a batch of proposals, evaluates the
+new programs, and tells the whole batch in the order of the proposals.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STRATEGIES = ("sample", "anneal", "evolve", "elites", "model")
 
 
 class Strategy(Protocol):
-    """Decides what is evaluated next, from nothing but the costs that it was told and its random numbers."""
+    """Chooses the next states to evaluate, only from the costs told and its random numbers."""
 
     @property
     def name(self) -> str:
@@ -30,41 +30,40 @@ class Strategy(Protocol):
 
     @property
     def settings(self) -> JSON:
-        """Everything that proposals depend on beside the name and what `start` is given; stored with a run."""
+        """Everything that proposals depend on beside the name and the arguments of `start`; stored with a run."""
         ...
 
     @property
     def batch(self) -> int:
-        """Proposals that are asked for before the first of them is told: 1 if each step needs the last cost."""
+        """Number of proposals before the first of them is told; 1 if each step needs the last cost."""
         ...
 
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
-        """Begin a search, whatever was before. The root is evaluated; it may have failed, and its cost be infinite.
+        """Begin a new search. The root is evaluated; its cost is infinite if it failed.
 
-        Everything random is drawn from `random`.
+        All random numbers come from `random`.
         """
         ...
 
     def ask(self) -> Proposal | None:
-        """The next state to evaluate; None if there is none before the costs of those asked for are told.
+        """The next state to evaluate; None if the strategy needs the costs of earlier proposals first.
 
-        None as the first answer of a batch ends the search. States that lead to a program evaluated before are
-        welcome: they cost nothing and do not count, and what is told is the cost known.
+        None as the first answer of a batch ends the search. States whose program is known are allowed: they do not
+        count, and the known cost is told.
         """
         ...
 
     def tell(self, node: Node) -> None:
-        """What became of a proposal. Called for each in the order of `ask`; a failed one has infinite cost.
+        """Receive the result of a proposal, in the order of `ask`; a failed one has infinite cost.
 
-        `node.parent` is the proposal's parent. What was told to have a cost may fail later, as the best:
-        then `node.cost` is infinite from there on, without another word.
-        At the end of a search the last batch may be asked for in part.
+        `node.parent` is the proposal's parent. An incumbent may fail later: `node.cost` then becomes infinite without
+        notice. At the end of a search only a part of the last batch may be asked for.
         """
         ...
 
 
 def strategy(name: str, steps: int = 1000) -> Strategy:
-    """The strategy of that name with its usual settings, for a search that evaluates about so many programs.
+    """The strategy of that name with its default settings, for about `steps` evaluations.
 
     Raises UsageError if there is none.
     """

@@ -1,4 +1,4 @@
-"""Simulated annealing (paper 4.2.2): a walk that rarely accepts slower programs, and ever more rarely."""
+"""Simulated annealing (paper 4.2.2): a walk that accepts slower programs ever more rarely."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
 
 LOWEST = 1e-300
-"""Costs below are taken for this one: a logarithm needs more than nothing."""
+"""Least cost: smaller ones count as this one, as the logarithm of 0 is infinite."""
 
 
 class Anneal:
-    """Metropolis' rule on the logarithm of a program's own runtime, under a temperature that falls geometrically.
+    """Metropolis' rule on the logarithm of a program's own runtime, under a geometrically falling temperature.
 
-    The walk goes to a program that takes r times as long with probability r ** (-1 / temperature), and always to a
-    faster one. It never starts again.
+    The walk always accepts a faster program, and one that takes r times as long with probability
+    r ** (-1 / temperature). It never restarts.
     """
 
     name = "anneal"
@@ -25,20 +25,20 @@ class Anneal:
 
     def __init__(self, steps: int = 1000, hot: float = 0.3, cold: float = 0.01, tries: int = 16) -> None:
         self.steps = steps
-        """New programs over which the temperature falls: the budget."""
+        """Number of new programs over which the temperature falls: the budget."""
         self.hot = hot
-        """Temperature at first: at 0.3 twice the runtime is accepted one time in ten."""
+        """First temperature: 0.3 accepts twice the runtime one time in ten."""
         self.cold = cold
-        """Temperature at last: at 0.01 a tenth more is accepted one time in ten thousand."""
+        """Last temperature: 0.01 accepts a tenth more one time in ten thousand."""
         self.tries = tries
 
     @property
     def settings(self) -> JSON:
-        """What was given."""
+        """The arguments."""
         return {"steps": self.steps, "hot": self.hot, "cold": self.cold, "tries": self.tries}
 
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
-        """The walk begins at the root."""
+        """Begin the walk at the root."""
         self._neighbourhood = neighbourhood
         self._random = random
         self.current = root
@@ -46,7 +46,7 @@ class Anneal:
         self._is_waiting = False
 
     def ask(self) -> Proposal | None:
-        """A neighbour of the program where the walk is; one at a time."""
+        """A neighbour of the current program, one at a time."""
         if self._is_waiting:
             return None
         for _ in range(self.tries):
@@ -57,9 +57,9 @@ class Anneal:
         return None
 
     def tell(self, node: Node) -> None:
-        """Go there, or stay."""
+        """Accept the program, or stay."""
         self._is_waiting = False
-        # Programs are numbered as they are evaluated; those known already cost nothing and do not cool.
+        # Only new programs get new numbers; known ones cost nothing and do not cool.
         self._latest = max(self._latest, node.number)
         if self._random.random() < self.acceptance(node):
             self.current = node
@@ -70,7 +70,7 @@ class Anneal:
         return self.hot * (self.cold / self.hot) ** min(1.0, self._latest / max(1, self.steps))
 
     def acceptance(self, node: Node) -> float:
-        """The probability of going to a program now."""
+        """The probability of accepting a program now."""
         if node.cost == inf:
             return 0.0
         if self.current.cost == inf:

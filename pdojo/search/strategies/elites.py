@@ -1,4 +1,4 @@
-"""MAP-Elites: the fastest program of each kind, and children of all of them (Mouret and Clune, 2015)."""
+"""MAP-Elites (Mouret and Clune, 2015): the fastest program of each kind is kept and has children."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pdojo.search.strategies.evolve import offspring
 from pdojo.search.strategies.seen import Seen
 
 PARTS, WHOLE = "split_reduction", "merge_reduction"
-"""The moves to partial sums, and back."""
+"""The moves that make and merge partial sums."""
 
 
 @dataclass(frozen=True)
@@ -24,22 +24,22 @@ class Elite:
 
     node: Node
     length: float
-    """How many times as much it is taken to cost: longer programs count as a little slower."""
+    """Factor on its cost: longer programs count as slightly slower."""
     near: Iterator[Dojo]
-    """Its nearest neighbours that were not proposed yet, where the neighbourhood lists them."""
+    """Its nearest neighbours that are not proposed yet; empty if the neighbourhood lists none."""
 
     @property
     def worth(self) -> float:
-        """Its cost, and something for its length; less is better."""
+        """Cost times length factor; less is better."""
         return self.node.cost * self.length
 
 
 class Elites:
-    """The fastest program of each kind is kept, and has children whether or not those of other kinds are faster.
+    """The fastest program of each kind is kept, and has children even if other kinds are faster.
 
-    Programs are of one kind that use the same features: mappings of scopes, registers, partial sums. One that only
-    pays together with another one survives until that one comes, where a population of the fastest would have lost it.
-    A child is a neighbour of its parent, or of a cross of its parent with another elite.
+    Programs of one kind use the same features: mappings of scopes, registers, partial sums. A feature that only pays
+    together with another one survives until that one comes; a population of the fastest would lose it. A child is a
+    neighbour of its parent, or of a cross of its parent with another elite.
     """
 
     name = "elites"
@@ -55,19 +55,19 @@ class Elites:
     ) -> None:
         self.batch = batch
         self.greed = greed
-        """How often the fastest of all is the parent; otherwise each elite is as likely as any other."""
+        """Probability that the fastest elite is the parent; otherwise it is drawn uniformly."""
         self.crossover = crossover
-        """How often a child has two parents."""
+        """Probability that a child has two parents."""
         self.polish = polish
-        """How often the next of the nearest neighbours of the parent is proposed, where there is one left."""
+        """Probability of proposing the parent's next nearest neighbour, if there is one left."""
         self.parsimony = parsimony
-        """What each statement costs, relative to the program, where elites are compared."""
+        """Relative penalty for each statement when elites are compared."""
         self.tries = tries
-        """Children that are drawn until one is new."""
+        """Most children drawn for one proposal."""
 
     @property
     def settings(self) -> JSON:
-        """What was given."""
+        """The arguments."""
         return {
             "batch": self.batch,
             "greed": self.greed,
@@ -78,20 +78,20 @@ class Elites:
         }
 
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
-        """The root is the first of its kind."""
+        """Make the root the first elite."""
         self._neighbourhood = neighbourhood
         self._random = random
         self._seen = Seen(root)
         self._best = self._elite(root)
         self.elites: dict[frozenset[str], Elite] = {kind_of(root): self._best}
-        """By kind."""
+        """The elites by kind."""
 
     def ask(self) -> Proposal | None:
         """A child of an elite."""
         return self._seen.fresh(self._child, self.tries)
 
     def tell(self, node: Node) -> None:
-        """The child takes the place of a slower one of its kind."""
+        """Replace the elite of the same kind if the child is better."""
         self._seen.told(node)
         if not node.evaluation.is_ok:
             return
@@ -120,7 +120,7 @@ class Elites:
         return offspring(parent.node, other, self._neighbourhood, self._seen, self._random)
 
     def _fastest(self) -> Elite:
-        """The fastest of all, whatever its length; another one where that failed after all."""
+        """The elite of least cost, whatever its length, that has not failed."""
         if not self._best.node.evaluation.is_ok:
             self._best = min(self.elites.values(), key=lambda elite: elite.node.cost)
         return self._best
@@ -131,7 +131,7 @@ class Elites:
 
 
 def kind_of(node: Node) -> frozenset[str]:
-    """What a program uses: mappings of scopes, registers, partial sums."""
+    """The features that a program uses: mappings of scopes, registers, partial sums."""
     nest = node.dojo.game.program.nest
     mappings = {scope.mapping.name.lower() for scope in nest.scopes if scope.mapping is not Mapping.SEQUENTIAL}
     memories = {access.array.buffer.memory.value for leaf in nest.leaves for access in leaf.accesses}

@@ -1,4 +1,4 @@
-"""Regularised evolution: a population of traces, whose children combine two of them and are changed a little."""
+"""Regularised evolution: a population of traces; a child combines two of them or alters one."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from pdojo.search.strategies.seen import Seen
 from pdojo.transforms.move import Move
 
 ALONE = 2
-"""Populations that begin with the root, before one begins with the champions."""
+"""Number of populations that begin with the root for each that begins with the champions."""
 
 
 class Evolve:
-    """The fastest of a few random members has a child; the oldest member goes (Real et al., 2019).
+    """The fastest of a few random members has a child; the oldest member dies (Real et al., 2019).
 
-    Members age, so that what was fast by a lucky measurement does not stay for ever. A child is a neighbour of its
-    parent, or of a cross of its parent with another one. A population that finds nothing better for a while is given
-    up: the next one begins with the root again, every third one with the champions of those before.
-    """
+    Members age, so that a luckily measured program does not stay for ever. A child is a neighbour of its parent, or of
+    a cross of its parent with another member. A population without progress is replaced: the next one begins with the
+    root, every third one with the champions of the earlier ones. """
 
     name = "evolve"
 
@@ -40,21 +39,21 @@ class Evolve:
     ) -> None:
         self.batch = batch
         self.population = population
-        """Members; the first ones are descendants of the root at random."""
+        """Number of members; the first ones are random descendants of the root."""
         self.tournament = tournament
-        """Members of which the fastest is a parent."""
+        """Number of members of which the fastest becomes a parent."""
         self.crossover = crossover
-        """How often a child has two parents."""
+        """Probability that a child has two parents."""
         self.patience = patience
-        """Programs without a better one after which a population is given up."""
+        """Number of programs without progress after which a population is replaced."""
         self.polish = polish
-        """How often, once there is a population, the nearest neighbours of its best are gone through."""
+        """Probability of proposing a nearest neighbour of the champion, once the population is complete."""
         self.tries = tries
-        """Children that are drawn until one is new."""
+        """Most children drawn for one proposal."""
 
     @property
     def settings(self) -> JSON:
-        """What was given."""
+        """The arguments."""
         return {
             "batch": self.batch,
             "population": self.population,
@@ -66,23 +65,23 @@ class Evolve:
         }
 
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
-        """The population begins with the root."""
+        """Begin the population with the root."""
         self._neighbourhood = neighbourhood
         self._random = random
         self._seen = Seen(root)
         self._root = self._champion = root
         self.champions: list[Node] = []
-        """The best of each population that was given up."""
+        """The best of each replaced population."""
         self.members: deque[Node] = deque([root])
         self._waited = 0
         self._around: tuple[Node, Iterator[Dojo]] | None = None
 
     def ask(self) -> Proposal | None:
-        """A child; while there are few members, of any one."""
+        """A child of a member."""
         return self._seen.fresh(self._child, self.tries)
 
     def tell(self, node: Node) -> None:
-        """The child is the youngest member; what failed is none."""
+        """Add the child as the youngest member, unless it failed."""
         self._seen.told(node)
         if node.evaluation.is_ok:
             self.members.append(node)
@@ -95,7 +94,7 @@ class Evolve:
             self._begin_again()
 
     def _begin_again(self) -> None:
-        """Another population, from the root or from the best of those before."""
+        """Begin another population from the root or from the champions."""
         self.champions.append(self._champion)
         together = len(self.champions) % (ALONE + 1) == ALONE
         self.members = deque(self.champions if together else [self._root])
@@ -106,7 +105,7 @@ class Evolve:
         return self._born() if near is None else near
 
     def _polished(self) -> Proposal | None:
-        """The next of the nearest neighbours of the population's best, if it is their turn."""
+        """The champion's next nearest neighbour, with probability `polish`; None otherwise."""
         listing = self._neighbourhood
         if not isinstance(listing, Listing) or len(self.members) < self.population:
             return None
@@ -124,7 +123,7 @@ class Evolve:
         return offspring(parent, other, self._neighbourhood, self._seen, self._random)
 
     def _select(self) -> Node:
-        # The first members are not chosen by their speed: that would make all descendants of the first fast one.
+        # The first parents are drawn uniformly: else all members would descend from the first fast one.
         drawn = self.tournament if len(self.members) >= self.population else 1
         return min((self._random.choice(self.members) for _ in range(drawn)), key=lambda member: member.cost)
 
@@ -132,9 +131,9 @@ class Evolve:
 def offspring(
     parent: Node, other: Node | None, neighbourhood: Neighbourhood, seen: Seen, random: Random
 ) -> Proposal | None:
-    """A neighbour of the parent, or of its cross with another one; half of the time that cross itself, if it is new.
+    """A neighbour of the parent or of its cross with `other`; half of the time the cross itself if it is new.
 
-    Of a cross there are the first moves of one and the last of the other, as far as these apply.
+    A cross has the first moves of one trace and the last moves of the other, as far as they apply.
     """
     base: Dojo = parent.dojo
     if other is not None:
@@ -150,8 +149,8 @@ def offspring(
 def cross(first: Sequence[Move], second: Sequence[Move], random: Random) -> list[Move]:
     """The first trace up to a random point, the second from there on.
 
-    The two are aligned by the moves that they have in common, and the point lies where they differ: what both have
-    comes once, and of the differences the earlier ones are decided by the first trace, the later ones by the second.
+    The traces are aligned by their common moves, and the point is one of their differences: common moves occur once,
+    earlier differences come from the first trace, later ones from the second.
     """
     pieces = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
     differences = [k for k, (kind, *_) in enumerate(pieces) if kind != "equal"]

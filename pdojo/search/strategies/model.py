@@ -1,4 +1,4 @@
-"""A learned cost model that looks at candidates before they are evaluated."""
+"""A learned cost model that filters candidates before they are evaluated."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FAILED = 3.0
-"""Logarithm of what a failed program is taken to cost, relative to the slowest that did not fail."""
+"""Logarithm of the assumed cost of a failed program, relative to the slowest that did not fail."""
 MOST_LEAVES = 8
-"""Leaves of each tree: a search has seen hundreds of programs, not millions."""
+"""Leaves of each tree: few, as a search has hundreds of samples, not millions."""
 
 
 class Model:
-    """Gradient boosting on features of programs predicts costs; only what it takes for fast is evaluated.
+    """Gradient boosting on features of programs predicts costs; only the predicted best are evaluated.
 
-    Each batch is the predicted best of several times as many candidates, with some at random among them, which keep
-    the model honest. Candidates are neighbours of programs that were drawn as `sample` draws them, the fast ones
-    more often. Until enough programs are known, this is sampling.
+    A batch is the predicted best of several times as many candidates, plus some random ones, which keep the model
+    accurate. Candidates are drawn as in `sample`, with a higher power. Until enough programs are known, this is
+    sampling.
     """
 
     name = "model"
@@ -45,18 +45,18 @@ class Model:
         import_learner()
         self.batch = batch
         self.pool = pool
-        """Candidates per program that is evaluated."""
+        """Number of candidates per evaluated program."""
         self.random_share = random_share
-        """The part of a batch that is not chosen by the model."""
+        """Fraction of a batch that the model does not choose."""
         self.enough = enough
-        """Programs that must be known before the model is asked."""
+        """Number of programs before the model is used."""
         self.power = power
-        """Of 1 / cost, in the probability of a parent."""
+        """Exponent of 1 / cost in the probability of a parent."""
         self.trees = trees
 
     @property
     def settings(self) -> JSON:
-        """What was given, and the version of the features."""
+        """The arguments and the version of the features."""
         return {
             "batch": self.batch,
             "pool": self.pool,
@@ -68,7 +68,7 @@ class Model:
         }
 
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
-        """Nothing is known but the root."""
+        """Begin with the root as the only sample."""
         self._random = random
         self._sample = Sample(self.batch, self.power)
         self._sample.start(root, neighbourhood, random)
@@ -78,7 +78,7 @@ class Model:
         self._numbers: set[int] = set()
         self._planned: list[Proposal] = []
         self._is_fresh = True
-        """Whether the costs of all that was asked for are told."""
+        """True if all costs of the last batch were told."""
         self._learn(root)
 
     def ask(self) -> Proposal | None:
@@ -91,7 +91,7 @@ class Model:
         return self._planned.pop(0) if self._planned else None
 
     def tell(self, node: Node) -> None:
-        """One more program that the model learns from."""
+        """Add a sample for the model."""
         self._sample.tell(node)
         self._learn(node)
         self._is_fresh = True
@@ -103,7 +103,7 @@ class Model:
             self._known.append(node)
 
     def _plan(self) -> list[Proposal]:
-        """The candidates of a batch, best first; those drawn at random come last."""
+        """The candidates of a batch, best first, then the random ones."""
         pool: list[Proposal] = []
         while len(pool) < self.batch * self.pool:
             proposal = self._sample.ask()
@@ -120,12 +120,12 @@ class Model:
         return [*best, *chosen]
 
     def _predict(self, rows: Sequence[Sequence[float]]) -> list[float]:
-        """What the model says of programs, after it was fitted to all that is known."""
+        """Predicted targets of programs by a model fitted to all samples."""
         if not rows:
             return []
         learner, limits = import_learner()
         with limits(limits=1):
-            # One thread: sums of several would depend on how they share the rows.
+            # One thread: the order of sums over several threads would vary.
             fitted = learner(
                 max_iter=self.trees,
                 learning_rate=0.15,
@@ -151,7 +151,7 @@ def _matrix(rows: Sequence[Sequence[float]]) -> NDArray[Any]:
 
 
 def import_learner() -> Any:
-    """The class of the model, and what limits its threads. Raises UsageError if scikit-learn is not installed."""
+    """The model's class and the limiter of its threads. Raises UsageError if scikit-learn is not installed."""
     try:
         from sklearn.ensemble import HistGradientBoostingRegressor
         from threadpoolctl import threadpool_limits

@@ -10,14 +10,14 @@ from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.seen import Seen
 
 LOWEST = 1e-30
-"""Costs below are taken for this one: nothing has no reciprocal."""
+"""Least cost: smaller ones count as this one, as 0 has no reciprocal."""
 
 
 class Sample:
-    """Draw a program that was evaluated, fast ones more often, then one of its neighbours that was not.
+    """Draw an evaluated program, fast ones more often, then one of its new neighbours.
 
-    A candidate's cost is the runtime of its parent, so that no time goes into the children of slow programs. The
-    probability of a parent is proportional to (1 / runtime) ** power. Failed programs are no parents.
+    A candidate's cost is its parent's runtime, so that children of slow programs take no time. The probability of a
+    parent is proportional to (1 / runtime) ** power. Failed programs are no parents.
     """
 
     name = "sample"
@@ -26,15 +26,15 @@ class Sample:
         self.batch = batch
         self.power = power
         self.tries = tries
-        """Neighbours that are drawn until one is new."""
+        """Most neighbours drawn for one proposal."""
 
     @property
     def settings(self) -> JSON:
-        """What was given."""
+        """The arguments."""
         return {"batch": self.batch, "power": self.power, "tries": self.tries}
 
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
-        """The root is the only parent."""
+        """Make the root the only parent."""
         self._neighbourhood = neighbourhood
         self._random = random
         self._seen = Seen(root)
@@ -44,18 +44,18 @@ class Sample:
         self._add(root)
 
     def ask(self) -> Proposal | None:
-        """A neighbour of a parent that was drawn."""
+        """A neighbour of a randomly drawn parent."""
         return self._seen.fresh(self._draw, self.tries)
 
     def tell(self, node: Node) -> None:
-        """A program that did not fail is a parent from now on."""
+        """Make a program that did not fail a parent."""
         self._seen.told(node)
         if node.number not in self._told:
             self._told.add(node.number)
             self._add(node)
 
     def forget(self, proposal: Proposal) -> None:
-        """A proposal is not evaluated after all; it may be proposed again."""
+        """Withdraw a proposal; it may be proposed again."""
         self._seen.forget(proposal)
 
     def weights(self) -> list[float]:
@@ -67,7 +67,7 @@ class Sample:
             self.parents.append(node)
 
     def _draw(self) -> Proposal | None:
-        """Where everything failed so far, the root is the parent."""
+        """A neighbour of a random parent; of the root if every program failed."""
         weights = self.weights()
         (parent,) = self._random.choices(self.parents, weights) if any(weights) else [self._root]
         near = self._neighbourhood.neighbour(parent.dojo, self._random)

@@ -1,4 +1,4 @@
-"""Programs that a search has met, so that strategies ask for new ones."""
+"""Programs that a search has proposed or evaluated, so that strategies propose new ones."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pdojo.search.node import Node, Proposal
 
 
 class Seen:
-    """The fingerprints of the programs that were evaluated, and of those that were asked for."""
+    """The fingerprints of evaluated and of proposed programs."""
 
     def __init__(self, root: Node) -> None:
         self._evaluated = {root.fingerprint}
         self._asked: set[str] = set()
 
     def told(self, node: Node) -> None:
-        """A program is evaluated."""
+        """Mark a program as evaluated."""
         self._asked.discard(node.fingerprint)
         self._evaluated.add(node.fingerprint)
 
     def forget(self, proposal: Proposal) -> None:
-        """A proposal is not evaluated after all."""
+        """Withdraw a proposal."""
         self._asked.discard(proposal.dojo.fingerprint)
 
     def __contains__(self, proposal: Proposal) -> bool:
@@ -28,9 +28,9 @@ class Seen:
         return fingerprint in self._evaluated or fingerprint in self._asked
 
     def fresh(self, draw: Callable[[], Proposal | None], tries: int) -> Proposal | None:
-        """The first of some proposals that is new.
+        """The first new proposal of `tries` draws.
 
-        Where none is, a known program may be what leads on: it is proposed, unless there are others to wait for.
+        Without a new one, a known program is proposed, as it may lead on; None if other proposals are not told yet.
         """
         known: Proposal | None = None
         for _ in range(tries):

@@ -1,4 +1,4 @@
-"""CPUs: passes that look at vectors, caches and threads; programs are timed here, or estimated by a model."""
+"""CPUs: passes for vectors, caches and threads; programs are timed, or estimated by a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def naive_pass() -> ExpertPass:
-    """Fuse and reuse, for any machine."""
+    """The naive pass, which fits any machine."""
     from pdojo.search.experts.naive import naive
 
     return naive
@@ -71,4 +71,4 @@ CPU = Target(
     proposals=_proposals,
 )
 ANY = Target(passes=CPU.passes, evaluators=CPU.evaluators)
-"""Machines that no backend generates code for: the passes look at vectors, caches and threads there, too."""
+"""Machines without a backend: passes and evaluators of CPUs."""

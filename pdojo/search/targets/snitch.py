@@ -1,4 +1,4 @@
-"""Snitch cores: passes that look at streams and hardware loops; programs are simulated."""
+"""Snitch cores: passes for streams and hardware loops; programs are simulated."""
 
 from __future__ import annotations
 

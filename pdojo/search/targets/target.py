@@ -1,7 +1,6 @@
-"""What is known of tuning for a kind of machine: expert passes, evaluators, alternatives to a trace.
+"""Targets: expert passes, evaluators and proposals for a kind of machine.
 
-A target has the name of the backend that generates code for these machines. It is a file here, or a distribution's
-entry point of the group `pdojo.targets`.
+A target has the name of the machines' backend. It is a module here, or an entry point of the group `pdojo.targets`.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ if TYPE_CHECKING:
     from pdojo.search.neighbourhoods.proposals import Proposals
 
 ExpertPass: TypeAlias = "Callable[[Game], list[Note]]"
-"""Makes moves on a game; returns why, one note a move."""
+"""Makes moves on a game; returns a note for each."""
 MakeEvaluator: TypeAlias = Callable[[Machine, KernelOp, int], Evaluator]
-"""An evaluator for a machine and a plain kernel, with a seed. It must be closed."""
+"""Makes an evaluator for a machine and a plain kernel, with a seed. The caller closes it."""
 
 
 @dataclass(frozen=True)
 class EvaluatorKind:
-    """A way to tell costs."""
+    """A kind of evaluator."""
 
     make: MakeEvaluator
     version: Callable[[], object]
-    """What its costs depend on beside machine and program."""
+    """Everything that its costs depend on beside machine and program."""
     runs: bool = True
-    """Whether programs run, or are simulated: else their costs are estimates."""
+    """True if programs run or are simulated; False if costs are estimates."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,9 @@ class Target:
     passes: Mapping[str, Callable[[], ExpertPass]]
     """Expert passes by name, weakest first."""
     evaluators: Mapping[str, EvaluatorKind]
-    """By name; the first is what searches take by themselves."""
+    """Evaluators by name; the first one is the default."""
     proposals: Callable[[], Proposals] | None = None
-    """Alternatives to a trace; None if nobody wrote any."""
+    """Alternatives to a trace; None if there are none."""
 
 
 _OWN = {
@@ -58,7 +57,7 @@ _OWN = {
 
 
 def target_of(machine: Machine) -> Target:
-    """The target of a machine. Raises UsageError if there is none, PluginError."""
+    """The target of a machine. Raises UsageError if there is none, PluginError if its plugin is invalid."""
     name = machine.backend
     found = find(TARGETS, name, _OWN)
     if found is None:
