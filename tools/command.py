@@ -1,4 +1,4 @@
-"""What the command-line tools share: arguments, one message per mistake, exit codes."""
+"""Shared parts of the command-line tools: arguments, one message per mistake, exit codes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pdojo.dialect.assumptions import ALIGNMENT
 from pdojo.errors import PdojoError, UsageError
 
 _FULL = frozenset((errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT))
-"""Why a pipe, a terminal or a file takes no more."""
+"""Errors of a pipe, terminal or file that takes no more data."""
 
 
 class Arguments(argparse.ArgumentParser):
-    """Mistakes in the command line are reported like all others."""
+    """An argument parser that raises UsageError for mistakes."""
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""
@@ -30,7 +30,7 @@ class Arguments(argparse.ArgumentParser):
 
 
 def message(error: PdojoError) -> str:
-    """What the user sees: errors with a position begin with it, and nothing in them steers a terminal."""
+    """The message for the user: a position comes first, and control characters are escaped."""
     text = "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in str(error))
     return text if re.match(r"[^\n]*:\d+:\d+: error: ", text) else f"error: {text}"
 
@@ -67,7 +67,7 @@ def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] |
 
 
 def _write_all_characters() -> None:
-    """What the terminal's character set lacks is written as an escape, also to standard output."""
+    """Write characters that the terminal's encoding lacks as escapes, also to standard output."""
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # it is, where the shell closed it
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # until the process ends
     stream: object = sys.stdout
@@ -76,16 +76,16 @@ def _write_all_characters() -> None:
 
 
 def _lost_output(error: OSError) -> bool:
-    """Whether what standard output leads to takes no more; from then on nothing is written."""
+    """True if standard output takes no more data; later output is dropped."""
     if error.filename is not None or error.errno not in _FULL:
         return False
-    # Python would complain once more when it flushes at exit.
+    # Python would report the error again when it flushes at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return True
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1 that fits 32 bits, from the command line."""
+    """A whole number from 1 to 2^31 - 1, from the command line."""
     value = int(text) if text.isdecimal() and len(text) <= 10 else 0
     if not 1 <= value < 2**31:
         raise argparse.ArgumentTypeError(f"'{text[:60]}' is no number from 1 to 2^31 - 1")
@@ -93,7 +93,7 @@ def positive(text: str) -> int:
 
 
 def add_align(parser: argparse.ArgumentParser, default: str = f"the trace's, or {ALIGNMENT}") -> None:
-    """The option `--align`, whose value is None if it is left out."""
+    """Add the option `--align`, whose value is None if it is left out."""
     text = f"alignment of arrays that callers guarantee; by default {default}"
     parser.add_argument("--align", type=positive, metavar="BYTES", help=text)
 

@@ -169,7 +169,7 @@ def _export(given: Given) -> None:
 
 
 def _shown(path: Path) -> str:
-    """A path as argparse prints it, to which percent signs mean something."""
+    """A path for argparse's help, with percent signs doubled."""
     return str(path).replace("%", "%%")
 
 

@@ -1,4 +1,4 @@
-"""What `pdojo-db` prints."""
+"""Output of `pdojo-db`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rich.table import Table
 from pdojo.search.database.queries import RunSummary, Standing, Subject, moves_in
 
 DIGITS = 8
-"""Of a hash, in tables."""
+"""Digits of a hash in tables."""
 _LISTED = 12
-"""Measurements of a program that are shown at most, the latest."""
+"""Most measurements of a program that are shown, the latest ones."""
 
 
 def cost(value: float | None, unit: str) -> str:
@@ -28,7 +28,7 @@ def cost(value: float | None, unit: str) -> str:
 
 
 def times(gain: float | None, beside: str) -> str:
-    """How many times as fast as something else a program is."""
+    """A factor of speed in words; `-` for None."""
     return "-" if gain is None else f"{gain:.2f}x {beside}"
 
 
@@ -38,7 +38,7 @@ def short(hashed: str | None) -> str:
 
 
 def standing_table(standings: Sequence[Standing]) -> Table:
-    """The best of every problem: two lines each, three with a gain, so that 80 columns are enough."""
+    """The best of every problem, two or three lines each, so that 80 columns suffice."""
     table = _table(("id", "kernel", "machine"), ("best", "tried"))
     for one in standings:
         table.add_row(
@@ -56,7 +56,7 @@ def standing_table(standings: Sequence[Standing]) -> Table:
 
 
 def run_table(runs: Sequence[RunSummary]) -> Table:
-    """Runs, the oldest first: two lines each."""
+    """Runs, the oldest first, two lines each."""
     table = _table(("id", "kernel", "strategy", "started"), ("best", "evaluations"))
     for one in runs:
         spent = "" if one.seconds is None else f", {one.seconds:.0f} s"
@@ -88,7 +88,7 @@ def _lines(*texts: str) -> str:
 
 
 def print_details(console: Console, found: Mapping[str, Any]) -> None:
-    """All about one row."""
+    """Print the details of a row."""
     match found["kind"]:
         case "problem":
             _print_problem(console, found)
@@ -164,7 +164,7 @@ def _print_trace(console: Console, text: str) -> None:
 
 
 def _print_origin(console: Console, found: Mapping[str, Any]) -> None:
-    """What a program cost, and where that is known from."""
+    """Print the measurements of a program, the traces that lead to it and its runs."""
     _title(console, "measurements")
     table = _table(("measured", "how", "evaluator", "settings", "result"), ("cost",))
     for row in found["measurements"][-_LISTED:]:
@@ -190,7 +190,7 @@ def _print_origin(console: Console, found: Mapping[str, Any]) -> None:
 
 
 def print_differences(console: Console, one: Subject, other: Subject) -> None:
-    """The moves and the programs, as a difference."""
+    """Print the moves and the programs as differences."""
     if one.problem != other.problem:
         _line(console, "these belong to different problems")
     pairs = [
@@ -208,7 +208,7 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def print_counts(console: Console, what: str, counts: Mapping[str, int]) -> None:
-    """How many rows of each table."""
+    """Print the number of rows of each table."""
     listed = ", ".join(f"{count} {table}" for table, count in counts.items() if count)
     _line(console, f"{what}: {listed or 'nothing'}")
 

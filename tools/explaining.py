@@ -19,11 +19,11 @@ _HOW = {
     "commute": "without a question",
 }
 SHOWN = 12
-"""Lines of a place and remedies that the text shows at most."""
+"""Most lines of a place, and most remedies, in the text."""
 
 
 def explain_moves(game: Game, moves: Sequence[Move], form: str) -> str:
-    """Explanations of moves in the state of the game. Raises IllegalMove or LocationError for what is no move."""
+    """Explanations of moves in the state of the game. Raises IllegalMove or LocationError for an impossible move."""
     found = [explain(game.program, move) for move in moves]
     if form == "json":
         return json.dumps([asdict(e) for e in found], indent=2) + "\n"

@@ -1,4 +1,4 @@
-"""The program that a command line names: a file, standard input, or a kernel of the library."""
+"""The input that a command line names: a file, standard input, or a kernel of the library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pdojo.frontends.text import Chunk, decoded, read_file
 
 
 def read_input(path: str | None) -> Chunk:
-    """The whole input; None and `-` are standard input, and `softmax:64x32` is a kernel of the library.
+    """The whole input; None and `-` mean standard input, `softmax:64x32` a kernel of the library.
 
     Raises UsageError if there is no text to read.
     """

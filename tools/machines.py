@@ -8,7 +8,7 @@ from pdojo.dialect.machine import Machine, introduce, machine
 
 
 def add_machine(parser: argparse.ArgumentParser, purpose: str) -> None:
-    """Add the two options; `purpose` says what the machine is for."""
+    """Add the two options; `purpose` completes their help."""
     parser.add_argument(
         "--machine",
         metavar="MACHINE",
@@ -22,7 +22,7 @@ def add_machine(parser: argparse.ArgumentParser, purpose: str) -> None:
 
 
 def named_machine(name: str, *, trust: bool) -> Machine:
-    """The machine that a command line names, as a name or a file; kernels may name it from now on."""
+    """The machine of a name or file; kernels may name it afterwards."""
     described = machine(name, trust=trust)
     introduce(described)
     return described

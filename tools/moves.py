@@ -1,4 +1,4 @@
-"""Moves in the command line: the game that is played on one kernel of a module, and lists of moves."""
+"""Moves of the command line: a game on one kernel of a module, and lists of moves."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pdojo.transforms.trace import Trace
 
 
 class Session:
-    """The kernels of a module and the game on one of them; `show` is called with each move after it was made.
+    """The kernels of a module and the game on one of them; `show` is called after every move.
 
-    `traces` are those of `--apply-trace`, by path.
+    `traces` are the traces of `--apply-trace`, by path.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Session:
 
     @property
     def game(self) -> Game:
-        """The game on the chosen kernel. Raises UsageError if none is chosen."""
+        """The game on the chosen kernel. Raises UsageError if the choice is not clear."""
         if self._game is None:
             self._placed = self._chosen()
             named = self._placed.machine
@@ -56,7 +56,7 @@ class Session:
         return self._game
 
     def restart(self) -> None:
-        """Begin a new game: something else changed the module."""
+        """Begin a new game, as passes have changed the module."""
         self._game = None
 
     def take(self, step: Step) -> None:
@@ -103,7 +103,7 @@ class Session:
         self.show(f"undo of {undone[0].move}")
 
     def _place(self) -> None:
-        """Put the kernel of the game where the old one stands."""
+        """Replace the kernel in the module by the game's."""
         assert self._placed is not None
         new = self.game.kernel.clone()
         Rewriter.replace_op(self._placed, new)
@@ -126,7 +126,7 @@ class Session:
 
 
 def report_trace(path: str, made: int, trace: Trace, kernel: KernelOp) -> None:
-    """Say how many moves of a trace were made, and if it was found for another kernel."""
+    """Report the number of moves made, and whether the trace is another kernel's."""
     given, name = len(trace.steps), kernel.sym_name.data
     of = "" if made == given else f" of {given}"
     other = (
@@ -140,7 +140,7 @@ def _report(skipped: Skipped) -> None:
 
 
 def list_moves(game: Game, *, refused: bool, form: str) -> str:
-    """The legal moves, or the refused candidates, one a line or as JSON."""
+    """The legal moves or the refused candidates, one per line or as JSON."""
     if refused:
         refusals = game.refused()
         if form == "text":

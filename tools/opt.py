@@ -49,7 +49,7 @@ class PdojoOptMain(xDSLOptMain):
     version_format: ClassVar[str] = "pdojo-opt built from xdsl version {xdsl_version}"
 
     def __init__(self, args: Sequence[str] | None = None) -> None:
-        # Not the inherited constructor: it asks for the universe three times, and exits by itself on a wrong target.
+        # Not the inherited constructor: it computes the universe three times, and exits by itself on a wrong target.
         self.universe = Universe.get_multiverse()
         self.available_frontends = {}
         self.available_passes = dict(self.universe.all_passes)
@@ -92,7 +92,7 @@ class PdojoOptMain(xDSLOptMain):
         add("--verify", action="store_true", help="check that all steps together preserve the meaning, by execution")
 
     def setup_pipeline(self) -> None:
-        """Check the steps as far as that needs no program."""
+        """Check the steps as far as possible without a program."""
         steps: list[Step] = getattr(self.args, "steps", None) or []
         self.steps: list[tuple[Step, PassPipeline | None]] = [
             (step, parse_passes(self.available_passes, step.value) if step.option == "passes" else None)
@@ -105,7 +105,7 @@ class PdojoOptMain(xDSLOptMain):
             raise UsageError(f"target '{self.target.name}' writes one binary file, so the input must be one program")
 
     def run(self) -> None:
-        """Do the work; nothing is written before everything succeeded, save with --verify-diagnostics."""
+        """Process the input; nothing is written until all of it succeeded, except with --verify-diagnostics."""
         if self.args.list_machines:
             write_output(list_machines(), self.args.output_file)
             return
@@ -122,7 +122,7 @@ class PdojoOptMain(xDSLOptMain):
         return self.target.name == "pdojo-obj"
 
     def _binary(self, chunk: Chunk) -> str | bytes:
-        """One program as bytes; text where lists or explanations are asked for instead."""
+        """One program as bytes, or the text of lists or explanations."""
         output = StringIO()
         module = self._transformed(chunk, output)
         if module is None:
@@ -150,7 +150,7 @@ class PdojoOptMain(xDSLOptMain):
         return output.getvalue()
 
     def _transformed(self, chunk: Chunk, output: StringIO) -> ModuleOp | None:
-        """The program after all steps; None if lists or explanations, which `output` gets, were asked for."""
+        """The program after all steps; None if lists or explanations, which go to `output`, were asked for."""
         implicit = not self.args.no_implicit_module
         program = parse(chunk, self.ctx, self.args.frontend, implicit_module=implicit)
         if not self.args.disable_verify:
@@ -170,7 +170,7 @@ class PdojoOptMain(xDSLOptMain):
         return None if self.args.list_moves or self.args.explain else program.module
 
     def _declare(self, program: Program) -> None:
-        """What callers guarantee: the alignment of the command line; where a kernel says nothing, what a trace says."""
+        """Set the alignment: the command line's, else the kernel's, else the trace's."""
         kernels = [op for op in program.module.walk() if isinstance(op, KernelOp)]
         for kernel in kernels:
             name = kernel.sym_name.data
@@ -191,7 +191,7 @@ class PdojoOptMain(xDSLOptMain):
         return moves or self.args.list_moves or bool(self.args.explain) or self.machine is not None
 
     def _play(self, program: Program, output: StringIO) -> dict[str, Game]:
-        """Apply the steps where some are moves; returns the games without passes between, by kernel."""
+        """Apply steps that include moves; returns the games without passes between, by kernel."""
         from pdojo_tools.moves import Session, list_moves
 
         from pdojo.transforms.move import parse_moves
@@ -240,7 +240,7 @@ class PdojoOptMain(xDSLOptMain):
                 raise InvalidKernel(f"pass '{one.name}' of xDSL fails on this program: {_in_short(error)}") from error
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
-        """The program in the form of the target."""
+        """The program in the target's form."""
         output = StringIO()
         name = self.target.name
         target = cast(Any, self.available_targets[name])().from_spec(self.target)
@@ -296,12 +296,12 @@ def _has_kernels(program: ModuleOp) -> bool:
 
 
 def _in_short(error: Exception) -> str:
-    """The first line of an error of xDSL; what follows is the whole program."""
+    """The first line of an error of xDSL; the rest is the whole program."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def list_machines() -> str:
-    """The known machines, one a line, each with what it is."""
+    """The known machines, one per line, with their descriptions."""
     from pdojo.dialect.machine import machine, machines
 
     names = machines()

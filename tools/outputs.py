@@ -1,4 +1,4 @@
-"""Writing results: a file that exists is replaced only by a complete new one."""
+"""Writing results: only a complete new file replaces an existing one."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pdojo.files import replace_file
 def write_output(content: str | bytes, path: str | None) -> None:
     """Write to a file, in one step, or to standard output (None and `-`).
 
-    Where the path is a link, what it leads to is written; pipes and devices are written to as they are. Raises
-    UsageError where that fails, and for bytes that would go to a terminal.
+    Links are followed; pipes and devices are written to directly. Raises UsageError if writing fails, and for bytes
+    that would go to a terminal.
     """
     if path is None or path == "-":
         _write_standard(content)
@@ -33,7 +33,7 @@ def write_output(content: str | bytes, path: str | None) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Raise UsageError where `write_output` would: before hours are spent on what is written."""
+    """Raise UsageError if `write_output` would, before hours of work."""
     target = Path(path)
     if target.is_dir():
         raise UsageError(f"'{path}' is a folder; name a file")
@@ -60,7 +60,7 @@ def _cannot_write(path: str, error: OSError) -> UsageError:
 
 
 def _meant(path: str) -> Path:
-    """The file that a path leads to, through links. Raises OSError if these go round."""
+    """The file behind a path's links. Raises OSError if they form a cycle."""
     target = Path(os.path.realpath(path))
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -68,7 +68,7 @@ def _meant(path: str) -> Path:
 
 
 def _is_special(target: Path) -> bool:
-    """Whether it is there and nothing that could be replaced: a pipe, a device."""
+    """True for a file that cannot be replaced: a pipe, a device."""
     return target.exists() and not target.is_file() and not target.is_dir()
 
 

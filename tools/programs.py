@@ -18,8 +18,8 @@ def load_named(
 ) -> Named:
     """The kernel of a file (or of standard input, `-`), or a library kernel (`softmax`, `softmax:24576x512`).
 
-    `wanted` chooses where a file has several; `shape` and `dtype` are for library kernels (`pdojo.kernels.workload`).
-    Raises PdojoError for anything that is no valid kernel.
+    `wanted` chooses among several kernels of a file; `shape` and `dtype` are for library kernels
+    (`pdojo.kernels.workload`). Raises PdojoError for anything that is no valid kernel.
     """
     if argument != "-":
         return named(argument, wanted, shape=shape, dtype=dtype)
@@ -31,16 +31,16 @@ def load_named(
 def load_kernel(
     argument: str, wanted: str | None = None, *, shape: str | None = None, dtype: str | None = None
 ) -> KernelOp:
-    """The same, only the kernel."""
+    """The kernel of `load_named`."""
     return load_named(argument, wanted, shape=shape, dtype=dtype).kernel
 
 
 def machine_for(
     kernel: KernelOp, name: str | None, threads: int | None, host: Machine | None = None, *, trust: bool = False
 ) -> Machine:
-    """The machine of that name or file (the kernel's, or the host, where left out) with that number of threads.
+    """The machine of that name or file, by default the kernel's or the host, with `threads` threads (None: its own).
 
-    `host` is what the machine of that name is; this one by default. With `trust` a file's code may be compiled.
+    `host` replaces the machine of that name. With `trust`, code in a machine file may be compiled.
     """
     own = "host" if kernel.machine is None else kernel.machine.data
     if (name or own) == "host" and host is not None:

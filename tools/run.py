@@ -80,7 +80,7 @@ def _run(args: Sequence[str] | None) -> None:
 
 
 def _report(kernel: KernelOp, machine: Machine, outcome: Outcome, *, timed: bool) -> None:
-    """Say how it went. Raises MeasurementError if it failed."""
+    """Print the outcome. Raises MeasurementError if it is a failure."""
     name = kernel.sym_name.data
     if not isinstance(outcome, Success):
         detail = getattr(outcome, "detail", "")

@@ -83,7 +83,7 @@ def _run(args: Sequence[str] | None) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """A program and what it is called with."""
+    """A program and its call."""
 
     program: Program
     configuration: Configuration
@@ -93,7 +93,7 @@ class Run:
     limit: int
 
     def simulate(self, *, trace: bool) -> Result:
-        """Run it; guard zones are checked."""
+        """Simulate the call and check the guard zones."""
         result = simulate(
             self.program,
             self.configuration,
@@ -125,7 +125,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _argument(text: str, placement: Placement, rng: np.random.Generator, name: str) -> int:
-    """The value of an argument; arrays are put into the memory."""
+    """The value of an argument; an array is placed in memory, and its address is the value."""
     if re.fullmatch(r"-?[0-9]{1,20}|0x[0-9a-fA-F]{1,16}", text):
         return int(text, 16) if text.startswith("0x") else int(text)
     match = _ARRAY.fullmatch(text.replace(" ", ""))

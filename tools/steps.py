@@ -1,4 +1,4 @@
-"""The steps of a `pdojo-opt` command line, in the order in which they were given."""
+"""The steps of a `pdojo-opt` command line, in their order."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PassFactories: TypeAlias = dict[str, Callable[[], type[ModulePass]]]
 
 @dataclass(frozen=True)
 class Step:
-    """One of the options that act on the program: `passes`, `apply`, `apply_trace` or `undo`, with its value."""
+    """An option that acts on the program (`passes`, `apply`, `apply_trace`, `undo`) and its value."""
 
     option: str
     value: str
 
 
 class AppendStep(argparse.Action):
-    """Append the option to the list of steps that all of them share."""
+    """Appends the option to the common list of steps."""
 
     def __call__(
         self,
@@ -59,7 +59,7 @@ def parse_passes(available: PassFactories, text: str) -> PassPipeline:
 
 
 def _plugin_passes() -> PassFactories:
-    """The passes of other packages' moves; looking for these takes time, so it is done for unknown names only."""
+    """The passes of plug-in moves; finding them is slow, so it is done for unknown names only."""
     from pdojo.transforms.registry import TRANSFORMATION_NAMES, pass_factory, transformation_names
 
     names = transformation_names()[len(TRANSFORMATION_NAMES) :]
@@ -67,12 +67,12 @@ def _plugin_passes() -> PassFactories:
 
 
 def _pipeline_message(error: ArgSpecParseError) -> str:
-    """The message without the heading that xDSL puts above it."""
+    """The message without xDSL's heading."""
     return str(error).split("\n", 1)[-1].strip()
 
 
 def suggestion(name: str, known: Sequence[str] | dict[str, Any]) -> str:
-    """`; did you mean 'x'?`, or where nothing is close, nothing for long lists and the list for short ones."""
+    """`; did you mean 'x'?`; if no name is close, the whole list if it is short, else ''."""
     others = [each for each in known if each != name]
     close = get_close_matches(name, others, 1)
     if close:

@@ -1,4 +1,4 @@
-"""What the tools print: programs, traces, and tables of measurements."""
+"""Shared output of the tools: programs, traces, and tables of measurements."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pdojo.search.tuning import Tuning
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table of measurements."""
+    """A row of a table of measurements."""
 
     title: str
     outcome: Outcome
     moves: int | None = None
-    """Length of the trace; None for what is no program of ours."""
+    """Length of the trace; None for other libraries."""
 
 
 def many(count: int, what: str) -> str:
@@ -33,13 +33,13 @@ def many(count: int, what: str) -> str:
 
 
 def print_program(console: Console, title: str, kernel: KernelOp) -> None:
-    """A program in the notation, under a heading."""
+    """Print a program in the notation under a heading."""
     console.print(Rule(escape(title), align="left"))
     console.print(print_notation(kernel), markup=False, highlight=False, soft_wrap=True)
 
 
 def print_trace(console: Console, title: str, tuning: Tuning) -> None:
-    """The moves of a trace, with the reasons of those that an expert pass made."""
+    """Print the moves of a trace, with the expert pass's reasons."""
     steps = tuning.game.trace.steps
     console.print(Rule(escape(f"{title}: {len(steps)} moves"), align="left"))
     reasons = [""] * (len(steps) - len(tuning.notes)) + [note.why for note in tuning.notes]
@@ -51,7 +51,7 @@ def print_trace(console: Console, title: str, tuning: Tuning) -> None:
 
 
 def measurements(rows: Sequence[Row], traffic: int, copy: Bandwidth | None = None) -> Table:
-    """What programs cost; of times also the rate at which `traffic` bytes a call were moved in the median time."""
+    """A table of outcomes; for times also the rate of moving `traffic` bytes in the median time."""
     found = next((row.outcome for row in rows if isinstance(row.outcome, Success)), None)
     rates = ["GB/s", "of copy"][: 2 if copy else 1] if isinstance(found, Ok) else []
     headings = [*(found.figures if found is not None else ["cost"]), *rates]
@@ -77,12 +77,12 @@ def _cells(outcome: Outcome, width: int, traffic: int, copy: Bandwidth | None) -
 
 
 def load_note(outcomes: Sequence[Outcome]) -> str | None:
-    """A warning where others kept the processors busy during the measurement."""
+    """A warning if the measurement was under foreign load; None if not."""
     return busy_note(o.foreign_load for o in outcomes if isinstance(o, Ok))
 
 
 def busy_note(loads: Iterable[float | None]) -> str | None:
-    """The same, from the processors that others kept busy."""
+    """The same, from the processors that other programs kept busy."""
     most = max((load for load in loads if load is not None), default=0.0)
     if most < 0.1:
         return None

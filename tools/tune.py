@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pdojo.search.evaluators.cluster import Connection
 
 WIDTH = 140
-"""Of tables of comparisons that go into a file."""
+"""Width of comparison tables in files."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -51,7 +51,7 @@ def _run(args: Sequence[str] | None) -> None:
 def _tune(
     console: Console, given: argparse.Namespace, command: Sequence[str], connection: Connection | None = None
 ) -> None:
-    """Tune on this machine, or on the cluster of a connection."""
+    """Tune on this machine, or on the connection's cluster."""
     from pdojo_tools.tuning.session import Session
     from pdojo_tools.tuning.targets import Targets
 

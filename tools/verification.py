@@ -1,4 +1,4 @@
-"""`--verify`: the steps of the command line together preserve the meaning of every kernel, shown by execution."""
+"""`--verify`: checks by execution that the steps of the command line preserve the meaning of every kernel."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from pdojo.search.tuning import Tuning
 from pdojo.transforms.game import Game
 
 INTERPRETED = 20_000_000
-"""Statement instances of a program that the interpreter runs beside an exact comparison, at most: some seconds."""
+"""Most statement instances that the interpreter runs beside an exact comparison: some seconds."""
 
 MOST_INSTANCES = 1 << 33
-"""The reference interpreter runs some ten million statement instances a second."""
+"""Most statement instances for the interpreter, which runs some ten million a second."""
 
 
 def verify_meaning(before: ModuleOp, after: ModuleOp, games: Mapping[str, Game], chunk: Chunk) -> None:
-    """Compare every kernel of `before` with that of `after`, and say on standard error how.
+    """Compare every kernel of `before` with that of `after`, and report on standard error.
 
-    Exactly, under adversarial schedules, at the kernel's own sizes or, where moves of one of the `games` alone were
-    made, at smaller ones; and in the reference interpreter on random inputs. Raises InvalidKernel with the first
-    element that differs, or where a kernel is not valid itself; UsageError where a kernel is gone.
+    The comparison is exact, under adversarial schedules, at the kernel's own sizes or, if only moves of one of the
+    `games` were made, at smaller ones; the interpreter runs random inputs too. Raises InvalidKernel with the first
+    element that differs, or if a kernel is invalid before the steps; UsageError if a kernel is gone.
     """
     kernels = {op.sym_name.data: op for op in after.walk() if isinstance(op, KernelOp)}
     for kernel in before.walk():
@@ -53,14 +53,14 @@ def verify_meaning(before: ModuleOp, after: ModuleOp, games: Mapping[str, Game],
 
 
 def _source(chunk: Chunk) -> Workload | str | None:
-    """What gives the kernel at other sizes."""
+    """The workload or text that gives the kernel at other sizes; None if there is neither."""
     if chunk.is_library:
         return library_workload(chunk.name)
     return chunk.text if chunk.format(None) == "notation" else None
 
 
 class _Verification:
-    """One kernel before and after."""
+    """The verification of one kernel."""
 
     def __init__(self, kernel: KernelOp, before: Nest, after: Nest) -> None:
         self.kernel = kernel
@@ -69,7 +69,7 @@ class _Verification:
         self.instances = max(count_instances(nest) for nest in (before, after))
 
     def run(self, game: Game | None, source: Workload | str | None) -> str:
-        """What was found. Raises InvalidKernel if the programs differ."""
+        """The report. Raises InvalidKernel if the programs differ."""
         done: list[str] = []
         left_out: list[str] = []
         where = ""
@@ -102,7 +102,7 @@ class _Verification:
         return f"not verified exactly: kernel '{name}' gives the same results ({listed})"
 
     def _interpret(self) -> None:
-        """Both programs on the same random inputs."""
+        """Compare both programs on the same random inputs."""
         parameters = parameters_of(self.before)
         inputs = random_inputs(parameters, seed=0)
         expected = interpret(self.before, inputs)
@@ -115,7 +115,7 @@ class _Verification:
                     self._fail(wrong, valid=True)
 
     def _fail(self, what: str, *, valid: bool) -> None:
-        """Say that the meaning changed, or that there was none."""
+        """Raise InvalidKernel: the meaning changed, or the kernel was invalid."""
         if not valid:
             validate(Program(self.kernel, machine("host")))
             raise InvalidKernel(f"--verify: the program before all steps is not valid itself: {what}")

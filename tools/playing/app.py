@@ -1,4 +1,4 @@
-"""The game on the screen. Nothing here computes: the game, the measurements and the code have a thread each."""
+"""The game on the screen. The game, the measurements and the code each compute in their own thread."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pdojo.transforms.move import Move
 
 
 class PlayApp(Desk):
-    """A game by hand; `options` are how programs are measured."""
+    """The application; `options` are those of measurements."""
 
     BINDINGS = [  # noqa: RUF012  # as the library declares it
         Binding("slash", "filter", "filter", key_display="/", priority=True),
@@ -49,36 +49,36 @@ class PlayApp(Desk):
         self._clock, self._coder = Lane("clock"), Lane("code")
         self._stopwatch = Stopwatch(session.dojo.machine, self.view.states[0], options)
         self._looking = Event()
-        """Set when the moves that are being looked for are no longer wanted."""
+        """Set to cancel the search for moves."""
         self._timing: Event | None = None
-        """Set when the measurement under way is no longer wanted."""
+        """Set to cancel the current measurement; None if there is none."""
         self._timing_since = 0.0
         self._form = forms_for(session.dojo.machine)[0]
         self._coded: tuple[str, str] | None = None
-        """The fingerprint of the program whose code is shown or being generated, and the form."""
+        """The program's fingerprint and the form of the code that is shown or being generated."""
 
     # The screen.
 
     def on_mount(self) -> None:
-        """Show the beginning."""
+        """Show the first state."""
         self.set_interval(0.25, self._show_status)
         self.board.moves.move_tree.focus()
         self._look(self.view)
 
     def on_unmount(self) -> None:
-        """End what is under way."""
+        """End all threads."""
         self._looking.set()
         for lane in (self._game, self._clock, self._coder):
             lane.close()
         if self._timing is None:
             self._stopwatch.close()
         else:
-            # The thread that measures closes it.
+            # The measuring thread closes it.
             self._timing.set()
             self._stopwatch.interrupt()
 
     def show(self, view: View) -> None:
-        """Show where the game stands; in a new state, look for its moves."""
+        """Show a state; look for its moves if it is new."""
         is_new = view.number != self.view.number
         self.view = view
         if is_new:
@@ -112,7 +112,7 @@ class PlayApp(Desk):
     @on(OptionList.OptionHighlighted, "#trace")
     @on(TabbedContent.TabActivated, "#right")
     def _highlighted(self) -> None:
-        """Show what the highlighted move would change, or that of the trace did; which one depends on the tab."""
+        """Show the change of the highlighted move, or of the highlighted step of the trace."""
         board, states = self.board, self.view.states
         if board.is_open("moves"):
             self.run_worker(partial(self._preview, self.view, board.moves.highlighted), group="preview", exclusive=True)
@@ -126,7 +126,7 @@ class PlayApp(Desk):
                 board.show_preview("", [])
 
     async def _preview(self, view: View, entry: Entry | None) -> None:
-        """Show what a move is about and what it would change, unless the cursor goes on at once."""
+        """Show the place and the change of a move, unless the cursor moves on at once."""
         if entry is None:
             self.board.show_program(view, Marks())
             self.board.show_preview("", [])
@@ -158,7 +158,7 @@ class PlayApp(Desk):
         self.run_worker(make, group="game")
 
     def action_any_move(self) -> None:
-        """Make a move that is typed."""
+        """Ask for a move and make it."""
         entry = self.board.moves.highlighted
 
         def make(text: str | None) -> None:
@@ -172,17 +172,17 @@ class PlayApp(Desk):
         self.push_screen(Ask("Which move?", "" if entry is None else str(entry.move)), make)
 
     def action_filter(self) -> None:
-        """Go where the filter is typed."""
+        """Focus the filter."""
         self.board.open("moves")
         self.screen.set_focus(self.board.moves.filter)
 
     def action_refused(self) -> None:
-        """Refused moves, and back."""
+        """Toggle the refused moves."""
         self.board.open("moves")
         self.board.moves.toggle_refused()
 
     def action_explain(self) -> None:
-        """The evidence for or against the highlighted move."""
+        """Explain the highlighted move."""
         entry = self.board.moves.highlighted
         if entry is None:
             self.say("highlight a move first")
@@ -236,7 +236,7 @@ class PlayApp(Desk):
     # Times and code.
 
     def action_time(self) -> None:
-        """Time the program now, and the first time the plain one too."""
+        """Time the program, and at first the plain one too."""
         if self._timing is not None:
             self.say("a measurement is under way; x gives it up")
             return
@@ -261,7 +261,7 @@ class PlayApp(Desk):
         self._show_status()
 
     def action_stop(self) -> None:
-        """Give up the measurement."""
+        """Cancel the measurement."""
         if self._timing is None:
             self.say("nothing is being measured")
         else:
@@ -269,7 +269,7 @@ class PlayApp(Desk):
             self._stopwatch.interrupt()
 
     def action_code(self) -> None:
-        """Show the code; where it is shown, its next form."""
+        """Show the code; if it is shown, show its next form."""
         if self.board.is_open("code"):
             forms = forms_for(self.session.dojo.machine)
             self._form = forms[(forms.index(self._form) + 1) % len(forms)]
@@ -278,7 +278,7 @@ class PlayApp(Desk):
 
     @on(TabbedContent.TabActivated, "#left")
     def _show_code(self) -> None:
-        """Generate code where it is in sight and another than before."""
+        """Generate the code if its tab is open and the program or the form has changed."""
         wanted = self.view.now.fingerprint, self._form
         if not self.board.is_open("code") or wanted == self._coded:
             return

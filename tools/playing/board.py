@@ -1,4 +1,4 @@
-"""What is on the screen: the program with a preview and the code on the left, lists on the right."""
+"""The board: the program with a preview and the code on the left, lists on the right."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from textual.widgets import TabbedContent, TabPane
 from textual.widgets._tabbed_content import ContentTabs
 
 TABS = {"program": "left", "code": "left", "moves": "right", "trace": "right", "times": "right", "log": "right"}
-"""The tabs, in order of their keys, and the side that they are on."""
+"""The tabs in the order of their keys, with their sides."""
 
 
 class Board(Horizontal):
     """The two sides of the screen."""
 
     def compose(self) -> ComposeResult:
-        """The widgets, for the library."""
+        """Textual's hook: the widgets."""
         with TabbedContent(id="left"):
             with TabPane("1 Program", id="tab-program"), Vertical():
                 yield Listing(id="program")
@@ -44,18 +44,18 @@ class Board(Horizontal):
                 yield Listing(id="log")
 
     def on_mount(self) -> None:
-        """Tab goes from pane to pane; tabs have keys of their own."""
+        """Let Tab go from pane to pane; tabs have their own keys."""
         for tabs in self.query(ContentTabs):
             tabs.can_focus = False
 
     @property
     def moves(self) -> MovesPane:
-        """The moves."""
+        """The pane of moves."""
         return self.query_one(MovesPane)
 
     @property
     def trace(self) -> TracePane:
-        """The moves made."""
+        """The pane of the trace."""
         return self.query_one(TracePane)
 
     def listing(self, name: str) -> Listing:
@@ -63,11 +63,11 @@ class Board(Horizontal):
         return self.query_one(f"#{name}", Listing)
 
     def is_open(self, tab: str) -> bool:
-        """Whether a tab is in sight."""
+        """True if a tab is visible."""
         return self.query_one(f"#{TABS[tab]}", TabbedContent).active == f"tab-{tab}"
 
     def open(self, tab: str) -> None:
-        """Bring a tab in sight, and the cursor into it."""
+        """Show a tab and focus it."""
         if self.screen.maximized is not None:
             self.screen.minimize()
         self.query_one(f"#{TABS[tab]}", TabbedContent).active = f"tab-{tab}"
@@ -75,7 +75,7 @@ class Board(Horizontal):
         self.screen.set_focus(pane)
 
     def show_game(self, view: View, times: Times) -> None:
-        """A state: its program, its trace, its times."""
+        """Show a state: its program, its trace, its times."""
         self.show_program(view, Marks())
         changed = view.changes.changed | view.changes.below_gap
         if changed:
@@ -83,21 +83,21 @@ class Board(Horizontal):
         self.show_times(view, times)
 
     def show_times(self, view: View, times: Times) -> None:
-        """What was measured."""
+        """Show the measurements."""
         self.trace.show(view, times)
         self.query_one(TimesPane).show(view, times)
 
     def show_program(self, view: View, marks: Marks) -> None:
-        """The program, with the lines that a move is about."""
+        """Show the program, with the lines of a move marked."""
         page = view.now.page
         self.listing("program").show(page.lines, program_painter(page, view.changes, marks))
         if marks.head:
             self.listing("program").reveal(min(marks.head), max(marks.head | marks.part))
 
     def show_preview(self, title: str, lines: Sequence[str], *, prose: bool = False) -> None:
-        """What stands below the program: a difference, or prose, which is wrapped."""
+        """Show a difference, or wrapped prose, below the program."""
         listing = self.listing("preview")
-        # A title is markup, and square brackets are not.
+        # A title is markup: escape its square brackets.
         listing.border_title = title.replace("[", r"\[")
         if prose:
             listing.show(_wrapped(lines, listing), stay=False)
@@ -105,13 +105,13 @@ class Board(Horizontal):
             listing.show(lines, difference_painter(lines), stay=False)
 
     def show_log(self, messages: Sequence[str]) -> None:
-        """What was said."""
+        """Show the messages."""
         log = self.listing("log")
         log.show(_wrapped(messages, log))
         log.scroll_end(animate=False)
 
     def show_code(self, form: str, lines: Sequence[str], name: str) -> None:
-        """Generated code; from the top of the function, where it is known."""
+        """Show generated code from the top of the function, if it is found."""
         self.query_one("#left", TabbedContent).get_tab("tab-code").label = f"2 Code: {form}"
         listing = self.listing("code")
         listing.show(lines, stay=False)
@@ -120,8 +120,8 @@ class Board(Horizontal):
 
 
 def _wrapped(lines: Sequence[str], listing: Listing) -> list[str]:
-    """Lines as wide as the listing; what goes on is indented."""
-    # A pane that was never in sight has no width yet.
+    """The lines wrapped to the listing's width; continuation lines are indented."""
+    # A pane that was never visible has no width yet.
     width = listing.scrollable_content_region.width or 40
     found: list[str] = []
     for line in lines:

@@ -1,4 +1,4 @@
-"""Choosing among hundreds of moves: what is listed, filtered by what is typed, grouped by name."""
+"""Choosing among hundreds of moves: filtering by typed words, grouping by name."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """What stands in the list, below the name of the move."""
+        """The text in the list, below the move's name."""
         text = str(self.move).partition("@")[2]
         return text if self.refusal is None else f"{text}: {self.refusal.reason}"
 
     @property
     def searched(self) -> str:
-        """What the filter looks at, in lower case."""
+        """The text that the filter searches, in lower case."""
         reason = "" if self.refusal is None else f" {self.refusal.reason}"
         return f"{self.move}{reason}".lower()
 
 
 def filtered(entries: Sequence[Entry], wanted: str) -> list[Entry]:
-    """The entries whose text has every word of `wanted` in it; capital letters do not count.
+    """The entries whose text contains every word of `wanted`, ignoring case.
 
-    Where there are none, those that have the letters of `wanted` in this order.
+    If there are none, the entries that contain the letters of `wanted` in order.
     """
     words = wanted.lower().split()
     if not words:
@@ -47,7 +47,7 @@ def _has_in_order(text: str, letters: str) -> bool:
 
 
 def grouped(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """The entries by the name of their move, names in alphabetical order."""
+    """The entries by the name of their move, in alphabetical order."""
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
         groups.setdefault(entry.move.name, []).append(entry)

@@ -1,4 +1,4 @@
-"""Programs and differences as lines in the terminal's own sixteen colours; nothing is said by colour alone."""
+"""Programs and differences as lines in the terminal's sixteen colours; no meaning depends on colour alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pdojo_tools.playing.page import Changes, Marks, Page
 from rich.text import Text
 
 Painter: TypeAlias = Callable[[int], Text]
-"""The line with that number."""
+"""Returns the line with a number."""
 
 _TOKEN = re.compile(
     r"(?P<keyword>^(?:kernel|arguments|numerics|machine)\b|\bwhere\b)"
@@ -35,7 +35,7 @@ _STYLES = {
 
 
 def notation(line: str) -> Text:
-    """A line of a program in the notation."""
+    """A line of the notation in colours."""
     text = Text(line)
     for match in _TOKEN.finditer(line):
         text.stylize(_STYLES[str(match.lastgroup)], *match.span())
@@ -43,9 +43,9 @@ def notation(line: str) -> Text:
 
 
 def program_painter(page: Page, changes: Changes, marks: Marks) -> Painter:
-    """A program with marks before its lines.
+    """A painter of programs with marks before the lines.
 
-    `+` is changed, `-` has lost lines above it, `>` is what a move names, `:` is part of that or uses it.
+    `+` marks a changed line, `-` deleted lines above, `>` the move's location, `:` its inside or uses.
     """
 
     def paint(number: int) -> Text:
@@ -60,7 +60,7 @@ def program_painter(page: Page, changes: Changes, marks: Marks) -> Painter:
 
 
 def difference_painter(lines: Sequence[str]) -> Painter:
-    """Lines of a diff."""
+    """A painter of a difference."""
 
     def paint(number: int) -> Text:
         line = lines[number]
@@ -71,5 +71,5 @@ def difference_painter(lines: Sequence[str]) -> Painter:
 
 
 def plain_painter(lines: Sequence[str]) -> Painter:
-    """Lines as they are."""
+    """A painter without colours."""
     return lambda number: Text(lines[number])

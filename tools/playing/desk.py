@@ -1,4 +1,4 @@
-"""The screen around a game: messages, work beside the screen, saving and leaving."""
+"""The screen around a game: messages, background jobs, saving and leaving."""
 
 from __future__ import annotations
 
@@ -37,35 +37,35 @@ BINDINGS = (
     Binding("ctrl+c,ctrl+q", "leave", "quit", show=False, priority=True),
     *(Binding(str(n), f"open('{tab}')", tab, show=False) for n, tab in enumerate(TABS, 1)),
 )
-"""The keys of the actions here; they stand last in the footer."""
+"""The keys of the actions here, last in the footer."""
 
 LONGEST = 8
-"""Lines of a message that are shown outside of the log."""
+"""Most lines of a message that are shown outside of the log."""
 
 
 class Desk(App[str]):
-    """A screen with a game on it; its result is what to say when it is over."""
+    """An application with a game; its result is the farewell message."""
 
     CSS = CSS
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(self, session: Session, path: str | None) -> None:
-        # Said here already: whether NO_COLOR gives no colours or shades of grey is decided before there is a theme.
+        # Textual reads NO_COLOR before there is a theme, and then chooses between no colours and greys.
         super().__init__(ansi_color=True)
         self.register_theme(THEME)
         self.theme = THEME.name
         self.session = session
         self.path = path
-        """Where the trace goes; asked for where None."""
+        """The file of the trace; None to ask for it."""
         self.view: View = session.view
         self.saved = False
-        """Whether the trace was stored."""
+        """True if the trace was stored."""
         self.messages: list[str] = []
         self._game = Lane("game")
         self._status = ""
 
     def compose(self) -> ComposeResult:
-        """The widgets, for the library."""
+        """Textual's hook: the widgets."""
         yield Static("", id="status", markup=False)
         yield Board()
         yield Footer(compact=True, show_command_palette=False)
@@ -73,44 +73,44 @@ class Desk(App[str]):
     @property
     def board(self) -> Board:
         """The two sides of the screen."""
-        # Also while a dialog is above it.
+        # The bottom screen, as a dialog may be above it.
         return self.screen_stack[0].query_one(Board)
 
     def on_mount(self) -> None:
-        """Hear of lost connections."""
+        """Handle lost connections."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._terminated)
         self._on_hangup = signal.signal(signal.SIGHUP, self._hung_up)
 
     def on_unmount(self) -> None:
-        """Leave signals to others."""
+        """Restore the signal handler."""
         signal.signal(signal.SIGHUP, self._on_hangup)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether a key does this now: keys after which something is typed act before the next key is looked at.
+        """True if a key acts now.
 
-        That is, unless something is being typed already.
+        Keys that open an input act before the next key is handled, unless an input is open.
         """
         if action in ("filter", "any_move", "save"):
             return not isinstance(self.focused, Input) and not isinstance(self.screen, ModalScreen)
         return super().check_action(action, parameters)
 
     def show_status(self, text: str) -> None:
-        """Show the line above the game; drawn only where it is another, for slow connections."""
-        # There is no such line when the game is over.
+        """Show the status line; draw it only if it changed, for slow connections."""
+        # The line is gone when the game is over.
         for status in self.screen_stack[0].query("#status").results(Static):
             if text != self._status:
                 self._status = text
                 status.update(text)
 
     def say(self, text: str, *, error: bool = False) -> None:
-        """Tell the user, for some seconds and in the log."""
+        """Show a message for some seconds and in the log."""
         self.messages += [*text.splitlines(), ""]
         self.board.show_log(self.messages)
         shown = "\n".join(text.splitlines()[-LONGEST:])
         self.notify(shown, severity="error" if error else "information", timeout=8 if error else 4, markup=False)
 
     async def done(self, lane: Lane, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """The result of a job; None if it failed, which is told."""
+        """The result of a job; None if it failed, which is reported."""
         try:
             return await lane.run(job, *args, **kwargs)
         except PdojoError as error:
@@ -120,22 +120,22 @@ class Desk(App[str]):
         return None
 
     def show(self, view: View) -> None:
-        """Show where the game stands."""
+        """Show a state of the game."""
         raise NotImplementedError
 
     def action_open(self, tab: str) -> None:
-        """Go to a tab."""
+        """Open a tab."""
         self.board.open(tab)
 
     def action_zoom(self) -> None:
-        """The pane with the cursor alone on the screen, and back."""
+        """Toggle between the focused pane alone and all panes."""
         if self.screen.maximized is not None:
             self.screen.minimize()
         else:
             self.screen.action_maximize()
 
     def action_help(self) -> None:
-        """The keys."""
+        """Show the keys."""
         self.push_screen(Help())
 
     # Saving and leaving.
@@ -145,12 +145,12 @@ class Desk(App[str]):
         self._save(lambda: None)
 
     def _save(self, then: Callable[[], None]) -> None:
-        """Store the trace, where its place is known or told, and go on."""
+        """Store the trace, ask for the file if it is not known, and call `then`."""
 
         async def save(path: str) -> None:
             view = await self.done(self._game, self.session.save, path)
             if view is None:
-                # There may be another place for it.
+                # Another file may do.
                 ask(path)
                 return
             self.path, self.saved = path, True
@@ -175,7 +175,7 @@ class Desk(App[str]):
         return re.sub(r"[^\w.-]", "_", self.view.now.program.nest.name) + ".trace"
 
     def action_leave(self) -> None:
-        """End the game; ask where moves would be lost."""
+        """End the game; ask if moves would be lost."""
         if isinstance(self.screen, Leave):
             return
         if not self.view.unsaved:
@@ -194,16 +194,16 @@ class Desk(App[str]):
         self.exit(f"the trace is in {self.path}" if self.saved else "")
 
     def _terminated(self) -> None:
-        """We are to end."""
+        """Handle SIGTERM."""
         self.exit(f"ended by SIGTERM{self._rescued()}", return_code=128 + signal.SIGTERM)
 
     def _hung_up(self, number: int, frame: FrameType | None) -> None:
-        """The terminal is gone: whatever is drawn from now on may wait for it for ever."""
+        """Handle SIGHUP: the terminal is gone, and drawing may block for ever."""
         self._rescued()
         os._exit(128 + number)
 
     def _rescued(self) -> str:
-        """Store the trace, if it is not, beside where it would be or where there is room; what to say about that."""
+        """Store an unsaved trace beside its file or wherever possible; returns the message about it."""
         if not self.view.unsaved:
             return ""
         wanted = Path(f"{self.path or self._default_path}.unsaved")
@@ -220,7 +220,7 @@ class Desk(App[str]):
 
 
 def _free(path: Path) -> Path:
-    """The path, with a number behind it where it is taken: what was rescued before is worth as much."""
+    """The path, numbered if it is taken: earlier rescued files stay."""
     others = (path.with_name(f"{path.name}-{number}") for number in count(2))
     return next(each for each in chain([path], others) if not each.exists())
 

@@ -1,4 +1,4 @@
-"""Questions and help that stand above the game."""
+"""Dialogs above the game: questions and help."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 Leaving: TypeAlias = Literal["save", "discard"]
-"""What to do with moves that are not stored, when the game is left."""
+"""What to do with unsaved moves on leaving."""
 
 HELP = """\
 Every move that is listed keeps the meaning of the program.
@@ -49,9 +49,9 @@ above, > what the move names, : what is in it or uses it
 
 
 class Ask(ModalScreen[str | None]):
-    """Asks for a line of text; None if the user has changed their mind.
+    """Asks for a line of text; None if cancelled.
 
-    `doubt` says what speaks against an answer: it is shown, and Enter once more gives the answer all the same.
+    `doubt` returns an objection to an answer: it is shown, and a second Enter gives the answer anyway.
     """
 
     BINDINGS = [Binding("escape", "cancel", "cancel")]  # noqa: RUF012  # as the library declares it
@@ -64,14 +64,14 @@ class Ask(ModalScreen[str | None]):
         self._doubted: str | None = None
 
     def compose(self) -> ComposeResult:
-        """The widgets, for the library."""
+        """Textual's hook: the widgets."""
         with Vertical(classes="dialog"):
             yield Static(self._question, markup=False)
             yield SteadyInput(self._value, compact=True, select_on_focus=False)
             yield Static("Enter: yes, Escape: no", id="doubt", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Take the answer, or voice the doubt."""
+        """Take the answer, or show the objection."""
         answer = event.value.strip()
         if not answer:
             return
@@ -88,7 +88,7 @@ class Ask(ModalScreen[str | None]):
 
 
 class Leave(ModalScreen[Leaving | None]):
-    """Asks what to do with moves that are not stored; None is to stay."""
+    """Asks what to do with unsaved moves; None means stay."""
 
     BINDINGS = [  # noqa: RUF012  # as the library declares it
         Binding("s", "answer('save')", "save and leave"),
@@ -101,7 +101,7 @@ class Leave(ModalScreen[Leaving | None]):
         self._count = count
 
     def compose(self) -> ComposeResult:
-        """The widgets, for the library."""
+        """Textual's hook: the widgets."""
         with Vertical(classes="dialog"):
             yield Static(f"The trace ({spell_count(self._count)}) is not saved.")
             yield Static("s: save it and leave    d: discard it and leave    Escape: stay")
@@ -112,11 +112,11 @@ class Leave(ModalScreen[Leaving | None]):
 
 
 class Help(ModalScreen[None]):
-    """The keys."""
+    """Shows the keys."""
 
     BINDINGS = [Binding("escape,q,question_mark,enter", "dismiss", "close")]  # noqa: RUF012  # as the library declares it
 
     def compose(self) -> ComposeResult:
-        """The widgets, for the library."""
+        """Textual's hook: the widgets."""
         with VerticalScroll(classes="dialog help"):
             yield Static(HELP, markup=False)

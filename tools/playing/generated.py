@@ -11,7 +11,7 @@ from pdojo.errors import PdojoError
 
 
 def forms_for(machine: Machine) -> list[str]:
-    """The forms of programs for a machine, by the names of `pdojo-opt -t`; the first one is its machine code."""
+    """The forms of code for a machine, named as in `pdojo-opt -t`; the first one is its machine code."""
     return list(_forms(machine))
 
 
@@ -20,7 +20,7 @@ def _forms(machine: Machine) -> Mapping[str, Listing]:
 
 
 def code_lines(kernel: KernelOp, machine: Machine, form: str) -> list[str]:
-    """The code, line by line; where a backend refuses the program or the machine, its reasons."""
+    """The lines of the code; if the backend refuses the program or the machine, its reasons."""
     try:
         text = _forms(machine)[form](kernel, machine)
     except PdojoError as error:

@@ -1,4 +1,4 @@
-"""A widget that shows many lines: only those in sight are drawn."""
+"""A widget for many lines, which draws only the visible ones."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Listing(ScrollView, can_focus=True):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self.lines: Sequence[str] = ()
-        """What is shown, without marks and colours."""
+        """The lines without marks and colours."""
         self._painter: Painter = plain_painter(())
 
     def show(self, lines: Sequence[str], painter: Painter | None = None, *, stay: bool = True) -> None:
-        """Show lines, from the top unless they `stay`; `painter` may put marks of three characters before them."""
+        """Show lines, from the top unless they `stay`; a `painter` prepends marks of three characters."""
         self.lines = [line if line.isprintable() else _printable(line) for line in lines]
         self._painter = painter or plain_painter(self.lines)
         width = max(map(cell_len, self.lines), default=0) + 3 * (painter is not None)
@@ -35,7 +35,7 @@ class Listing(ScrollView, can_focus=True):
         self.refresh()
 
     def reveal(self, low: int, high: int) -> None:
-        """Scroll so that the lines from `low` to `high` are in sight, or at least the first of them."""
+        """Scroll the lines from `low` to `high` into view, or at least the first of them."""
         height = self.scrollable_content_region.height
         top = round(self.scroll_y)
         if low < top or low >= top + height:
@@ -48,7 +48,7 @@ class Listing(ScrollView, can_focus=True):
         return cast(App[object], self.app).console  # pyright: ignore[reportUnknownMemberType]  # of any result
 
     def render_line(self, y: int) -> Strip:
-        """A line of the screen, for the library."""
+        """Textual's hook: a line of the screen."""
         left, top = self.scroll_offset
         width = self.scrollable_content_region.width
         if not 0 <= top + y < len(self.lines):

@@ -1,4 +1,4 @@
-"""How the screen looks: the colours of the terminal, whatever they are, and one line for each heading."""
+"""The style of the screen: the terminal's own colours, one line for each heading."""
 
 from textual.theme import Theme
 
@@ -36,7 +36,7 @@ THEME = Theme(
         "footer-key-foreground": "ansi_default",
     },
 )
-"""The sixteen colours of the terminal; what has the cursor is reversed, so that it is seen without colours too."""
+"""The terminal's sixteen colours; the focused item is reversed, so that it shows without colours too."""
 
 CSS = """
 #status { height: 1; text-style: reverse; }

@@ -1,4 +1,4 @@
-"""The moves: a tree grouped by name, narrowed by what is typed, legal ones or refused ones."""
+"""The pane of moves: a tree grouped by name, filtered, of legal or refused moves."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from textual.widgets import Input, Static, Tree
 from textual.widgets.tree import TreeNode
 
 OPENED = 300
-"""Groups are opened as long as the filter leaves no more moves than this."""
+"""Groups open if the filter leaves at most this many moves."""
 
 
 class MoveTree(Tree[Entry]):
-    """The tree. A click highlights a line, a click on the highlighted line is Enter."""
+    """The tree. A click highlights a line; a click on the highlighted line acts as Enter."""
 
     BINDINGS = [Binding("enter", "select_cursor", "make", key_display="Enter")]  # noqa: RUF012  # as the library declares it
 
@@ -30,7 +30,7 @@ class MoveTree(Tree[Entry]):
         self.guide_depth = 2
 
     def on_click(self, event: events.Click) -> None:
-        """Only highlight a line that was not highlighted."""
+        """Only highlight a line that is not highlighted."""
         line = event.style.meta.get("line")
         if isinstance(line, int) and line != self.cursor_line and not event.style.meta.get("toggle"):
             self.cursor_line = line
@@ -38,7 +38,7 @@ class MoveTree(Tree[Entry]):
 
 
 class SteadyInput(Input):
-    """A line to type in whose cursor does not blink: over a slow connection that would never end."""
+    """An input whose cursor does not blink: blinking never ends over a slow connection."""
 
     def on_mount(self) -> None:
         """Stop blinking."""
@@ -46,7 +46,7 @@ class SteadyInput(Input):
 
 
 class MovesPane(Vertical):
-    """The filter, how many moves there are, and the tree."""
+    """The filter, the number of moves, and the tree."""
 
     @dataclass
     class Highlighted(Message):
@@ -63,15 +63,15 @@ class MovesPane(Vertical):
     def __init__(self) -> None:
         super().__init__(id="moves-pane")
         self.entries: Sequence[Entry] | None = None
-        """All candidates; None while they are being looked for."""
+        """All candidates; None while they are being computed."""
         self.refused = False
-        """Whether the refused ones are shown."""
+        """True if the refused candidates are shown."""
         self._opened: set[str] = set()
         self._kept: str | None = None
-        """What was highlighted before the moves were looked for again."""
+        """The line that was highlighted before the moves were computed again."""
 
     def compose(self) -> ComposeResult:
-        """The widgets, for the library."""
+        """Textual's hook: the widgets."""
         yield SteadyInput(placeholder="/ to filter", id="filter", compact=True)
         yield Static("", id="count")
         yield MoveTree()
@@ -83,7 +83,7 @@ class MovesPane(Vertical):
 
     @property
     def filter(self) -> Input:
-        """Where the filter is typed."""
+        """The input of the filter."""
         return self.query_one("#filter", Input)
 
     @property
@@ -94,19 +94,19 @@ class MovesPane(Vertical):
 
     @property
     def shown(self) -> list[Entry]:
-        """The moves that are listed now, also those in groups that are not opened."""
+        """The listed moves, also those in closed groups."""
         wanted = [e for e in self.entries or () if (e.refusal is not None) is self.refused]
         return filtered(wanted, self.filter.value)
 
     def show(self, entries: Sequence[Entry] | None) -> None:
-        """Show candidates; None says that they are being looked for."""
+        """Show candidates; None means that they are being computed."""
         if entries is None and self.entries is not None:
             self._kept = self._key(self.move_tree.cursor_node)
         self.entries = entries
         self._rebuild()
 
     def toggle_refused(self) -> None:
-        """Show the refused candidates instead of the legal ones, or the other way round."""
+        """Toggle between refused and legal candidates."""
         self.refused = not self.refused
         self._rebuild()
 
@@ -140,13 +140,13 @@ class MovesPane(Vertical):
             group.add_leaf(Text(entry.label), entry)
 
     def _restore(self, key: str | None, *, first_move: bool) -> None:
-        """Put the cursor where it was, or on the first line."""
+        """Put the cursor back, or on the first line."""
         groups = list(self.move_tree.root.children)
         nodes = [node for group in groups for node in (group, *group.children)]
         found = next((node for node in nodes if self._key(node) == key), None)
         if found is None and nodes:
             found = nodes[1] if first_move and len(nodes) > 1 else nodes[0]
-        # Lines are numbered when they are asked for.
+        # Reading `last_line` numbers the lines.
         _ = self.move_tree.last_line
         self.move_tree.move_cursor(found)
         self.post_message(self.Highlighted(None if found is None else found.data))
@@ -187,7 +187,7 @@ class MovesPane(Vertical):
         self.screen.set_focus(self.move_tree)
 
     def on_key(self, event: events.Key) -> None:
-        """From the filter, Down goes to the moves and Escape clears it and goes there too."""
+        """Down leaves the filter for the moves; Escape also clears it."""
         if not self.filter.has_focus or event.key not in ("down", "escape"):
             return
         if event.key == "escape":

@@ -1,4 +1,4 @@
-"""A program as lines: which of them a move is about, which changed, what a move would change."""
+"""Programs as lines: the lines of a move's location, changed lines, and differences."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Page:
 
     lines: tuple[str, ...]
     declared: dict[str, int]
-    """The line that declares the buffer of each array."""
+    """Number of the line that declares each array's buffer."""
     places: dict[str, int]
-    """The line that shows each scope and statement, by identifier."""
+    """Number of the line of each scope and statement, by identifier."""
 
     @property
     def text(self) -> str:
@@ -46,16 +46,16 @@ class Page:
 
 @dataclass(frozen=True)
 class Marks:
-    """Lines of a page that a move is about."""
+    """Lines of a page that belong to a move's location."""
 
     head: frozenset[int] = frozenset()
-    """The scope, the statement or the declaration that the move names."""
+    """The line of the scope, statement or declaration that the move names."""
     part: frozenset[int] = frozenset()
-    """What is inside the scope, or uses the array."""
+    """Lines inside that scope, or of uses of the array."""
 
 
 def marks_of(page: Page, program: Program, move: Move) -> Marks:
-    """The lines that a move is about; none for a location that the program does not have."""
+    """The lines of a move's location; none if the program does not have it."""
     try:
         site = instantiate(move).resolve(program, move.at)
     except (LocationError, IllegalMove):
@@ -84,13 +84,13 @@ class Changes:
     """Lines of a page that the last move changed."""
 
     changed: frozenset[int] = frozenset()
-    """Lines that are new or other than before."""
+    """New and modified lines."""
     below_gap: frozenset[int] = frozenset()
-    """Lines above which others vanished."""
+    """Lines below deleted ones."""
 
     @staticmethod
     def between(before: Sequence[str], after: Sequence[str]) -> Changes:
-        """What differs, as places in `after`."""
+        """The differences as lines of `after`."""
         changed: set[int] = set()
         gaps: set[int] = set()
         for kind, _, _, low, high in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
@@ -102,6 +102,6 @@ class Changes:
 
 
 def difference(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """A diff with a line of context; places that are apart are separated by `...`."""
+    """A diff with one line of context; `...` separates distant places."""
     lines = list(unified_diff(before, after, lineterm="", n=1))[2:]
     return ["..." if line.startswith("@@") else line for line in lines][1:]

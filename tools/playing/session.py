@@ -1,7 +1,6 @@
-"""A game by hand without its screen: moves made, taken back and stored, and the times that were measured.
+"""A game without its screen: moves made, taken back and stored.
 
-Programs compute what they know when it is asked for, so all of this is used from one thread; what the screen needs it
-gets as `View`s, which do not change.
+Programs compute facts lazily, so one thread uses all of this; the screen receives immutable `View`s.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pdojo.transforms.trace import Step
 
 @dataclass(frozen=True)
 class State:
-    """A program on the way from the first one to the one now."""
+    """A program between the first one and the current one."""
 
     program: Program
     page: Page
@@ -41,15 +40,15 @@ class State:
 
 @dataclass(frozen=True)
 class View:
-    """Where the game stands."""
+    """A snapshot of the game."""
 
     number: int
-    """Grows with every change: what was computed for another number is out of date."""
+    """Grows with every change: results computed for another number are outdated."""
     states: tuple[State, ...]
-    """Before the first move, and after each."""
+    """The state before the first move and after each move."""
     steps: tuple[Step, ...]
     changes: Changes
-    """What the last move changed, or the last undo."""
+    """Changes by the last move or undo."""
     unsaved: bool
 
     @property
@@ -64,13 +63,13 @@ def spell_count(moves: int) -> str:
 
 
 def preview(state: State, move: Move) -> list[str]:
-    """What a move would change. Raises LocationError or IllegalMove."""
+    """The change that a move would make. Raises LocationError or IllegalMove."""
     after = apply(state.program, move).program
     return difference(state.page.lines, Page.of(after.nest).lines)
 
 
 def find_candidates(state: State, stopped: Event) -> list[Entry] | None:
-    """All candidates, legal and refused; None if it was stopped before the end."""
+    """All candidates, legal and refused; None if `stopped` was set before the end."""
     found: list[Entry] = []
     for move, refusal in candidates(state.program):
         if stopped.is_set():
@@ -80,34 +79,34 @@ def find_candidates(state: State, stopped: Event) -> list[Entry] | None:
 
 
 class Session:
-    """A game by hand. Moves that are there from the beginning count as stored."""
+    """A game. Its first moves count as stored."""
 
     def __init__(self, dojo: Dojo) -> None:
         self.dojo = dojo
         self._number = 0
         self._states: list[State] = []
         self._moves: list[Move] = []
-        """Between them."""
+        """The moves between the states."""
         self._stored = self._steps()
         self._before: list[tuple[Step, ...]] = []
-        """Traces before each undo that was not followed by a move."""
+        """Traces before each undo since the last move."""
         self.view = self._viewed()
 
     def make(self, move: Move) -> View:
-        """Make a move. Raises LocationError or IllegalMove; nothing has changed then."""
+        """Make a move. Raises LocationError or IllegalMove, and changes nothing then."""
         self.dojo.step(move)
         self._before.clear()
         return self._moved()
 
     def undo(self, index: int = -1) -> tuple[View, list[Skipped]]:
-        """Take a move back; later ones that no longer apply are lost, and returned. Raises UsageError."""
+        """Take a move back; returns the later ones that no longer apply, which are lost. Raises UsageError."""
         before = self._steps()
         skipped = self.dojo.undo(index)
         self._before.append(before)
         return self._moved(), skipped
 
     def redo(self) -> View:
-        """Take the last undo back. Raises UsageError if there is none."""
+        """Undo the last undo. Raises UsageError if there is none."""
         if not self._before:
             raise UsageError("there is no undo to take back")
         steps = self._before.pop()
@@ -122,7 +121,7 @@ class Session:
         return self._viewed()
 
     def explain(self, move: Move) -> list[str]:
-        """The evidence for or against a move. Raises LocationError or IllegalMove for what is no move here."""
+        """The explanation of a move. Raises LocationError or IllegalMove for an impossible move."""
         return explain_moves(self.dojo.game, [move], "text").splitlines()
 
     def _steps(self) -> tuple[Step, ...]:

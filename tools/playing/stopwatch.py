@@ -1,4 +1,4 @@
-"""Timing the program now, in a worker process; what was measured so far."""
+"""Timing of programs in a worker process, and the history of measurements."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _GIVEN_UP = "the measurement was given up"
 
 
 class Stopwatch:
-    """Times programs and compares their results with the reference interpreter's on the plain program.
+    """Times programs and compares their results with the interpreter's on the plain program.
 
-    One thread measures; `interrupt` may be called from another.
+    One thread measures; another one may call `interrupt`.
     """
 
     def __init__(self, machine: Machine, plain: State, options: Options | None = None) -> None:
@@ -28,10 +28,10 @@ class Stopwatch:
         self._options = options or Options(threads=machine.threads)
         self._started: Runs | None = None
         self.phase = ""
-        """What a measurement does now."""
+        """The current phase of a measurement."""
 
     def measure(self, states: list[State], stopped: Stop) -> list[Outcome]:
-        """Time programs in turns. Raises MeasurementError if nothing could be measured, or it was `stopped`."""
+        """Time programs in turns. Raises MeasurementError if it fails or `stopped` is set."""
         self.phase = "start"
 
         def listen(event: Event) -> None:
@@ -43,7 +43,7 @@ class Stopwatch:
         try:
             outcomes = self._runs().compare(programs, self._options, KernelReference(self._plain.page.text), listen)
         except MeasurementError:
-            # A worker that was killed while it started says something else.
+            # A worker that was killed at its start raises another message.
             if not stopped.is_set():
                 raise
         else:
@@ -58,12 +58,12 @@ class Stopwatch:
         return self._started
 
     def interrupt(self) -> None:
-        """End what runs now, so that a measurement that is `stopped` ends at once."""
+        """Interrupt the current measurement; with `stopped` set, it ends at once."""
         if self._started is not None:
             self._started.interrupt()
 
     def close(self) -> None:
-        """End all processes; nothing is being measured."""
+        """End all processes; no measurement may be running."""
         if self._started is not None:
             self._started.close()
 
@@ -73,14 +73,14 @@ class Timing:
     """A measurement of one program."""
 
     moves: int
-    """How many moves had been made."""
+    """Number of moves that had been made."""
     fingerprint: str
     outcome: Outcome
 
 
 @dataclass
 class Times:
-    """What was measured, in order."""
+    """All measurements, in order."""
 
     timings: list[Timing] = field(default_factory=list[Timing])
 
@@ -94,18 +94,18 @@ class Times:
         return next(found, None)
 
     def gain(self, cost: float, plain: State) -> float | None:
-        """How many times as fast as the plain program that is."""
+        """The factor by which a cost is less than the plain program's; None if that was not measured."""
         outcome = self.latest(plain)
         return None if outcome is None or cost_of(outcome) == inf else cost_of(outcome) / cost
 
     @property
     def costs(self) -> list[float]:
-        """The times, or cycles, of what succeeded."""
+        """The times or cycles of successful measurements."""
         return [cost for t in self.timings if (cost := cost_of(t.outcome)) < inf]
 
 
 def spell_time(outcome: Outcome | None) -> str:
-    """A time, cycles, that it failed, or nothing where nothing is known; nine characters at most."""
+    """A time, cycles, `failed`, or '' for None; at most nine characters."""
     match outcome:
         case None:
             return ""

@@ -1,4 +1,4 @@
-"""The moves made, with the times after each; the history of times; all of it in one line."""
+"""The pane of the trace, the pane of times, and the status line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TracePane(OptionList):
 
     @dataclass
     class Delete(Message):
-        """The move with that number, from 0, is to be taken back."""
+        """Asks to take back the move with that number, from 0."""
 
         index: int
 
@@ -45,16 +45,16 @@ class TracePane(OptionList):
         self.highlighted = len(rows) - 1 if at_end or before is None else min(before, len(rows) - 1)
 
     def action_delete(self) -> None:
-        """Ask for the highlighted move to be taken back."""
+        """Ask to take back the highlighted move."""
         if self.highlighted:
             self.post_message(self.Delete(self.highlighted - 1))
 
 
 class TimesPane(Vertical):
-    """What was measured, in order: how many times as fast as the plain program as bars, and a table."""
+    """All measurements, in order: gains over the plain program as bars, and a table."""
 
     def compose(self) -> ComposeResult:
-        """The widgets, for the library."""
+        """Textual's hook: the widgets."""
         yield Sparkline([], id="speeds")
         yield Listing(id="times")
 
@@ -72,7 +72,7 @@ class TimesPane(Vertical):
 
 
 _HEADINGS = {"s": "moves    median       min  gain", "cycles": "moves    cycles  FPU busy  gain"}
-"""By the unit of costs."""
+"""Headings by the unit of costs."""
 
 
 def _heading(times: Times) -> str:
@@ -93,7 +93,7 @@ def _row(timing: Timing, times: Times, view: View) -> list[str]:
 
 
 def summary(view: View, times: Times, doing: str) -> str:
-    """One line about a state, and what is being done."""
+    """One line about a state and the current activity."""
     nest, machine = view.now.program.nest, view.now.program.machine
     threads = "1 thread" if machine.threads == 1 else f"{machine.threads} threads"
     parts = [f"{nest.name} on {machine.name}, {threads}", spell_count(len(view.steps))]

@@ -1,1 +1,1 @@
-"""The parts of `pdojo-tune`: what is tuned, the search, what is shown meanwhile, measurements, reports, comparisons."""
+"""The parts of `pdojo-tune`: subjects, searches, live displays, measurements, reports, comparisons."""

@@ -1,4 +1,4 @@
-"""The command line of `pdojo-tune`, and what of it makes no sense together."""
+"""The command line of `pdojo-tune`, and its contradictions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ DESCRIPTION = """Tune kernels by an expert pass and by search, verify them, and 
 Kernels are .pdojo or MLIR files, library kernels (`softmax`), and those at sizes (`softmax:24576x512`). docs/tuning.md
 says more."""
 COMPARED_BUDGET = 250
-"""Evaluations of each search of a comparison."""
+"""Default evaluations of each search of a comparison."""
 SEEDS = 5
 _OF_SEARCH = ("neighbourhood", "budget", "evaluator", "start", "database", "ray")
-"""Options that say something about searches only."""
+"""Options that need a search."""
 
 
 def parse(args: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments; those that depend on others have their defaults. Raises UsageError."""
+    """The arguments, with defaults that depend on others. Raises UsageError."""
     given = _arguments().parse_args(args)
     if given.compare:
         _check_comparison(given)
@@ -40,7 +40,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
         _check_tuning(given)
     _check_all(given)
     for name in given.search or ():
-        # What it needs must be installed: nobody should learn that after a pass of minutes.
+        # The strategy's packages must be installed: a mistake should show before a pass of minutes.
         strategy(name)
     evaluations = COMPARED_BUDGET if given.compare else EVALUATIONS
     defaults = {"budget": Budget(evaluations), "start": "plain" if given.compare else "pass"}
@@ -51,7 +51,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
 
 
 def check_subject(given: argparse.Namespace, described: Machine) -> None:
-    """What depends on the machine, which a kernel may name. Raises UsageError."""
+    """Check the options that depend on the machine. Raises UsageError."""
     if given.search is None and not given.compare:
         return
     name = evaluator_for(described, given.evaluator)
@@ -63,7 +63,7 @@ def check_subject(given: argparse.Namespace, described: Machine) -> None:
 
 
 def neighbourhoods_for(given: argparse.Namespace, described: Machine) -> list[str]:
-    """The neighbourhoods that were asked for, or a machine's own; comparisons have edges beside it."""
+    """The given neighbourhoods, or the machine's default; comparisons add edges."""
     if given.neighbourhood is not None:
         return given.neighbourhood
     usual = usual_neighbourhood(described)
@@ -172,7 +172,7 @@ def _add_results(parser: Arguments) -> None:
 
 
 def _names(kind: str, known: Sequence[str]) -> Callable[[str], list[str]]:
-    """One name or several, of those that are known."""
+    """A parser of comma-separated names among the known ones."""
 
     def parse_names(text: str) -> list[str]:
         names = [part.strip() for part in text.split(",")]

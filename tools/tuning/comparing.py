@@ -1,4 +1,4 @@
-"""`--compare`: how fast searches converge (the paper's Figure 13), over several seeds, on shared measurements."""
+"""`--compare`: convergence of searches (the paper's Figure 13) over several seeds, on shared measurements."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from pdojo.search.subject import Subject
 
 OUTPUT = "pdojo-compare.json"
 SHORT = 12
-"""Digits of a hash that are stored."""
+"""Stored digits of a hash."""
 
 
 def compare(console: Console, given: argparse.Namespace) -> None:
-    """Search as often as needed, then print a table and draw the plot. What is in the file already is not repeated."""
+    """Run the missing searches, then print a table and draw the plot."""
     subjects = [subject_of(title, given) for title in given.programs]
     for subject in subjects:
         check_subject(given, subject.machine)
@@ -87,11 +87,11 @@ def _available(console: Console) -> list[str]:
 
 
 def _settings(given: argparse.Namespace, subjects: Sequence[Subject], strategies: Sequence[str]) -> JSON:
-    """Everything that decides about the curves."""
+    """Everything that the curves depend on."""
     evaluators = {evaluator_for(subject.machine, given.evaluator): subject.machine for subject in subjects}
     settings: JSON = {
         "kernels": [subject.title for subject in subjects],
-        # Names stay where files change.
+        # Files may change under the same name.
         "programs": [subject.start("plain").fingerprint[:SHORT] for subject in subjects],
         "passed": [subject.start("pass").fingerprint[:SHORT] for subject in subjects],
         "machine": [subject.machine.name for subject in subjects],
@@ -115,7 +115,7 @@ def _settings(given: argparse.Namespace, subjects: Sequence[Subject], strategies
 
 @dataclass(frozen=True)
 class _Work:
-    """Searches that are not in the comparison yet."""
+    """The searches of a comparison."""
 
     console: Console
     given: argparse.Namespace
@@ -125,7 +125,7 @@ class _Work:
     strategies: Sequence[str]
 
     def run(self, subject: Subject) -> None:
-        """All searches of a kernel; they share the evaluator and the memory."""
+        """Run the missing searches of a kernel; they share the evaluator and the memory."""
         keys = self._keys(subject)
         if all(key in self.comparison.curves for key in keys):
             return
@@ -146,7 +146,7 @@ class _Work:
             evaluator.close()
 
     def _keys(self, subject: Subject) -> list[Key]:
-        """All searches of a kernel, seed by seed, so that what is there early says something about every kind."""
+        """All searches of a kernel, seed by seed, so that early results cover every kind."""
         first = self.given.seed or 0
         return [
             (subject.title, chosen, near, seed)
@@ -179,13 +179,13 @@ class _Work:
 
 
 def _root(baselines: Baselines) -> float:
-    """What costs are shown as multiples of: what the start takes, where programs are timed and it could be run."""
+    """The unit of shown costs: the start's cost if programs are timed and it ran, else 1."""
     root = {"plain": baselines.plain, "pass": baselines.passed}.get(baselines.start, 1.0)
     return root if root < inf else 1.0
 
 
 def print_standings(console: Console, comparison: Comparison) -> None:
-    """A table for each kernel, the kinds that arrive first on top."""
+    """Print a table for each kernel, the fastest kinds first."""
     budget = comparison.settings["budget"]
     for kernel in comparison.settings["kernels"]:
         table = Table(title=escape(f"{kernel}, {budget} evaluations, {comparison.settings['seeds']} seeds"))

@@ -1,4 +1,4 @@
-"""The plot of a comparison: for each kernel the speed of the best so far over evaluations, with bands over seeds."""
+"""The plot of a comparison: for each kernel the incumbent's speed over evaluations, with bands over seeds."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pdojo_tools.tuning.curves import Comparison
 
 MISSING = "plots are left out: pip install 'pdojo[bench]'"
 _LINES = ("-", "--", ":", "-.")
-"""One for each neighbourhood; colours are the strategies."""
+"""Line styles of neighbourhoods; colours stand for strategies."""
 
 
 def write_plots(comparison: Comparison, output: Path) -> list[Path]:
-    """The plot beside the curves, as PNG and as SVG; none without matplotlib."""
+    """Write the plot beside the curves, as PNG and SVG; nothing without matplotlib."""
     if find_spec("matplotlib") is None:
         return []
     import_module("matplotlib").use("Agg")

@@ -1,4 +1,4 @@
-"""Convergence curves of searches, what they say together, and the file that they are kept in."""
+"""Convergence curves of searches, their statistics, and their file."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from pdojo.search.progress import Result
 JSON: TypeAlias = dict[str, Any]
 FORMAT = 2
 NEAR = 0.95
-"""Part of the speed of the best known program that counts as having arrived."""
+"""A search has arrived at this fraction of the best known program's speed."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One search: cost of the best program after each evaluation."""
+    """One search: the incumbent's cost after each evaluation."""
 
     kernel: str
     strategy: str
     neighbourhood: str
     seed: int
     best: tuple[float, ...]
-    """From the root, number 0, to the budget; infinite where nothing could be run yet. Where programs are timed, as
-    multiples of what the root takes, measured in turns with it."""
+    """Costs from the root, number 0, to the budget; infinite before a program ran. Timed costs are multiples of the
+    root's, measured in turns with it."""
     evaluations: int
-    """That there were; after them the curve goes on level."""
+    """Number of evaluations; the curve is level after them."""
     failures: Mapping[str, int]
     ending: str
     seconds: float
 
     @staticmethod
     def of(key: Key, result: Result, budget: int, scale: float = 1.0) -> Curve:
-        """The curve of a search that has ended; costs are multiples of `scale`."""
+        """The curve of a finished search; costs are divided by `scale`."""
         best: list[float] = []
         for row in result.history:
             best.append(row.best / scale if row.is_best else best[-1] if best else inf)
@@ -51,27 +51,27 @@ class Curve:
 
     @property
     def key(self) -> Key:
-        """What a comparison knows it by."""
+        """Identifies the search within a comparison."""
         return self.kernel, self.strategy, self.neighbourhood, self.seed
 
     @property
     def kind(self) -> Kind:
-        """What searches of several seeds have in common."""
+        """The strategy and neighbourhood, shared by searches of several seeds."""
         return self.strategy, self.neighbourhood
 
     def to_json(self) -> JSON:
-        """As plain data; null is infinite."""
+        """As plain data; null for infinity."""
         return {**asdict(self), "best": [cost if isfinite(cost) else None for cost in self.best]}
 
     @staticmethod
     def from_json(data: JSON) -> Curve:
-        """The inverse of `to_json`. Raises TypeError or KeyError for anything else."""
+        """The inverse of `to_json`. Raises TypeError or KeyError for other data."""
         best = tuple(inf if cost is None else float(cost) for cost in data["best"])
         values: JSON = {**data, "best": best}
         return Curve(**values)
 
     def arrival(self, best: float) -> float:
-        """Evaluations until a program is nearly as fast as the best known; infinite where none is, or could be run."""
+        """Evaluations until a program has `NEAR` of the best known speed; infinite if none has."""
         return next((k for k, cost in enumerate(self.best) if inf > best >= NEAR * cost), inf)
 
 
@@ -81,7 +81,7 @@ Kind: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class Reference:
-    """What a kernel's searches are compared with."""
+    """Costs that a kernel's searches are compared with."""
 
     unit: str
     plain: float
@@ -90,7 +90,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Spread:
-    """Median and quartiles over seeds; infinite values take part."""
+    """Median and quartiles over seeds, with infinite values."""
 
     low: float
     middle: float
@@ -104,7 +104,7 @@ class Spread:
 
 
 def _quantile(ordered: Sequence[float], part: float) -> float:
-    """By linear interpolation."""
+    """A quantile by linear interpolation."""
     place = part * (len(ordered) - 1)
     below = int(place)
     rest = place - below
@@ -115,20 +115,20 @@ def _quantile(ordered: Sequence[float], part: float) -> float:
 
 @dataclass(frozen=True)
 class Standing:
-    """How one kind of search did on a kernel."""
+    """The statistics of one kind of search on a kernel."""
 
     kernel: str
     strategy: str
     neighbourhood: str
     searches: int
     arrived: int
-    """Searches that came near the best known program."""
+    """Number of searches that came near the best known program."""
     arrival: Spread
-    """Evaluations until then."""
+    """Number of evaluations until then."""
     final: Spread
     """Speed of the best found, relative to the best known."""
     failed: float
-    """Part of the programs that failed."""
+    """Fraction of the programs that failed."""
 
 
 @dataclass
@@ -140,17 +140,17 @@ class Comparison:
     curves: dict[Key, Curve] = field(default_factory=dict[Key, Curve])
 
     def of_kernel(self, kernel: str) -> list[Curve]:
-        """The curves of a kernel, in the order in which they were found."""
+        """The curves of a kernel, in insertion order."""
         return [curve for curve in self.curves.values() if curve.kernel == kernel]
 
     def best_known(self, kernel: str) -> float:
-        """The least cost that any search saw, or the pass's where that is less."""
+        """The least cost of any search or the pass."""
         known = self.references.get(kernel)
         seen = (cost for curve in self.of_kernel(kernel) for cost in curve.best)
         return min(seen, default=inf) if known is None else min(known.passed, *seen)
 
     def speeds(self, kernel: str, kind: Kind) -> list[Spread]:
-        """Speed of the best so far after each evaluation, relative to the best known."""
+        """The incumbent's speed after each evaluation, relative to the best known."""
         best = self.best_known(kernel)
         curves = [curve.best for curve in self.of_kernel(kernel) if curve.kind == kind]
         return [Spread.of(0.0 if cost == inf else best / cost for cost in costs) for costs in zip(*curves, strict=True)]
@@ -166,7 +166,7 @@ class Comparison:
         return found
 
     def to_json(self) -> JSON:
-        """As plain data, with what follows from the curves."""
+        """As plain data, with the statistics."""
         return {
             "format": FORMAT,
             "settings": self.settings,
@@ -181,7 +181,7 @@ class Comparison:
 
     @staticmethod
     def open(path: Path, settings: JSON) -> Comparison:
-        """The comparison in a file, or a new one where there is no file. Raises UsageError if it is another one."""
+        """The comparison in a file, or a new one without a file. Raises UsageError if the settings differ."""
         if not path.exists():
             return Comparison(settings)
         try:
@@ -226,7 +226,7 @@ def _cost(value: float | None) -> float:
 
 
 def _finite(data: JSON) -> JSON:
-    """The same with null for what is infinite, which JSON does not have."""
+    """The same with null for infinity, which JSON does not have."""
     return {
         name: _finite(cast(JSON, each)) if isinstance(each, dict) else None if each == inf else each
         for name, each in data.items()

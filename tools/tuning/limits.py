@@ -1,4 +1,4 @@
-"""Budgets as command lines have them, and how long things take, in words."""
+"""Budgets of command lines, and durations and costs in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORM = "write evaluations (1000), a time (90s, 15m, 2h), or both (1000,15m)"
 
 
 def parse_budget(text: str) -> Budget:
-    """`1000`, `15m`, `1000,15m`. Raises UsageError for anything else."""
+    """The budget of `1000`, `15m` or `1000,15m`. Raises UsageError for anything else."""
     evaluations: int | None = None
     seconds: float | None = None
     for part in text.split(","):
@@ -42,7 +42,7 @@ def budget_text(budget: Budget) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`7 s`, `12:05 min`, `2:30 h`."""
+    """Seconds in words: `7 s`, `12:05 min`, `2:30 h`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -52,7 +52,7 @@ def duration(seconds: float) -> str:
 
 
 def cost_text(cost: float, unit: str) -> str:
-    """A cost as people read it; `-` where there is none."""
+    """A cost for people; `-` for infinity."""
     if cost == float("inf"):
         return "-"
     if unit == "s":
@@ -62,7 +62,7 @@ def cost_text(cost: float, unit: str) -> str:
 
 
 def times_text(slow: float, fast: float) -> str:
-    """How many times as fast, from costs; `-` where one is missing."""
+    """The ratio of two costs; `-` if one is missing."""
     if slow == float("inf") or fast in (0.0, float("inf")):
         return "-"
     return f"{slow / fast:.2f}"

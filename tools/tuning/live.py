@@ -1,7 +1,6 @@
-"""What is shown while a search runs: a few lines that are drawn anew, or plain lines where there is no terminal.
+"""The live display of a search: a few lines that are redrawn, or plain lines without a terminal.
 
-Nothing is drawn by a thread of its own: a redraw comes when the search tells something, at most once a second, and so
-never while a program is timed.
+It has no thread: a redraw follows a report of the search, at most once a second, and so never during a timing.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from pdojo.search.planned import Baselines
 from pdojo.search.progress import Budget, Progress
 
 REDRAW = 1.0
-"""Seconds between two pictures, at least."""
+"""Least seconds between two redraws."""
 QUIET = 30.0
-"""Seconds between two plain lines where nothing better was found."""
+"""Seconds between two plain lines without progress."""
 
 
 def best_text(baselines: Baselines, progress: Progress, unit: str) -> str:
-    """What the best costs, and how many times as fast as the baselines it is.
+    """The incumbent's cost, and the factors by which it is faster than the baselines.
 
-    Where programs are timed there is one number, which was measured in turns.
+    Timed programs have one factor, measured in turns.
     """
     if progress.best == inf:
         return "best -"
@@ -47,7 +46,7 @@ def best_text(baselines: Baselines, progress: Progress, unit: str) -> str:
 
 
 class Display:
-    """A listener of searches that shows how they stand."""
+    """A listener of searches that shows their progress."""
 
     def __init__(
         self,
@@ -83,7 +82,7 @@ class Display:
             self._live.stop()
 
     def __call__(self, progress: Progress) -> None:
-        """Show this, if it is time to."""
+        """Show the progress, unless the last display is too recent."""
         now = self._clock()
         if self._live is not None:
             if now - self._shown >= REDRAW:
@@ -97,7 +96,7 @@ class Display:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def picture(self, progress: Progress) -> Text:
-        """Everything, on a few lines."""
+        """The progress on a few lines."""
         lines = [self._title, self._best_text(progress), self._pace(progress)]
         if progress.failures:
             kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(progress.failures.items()))
@@ -106,7 +105,7 @@ class Display:
         return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
 
     def line(self, progress: Progress) -> str:
-        """The most important on one line."""
+        """The progress on one line."""
         failed = sum(progress.failures.values())
         stand = f"{many(progress.evaluations, 'evaluation')}, {duration(progress.seconds)}, {failed} failed"
         return f"{stand}: {self._best_text(progress)}"
@@ -118,7 +117,7 @@ class Display:
         count = f"{progress.evaluations}"
         if self._budget.evaluations is not None:
             count += f" of {self._budget.evaluations}"
-        # The first program counts among those that were known, and not among the evaluations.
+        # The root counts among the known programs, but not among the evaluations.
         remembered = min(progress.known, progress.evaluations)
         known = f" ({remembered} known before)" if remembered else ""
         left = seconds_left(progress, self._budget)
@@ -127,7 +126,7 @@ class Display:
 
 
 def seconds_left(progress: Progress, budget: Budget) -> float | None:
-    """How long the search goes on, if it does not slow down; None if nobody knows."""
+    """Remaining seconds at the present rate; None if unknown."""
     left: list[float] = []
     if budget.seconds is not None:
         left.append(max(0.0, budget.seconds - progress.seconds))

@@ -1,4 +1,4 @@
-"""What is printed while a kernel is tuned."""
+"""The output while a kernel is tuned."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from pdojo.search.tuning import Tuning
 
 
 class Narrator(TuneListener):
-    """Prints how the tuning of a kernel stands."""
+    """Prints the progress of tuning a kernel."""
 
     def __init__(self, console: Console, subject: Subject) -> None:
         self._console = console
         self._subject = subject
         self.has_found = False
-        """Whether the search has ended."""
+        """True after the search has ended."""
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -38,22 +38,22 @@ class Narrator(TuneListener):
 
     @contextmanager
     def doing(self, what: str) -> Generator[Callable[[str], None]]:
-        """Show what is done now."""
+        """Show the current step."""
         with self._console.status(what, refresh_per_second=1) as status:
             yield status.update
 
     def searching(self, search: PlannedSearch, baselines: Baselines) -> AbstractContextManager[Display]:
-        """Show how the search stands."""
+        """Show the progress of the search."""
         plan = search.plan
         title = f"{self._subject.title}: {plan.strategy}, {plan.neighbourhood}, seed {search.seed}"
         return Display(self._console, title, plan.budget, search.evaluator.unit, baselines)
 
     def goes_on(self, search: PlannedSearch) -> None:
-        """Print that a run goes on."""
+        """Print that a run is resumed."""
         self.say(goes_on_text(search))
 
     def found(self, found: Found) -> None:
-        """Print how a search went."""
+        """Print the result of a search."""
         self.has_found = True
         result = found.result
         self.say(
@@ -87,11 +87,11 @@ class Narrator(TuneListener):
         print_trace(self._console, "trace", tuning)
 
     def verified(self, decision: Decision) -> None:
-        """Print what was checked."""
+        """Print the decision."""
         self._console.print(decision.said, highlight=False, soft_wrap=True)
 
     def measured(self, timed: Sequence[Timed]) -> None:
-        """Print the table, and how many times as fast the last one is."""
+        """Print the table, and the factors by which the last program is faster."""
         rows = [Row(each.title, each.outcome, each.moves) for each in timed]
         self._console.print(measurements(rows, data_bytes(parameters_of(nest_of(self._subject.plain)))))
         note = load_note([each.outcome for each in timed])
@@ -108,7 +108,7 @@ class Narrator(TuneListener):
 
 
 def goes_on_text(search: PlannedSearch) -> str:
-    """That a run goes on, in words."""
+    """A sentence about a resumed run."""
     return (
         f"going on with the run of seed {search.seed}, of which {search.known} evaluations are known; "
         "--fresh would begin a new one"
@@ -116,6 +116,6 @@ def goes_on_text(search: PlannedSearch) -> str:
 
 
 def where_the_time_went(progress: Progress) -> str:
-    """Phases by time, on one line."""
+    """The phases by time, on one line."""
     spent = sorted(progress.spent.items(), key=lambda item: -item[1])
     return "time: " + ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in spent if seconds >= 0.05)

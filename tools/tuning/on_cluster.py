@@ -1,4 +1,4 @@
-"""Kernels tuned on a Ray cluster: all are searched at once, and its workers time the programs (docs/cluster.md)."""
+"""Tuning on a Ray cluster: all kernels are searched at once, and workers time the programs (docs/cluster.md)."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ from pdojo.search.timing import Timed
 
 @dataclass(frozen=True)
 class Catch:
-    """What a search found, and the pass's program and the best timed beside each other on one worker."""
+    """The result of a search, and a race of the best with the pass's program on one worker."""
 
     found: Found
     timed: Sequence[Timed]
-    """Empty if that was interrupted, or no program was found that runs."""
+    """Empty if the race was interrupted or failed, or no program ran."""
     is_cut_short: bool = False
-    """Whether Ctrl-C came when the search was over."""
+    """True if Ctrl-C came after the search."""
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether Ctrl-C ended the search, or the timing."""
+        """True if Ctrl-C ended the search or the race."""
         return self.is_cut_short or self.found.is_interrupted
 
 
 def tune_on_cluster(session: Session, subjects: Sequence[Subject], cluster: Cluster) -> None:
-    """Search all at once; then, one after the other, verify, show and store what was found."""
+    """Search all kernels at once; then verify, show and store the results one after the other."""
     given, console = session.given, session.console
     path = default_path() if given.database is None else Path(given.database)
-    # A mistake in its name shows before the searches begin.
+    # A bad database shows before the searches begin.
     Database(given.database).close()
     for note in cluster.notes:
         console.print(note, style="yellow", markup=False, soft_wrap=True)
@@ -93,7 +93,7 @@ def _task(
             try:
                 return Catch(found, _timed(subject, found, evaluator))
             except MeasurementError as error:
-                # What was found and checked counts without that.
+                # The search's result counts without the race.
                 console.print(f"{subject.title}: {error}", markup=False, highlight=False, soft_wrap=True)
                 return Catch(found, ())
             except KeyboardInterrupt:
@@ -105,7 +105,7 @@ def _task(
 
 
 def _timed(subject: Subject, found: Found, evaluator: OnCluster) -> Sequence[Timed]:
-    """The pass's program and the best in turns, on inputs that no evaluation had. Raises MeasurementError."""
+    """Race the best with the pass's program on fresh inputs. Raises MeasurementError."""
     if found.result.known is None:
         return ()
     best, passed = found.result.known.dojo, subject.start("pass")
@@ -116,7 +116,7 @@ def _timed(subject: Subject, found: Found, evaluator: OnCluster) -> Sequence[Tim
     if lost is not None:
         raise MeasurementError(f"the pass's program and the best cannot be timed beside each other: {reason(lost)}")
     outcomes = [outcome_from_json(each.detail) for each in evaluations]
-    # Where the pass's program is the best, its times are both.
+    # If the pass's program is the best, both have its times.
     return Timed("pass", outcomes[-1], len(passed.trace.steps)), Timed("best", outcomes[0], len(best.trace.steps))
 
 
@@ -137,7 +137,7 @@ def _conclude(session: Session, number: int, subject: Subject, standing: Standin
 
 
 class Board:
-    """A listener of campaigns: a table that is drawn anew, or plain lines where there is no terminal."""
+    """A listener of campaigns: a table that is redrawn, or plain lines without a terminal."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
@@ -156,7 +156,7 @@ class Board:
             self._live.stop()
 
     def __call__(self, standings: Sequence[Standing[Any]]) -> None:
-        """Show this, if it is time to; the end of a search always."""
+        """Show the standings, unless the last display is too recent; always show the end of a search."""
         now = self._clock()
         is_due = now - self._shown >= (REDRAW if self._live is not None else QUIET)
         if self._live is not None:
@@ -174,7 +174,7 @@ class Board:
                 self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def picture(self, standings: Sequence[Standing[Any]]) -> Table:
-        """A line for each kernel."""
+        """A table with a row for each kernel."""
         table = Table("", "", "best", "evaluations", "pace", "time", "failed", "now")
         for standing in standings:
             table.add_row(escape(standing.task.name), *map(escape, _cells(standing)))
@@ -182,7 +182,7 @@ class Board:
 
 
 def _cells(standing: Standing[Any]) -> list[str]:
-    """Stage, best, evaluations, pace, time, failures, and what is done now; empty if nothing is known."""
+    """Stage, best, evaluations, pace, time, failures, and current activity; empty if unknown."""
     progress = standing.progress
     if progress is None:
         return [standing.stage.value, *[""] * 6]
@@ -199,7 +199,7 @@ def _cells(standing: Standing[Any]) -> list[str]:
 
 
 def check_one_machine(subjects: Sequence[Subject]) -> None:
-    """Raise UsageError if kernels name different machines, or simulated ones: a cluster's are all of one kind."""
+    """Raise UsageError if kernels name different or simulated machines: a cluster's are all of one kind."""
     names = list(dict.fromkeys(subject.machine.name for subject in subjects))
     if any(backend_of(subject.machine).is_simulated for subject in subjects):
         raise UsageError("--ray is for programs that are timed; those for Snitch cores are simulated: leave it out")

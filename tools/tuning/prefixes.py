@@ -1,4 +1,4 @@
-"""The time after each move of a trace (the paper's Figure 10): every program on the way, measured in turns."""
+"""Costs after each move of a trace (the paper's Figure 10): all programs of the trace, measured in turns."""
 
 from __future__ import annotations
 
@@ -25,51 +25,51 @@ from pdojo.search.evaluators.analytical import Analytical
 from pdojo.transforms.game import Game
 
 SLOW = 0.5
-"""Seconds a call above which a program is timed once, and not in turns with the others."""
+"""A program with longer calls, in seconds, is timed once, and not in turns with the others."""
 LONGEST = 5.0
-"""Seconds after which a program is stopped."""
+"""Seconds after which a call is stopped."""
 TOGETHER = 180.0
-"""Seconds for compiling and trying all programs; what is left then is left out."""
+"""Seconds for compiling and trying all programs; the rest is left out."""
 TRIAL = Options(samples=1, budget=0, check=False, attempts=1)
 IN_TURNS = Options(samples=11, budget=0.25, check=False)
 ALIKE = 0.03
-"""Part of a cost by which two programs may differ and still count as equally fast."""
+"""Two costs count as equal if they differ by at most this fraction."""
 
 
 @dataclass(frozen=True)
 class Prefix:
-    """A program on the way."""
+    """The program after some moves of a trace."""
 
     moves: int
-    """That were made."""
+    """Number of moves."""
     move: str
-    """The last of them; empty for the plain program."""
+    """The last move; empty for the plain program."""
     cost: float
-    """Infinite where there is none."""
+    """The cost; infinite if there is none."""
     note: str = ""
-    """Why there is no cost, or what is special about it."""
+    """Why there is no cost, or a remark on it."""
     foreign_load: float | None = None
-    """Processors that others kept busy while it was timed; None if nothing was timed, or it is not known."""
+    """Processors that others kept busy during the timing; None if unknown."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Moves that follow each other and leave the cost as it is, but for the first of them."""
+    """Consecutive moves of which only the first one changes the cost."""
 
     prefixes: tuple[Prefix, ...]
 
     @property
     def cost(self) -> float:
-        """After the last of the moves."""
+        """The cost after the last move."""
         return self.prefixes[-1].cost
 
 
 def grouped(prefixes: Sequence[Prefix]) -> list[Group]:
-    """Programs that are as fast as the first of their group, in one group; those without a cost join nobody's."""
+    """Groups of programs as fast as the first of their group; programs without a cost form their own."""
     groups: list[list[Prefix]] = []
     for prefix in prefixes:
         first = groups[-1][0] if groups else None
-        # The plain program has no move: it stands alone.
+        # The plain program has no move: it forms its own group.
         joins = first is not None and first.moves > 0 and _are_alike(first, prefix)
         if joins:
             groups[-1].append(prefix)
@@ -85,7 +85,7 @@ def _are_alike(one: Prefix, other: Prefix) -> bool:
 
 
 def prefixes_of(game: Game, seed: int, tell: Callable[[str], None], *, measure: bool) -> tuple[list[Prefix], str]:
-    """Every program on the way, and the unit of costs: measured, or simulated, or where it may not be, estimated."""
+    """All programs of the trace and the unit of their costs: measured or simulated, else estimated."""
     backend = backend_of(game.machine)
     if backend.is_simulated:
         return (simulate_prefixes(game, seed) if measure else []), backend.unit
@@ -93,7 +93,7 @@ def prefixes_of(game: Game, seed: int, tell: Callable[[str], None], *, measure: 
 
 
 def simulate_prefixes(game: Game, seed: int) -> list[Prefix]:
-    """Every program on the way with its cycles; equal programs are simulated once."""
+    """All programs of the trace with their cycles; equal programs are simulated once."""
     machine = game.machine
     programs = [Program.of(program.kernel, machine) for program in game.programs]
     distinct = {program.text: program for program in programs}
@@ -107,7 +107,7 @@ def simulate_prefixes(game: Game, seed: int) -> list[Prefix]:
 
 
 def estimate_prefixes(game: Game) -> list[Prefix]:
-    """Every program on the way with the model's cost."""
+    """All programs of the trace with the model's costs."""
     machine = game.machine
     texts = [Program.of(program.kernel, machine) for program in game.programs]
     found = Analytical(machine).evaluate([Candidate(program, fingerprint_of(program.text)) for program in texts])
@@ -118,7 +118,7 @@ def estimate_prefixes(game: Game) -> list[Prefix]:
 
 
 def time_prefixes(game: Game, seed: int, tell: Callable[[str], None]) -> list[Prefix]:
-    """Every program on the way with the median of its times; equal programs are timed once."""
+    """All programs of the trace with their median times; equal programs are timed once."""
     machine = game.machine
     programs = [Program.of(program.kernel, machine) for program in game.programs]
     distinct = {program.text: program for program in programs}
@@ -138,7 +138,7 @@ def _moves(game: Game) -> list[str]:
 def _timed(
     worker: Worker, programs: Sequence[Program], threads: int, seed: int, tell: Callable[[str], None]
 ) -> list[tuple[float, str, float | None]]:
-    """Cost, note and foreign load of each: tried alone first, then those that are not slow in turns."""
+    """Cost, note and foreign load of each program: tried alone first, then in turns unless slow."""
     found: list[tuple[float, str, float | None]] = []
     quick: dict[int, Assembled] = {}
     end = time.monotonic() + TOGETHER
@@ -169,7 +169,7 @@ def _simulated(outcome: Outcome) -> tuple[float, str]:
 
 
 def _judged(outcome: Outcome) -> tuple[float, str]:
-    """What one call says."""
+    """Cost and note of a trial."""
     if isinstance(outcome, Timeout) and outcome.phase != "compile":
         return inf, f"left out: a call takes more than {LONGEST:g} s"
     if not isinstance(outcome, Ok):

@@ -1,4 +1,4 @@
-"""What a result depends on, for whoever reads a report later."""
+"""Provenance of a result, for later readers of a report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pdojo.search.result import TuneResult
 
 
 def provenance(result: TuneResult, environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts by name, in the order in which they are shown."""
+    """Facts by name, in display order."""
     machine, subject, game, found = result.machine, result.subject, result.tuning.game, result.found
     facts: dict[str, Any] = {
         "made": time.strftime("%Y-%m-%d %H:%M:%S %z"),

@@ -40,18 +40,18 @@ class Session:
     console: Console
     given: argparse.Namespace
     command: Sequence[str]
-    """The arguments, to be given again."""
+    """The arguments, to be shown for a repetition."""
     targets: Targets
     environment: Mapping[str, Any] | None = None
-    """Where programs are timed; None for this machine."""
+    """The workers' environment; None for this machine."""
     chapters: list[Chapter] = field(default_factory=list[Chapter])
 
     def run(self, subjects: Sequence[Subject]) -> None:
-        """Tune all on this machine."""
+        """Tune all kernels on this machine."""
         self.each(subjects, self._tune)
 
     def each(self, subjects: Sequence[Subject], work: Callable[[int, Subject], None]) -> None:
-        """Do something for all, then report. A kernel that fails does not keep the others from being tuned."""
+        """Call `work` for every kernel, then report. A failed kernel does not stop the others."""
         failed: list[str] = []
         try:
             for number, subject in enumerate(subjects):
@@ -93,14 +93,14 @@ class Session:
         self.conclude(number, result, with_prefixes=True)
 
     def conclude(self, number: int, result: TuneResult, *, with_prefixes: bool = False) -> None:
-        """Store and keep for the report what was found. Raises KeyboardInterrupt if that is the best until Ctrl-C."""
+        """Store a result and keep it for the report. Raises KeyboardInterrupt if it was interrupted."""
         chapter = self._chapter(result)
         is_interrupted = result.is_interrupted
         if with_prefixes and not is_interrupted:
             try:
                 chapter = self._with_prefixes(chapter)
             except KeyboardInterrupt:
-                # What was found is worth more than the time after each move.
+                # The result is worth more than the costs after each move.
                 is_interrupted = True
         self._finish(number, chapter)
         if is_interrupted:
@@ -109,7 +109,7 @@ class Session:
             raise KeyboardInterrupt
 
     def rivals(self, number: int, subject: Subject) -> list[Dojo]:
-        """What the trace file that is there leads to, if it is one for this kernel: nothing better is replaced."""
+        """The program of an existing trace file, if it is of this kernel: only a better one replaces it."""
         known = self.targets.read_trace(number)
         dojo = subject.start("plain")
         if known is None or dojo.become(step.resolved for step in known.steps):
@@ -117,7 +117,7 @@ class Session:
         return [dojo]
 
     def _with_prefixes(self, chapter: Chapter) -> Chapter:
-        """For a report, with the time after each move."""
+        """The chapter with the costs after each move, if there is a report."""
         if self.given.report is None:
             return chapter
         measured, found = not self.given.no_measure, chapter.result.found
@@ -127,12 +127,12 @@ class Session:
         return replace(chapter, prefixes=prefixes, unit=unit)
 
     def _chapter(self, result: TuneResult) -> Chapter:
-        """What is known of a kernel, with its provenance."""
+        """The chapter of a result, with its provenance."""
         facts = provenance(result, self.environment or environment())
         return Chapter(result, facts={**facts, "command": shlex.join(["pdojo-tune", *self.command])})
 
     def _finish(self, number: int, chapter: Chapter) -> None:
-        """Store what was verified; nothing else ever is. Raises MeasurementError if something stays unstored."""
+        """Store a verified program. Raises MeasurementError if an unverified one was to be stored."""
         self.chapters.append(chapter)
         if not chapter.result.is_verified:
             self._say("nothing has shown that the program keeps its meaning, so it is not stored")
@@ -153,7 +153,7 @@ class Session:
         self._say(f"report in {self.targets.report}")
 
     def _overview(self) -> None:
-        """A line for each kernel."""
+        """Print a table with a row for each kernel."""
         measured = [chapter.result for chapter in self.chapters if chapter.result.timed]
         titles = list(dict.fromkeys(each.title for result in measured for each in result.timed))
         if not titles:
@@ -170,7 +170,7 @@ class Session:
         self.console.print(table)
 
     def say_how_to_go_on(self) -> None:
-        """After Ctrl-C."""
+        """Print the command that resumes after Ctrl-C."""
         again = [word for word in self.command if word != "--fresh"]
         self._say(f"the best so far is kept; go on with: {shlex.join(['pdojo-tune', *again])}")
 

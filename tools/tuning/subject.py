@@ -1,4 +1,4 @@
-"""What a command line tunes."""
+"""The subject of a command line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pdojo.transforms.trace import Trace
 
 
 def subject_of(title: str, given: argparse.Namespace, host: Machine | None = None) -> Subject:
-    """The subject that a word of the command line names. Raises PdojoError for what is no kernel or no trace of it.
+    """The subject that a word of the command line names. Raises PdojoError for a bad kernel or trace.
 
-    `host` is what the machine of that name is; this one by default.
+    `host` replaces the machine of that name.
     """
     found = load_named(title, given.kernel, shape=given.shape, dtype=given.dtype)
     machine = machine_for(found.kernel, given.machine, given.threads, host, trust=given.trust_machine)

@@ -1,4 +1,4 @@
-"""Where results go: files for one kernel, folders for several; asked for before hours are spent."""
+"""Files of results: one for a single kernel, folders for several; checked before hours of work."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from pdojo.transforms.trace import Trace
 
 @dataclass(frozen=True)
 class Targets:
-    """Files of the command line; None for what is not stored."""
+    """Files of the command line; None for results that are not stored."""
 
     trace: str | None
     program: str | None
     report: str | None
     names: tuple[str, ...]
-    """Of the files in folders, one for each kernel, without suffix; none where there is one kernel."""
+    """Names of the files in folders, one for each kernel, without suffix; empty for one kernel."""
 
     @staticmethod
     def of(trace: str | None, program: str | None, report: str | None, subjects: Sequence[Subject]) -> Targets:
-        """Check that all can be written. Raises UsageError."""
+        """Check that all files can be written. Raises UsageError."""
         several = len(subjects) > 1
         for option, path in (("-o", trace), ("--emit", program)):
             if path is not None and several:
@@ -41,11 +41,11 @@ class Targets:
         return Targets(trace, program, report, _distinct([subject.slug for subject in subjects]) if several else ())
 
     def write_trace(self, number: int, text: str) -> None:
-        """Store the trace of a kernel, if that was asked for."""
+        """Store the trace of a kernel, if asked for."""
         self._write(self.trace, number, ".trace", text)
 
     def read_trace(self, number: int) -> Trace | None:
-        """The trace that is there already; None if there is none, or something else."""
+        """The existing trace; None if there is no file, or it is no trace."""
         path = self._path(self.trace, number, ".trace")
         if path is None or not Path(path).is_file():
             return None
@@ -55,7 +55,7 @@ class Targets:
             return None
 
     def write_program(self, number: int, text: str) -> None:
-        """Store the program of a kernel, if that was asked for."""
+        """Store the program of a kernel, if asked for."""
         self._write(self.program, number, ".pdojo", text)
 
     def _write(self, target: str | None, number: int, suffix: str, text: str) -> None:
@@ -83,7 +83,7 @@ def _make_folder(option: str, path: str) -> None:
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of which no two are equal: later ones are numbered."""
+    """The names, with numbers appended to repeated ones."""
     found: list[str] = []
     for name in names:
         wanted, number = name, 2

@@ -1,1 +1,1 @@
-"""Reports: one HTML file that needs no network and no other file."""
+"""Reports: one self-contained HTML file."""

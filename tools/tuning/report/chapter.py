@@ -1,4 +1,4 @@
-"""The part of a report that is about one kernel."""
+"""The part of a report about one kernel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pdojo.search.timing import Timed
 from pdojo.search.tuning import Tuning
 
 MOST_LINES = 4000
-"""Lines of generated code that are shown."""
+"""Most lines of generated code that are shown."""
 _KINDS = {
     "CompileError": "does not compile",
     "Timeout": "took too long",
@@ -39,17 +39,17 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Chapter:
-    """All that is known of a kernel that was tuned."""
+    """The report on a tuned kernel."""
 
     result: TuneResult
     prefixes: Sequence[Prefix] = ()
     unit: str = "s"
-    """Of the costs of prefixes."""
+    """Unit of the prefixes' costs."""
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Provenance: what was asked for, machine, tool chain."""
+    """Provenance: the command, machine, tool chain."""
 
     def html(self, number: int) -> Html:
-        """The part of the page. Names in it begin with `kN-`."""
+        """The HTML of the chapter. Its anchors begin with `kN-`."""
         return tag("article", tag("h2", self.result.subject.title), *self._sections(f"k{number}-"), id=f"k{number}")
 
     def _sections(self, prefix: str) -> Iterator[Html]:
@@ -91,7 +91,7 @@ class Chapter:
         rows: list[tuple[object, ...]] = []
         for row in better:
             gain = times_text(result.root.cost, row.best)
-            # Where the processors were busy a new best has the cost of the one before.
+            # Under foreign load, a new best has the cost of the last one.
             shown = (gain if row.best < before else "-") if start else cost_text(row.best, found.unit)
             rows.append((row.number, duration(row.seconds), shown))
             before = row.best
@@ -124,7 +124,7 @@ _FASTER = "the tuned program is so many times as fast"
 
 
 def measured_table(timed: Sequence[Timed]) -> Html:
-    """The last measurement, with a warning where the machine was not idle."""
+    """The last measurement, with a warning under foreign load."""
     found = next((each.outcome for each in timed if isinstance(each.outcome, Success)), None)
     headings = list(found.figures) if found is not None else ["cost"]
     rows: list[tuple[object, ...]] = []
@@ -185,7 +185,7 @@ def _code(tuning: Tuning) -> Iterator[Html]:
 
 
 _FORMS = {"asm": "Assembly", "snitch-asm": "Assembly", "llvm": "LLVM IR"}
-"""What is shown, and its heading."""
+"""The forms of code that are shown, with their headings."""
 
 
 def _failures(found: Found) -> Html:

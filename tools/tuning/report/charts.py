@@ -1,4 +1,4 @@
-"""Charts of a report: how a search went, and what each move of a trace did."""
+"""Charts of a report: the convergence of a search, and the cost after each move."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from pdojo_tools.tuning.report.plot import FIRST, SECOND, Pane, count_axis, figu
 from pdojo.search.progress import Row
 
 WIDTH, HEIGHT = 900.0, 330.0
-"""Of a figure, in units of the drawing: pixels where the page is wide enough."""
+"""Size of a figure in drawing units: pixels on a wide page."""
 _TOP, _BOTTOM, _LEFT = 12.0, 285.0, 70.0
 
 
 def convergence(
     history: Sequence[Row], unit: str, lines: Sequence[tuple[str, float]], *, relative: bool = False
 ) -> Html:
-    """The cost of every program as dots and of the best as a line, over evaluations and over time.
+    """The cost of every program as dots and of the incumbent as a line, over evaluations and over time.
 
-    `lines` are costs to compare with, and what they are of. If `relative`, costs are shown as multiples of the first
-    program's.
+    `lines` are titles and costs to compare with. If `relative`, costs are shown as multiples of the first program's.
     """
     factor = 1 / history[0].cost if relative else _factor(unit)
     levels = [(title, cost * factor) for title, cost in lines if isfinite(cost)]

@@ -1,4 +1,4 @@
-"""Pieces of HTML. Whatever is not `Html` already is escaped, so that nothing of a program can be taken for markup."""
+"""Elements of HTML. All text that is not `Html` is escaped, so that no program can inject markup."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ class Html(str):
 
 
 def html(value: object) -> Html:
-    """A value as HTML: escaped, unless it is HTML."""
+    """A value as HTML, escaped unless it is `Html`."""
     return value if isinstance(value, Html) else Html(escape(str(value), quote=True))
 
 
 def joined(pieces: Iterable[object], between: str = "") -> Html:
-    """Pieces one after the other."""
+    """The pieces, joined."""
     return Html(escape(between, quote=True).join(html(piece) for piece in pieces))
 
 
 def tag(name: str, *content: object, **attributes: str) -> Html:
-    """An element. `kind` is its class; other names are those of attributes."""
+    """An element. `kind` is its class; other keywords are its attributes."""
     given = {"class" if name == "kind" else name: value for name, value in attributes.items() if value}
     text = "".join(f' {name}="{escape(value, quote=True)}"' for name, value in given.items())
     return Html(f"<{name}{text}>{joined(content)}</{name}>")
 
 
 def table(headings: Sequence[object], rows: Iterable[Sequence[object]], *, left: Iterable[int] = (0,)) -> Html:
-    """A table; the columns whose numbers are in `left` hold words, the others numbers."""
+    """A table; the columns with numbers in `left` hold words, the others numbers."""
     words = set(left)
 
     def cells(row: Sequence[object], kind: str) -> Html:
@@ -41,17 +41,17 @@ def table(headings: Sequence[object], rows: Iterable[Sequence[object]], *, left:
 
 
 def section(title: str, anchor: str, *content: object) -> Html:
-    """A part of the page, with its heading."""
+    """A section with its heading."""
     return tag("section", tag("h3", title), *content, id=anchor)
 
 
 def folded(summary: str, *content: object) -> Html:
-    """Something that is shown when it is asked for."""
+    """A section that is folded at first."""
     return tag("details", tag("summary", summary), *content)
 
 
 def listing(text: str) -> Html:
-    """Text as it is, in columns."""
+    """Preformatted text."""
     return tag("pre", tag("code", text))
 
 

@@ -1,4 +1,4 @@
-"""The page: all kernels that were tuned, one chapter each."""
+"""The page of a report, with a chapter for each kernel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def page(chapters: Sequence[Chapter], made: str) -> str:
         "head",
         Html('<meta charset="utf-8">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        # Nothing is loaded from anywhere, whatever a program is called.
+        # The page loads nothing, whatever a program is called.
         Html("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"),
         tag("title", title),
         tag("style", Html(STYLE)),
@@ -52,7 +52,7 @@ def _overview(chapters: Sequence[Chapter]) -> Html:
     rows: list[tuple[object, ...]] = []
     for number, chapter in enumerate(chapters):
         times = {each.title: each.cost for each in chapter.result.timed}
-        # Without a search, the plain program is called by what the pass did to it.
+        # Without a search, the programs are called `before` and `after`.
         plain = times.get("plain", times.get("before", inf))
         passed = times.get("pass", times.get("after", inf))
         tuned = chapter.result.timed[-1].cost if chapter.result.timed else inf

@@ -1,4 +1,4 @@
-"""Plots as SVG that takes part in a page: its text and colours are the page's."""
+"""Plots as inline SVG, with the page's text and colours."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pdojo_tools.tuning.report.elements import Html, joined, tag
 
 TEXT, LINE, FIRST, SECOND = "currentColor", "var(--line)", "var(--accent)", "var(--second)"
 SPREAD = 3.0
-"""Times the least value from which on the greatest one calls for a logarithmic axis."""
+"""A greater ratio of the largest to the least value gives a logarithmic axis."""
 _LABEL = 12
-"""Height of text, in units of the drawing."""
+"""Height of text in drawing units."""
 
 Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Values from `low` to `high`, drawn from `start` to `end`."""
+    """Values from `low` to `high`, at coordinates from `start` to `end`."""
 
     low: float
     high: float
@@ -28,12 +28,12 @@ class Axis:
     is_logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """Where a value is drawn."""
+        """The coordinate of a value."""
         low, high, value = (log10(v) if self.is_logarithmic else v for v in (self.low, self.high, value))
         return self.start + (self.end - self.start) * (value - low) / (high - low)
 
     def ticks(self) -> list[float]:
-        """Round values, about five of them."""
+        """About five round values."""
         if self.is_logarithmic:
             decades = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
             found = [digit * 10.0**decade for decade in decades for digit in ((1, 2, 5) if len(decades) < 5 else (1,))]
@@ -43,7 +43,7 @@ class Axis:
 
 
 def value_axis(values: Sequence[float], start: float, end: float) -> Axis:
-    """The axis of values that are at least 0: logarithmic where they differ much, else from 0."""
+    """An axis of values of at least 0: logarithmic if they differ much, else from 0."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     if low > 0 and high > SPREAD * low:
         return Axis(low / 1.1, high * 1.1, start, end, is_logarithmic=True)
@@ -51,22 +51,22 @@ def value_axis(values: Sequence[float], start: float, end: float) -> Axis:
 
 
 def count_axis(values: Sequence[float], start: float, end: float) -> Axis:
-    """The axis of counts, or of a time: from 0."""
+    """An axis of counts or of time, from 0."""
     return Axis(0.0, max(values, default=0.0) or 1.0, start, end)
 
 
 @dataclass
 class Pane:
-    """A rectangle with two axes, and what is drawn in it."""
+    """A rectangle with two axes and drawings."""
 
     across: Axis
     up: Axis
     label: str
-    """Of the horizontal axis."""
+    """Label of the horizontal axis."""
     drawn: list[Html] = field(default_factory=list[Html])
 
     def dots(self, points: Sequence[Point], colour: str, size: float = 1.8, opacity: float = 1.0) -> None:
-        """A dot at each point."""
+        """Draw a dot at each point."""
         circles = [
             tag("circle", cx=_text(self.across.at(x)), cy=_text(self.up.at(y)), r=_text(size))
             for x, y in _finite(points)
@@ -74,13 +74,13 @@ class Pane:
         self.drawn.append(tag("g", *circles, fill=colour, opacity=_text(opacity)))
 
     def crosses(self, places: Sequence[float], value: float, colour: str) -> None:
-        """A cross at each place, all at one height."""
+        """Draw a cross at each place, all at one height."""
         y = self.up.at(value)
         strokes = [f"M{_text(x - 3)} {_text(y - 3)}l6 6m0 -6l-6 6" for x in map(self.across.at, places)]
         self.drawn.append(tag("path", d="".join(strokes), stroke=colour, fill="none"))
 
     def steps(self, points: Sequence[Point], colour: str, width: float) -> None:
-        """A line that keeps each value until the next point."""
+        """Draw a line that keeps each value until the next point."""
         pieces: list[str] = []
         for x, y in _finite(points):
             place, height = _text(self.across.at(x)), _text(self.up.at(y))
@@ -89,14 +89,14 @@ class Pane:
         self.drawn.append(tag("path", d="".join(pieces), **style))
 
     def level(self, value: float, title: str) -> None:
-        """A dotted line across, with its name at the right end."""
+        """Draw a dotted line across, with its name at the right end."""
         y = self.up.at(value)
         style = {"stroke": TEXT, "stroke-width": "0.8", "stroke-dasharray": "1 3", "fill": "none"}
         self.drawn.append(tag("path", d=f"M{_text(self.across.start)} {_text(y)}H{_text(self.across.end)}", **style))
         self.drawn.append(_words(title, self.across.end, y - 3, "end"))
 
     def svg(self, spell: Callable[[float], str]) -> Html:
-        """The pane: a grid with its numbers, behind what was drawn."""
+        """The SVG of the pane: a grid with numbers behind the drawings."""
         bottom, top = self.up.start, self.up.end
         left, right = self.across.start, self.across.end
         grid = [f"M{_text(x)} {_text(bottom)}V{_text(top)}" for x in map(self.across.at, self.across.ticks())]
@@ -110,7 +110,7 @@ class Pane:
 
 
 def figure(panes: Sequence[Pane], title: str, label: str, width: float, height: float) -> Html:
-    """Panes side by side; `title` is for people who hear the page, `label` names the vertical axes."""
+    """Panes side by side; `title` is for screen readers, `label` names the vertical axes."""
     name = tag(
         "g", _words(label, 0, 0, "middle"), transform=f"translate({_LABEL} {_text(height / 2 - 15)}) rotate(-90)"
     )
@@ -133,6 +133,6 @@ def _text(number: float) -> str:
 
 
 def _round_up(value: float) -> float:
-    """The next of 1, 2, 5, 10, 20 ..."""
+    """The value rounded up to 1, 2, 5, 10, 20 ..."""
     power = 10.0 ** floor(log10(value))
     return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= value * 0.999)

@@ -1,4 +1,4 @@
-"""Two programs beside each other, lines that differ marked."""
+"""Two programs side by side, with differing lines marked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pdojo_tools.tuning.report.elements import Html, tag
 
 
 def sides(before: str, after: str) -> Html:
-    """The texts in two columns; on narrow screens one is below the other."""
+    """The texts in two columns, or one below the other on narrow screens."""
     left, right = before.splitlines(), after.splitlines()
     rows = list(_aligned(left, right))
     columns = (

@@ -1,4 +1,4 @@
-"""How a report looks: on paper-like widths and on phones, in light and in dark."""
+"""The style of a report: for wide pages and phones, light and dark."""
 
 from __future__ import annotations
 
