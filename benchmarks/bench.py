@@ -40,7 +40,7 @@ JSON: TypeAlias = dict[str, Any]
 
 FOLDER = Path("benchmarks")
 WIDTH = 140
-"""Of what goes into a file."""
+"""Width of files with tables."""
 _FIXED = (
     *(
         "workloads",
@@ -175,7 +175,7 @@ def _run(args: Sequence[str] | None) -> None:
 
 
 def _begin(console: Console, parser: Arguments, given: argparse.Namespace) -> tuple[Path, JSON]:
-    """Where results go, and everything that decides about them."""
+    """The output file and the settings of a new run."""
     if given.machine != "host":
         if known_machine(given.machine).backend != "snitch":
             raise UsageError(f"'{given.machine}' is neither this machine (host) nor a Snitch core, which is simulated")
@@ -191,7 +191,7 @@ def _begin(console: Console, parser: Arguments, given: argparse.Namespace) -> tu
 
 
 def _refuse_others(parser: Arguments, given: argparse.Namespace, option: str) -> None:
-    """`--resume` and `--show` take everything from their file."""
+    """Raise UsageError for options beside `--resume` or `--show`, which take everything from their file."""
     for name in _FIXED:
         if getattr(given, name) != parser.get_default(name) and getattr(given, name) != []:
             raise UsageError(f"--{option} takes everything from its file; leave out {name}")
@@ -200,7 +200,7 @@ def _refuse_others(parser: Arguments, given: argparse.Namespace, option: str) ->
 
 
 def _settings(console: Console, given: argparse.Namespace) -> JSON:
-    """Everything that decides about the run; raises UsageError for what makes no sense."""
+    """All settings of a run. Raises UsageError if they contradict each other."""
     chosen = [_workload(text, given.dtype) for text in given.workloads or TABLE_3]
     labels = [w.label for w in chosen]
     twice = next((label for label in labels if labels.count(label) > 1), None)
@@ -211,7 +211,7 @@ def _settings(console: Console, given: argparse.Namespace) -> JSON:
         raise UsageError(f"{max(threads)} threads do not fit {len(os.sched_getaffinity(0))} processors")
     libraries = _usable(console, given.peers)
     if given.search is not None:
-        # What it needs is installed, and there is a place for what it measures.
+        # The strategy's packages and the database must be there.
         strategy(given.search, given.evaluations)
         Database(given.database).close()
     return {
@@ -234,19 +234,19 @@ def _settings(console: Console, given: argparse.Namespace) -> JSON:
 
 
 def _workload(text: str, dtype: str | None) -> Workload:
-    """A workload of which there is a program."""
+    """A workload that has a program. Raises UsageError if not."""
     try:
         found = workload(text, dtype)
         found.instantiate()
     except NotationError as error:
-        # The file's line would say less than the sizes that were given.
+        # The position in the file says less than the given sizes.
         reason = str(error).splitlines()[0].partition("error: ")[2]
         raise UsageError(f"workload '{text}': {reason}") from None
     return found
 
 
 def _machine(libraries: Sequence[str]) -> JSON:
-    """What must not change before a run is resumed."""
+    """Facts that must not change before a run is resumed."""
     from pdojo.backends.measure.environment import environment
 
     packages = sorted({package for library in libraries for package in LIBRARIES[library].packages} | {"numpy"})
@@ -261,7 +261,7 @@ def _version(package: str) -> str | None:
 
 
 def _usable(console: Console, wanted: Sequence[str] | None) -> list[str]:
-    """The libraries to compare with; the reason for every one that is left out."""
+    """The libraries to compare with; prints the reason for each that is left out."""
     usable: list[str] = []
     for name, library in LIBRARIES.items():
         if wanted is not None and name not in wanted:
@@ -276,7 +276,7 @@ def _usable(console: Console, wanted: Sequence[str] | None) -> list[str]:
 
 
 def _check_machine(partial: Partial) -> None:
-    """A run goes on where it began: figures of two machines do not belong into one table."""
+    """Raise UsageError if a run began on another machine: one table holds figures of one machine."""
     now = _machine(partial.settings["libraries"])
     for name, value in now.items():
         before = partial.settings[name]
@@ -300,11 +300,11 @@ def _output(given: str | None, simulated: str = "") -> Path:
 
 
 def _measure_all(console: Console, partial: Partial) -> None:
-    """What is not in the partial file yet."""
+    """Measure everything that is missing in the partial file."""
     settings = partial.settings
     jobs = [(Workload.from_json(data), n) for data in settings["workloads"] for n in settings["threads"]]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    # A display that is redrawn often would be foreign load.
+    # A frequently redrawn display would be foreign load.
     with Progress(*columns, console=console, refresh_per_second=1, transient=True) as progress:
         task = progress.add_task("", total=len(jobs))
         for job, threads in jobs:
@@ -353,7 +353,7 @@ def _measure(console: Console, partial: Partial, job: Workload, threads: int, te
 
 
 def processors(threads: int) -> list[int]:
-    """As many processors as threads, on cores of their own where there are enough."""
+    """As many processors as threads, on different cores if possible."""
     by_core: dict[object, list[int]] = {}
     for number in sorted(os.sched_getaffinity(0)):
         by_core.setdefault(_core(number), []).append(number)
@@ -362,7 +362,7 @@ def processors(threads: int) -> list[int]:
 
 
 def _core(processor: int) -> object:
-    """The processors of a core, as the system names them; the processor itself where it does not say."""
+    """The processors of a core, as the system names them; the processor itself if the system does not tell."""
     path = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
     try:
         return path.read_text()

@@ -29,7 +29,7 @@ from pdojo.transforms.trace import Trace
 
 KERNEL = "softmax"
 PEERS = {"torch": "eager, out", "onnxruntime": "bound"}
-"""Libraries to compare with, and how: into memory of ours."""
+"""Libraries to compare with, and their variants, which write into our memory."""
 SHOWN = "heuristic"
 """The pass whose program and trace are printed."""
 
@@ -64,7 +64,7 @@ def _run(args: Sequence[str] | None) -> None:
 
 
 def _tunings(console: Console, kernel: KernelOp, machine: Machine) -> Iterator[tuple[str, Tuning]]:
-    """The plain program, what each expert pass makes of it, and what the trace made by hand does."""
+    """The plain program, each expert pass's program, and the program of the trace made by hand."""
     yield "plain", make_moves(kernel, machine, None)
     for name in EXPERT_PASSES:
         with console.status(f"{name} pass"):
@@ -88,7 +88,7 @@ def _tunings(console: Console, kernel: KernelOp, machine: Machine) -> Iterator[t
 
 
 def manual_trace(machine: Machine) -> Path | None:
-    """The trace made by hand for machines with these vectors, if there is one."""
+    """The handmade trace for machines with these vectors; None if there is none."""
     level = {64: "avx512", 32: "avx2"}.get(max(machine.vector_bytes, default=0))
     path = kernel_path(KERNEL).parent / "traces" / f"{KERNEL}-x86-64-{level}.trace"
     return path if path.exists() else None
@@ -112,7 +112,7 @@ def _is_usable(console: Console, library: str) -> bool:
 def _measure(
     console: Console, tunings: dict[str, Tuning], peers: Sequence[str], machine: Machine, seed: int
 ) -> tuple[Bandwidth, list[Row]]:
-    """Everyone in turns, in one process, on the same arrays, with the same number of threads."""
+    """Time all in turns, in one process, on the same arrays, with the same number of threads."""
     programs = [Program.of(tuning.after, machine) for tuning in tunings.values()]
     subject = workload(KERNEL)
     subjects = [*programs, *(Peer(library, as_text(subject), PEERS[library]) for library in peers)]
@@ -121,7 +121,7 @@ def _measure(
     footprint = data_bytes(parameters_of(nest_of(tunings["plain"].before)))
     with (
         Worker(peers="benchmarks.peers:build", references="benchmarks.peers:reference") as worker,
-        # A display that is redrawn often would be foreign load.
+        # A frequently redrawn display would be foreign load.
         console.status("", refresh_per_second=1) as status,
     ):
         outcomes = worker.compare(
@@ -130,7 +130,7 @@ def _measure(
             reference_of(subject),
             lambda event: status.update(f"{titles[event.index]}: {event.phase}"),
         )
-        # Afterwards: the first to need an OpenMP runtime decides which one the process has.
+        # Last, because the first user of an OpenMP runtime decides which one the process has.
         status.update("copy bandwidth")
         copy = copy_bandwidth(footprint, machine.threads, worker, machine)
         console.print(

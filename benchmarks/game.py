@@ -29,7 +29,7 @@ LIMITS = {"cold": 500.0, "after a move": 50.0, "apply + fingerprint": 5.0}
 """Milliseconds."""
 
 KERNELS = ("matmul", "batchnorm", "layernorm", "softmax", "rmsnorm", "reducemean", "relu", "add")
-"""What is looked at where nothing is named."""
+"""The default kernels."""
 
 
 def _milliseconds(work: Callable[[], object]) -> float:
@@ -39,7 +39,7 @@ def _milliseconds(work: Callable[[], object]) -> float:
 
 
 def _state(name: str, machine_name: str) -> Game:
-    """The state that the heuristic pass reaches; the analysis of its program is not begun."""
+    """The heuristic pass's state, before any analysis of its program."""
     game = Game(load_kernel(name), machine(machine_name))
     expert_pass("heuristic", game.machine)(game)
     return game
@@ -68,7 +68,7 @@ def _measure(game: Game, moves: int, random: Random) -> dict[str, float]:
 
 
 def main() -> int:
-    """Print the table; the exit code says whether the limits are kept, where that is asked."""
+    """Print the table; returns 1 if a limit is missed and `--limits` is given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", help="library kernels, or files; by default some")
     parser.add_argument("--machine", default="x86-64-avx512")

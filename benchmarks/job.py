@@ -1,4 +1,4 @@
-"""One workload on one number of threads: tuned, and measured beside the peers in a worker process of its own."""
+"""One workload with one number of threads: tuned, and timed beside peers in its own worker process."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from pdojo.search.tuning import Tuning, make_moves
 
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]
-"""Told what is done now."""
+"""Receives the current activity."""
 
 LARGEST_ERROR = {"f64": 1e-9, "f32": 1e-3, "f16": 1e-2, "bf16": 5e-2}
-"""Relative to magnitudes: what is less accurate does not count, however long the sums are."""
+"""Largest error relative to magnitudes, however long the sums are."""
 LIMITS = Limits(compile=900, reference=1800, run=120)
 
 
@@ -48,9 +48,9 @@ def measure(
     plan: Plan | None = None,
     database: str | None = None,
 ) -> JSON:
-    """A record (`benchmarks.records.Record`). Whatever goes wrong is part of it.
+    """A record (`benchmarks.records.Record`), which includes failures.
 
-    With a `plan` a search goes on from the pass's program, and keeps its measurements in the database of that path.
+    With a `plan`, a search starts from the pass's program and keeps its measurements in the database of that path.
     """
     plain = with_alignment(workload.instantiate(), ALIGNMENT)
     work = work_of(workload, parameters_of(nest_of(plain)))
@@ -91,7 +91,7 @@ def measure(
     ) as worker:
         try:
             record["rows"] = _rows(worker, entrants, workload, options, tell)
-            # Afterwards, because the first to need an OpenMP runtime decides which one the process has.
+            # Last, because the first user of an OpenMP runtime decides which one the process has.
             record["roofline"] = _roofline(worker, workload, machine, work, options, tell)
         except MeasurementError as error:
             record.setdefault("rows", [_row(OURS, expert, CompileError(str(error)))])
@@ -101,11 +101,11 @@ def measure(
 
 
 class _Entrant(NamedTuple):
-    """What is measured."""
+    """A program or peer to measure."""
 
     subject: Program | Peer
     row: JSON
-    """Its row, but for the outcome."""
+    """Its row without the outcome."""
 
 
 def _enter(
@@ -115,7 +115,7 @@ def _enter(
     variant: str,
     ready: Callable[[], tuple[Program | Peer, JSON]],
 ) -> None:
-    """Add what can be measured, when it is ready, with what else its row says; or the reason why it cannot."""
+    """Call `ready` and add its subject and facts to `entrants`, or the reason of its failure to `failed`."""
     try:
         subject, facts = ready()
     except MeasurementError as error:
@@ -133,7 +133,7 @@ def _searched(
 
 
 def _scheduled(peer: Peer, workload: Workload, options: Options, processors: Sequence[int], tell: Listener) -> JSON:
-    """How long a schedule was looked for, of a library that does."""
+    """Seconds of looking for a schedule; empty for libraries without one."""
     if peer.library != "tvm":
         return {}
     return {"tuning_seconds": tune_tvm(workload, options.threads, trials_of(peer.variant), processors, tell)}
@@ -178,7 +178,7 @@ def _roofline(
 
 
 def options_for(workload: Workload, threads: int, *, samples: int, budget: float, cold: bool, seed: int) -> Options:
-    """How a workload is measured."""
+    """The options of measuring a workload."""
     return Options(
         threads=threads,
         samples=samples,

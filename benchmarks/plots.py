@@ -35,7 +35,7 @@ def write_plots(records: Sequence[Record], output: Path) -> list[Path]:
 
 
 def _bars(records: Sequence[Record]) -> Any:
-    """How fast everybody's best variant is; 1 is the fastest peer."""
+    """Bars of the speed of each library's best variant; 1 is the fastest peer."""
     pyplot: Any = import_module("matplotlib.pyplot")
     libraries = [OURS, *dict.fromkeys(row.library for r in records for row in r.rows if row.library != OURS)]
     figure, axes = pyplot.subplots(figsize=(max(6, 1.1 * len(records)), 4.5))
@@ -65,7 +65,7 @@ def _speed(record: Record, library: str) -> float:
 
 
 def _roofline(records: Sequence[Record]) -> Any:
-    """Operations a second over operations a byte; each kernel has its own bandwidth, that at its footprint."""
+    """Operations per second over operations per byte; each kernel has the bandwidth of its footprint."""
     pyplot: Any = import_module("matplotlib.pyplot")
     figure, axes = pyplot.subplots(figsize=(7, 5))
     shown = [r for r in records if "roofline" in r.data and r.data["operations"]]

@@ -25,7 +25,7 @@ from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
 from pdojo.search.tuning import make_moves
 
 KERNELS = ("softmax:24576x512", "layernorm:4096x4096")
-"""What is looked at where nothing is named."""
+"""The default kernels."""
 PARTS = {
     "legality": ("base.py", "refusal"),
     "rewriting": ("base.py", "rehearse"),
@@ -33,11 +33,11 @@ PARTS = {
     "mending": ("cpu.py", "mend"),
     "text": ("printer.py", "print_nest"),
 }
-"""Functions whose time is shown; one may be inside another."""
+"""Functions whose shares of the time are shown; one may call another."""
 
 
 def _propose(name: str, start: Dojo, count: int, random: Random, *, walk: bool) -> tuple[int, int]:
-    """Neighbours found, and different programs among them."""
+    """The number of neighbours, and of distinct programs among them."""
     near, here, found = neighbourhood(name), start, 0
     programs: set[str] = set()
     for _ in range(count):
@@ -50,7 +50,7 @@ def _propose(name: str, start: Dojo, count: int, random: Random, *, walk: bool) 
 
 
 def _shares(profile: Profile, total: float) -> str:
-    """What part of the time was spent in each of some functions."""
+    """The shares of the time of some functions, as text."""
     stats = cast("dict[tuple[str, int, str], tuple[Any, Any, float, float, Any]]", cast("Any", Stats(profile)).stats)
     times = {
         part: sum(

@@ -1,8 +1,7 @@
 """Results: records of workloads, ratios between them, and files that survive an interruption.
 
-While the benchmark runs, `NAME.partial.jsonl` has the settings in its first line and a record in every other; it is
-replaced by `NAME.json` at the end. A line that was cut short is measured again.
-"""
+During a run, `NAME.partial.jsonl` holds the settings in its first line and a record in every other; `NAME.json`
+replaces it at the end. A truncated line is measured again. """
 
 from __future__ import annotations
 
@@ -24,39 +23,39 @@ from pdojo.errors import UsageError
 JSON: TypeAlias = dict[str, Any]
 
 FORMAT = 2
-"""Of the file; 1 was that of a script."""
+"""Format of the file; 1 was a script's."""
 OURS = "pdojo"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One implementation and how it went."""
+    """One implementation and its outcome."""
 
     library: str
     variant: str
     outcome: Outcome
     tuning_seconds: float | None = None
-    """How long it was looked for; None if nobody did."""
+    """Seconds of looking for it; None if there was no search."""
 
     @property
     def title(self) -> str:
-        """As tables have it."""
+        """The name in tables."""
         return f"{self.library}: {self.variant}"
 
 
 @dataclass(frozen=True)
 class Record:
-    """One workload on one number of threads."""
+    """One workload with one number of threads."""
 
     label: str
     threads: int
     rows: tuple[Row, ...]
     data: JSON
-    """All that is stored."""
+    """The record as stored."""
 
     @staticmethod
     def from_json(data: JSON) -> Record:
-        """The record in a file; raises ValueError for what is none."""
+        """The record in a file. Raises ValueError for other data."""
         try:
             rows = tuple(
                 Row(r["library"], r["variant"], outcome_from_json(r["outcome"]), r.get("tuning_seconds"))
@@ -68,12 +67,12 @@ class Record:
 
     @property
     def ours(self) -> Row | None:
-        """Our program, that of the search where there was one; None if nothing was measured."""
+        """Our program, the search's if there was one; None if nothing was measured."""
         return next((row for row in reversed(self.rows) if row.library == OURS), None)
 
     @property
     def passed(self) -> Row | None:
-        """The pass's program, from which the search started; None if there was no search."""
+        """The pass's program, where the search started; None if there was no search."""
         first = next((row for row in self.rows if row.library == OURS), None)
         return None if first is self.ours else first
 
@@ -84,33 +83,33 @@ class Record:
 
     @property
     def fastest_peer(self) -> Row | None:
-        """The fastest variant of the fastest library, by medians; only what computed the right result counts."""
+        """The fastest variant of all libraries, by medians, among those with right results."""
         return fastest(row for row in self.rows if row.library != OURS)
 
     @property
     def ratio(self) -> float | None:
-        """How many times as fast as the fastest peer we are; None if either is missing."""
+        """The factor by which we are faster than the fastest peer; None if either is missing."""
         return self.ratio_to(self.fastest_peer)
 
     def ratio_to(self, row: Row | None) -> float | None:
-        """How many times as fast as that row we are."""
+        """The factor by which we are faster than a row; None if either is missing."""
         if row is None or self.median is None or not isinstance(row.outcome, Ok):
             return None
         return row.outcome.median / self.median
 
     @property
     def ratio_of_minima(self) -> float | None:
-        """As `ratio`, of everybody's fastest samples."""
+        """The same as `ratio`, by the fastest samples."""
         return self._ratio_of_minima(row for row in self.rows if row.library != OURS)
 
     @property
     def gain(self) -> float | None:
-        """How many times as fast as the pass's program the search's is; None if either is missing."""
+        """The factor by which the search's program is faster than the pass's; None if either is missing."""
         return self.ratio_to(self.passed)
 
     @property
     def gain_of_minima(self) -> float | None:
-        """As `gain`, of fastest samples."""
+        """The same as `gain`, by the fastest samples."""
         return None if self.passed is None else self._ratio_of_minima([self.passed])
 
     def _ratio_of_minima(self, others: Iterable[Row]) -> float | None:
@@ -120,7 +119,7 @@ class Record:
         return min(minima) / self.ours.outcome.minimum
 
     def share_of_roofline(self, row: Row | None) -> float | None:
-        """The least time over the row's median."""
+        """The roofline's time over the row's median; None if either is missing."""
         found = self.data.get("roofline")
         if found is None or row is None or not isinstance(row.outcome, Ok):
             return None
@@ -128,18 +127,18 @@ class Record:
 
 
 def fastest(rows: Iterable[Row]) -> Row | None:
-    """The row of the smallest median, of those that were measured."""
+    """The row of the smallest median; None if none was measured."""
     timed = [(row.outcome.median, number, row) for number, row in enumerate(rows) if isinstance(row.outcome, Ok)]
     return min(timed)[2] if timed else None
 
 
 def geometric_mean(values: Sequence[float]) -> float | None:
-    """None of no values."""
+    """The geometric mean; None of no values."""
     return exp(sum(map(log, values)) / len(values)) if values else None
 
 
 def summary(records: Sequence[Record]) -> JSON:
-    """Geometric means for each number of threads: how many times as fast as others we are, and of the roofline."""
+    """Geometric means by number of threads: factors over others, and shares of the roofline."""
     return {str(n): _summary([r for r in records if r.threads == n]) for n in sorted({r.threads for r in records})}
 
 
@@ -170,13 +169,13 @@ def _summary(records: Sequence[Record]) -> JSON:
 
 
 def _mean(values: Iterable[float | None]) -> JSON:
-    """The geometric mean, and of how many."""
+    """The geometric mean, the number of values and the least value."""
     known = [value for value in values if value is not None]
     return {"geometric_mean": geometric_mean(known), "workloads": len(known), "least": min(known, default=None)}
 
 
 class Partial:
-    """The file that grows while the benchmark runs."""
+    """The file that grows during a run."""
 
     def __init__(self, path: Path, settings: JSON, records: Sequence[Record]) -> None:
         self.path = path
@@ -185,7 +184,7 @@ class Partial:
 
     @staticmethod
     def create(output: Path, settings: JSON) -> Partial:
-        """A new file beside the output; raises UsageError if it cannot be written or an old one is there."""
+        """A new file beside the output. Raises UsageError if it cannot be written or an old one is there."""
         path = output.with_suffix(".partial.jsonl")
         check_writable(str(output))
         try:
@@ -201,7 +200,7 @@ class Partial:
 
     @staticmethod
     def resume(path: Path) -> tuple[Partial, Path]:
-        """What an interrupted run left, and where its output goes; raises UsageError for anything else."""
+        """An interrupted run and its output file. Raises UsageError for any other file."""
         text = read_text(path)
         lines = text.split("\n")
         try:
@@ -212,7 +211,7 @@ class Partial:
             output = Path(header["output"])
         except (ValueError, KeyError, TypeError):
             raise UsageError(f"'{path}' is no file of an interrupted benchmark (NAME.partial.jsonl)") from None
-        # Only what ends with a newline was written completely.
+        # Only lines that end with a newline are complete.
         whole = lines[:-1]
         try:
             partial.records = [Record.from_json(json.loads(line)) for line in whole[1:]]
@@ -227,11 +226,11 @@ class Partial:
         return partial, output
 
     def has(self, label: str, threads: int) -> bool:
-        """Whether this was measured."""
+        """True if this workload was measured with this number of threads."""
         return any((r.label, r.threads) == (label, threads) for r in self.records)
 
     def add(self, data: JSON) -> Record:
-        """Keep a record, on disk before anything else is done."""
+        """Add a record, and write it to disk at once."""
         record = Record.from_json(data)
         with self.path.open("a", encoding="utf-8") as file:
             _append(file, data)
@@ -239,10 +238,10 @@ class Partial:
         return record
 
     def finish(self, output: Path, means: JSON | None = None) -> None:
-        """Write the results, and remove the partial file; `means` is the summary, where it is another one."""
+        """Write the results and remove the partial file; `means` replaces the usual summary."""
         results = {
             "format": FORMAT,
-            # Where measurements are kept is this machine's matter.
+            # The database's path is of no use elsewhere.
             "settings": {name: value for name, value in self.settings.items() if name != "database"},
             "summary": summary(self.records) if means is None else means,
             "records": [record.data for record in self.records],
@@ -262,7 +261,7 @@ MOST_BYTES = 1 << 28
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; raises UsageError if it cannot be read."""
+    """The text of a file. Raises UsageError if it cannot be read."""
     try:
         return files.read_text(path, MOST_BYTES)
     except OSError as error:
@@ -272,7 +271,7 @@ def read_text(path: Path) -> str:
 
 
 def read_results(path: Path) -> tuple[JSON, list[Record]]:
-    """The settings and the records of a finished benchmark; raises UsageError for anything else."""
+    """The settings and the records of a finished run. Raises UsageError for any other file."""
     try:
         data = json.loads(read_text(path))
         if data["format"] != FORMAT:

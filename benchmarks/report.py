@@ -1,4 +1,4 @@
-"""Tables of a benchmark: everybody's rows for each workload, and one line for each workload at the end."""
+"""Tables of a benchmark: all rows of each workload, then one line for each workload."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pdojo.backends.measure import Ok
 
 
 def print_record(console: Console, record: Record) -> None:
-    """All implementations of one workload, the fastest first."""
+    """Print all implementations of one workload, the fastest first."""
     kind = "cold" if record.data["cold"] else "warm"
     threads = f"{record.threads} thread{'s' * (record.threads > 1)}"
     console.print(Rule(escape(f"{record.label}, {threads}, {kind}"), align="left"))
@@ -51,7 +51,7 @@ def print_record(console: Console, record: Record) -> None:
 
 
 def title(row: Row) -> str:
-    """As people call it."""
+    """The name of a row for people."""
     return f"{LIBRARIES[row.library].title if row.library in LIBRARIES else row.library}: {row.variant}"
 
 
@@ -74,7 +74,7 @@ def _cells(record: Record, row: Row) -> list[str]:
 
 
 def print_summary(console: Console, records: Sequence[Record]) -> None:
-    """One line for each workload, and the geometric means."""
+    """Print one line for each workload, and the geometric means."""
     for threads, means in summary(records).items():
         console.print(Rule(f"{threads} threads" if threads != "1" else "1 thread", align="left"))
         console.print(_overview([r for r in records if str(r.threads) == threads]))
@@ -145,6 +145,6 @@ def _times(ratio: float | None) -> str:
 
 
 def _short(text: str) -> str:
-    """The first line, not longer than a table bears."""
+    """The first line, cut to fit a table."""
     line = text.splitlines()[0]
     return line if len(line) <= 100 else f"{line[:97]}..."

@@ -1,4 +1,4 @@
-"""Searches that a benchmark makes: the best that one finds within so many evaluations."""
+"""Searches of a benchmark: the best program within a number of evaluations."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from pdojo.search.tuning import Tuning
 
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]
-"""Told what is done now."""
+"""Receives the current activity."""
 
 EVALUATIONS = 1000
-"""Of a search, unless another number is asked for."""
+"""Default number of evaluations of a search."""
 
 
 def plan_of(strategy: str, neighbourhood: str, evaluations: int, evaluator: str, seed: int) -> Plan:
-    """A search from the pass's program on, for so many new programs."""
+    """A search that starts from the pass's program."""
     return Plan(strategy, neighbourhood, Budget(evaluations), evaluator, "pass", seed)
 
 
 def title_of(plan: Plan) -> str:
-    """How tables call what a search finds."""
+    """The name of a search's result in tables."""
     return f"{plan.strategy}, {plan.steps} evaluations"
 
 
 class Found(NamedTuple):
-    """The best of a search, and how long it took, pauses left out."""
+    """The best of a search, and its seconds without pauses."""
 
     best: Tuning
     seconds: float
@@ -52,9 +52,9 @@ def searched(
     database: Database | None = None,
     workload: Workload | None = None,
 ) -> Found:
-    """What a search finds from the pass's program on.
+    """The best program of a search that starts from the pass's program.
 
-    Raises KeyboardInterrupt if it is cut short, and MeasurementError if no program of it could be run.
+    Raises KeyboardInterrupt if it is interrupted, and MeasurementError if no program could be run.
     """
     subject = Subject("", workload, passed, None, "")
     with nullcontext(database) if database is not None else Database.in_memory() as known:
@@ -70,9 +70,9 @@ def searched(
 
 
 def searched_here(plan: Plan, workload: Workload, passed: Tuning, path: str | None, tell: Listener) -> Found:
-    """What a search finds from the pass's program on, by times on this machine; raises as `searched` does.
+    """The best program of a search by times on this machine; raises as `searched` does.
 
-    Measurements are kept in the database of that path, by default that of `pdojo-tune`, and taken from there.
+    Measurements are shared through the database of that path; None is that of `pdojo-tune`.
     """
     with Database(path) as database:
         evaluator = Runtime(passed.game.machine, passed.before, seed=plan.seed or 0)

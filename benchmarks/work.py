@@ -1,10 +1,10 @@
-"""What a workload needs at least, and so how fast a machine could be: the roofline.
+"""The least work of a workload, and the least time for it on a machine: the roofline.
 
-    least time = max(operations / peak, time to move the least bytes)
+least time = max(operations / peak, time to move the least bytes)
 
-The least bytes: every input once, every output once. A byte that is written is paired with one that is read, at the
-bandwidth of copies; what is read beyond that, at the bandwidth of reading (or of copies, where that is higher). Both
-are measured at the kernel's footprint.
+The least bytes are every input once and every output once. A written byte is paired with a read one at the bandwidth
+of copies; further reads have the bandwidth of reading, or of copies if that is higher. Both are measured at the
+kernel's footprint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pdojo.kernels import Workload
 
 @dataclass(frozen=True)
 class Work:
-    """What a call cannot do without."""
+    """The least work of a call."""
 
     operations: int
     """Additions and multiplications of the definition; comparisons, divisions and functions count one each."""
@@ -30,7 +30,7 @@ class Work:
 
     @property
     def bytes(self) -> int:
-        """The footprint."""
+        """The footprint in bytes."""
         return self.read_bytes + self.written_bytes
 
 
@@ -44,7 +44,7 @@ class Roofline:
 
 
 def roofline(work: Work, peak: float | None, copy: float, read: float) -> Roofline:
-    """The least time, from operations a second (None if nothing is known) and bytes a second."""
+    """The least time, from operations per second (None if unknown) and bytes per second."""
     paired = 2 * min(work.read_bytes, work.written_bytes)
     only_read = max(0, work.read_bytes - work.written_bytes)
     only_written = max(0, work.written_bytes - work.read_bytes)
@@ -54,7 +54,7 @@ def roofline(work: Work, peak: float | None, copy: float, read: float) -> Roofli
 
 
 def work_of(workload: Workload, parameters: Sequence[Parameter]) -> Work:
-    """What the workload needs, with these interface arrays."""
+    """The least work of a workload with these interface arrays."""
     sizes = {p.name: prod(p.shape) * INTERFACE[p.dtype].itemsize for p in parameters}
     read = sum(sizes[p.name] for p in parameters if p.intent is not Intent.OUT)
     written = sum(sizes[p.name] for p in parameters if p.written)
@@ -62,9 +62,9 @@ def work_of(workload: Workload, parameters: Sequence[Parameter]) -> Work:
 
 
 def peak_type(workload: Workload) -> str | None:
-    """The element type in which the kernel computes at best; None if no peak is known that bounds it.
+    """The element type of the kernel's arithmetic; None if no measured peak bounds it.
 
-    16-bit kernels compute in f32. Instructions that sum products of narrow types are faster than any measured peak.
+    16-bit kernels compute in f32. Instructions that sum products of narrow types exceed every measured peak.
     """
     match workload.element_type:
         case "f64":
@@ -76,7 +76,7 @@ def peak_type(workload: Workload) -> str | None:
 
 
 def _taps(sizes: Mapping[str, int], extent: str) -> int:
-    """Pairs of an output and a tap that do not lie in the padding, along one axis."""
+    """Number of pairs of an output and a tap outside of the padding, along one axis."""
     k, s, p, d = sizes["K"], sizes["S"], sizes["P"], sizes.get("DIL", 1)
     length = sizes[extent]
     outputs = (length + 2 * p - d * (k - 1) - 1) // s + 1
@@ -104,7 +104,7 @@ _PRODUCTS: dict[str, Callable[[Mapping[str, int]], int]] = {
     "dot": lambda z: 2 * z["R"] * z["C"],
     "axpy": lambda z: 2 * z["R"] * z["C"],
 }
-"""Kernels of which the definition has more operations than elements: two for each product that is summed up."""
+"""Operations of kernels with more operations than elements: two for each product that is summed up."""
 _PER_ELEMENT = {
     "add": 1,
     "argmax": 1,
@@ -134,7 +134,7 @@ _PER_ELEMENT = {
     "tanh": 1,
     "transpose": 0,
 }
-"""Operations for each element of the first input; all of these kernels are bound by memory."""
+"""Operations per element of the first input; all of these kernels are bound by memory."""
 
 
 def _operations(workload: Workload, parameters: Sequence[Parameter]) -> int:

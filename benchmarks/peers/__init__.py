@@ -1,6 +1,6 @@
-"""Other libraries' implementations of the library kernels, to be timed beside ours on the same arrays.
+"""Other libraries' implementations of the library kernels, timed beside ours on the same arrays.
 
-A library has variants: ways to compute the same, of which nobody knows in advance which is the fastest. This module and
+A library has variants: different ways to compute a kernel, as the fastest is not known in advance. This module and
 `benchmarks.peers.variants` import none of the libraries; the worker does, in `build`.
 """
 
@@ -28,22 +28,22 @@ REFERENCE = "float64 NumPy"
 
 @dataclass(frozen=True)
 class Library:
-    """A library that can be compared with."""
+    """A library to compare with."""
 
     title: str
-    """What people call it."""
+    """The name in tables."""
     packages: tuple[str, ...]
-    """What must be installed."""
+    """The packages that must be installed."""
     variants: Callable[[str], tuple[str, ...]]
-    """The ways to compute a kernel, by its name; none where the library is not compared on it."""
+    """The variants of a kernel, by its name; empty if the library is not compared on it."""
     install: str
-    """What pip is told."""
+    """The arguments of pip."""
     program: str | None = None
-    """A command that it needs."""
+    """A command that it needs; None if none."""
 
     @property
     def missing(self) -> str | None:
-        """Why it cannot be compared with here; None if it can."""
+        """The reason why it cannot be compared with; None if it can."""
         if not all(map(_is_installed, self.packages)):
             return f"it is not installed (pip install {self.install})"
         if self.program is not None and which(self.program) is None:
@@ -70,11 +70,11 @@ LIBRARIES = {
     ),
 }
 TVM_TRIALS = 64
-"""Of MetaSchedule, for each workload and number of threads."""
+"""Trials of MetaSchedule for each workload and number of threads."""
 
 
 def peers_of(library: str, workload: Workload, trials: int = TVM_TRIALS) -> list[Peer]:
-    """Every variant of a library for a workload; none where it is not compared on it. `trials` are those of TVM."""
+    """All variants of a library for a workload; empty if it is not compared on it. `trials` are TVM's."""
     variants = LIBRARIES[library].variants(workload.kernel)
     if library == "tvm":
         from benchmarks.peers.tvm_cache import named
@@ -84,12 +84,12 @@ def peers_of(library: str, workload: Workload, trials: int = TVM_TRIALS) -> list
 
 
 def reference_of(workload: Workload) -> NamedReference:
-    """What results are compared with."""
+    """The reference of results."""
     return NamedReference(REFERENCE, as_text(workload))
 
 
 def as_text(workload: Workload) -> str:
-    """A workload on its way to the worker."""
+    """A workload as text, for the worker."""
     return json.dumps(workload.to_json())
 
 
@@ -99,7 +99,7 @@ def reference(text: str) -> Callable[..., list[NDArray[Any]]]:
 
 
 def ranges_of(workload: Workload) -> tuple[tuple[str, float, float], ...]:
-    """Inputs that make sense, where normally distributed ones do not."""
+    """Ranges of inputs for which normally distributed ones make no sense."""
     match workload.kernel:
         case "cross_entropy":
             return (("t", 0, workload.sizes["C"]),)
@@ -110,9 +110,9 @@ def ranges_of(workload: Workload) -> tuple[tuple[str, float, float], ...]:
 
 
 def build(peer: Peer, threads: int) -> PeerBuild:
-    """An implementation of a kernel with one output, its last array.
+    """An implementation of a kernel whose only output is its last array.
 
-    Raises UsageError for an operator that the library is not compared on.
+    Raises UsageError for a kernel that the library is not compared on.
     """
     workload = Workload.from_json(json.loads(peer.workload))
     if peer.library not in LIBRARIES:
@@ -143,7 +143,7 @@ def build(peer: Peer, threads: int) -> PeerBuild:
 
 @dataclass
 class Fresh:
-    """A call whose result is memory of its own."""
+    """A call that returns new memory."""
 
     function: Callable[..., Any]
     inputs: Sequence[Any]
@@ -151,7 +151,7 @@ class Fresh:
     result: Any = None
 
     def __call__(self) -> None:
-        """Compute."""
+        """Run the call."""
         self.result = self.function(*self.inputs)
 
     def finish(self) -> None:
@@ -167,8 +167,8 @@ class Into:
         self._call = call
 
     def __call__(self) -> None:
-        """Compute."""
+        """Run the call."""
         self._call()
 
     def finish(self) -> None:
-        """The result is in the output array."""
+        """Do nothing: the result is in the output array."""

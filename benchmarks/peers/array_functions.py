@@ -1,4 +1,4 @@
-"""The kernels in the words that NumPy and JAX share; `xp` is either's module of array functions."""
+"""The kernels in array functions that NumPy and JAX share; `xp` is the module of either."""
 
 from __future__ import annotations
 
@@ -94,4 +94,4 @@ SHARED: dict[str, Callable[[Module, Sizes], Function]] = {
     "cross_entropy": lambda xp, _: lambda x, t: _cross_entropy(xp, x, t),
     "rotary": lambda xp, _: lambda x, c, s: _rotary(xp, x, c, s),
 }
-"""The kernels, given the module and the sizes."""
+"""The kernels as functions of the module and the sizes."""

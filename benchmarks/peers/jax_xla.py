@@ -1,4 +1,4 @@
-"""JAX, compiled by XLA. Inputs share the memory of our arrays; a result is fresh, or takes a donated one's memory."""
+"""JAX, compiled by XLA. Inputs share our arrays' memory; a result is new memory or reuses a donated result's."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _pool(x: Array, z: Sizes, initial: float, combine: Any) -> Array:
 
 
 def _own(kernel: str, z: Sizes) -> Function | None:
-    """The kernels that JAX has words of its own for."""
+    """JAX's own function for a kernel; None if it has none."""
     import jax
 
     own: dict[str, Function] = {
@@ -61,7 +61,7 @@ def _own(kernel: str, z: Sizes) -> Function | None:
 
 
 class _Run:
-    """A call on arrays."""
+    """A call on given arrays."""
 
     def __init__(self, function: Any, arrays: Sequence[NDArray[Any]], *, donated: bool) -> None:
         import jax
@@ -76,7 +76,7 @@ class _Run:
         self._result = jax.numpy.zeros(self._output.shape, self._output.dtype) if donated else None
 
     def __call__(self) -> None:
-        """Compute, and wait for the result."""
+        """Run the call and wait for the result."""
         inputs = (*self._inputs, self._result) if self._donated else self._inputs
         self._result = self._function(*inputs)
         self._result.block_until_ready()
@@ -91,7 +91,7 @@ class _Built:
         import jax
 
         if donated:
-            # The argument is not used; its memory is.
+            # Only the argument's memory is used.
             self._function = jax.jit(lambda *given: function(*given[:-1]), donate_argnums=-1, keep_unused=True)
         else:
             self._function = jax.jit(function)
@@ -106,7 +106,7 @@ class _Built:
 
 
 def build(workload: Workload, variant: str, threads: int) -> _Built:
-    """JAX makes its threads at first use: as many as PJRT_NPROC says."""
+    """JAX's implementation. JAX makes its threads at first use, as many as PJRT_NPROC says."""
     os.environ["PJRT_NPROC"] = os.environ["NPROC"] = str(threads)
     os.environ["JAX_PLATFORMS"] = "cpu"
     import jax

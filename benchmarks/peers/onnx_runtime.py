@@ -1,4 +1,4 @@
-"""ONNX Runtime: a model of a few operators, bound to the arrays."""
+"""ONNX Runtime: a model of a few operators, bound to arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EPSILON = 1e-5
 
 
 class Model:
-    """A graph that is being written; values are their names."""
+    """A graph under construction; values are represented by their names."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
@@ -32,19 +32,19 @@ class Model:
         self.constants: list[Any] = []
 
     def __call__(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """An operator of one result."""
+        """Add an operator; returns its result."""
         name = f"v{len(self.nodes)}"
         self.nodes.append(onnx.helper.make_node(operator, list(inputs), [name], **attributes))
         return name
 
     def split(self, value: str) -> tuple[str, str]:
-        """The halves of the last axis."""
+        """The two halves of the last axis."""
         names = (f"v{len(self.nodes)}a", f"v{len(self.nodes)}b")
         self.nodes.append(onnx.helper.make_node("Split", [value], list(names), axis=-1, num_outputs=2))
         return names
 
     def axes(self, *numbers: int) -> str:
-        """Axes, a constant."""
+        """A constant of axes."""
         return self._constant(np.asarray(numbers, np.int64))
 
     def number(self, value: float) -> str:
@@ -69,7 +69,7 @@ def _layer(m: Model, x: str, g: str, b: str) -> str:
 
 
 def _batch(m: Model, x: str, g: str, b: str) -> str:
-    """Written out: the operator's training mode is not for inference."""
+    """Batch normalisation written out: the operator's training mode is not for inference."""
     d = m("Sub", x, m("ReduceMean", x, m.axes(0, 2, 3)))
     variance = m("ReduceMean", m("Mul", d, d), m.axes(0, 2, 3))
     scale = m("Div", _channels(m, g), m("Sqrt", m("Add", variance, m.number(EPSILON))))
@@ -112,7 +112,7 @@ def _dot(m: Model, x: str, y: str) -> str:
 
 
 def _writer(kernel: str, z: dict[str, int]) -> Writer:
-    """Writes a kernel, given the model and its inputs."""
+    """The writer of a kernel: a function of the model and the inputs."""
     writers: dict[str, Writer] = {
         "add": lambda m, x, y: m("Add", x, y),
         "mul": lambda m, x, y: m("Mul", x, y),
@@ -159,7 +159,7 @@ def _writer(kernel: str, z: dict[str, int]) -> Writer:
 
 
 class _Built:
-    """A model; the session is made for the first arrays, of which the others have the types and shapes."""
+    """A model; `bind` makes its session for the first arrays, whose types and shapes the others share."""
 
     def __init__(self, workload: Workload, variant: str, threads: int) -> None:
         self._workload = workload
@@ -198,7 +198,7 @@ class _Built:
 
 
 def build(workload: Workload, variant: str, threads: int) -> _Built:
-    """A session of its own for each variant: threads spin by session."""
+    """A model with its own session, as threads spin by session."""
     return _Built(workload, variant, threads)
 
 

@@ -1,4 +1,4 @@
-"""NumPy: products by its BLAS, all else on one thread."""
+"""NumPy: products by its BLAS, everything else on one thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 def _windows(x: Array, z: Sizes, fill: float) -> Array:
-    """Windows [N, C, rows, columns, K, K], without a copy but for the padding."""
+    """Windows [N, C, rows, columns, K, K], copied only for padding."""
     p, step, dilation = z["P"], z["S"], z.get("DIL", 1)
     padded = np.pad(x, ((0, 0), (0, 0), (p, p), (p, p)), constant_values=fill) if p else x
     reach = dilation * (z["K"] - 1) + 1
@@ -27,7 +27,7 @@ def _windows(x: Array, z: Sizes, fill: float) -> Array:
 
 
 def _conv(z: Sizes) -> Function:
-    """A matrix product of gathered windows, image by image."""
+    """Convolution as a matrix product of gathered windows, image by image."""
 
     def convolve(x: Array, k: Array) -> Array:
         weights = k.reshape(len(k), -1)
@@ -85,7 +85,7 @@ INTO: Mapping[str, Function] = {
     "swiglu": _swiglu,
     "transpose": lambda x, out: np.copyto(out, x.T),
 }
-"""Into the memory `out`."""
+"""Kernels that write into the memory `out`."""
 
 
 class _Built:
@@ -103,7 +103,7 @@ class _Built:
 
 
 def build(workload: Workload, variant: str, threads: int) -> _Built:
-    """NumPy's BLAS follows OMP_NUM_THREADS, which the worker sets before it starts."""
+    """NumPy's implementation. Its BLAS follows OMP_NUM_THREADS, which the worker sets before it starts."""
     if variant == "out":
         return _Built(INTO[workload.kernel], out=True)
     sizes = workload.sizes

@@ -1,4 +1,4 @@
-"""PyTorch: eager, into fresh memory or memory of the caller, and compiled."""
+"""PyTorch: eager, into new memory or the caller's, and compiled."""
 
 from __future__ import annotations
 
@@ -99,11 +99,11 @@ EXPRESSIONS: dict[str, Callable[[Sizes], Function]] = {
     "cross_entropy": lambda _: partial(functional.cross_entropy, reduction="none"),
     "rotary": lambda _: _rotary,
 }
-"""The kernels in PyTorch's words, given the sizes."""
+"""The kernels in PyTorch, as functions of the sizes."""
 
 
 class Scratch:
-    """Memory for intermediate results that is allocated once."""
+    """Memory for intermediate results, allocated once."""
 
     def __init__(self) -> None:
         self._held: dict[str, Tensor] = {}
@@ -195,7 +195,7 @@ INTO: dict[str, Callable[[Sizes, Scratch], Function]] = {
     "transpose": lambda _, h: lambda x, out: out.copy_(x.t()),
     "rotary": lambda _, h: partial(_rotary_into, h),
 }
-"""The same into the memory `out`."""
+"""Kernels that write into the memory `out`."""
 
 
 def _explicit_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -228,7 +228,7 @@ ALTERNATIVES: dict[str, dict[str, Callable[[Sizes], Function]]] = {
 
 
 class _Built:
-    """An implementation; `out` says whether it takes the output."""
+    """An implementation; `out` is true if it takes the output array."""
 
     def __init__(self, function: Function, workload: Workload, *, out: bool) -> None:
         self._function = function
@@ -243,7 +243,7 @@ class _Built:
         return Fresh(self._function, tensors[:-1], tensors[-1])
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
-        """The same memory; NumPy has no bf16, so its bits come as integers."""
+        """A tensor on the array's memory; the bits of bf16, which NumPy lacks, come as integers."""
         if self._bits and array.dtype == "uint16":
             return torch.from_numpy(array.view("int16")).view(torch.bfloat16)
         return torch.from_numpy(array)
@@ -255,7 +255,7 @@ def _set_up(threads: int) -> None:
 
 
 def build_eager(workload: Workload, variant: str, threads: int) -> _Built:
-    """Operation by operation."""
+    """PyTorch's eager implementation."""
     _set_up(threads)
     kernel, sizes = workload.kernel, workload.sizes
     alternative = variant.removeprefix("eager").removeprefix(", ")
@@ -266,7 +266,7 @@ def build_eager(workload: Workload, variant: str, threads: int) -> _Built:
 
 
 def build_compiled(workload: Workload, variant: str, threads: int) -> _Built:
-    """Compiled by Inductor, which needs a C++ compiler; in this process, so that no helpers are left running."""
+    """Compiled by Inductor, which needs a C++ compiler; in this process, so that no helper processes stay."""
     _set_up(threads)
     import torch._inductor.config as inductor
 

@@ -1,4 +1,4 @@
-"""Thread pools of libraries: on the processors that the process was given."""
+"""Thread pools of libraries, on the processors of the process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def unbound() -> Generator[None]:
-    """Threads inherit the processors of the thread that makes them, and an OpenMP runtime may have bound this one."""
+    """Lift this thread's binding, which an OpenMP runtime may have set and which new threads would inherit."""
     bound = os.sched_getaffinity(0)
     os.sched_setaffinity(0, _allowed())
     try:
@@ -19,7 +19,7 @@ def unbound() -> Generator[None]:
 
 
 def _allowed() -> set[int]:
-    """The processors that the process was given: those of any thread that is not bound."""
+    """The processors of the process: those of any unbound thread."""
     found = set(os.sched_getaffinity(0))
     for thread in os.listdir("/proc/self/task"):
         found |= os.sched_getaffinity(int(thread))

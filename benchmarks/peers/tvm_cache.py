@@ -1,4 +1,4 @@
-"""Where what MetaSchedule found is kept, and the process of its own that looks for it. Imports no TVM."""
+"""The cache of MetaSchedule's schedules, and the process that looks for them. Imports no TVM."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _NAMED = re.compile(r".*, (\d+) trials")
 
 
 def named(variant: str, trials: int) -> str:
-    """How tables call the best of so many trials."""
+    """The name in tables of the best of `trials` trials."""
     return f"{variant}, {trials} trials"
 
 
 def trials_of(name: str) -> int:
-    """The trials of a variant; 0 if it says none."""
+    """The trials in a variant's name; 0 if it has none."""
     match = _NAMED.fullmatch(name)
     return int(match[1]) if match else 0
 
 
 def found_path(workload: Workload, threads: int, trials: int) -> Path:
-    """Where the best schedule is kept: by workload, threads, trials, processor and version of TVM."""
+    """The file of the best schedule, by workload, threads, trials, processor and version of TVM."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     described = [workload.kernel, workload.sizes, workload.element_type]
     key = [*described, threads, trials, environment()["processor"], version("apache-tvm")]
@@ -42,12 +42,12 @@ def found_path(workload: Workload, threads: int, trials: int) -> Path:
 def tune(
     workload: Workload, threads: int, trials: int, processors: Sequence[int], tell: Callable[[str], None]
 ) -> float:
-    """Look for a schedule, unless one is kept; the seconds that it took. Raises MeasurementError."""
+    """Look for a schedule unless one is cached; returns the seconds that it took. Raises MeasurementError."""
     path = found_path(workload, threads, trials)
     if path.exists():
         return float(json.loads(path.read_text())["seconds"])
     arguments = [json.dumps(workload.to_json()), str(threads), str(trials), str(path)]
-    # TVM takes seconds to import PyTorch, which it does not need here. Its threads stay on our processors.
+    # TVM takes seconds to import PyTorch without need. Its threads stay on our processors.
     surroundings = {
         **os.environ,
         "TVM_FFI_DISABLE_TORCH_C_DLPACK": "1",

@@ -16,7 +16,7 @@ Tensor: TypeAlias = Any
 
 
 def _total(x: Tensor, axes: int = 1) -> Tensor:
-    """Sums over the last axes."""
+    """The sums over the last axes."""
     kept = len(x.shape) - axes
     loops = [te.reduce_axis((0, n), name=f"k{d}") for d, n in enumerate(x.shape[kept:])]
     return te.compute(x.shape[:kept], lambda *i: te.sum(x[(*i, *loops)], axis=loops), name="total")
@@ -60,7 +60,7 @@ def _reducemean(x: Tensor) -> Tensor:
 
 
 def _by_channel(x: Tensor) -> Tensor:
-    """Sums over all but the channels."""
+    """The sums over all axes but the channels."""
     batch, channels, rows, columns = x.shape
     loops = [te.reduce_axis((0, n), name=f"k{d}") for d, n in enumerate((batch, rows, columns))]
     n, h, w = loops
@@ -76,7 +76,7 @@ def _batchnorm(x: Tensor, g: Tensor, b: Tensor) -> Tensor:
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
-    """A product of matrices; further axes of `a` are rows, those that both have are batches."""
+    """A matrix product; further axes of `a` are rows, axes that both have are batches."""
     k = te.reduce_axis((0, a.shape[-1]), name="k")
     shared = len(b.shape) - 2
     shape = (*a.shape[:-1], b.shape[-1])
@@ -119,7 +119,7 @@ def _conv(x: Tensor, k: Tensor, z: Sizes) -> Tensor:
 
 
 def definition(kernel: str, z: Sizes, inputs: list[Tensor]) -> Tensor:
-    """The result of a kernel of these inputs."""
+    """The result of a kernel on these inputs."""
     definitions: dict[str, Callable[..., Tensor]] = {
         "add": lambda x, y: _each(x.shape, lambda *i: x[i] + y[i]),
         "mul": lambda x, y: _each(x.shape, lambda *i: x[i] * y[i]),
@@ -141,6 +141,6 @@ def definition(kernel: str, z: Sizes, inputs: list[Tensor]) -> Tensor:
 
 
 def function(kernel: str, z: Sizes, shapes: list[tuple[tuple[int, ...], str]]) -> Any:
-    """The kernel as a function of TIR that takes inputs and output, without a schedule."""
+    """The kernel as an unscheduled TIR function of inputs and output."""
     inputs = [te.placeholder(shape, dtype, name=f"a{n}") for n, (shape, dtype) in enumerate(shapes)]
     return te.create_prim_func([*inputs, definition(kernel, z, inputs)])

@@ -1,4 +1,4 @@
-"""TVM: the best schedule that MetaSchedule found before (`tvm_cache.tune`), on our arrays, without a copy."""
+"""TVM: the best schedule that MetaSchedule found (`tvm_cache.tune`), on our arrays, without a copy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Built:
 
 
 def build(workload: Workload, variant: str, threads: int) -> _Built:
-    """Compile the schedule. Raises UsageError if none was looked for."""
+    """Compile the cached schedule. Raises UsageError if there is none."""
     path = found_path(workload, threads, trials_of(variant))
     if not path.exists():
         raise UsageError(f"TVM has no schedule for this; the benchmark looks for one before it measures ({path})")

@@ -1,8 +1,8 @@
-"""MetaSchedule looks for a schedule, in a process of its own: `python -m benchmarks.peers.tvm_tuning`.
+"""MetaSchedule looks for a schedule in its own process: `python -m benchmarks.peers.tvm_tuning`.
 
-Candidates are built and run in forks of this process: TVM's own workers start anew after every batch and every time
-limit, import TVM within that limit, and so may not finish a single candidate. A fork has everything already, and a
-candidate that takes long ends with it.
+Forks of this process build and run the candidates. TVM's own workers restart after every batch and every timeout, and
+import TVM within the time limit, so they may not finish a single candidate. A fork has everything loaded, and a slow
+candidate ends only its fork.
 """
 
 from __future__ import annotations
@@ -33,38 +33,38 @@ ms: Any = import_module("tvm.s_tir.meta_schedule")
 derived_object: Any = import_module("tvm.ir.utils").derived_object
 
 BUILD_LIMIT = 30.0
-"""Seconds for building a candidate, as TVM's own builder has. LLVM takes many minutes for some."""
+"""Seconds for building a candidate, as in TVM's own builder. LLVM takes many minutes for some."""
 LIMIT = 5.0
-"""Seconds for running one."""
+"""Seconds for running a candidate."""
 ENOUGH = 0.05
 """Seconds of samples of a candidate."""
 BATCH = 16
-"""Candidates between two looks at the cost model."""
+"""Candidates between two updates of the cost model."""
 POPULATION = 512
-"""Of the evolutionary search; TVM's own choice."""
+"""Population of the evolutionary search; TVM's default."""
 
 
 Prepare: TypeAlias = Callable[[], Callable[[], list[float]]]
-"""What a fork does first; what it gives takes the samples."""
+"""Prepares a candidate in a fork; returns the function that takes samples."""
 _READY = "ready"
 
 
 def target(threads: int) -> Any:
-    """The processor that this runs on."""
+    """The target for this processor."""
     import llvmlite.binding as llvm
 
     return tvm.target.Target({"kind": "llvm", "mcpu": llvm.get_host_cpu_name(), "num-cores": threads})
 
 
 def definition_of(workload: Workload) -> Any:
-    """The function of TIR to be scheduled."""
+    """The TIR function to schedule."""
     parameters = parameters_of(nest_of(workload.instantiate()))
     shapes = [(p.shape, str(INTERFACE[p.dtype])) for p in parameters[:-1]]
     return function(workload.kernel, workload.sizes, shapes)
 
 
 def search(workload: Workload, threads: int, trials: int, tell: Callable[[str], None]) -> dict[str, Any]:
-    """The best of so many trials, as JSON."""
+    """The best of `trials` trials, as JSON."""
     started = time.perf_counter()
     built: dict[str, Apart] = {}
     best = [float("inf")]
@@ -73,7 +73,7 @@ def search(workload: Workload, threads: int, trials: int, tell: Callable[[str], 
 
     @derived_object
     class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
-        """Compiles in forks, as many at once as there are threads; a path is a key of `built`."""
+        """Compiles in forks, one for each thread at once; an artifact's path is a key of `built`."""
 
         def build(self, inputs: Sequence[Any]) -> list[Any]:
             results: list[Any] = []
@@ -84,7 +84,7 @@ def search(workload: Workload, threads: int, trials: int, tell: Callable[[str], 
 
     @derived_object
     class Runner(ms.runner.PyRunner):  # type: ignore[misc]
-        """Runs what was built, one after the other."""
+        """Runs the built candidates one after the other."""
 
         def run(self, inputs: Sequence[Any]) -> list[Any]:
             results: list[Any] = []
@@ -131,7 +131,7 @@ def _random(shape: Sequence[int], dtype: Any) -> Any:
 
 
 def _sampler(given: Any, arrays: Sequence[Any]) -> Prepare:
-    """Builds a candidate; what it gives times it."""
+    """A function that builds a candidate and returns its timer."""
     from tvm.s_tir.meta_schedule.builder.local_builder import default_build
 
     def prepare() -> Callable[[], list[float]]:
@@ -144,7 +144,7 @@ def _sampler(given: Any, arrays: Sequence[Any]) -> Prepare:
 def _keep(fork: Apart, built: dict[str, Apart]) -> Any:
     error = fork.prepared()
     if error is not None:
-        # A candidate that cannot be built is one that is not chosen.
+        # A candidate that cannot be built is not chosen.
         return ms.builder.BuilderResult(None, error)
     key = str(fork.process)
     built[key] = fork
@@ -160,7 +160,7 @@ def _future(seconds: list[float]) -> Any:
 
 
 class Apart:
-    """A fork of this process that prepares something at once, and takes samples of it when it is told to."""
+    """A fork of this process that prepares a candidate at once and takes samples on demand."""
 
     def __init__(self, prepare: Prepare) -> None:
         self._answers, answers = os.pipe()
@@ -176,7 +176,7 @@ class Apart:
         os.close(orders)
 
     def prepared(self, limit: float = BUILD_LIMIT) -> str | None:
-        """None when it is prepared; the reason why it is not, after which there is nothing left of it."""
+        """None if it is prepared; else the reason, and the fork has ended."""
         said = self._answer(limit)
         if said == _READY:
             return None
@@ -184,7 +184,7 @@ class Apart:
         return said or f"longer than {limit:g} s, or ended"
 
     def samples(self, limit: float = LIMIT) -> list[float]:
-        """Seconds of calls; none where that takes too long or ends. There is nothing left of the fork after it."""
+        """Seconds of calls; empty if they take too long or the fork dies. The fork has ended afterwards."""
         try:
             os.write(self._orders, b"!")
             said = self._answer(limit)
@@ -205,7 +205,7 @@ class Apart:
 
 
 def _serve(prepare: Prepare, parent: int, orders: int, answers: int) -> None:
-    """The fork's side."""
+    """The loop of the fork."""
     try:
         take = prepare()
         os.write(answers, _READY.encode())
@@ -231,13 +231,13 @@ def _samples(module: Any, arrays: Sequence[Any]) -> list[float]:
 
 
 def main() -> None:
-    """Arguments: the workload as JSON, threads, trials, the file of the result."""
+    """Look for a schedule. Arguments: the workload as JSON, threads, trials, the output file."""
     text, threads, trials, path = sys.argv[1:]
     found = search(
         Workload.from_json(json.loads(text)), int(threads), int(trials), lambda line: print(line, flush=True)
     )
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    # All of it or nothing: another run may look for it.
+    # Write atomically: another run may read it.
     with tempfile.NamedTemporaryFile("w", dir=Path(path).parent, delete=False) as file:
         json.dump(found, file)
     Path(file.name).replace(path)

@@ -1,4 +1,4 @@
-"""Which variants each library has of each kernel; the implementations are tested to have the same."""
+"""The variants of each library for each kernel; a test compares them with the implementations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WINDOWS = frozenset("conv depthwise_conv maxpool avgpool sumpool".split())
 _ALL = _ELEMENTWISE | _ROWS | _PRODUCTS | _WINDOWS | {"copy", "fill", "transpose", "cross_entropy", "rotary"}
 
 TORCH_OUT = _ALL - {"rmsnorm", "conv", "depthwise_conv", "maxpool", "cross_entropy", "dot", "axpy", "batchnorm_folded"}
-"""PyTorch can write these into memory of the caller."""
+"""Kernels that PyTorch can write into the caller's memory."""
 TORCH_ALTERNATIVES = {
     "argmax": ("max",),
     "attention": ("four dimensions", "explicit"),
@@ -24,17 +24,17 @@ TORCH_ALTERNATIVES = {
     "reducemean": ("matrix times vector",),
     "rmsnorm": ("explicit",),
 }
-"""Other ways to write the same; all of them return fresh memory."""
+"""Alternative formulations; all return new memory."""
 NUMPY_OUT = frozenset(
     "add mul relu tanh exp log reducemean reducesum reducemax softmax matmul gemv bmm swiglu transpose copy"
     " fill".split()
 )
 _NO_NUMPY = {"gelu", "bias_gelu"}
-"""NumPy has no erf."""
+"""Kernels without a NumPy variant: NumPy has no erf."""
 
 
 def torch(kernel: str) -> tuple[str, ...]:
-    """PyTorch, eager."""
+    """Variants of eager PyTorch."""
     if kernel not in _ALL | {"matmul_bf16"}:
         return ()
     into = ("eager, out",) if kernel in TORCH_OUT else ()
@@ -42,31 +42,31 @@ def torch(kernel: str) -> tuple[str, ...]:
 
 
 def torch_compile(kernel: str) -> tuple[str, ...]:
-    """torch.compile; `autotune` takes long, and is left out unless asked for."""
+    """Variants of torch.compile; `autotune` is slow and runs only on request."""
     return ("fresh", "out", "autotune") if kernel in _ALL else ()
 
 
 def onnxruntime(kernel: str) -> tuple[str, ...]:
-    """ONNX Runtime: threads that spin while they wait, or sleep; memory of the caller, or fresh."""
+    """Variants of ONNX Runtime: spinning or sleeping threads, the caller's memory or new memory."""
     return ("bound", "bound, no spinning", "fresh") if kernel in _ALL else ()
 
 
 def jax(kernel: str) -> tuple[str, ...]:
-    """JAX: fresh memory, or the memory of the result before, donated."""
+    """Variants of JAX: new memory, or the donated memory of the last result."""
     return ("jit", "jit, donated") if kernel in _ALL else ()
 
 
 def numpy(kernel: str) -> tuple[str, ...]:
-    """NumPy."""
+    """Variants of NumPy."""
     if kernel not in _ALL - _NO_NUMPY:
         return ()
     return ("fresh", "out") if kernel in NUMPY_OUT else ("fresh",)
 
 
 TVM = frozenset("add mul relu relu_ffn softmax layernorm rmsnorm reducemean batchnorm matmul bmm swiglu conv".split())
-"""What is written out as tensor expressions (`tvm_definitions`)."""
+"""Kernels with a tensor expression (`tvm_definitions`)."""
 
 
 def tvm(kernel: str) -> tuple[str, ...]:
-    """TVM: the best of a number of trials of MetaSchedule."""
+    """Variants of TVM: the best of a number of MetaSchedule's trials."""
     return ("MetaSchedule",) if kernel in TVM else ()

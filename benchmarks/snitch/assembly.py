@@ -1,4 +1,4 @@
-"""The best programs as assembly with their cycles, for anyone who has a simulator of the hardware."""
+"""The best programs as assembly with their cycles, for a simulator of the hardware."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JSON: TypeAlias = dict[str, Any]
 
 
 def write_assembly(records: Sequence[Record], machine: Machine, folder: Path) -> list[Path]:
-    """A file for each record that has a result, and `cycles.json` with the cycles of all. Raises UsageError."""
+    """Write a file for each record with a result, and `cycles.json` with all cycles. Raises UsageError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -63,7 +63,7 @@ def write_assembly(records: Sequence[Record], machine: Machine, folder: Path) ->
 
 
 def _arguments(kernel: SimulatedKernel) -> list[str]:
-    """Arguments as `pdojo-snitch` takes them."""
+    """The arguments in the form of `pdojo-snitch`."""
     found = [f"{p.dtype}[{','.join(map(str, p.shape))}]{_filling(p)}" for p in kernel.parameters]
     size = kernel.source.workspace_bytes
     return [*found, *([f"i8[{size}]=zero"] if size else [])]
@@ -74,7 +74,7 @@ def _filling(parameter: Parameter) -> str:
 
 
 def _cycles(kernel: SimulatedKernel) -> int:
-    """Cycles where arrays lie as `pdojo-snitch` puts them."""
+    """The cycles with arrays placed as by `pdojo-snitch`."""
     random = np.random.default_rng(0)
     placement = Placement(kernel.configuration, kernel.program)
     addresses: list[int] = []

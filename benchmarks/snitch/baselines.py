@@ -1,4 +1,4 @@
-"""What others need for the micro-kernels: cycles that were measured on hardware descriptions, not here."""
+"""Cycles of others' programs for the micro-kernels, measured elsewhere on hardware descriptions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SOURCE = "measured on a Verilator model of one core complex (RTL of snitch_clust
 
 @dataclass(frozen=True)
 class Baseline:
-    """Somebody's program for a micro-kernel."""
+    """Another author's program for a micro-kernel."""
 
     kernel: str
     """`MicroKernel.text`."""
@@ -45,5 +45,5 @@ BASELINES = (
 
 
 def baselines_of(kernel: str, dtype: str) -> dict[str, int]:
-    """Cycles by whose program."""
+    """Cycles by author."""
     return {each.by: each.cycles for each in BASELINES if (each.kernel, each.dtype) == (kernel, dtype)}

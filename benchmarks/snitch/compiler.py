@@ -1,4 +1,4 @@
-"""Plain C by an ordinary compiler, as the reference: no streams, no hardware loops. It runs on our simulator."""
+"""Plain C by an ordinary compiler as the reference, without streams and hardware loops, on our simulator."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MISSING = (
 )
 _SECONDS = 120
 _STACK = 4 << 10
-"""Bytes of the stack that compiled code may use."""
+"""Bytes of the stack of compiled code."""
 _COMMON = (
     "-O2",
     "-S",
@@ -47,7 +47,7 @@ _COMMON = (
     "-w",
 )
 _EXTREMUM = re.compile(r"^static inline \w+ pd_(?:max|min)imum_f(?:32|64)\(.*?^}\n", re.MULTILINE | re.DOTALL)
-"""The definition of a maximum that keeps NaN."""
+"""The definition of a maximum or minimum that keeps NaN."""
 _HEADERS = {
     "math.h": """\
 #define INFINITY __builtin_inf()
@@ -68,7 +68,7 @@ _HEADERS = {
 """,
     "string.h": "void *memcpy(void *, const void *, __SIZE_TYPE__);\n",
 }
-"""What compilers for no operating system lack; `exp` and its like they do not have either."""
+"""Headers that compilers without an operating system lack; functions such as `exp` are missing."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Compiler:
     command: tuple[str, ...]
 
     def assembly(self, text: str) -> str:
-        """Assembly of a C file. Raises PdojoError if there is none."""
+        """The assembly of a C file. Raises PdojoError if compiling fails."""
         with tempfile.TemporaryDirectory(prefix="pdojo-c-") as folder:
             for name, content in _HEADERS.items():
                 (Path(folder) / name).write_text(content, encoding="utf-8")
@@ -96,10 +96,10 @@ class Compiler:
 
 
 def find_compiler() -> Compiler | None:
-    """The compiler that is installed; None if there is none (`MISSING`)."""
+    """The installed compiler; None if there is none (`MISSING`)."""
     gcc = shutil.which("riscv64-unknown-elf-gcc")
     if gcc is not None:
-        # Loops are not to become calls of memset and memcpy, which nobody links.
+        # Loops must not become calls of memset and memcpy, which are not linked.
         flags = ("-march=rv32imafd", "-fno-tree-loop-distribute-patterns")
         return Compiler(f"gcc {_version([gcc])} -O2", (gcc, *flags))
     if find_spec("ziglang") is not None:
@@ -110,32 +110,32 @@ def find_compiler() -> Compiler | None:
 
 
 def _version(command: Sequence[str]) -> str:
-    """What a compiler says it is; empty if it says nothing."""
+    """The version that a compiler prints; empty if it prints none."""
     done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
     found = re.search(r"\b\d+\.\d+\.\d+\b", done.stdout)
     return "" if found is None else found.group()
 
 
 def c_source(plain: KernelOp) -> str:
-    """A plain kernel as C, as one would write it for a processor of 32 bits: `fmax` where that is permitted."""
+    """A plain kernel as C for a processor of 32 bits, with `fmax` if the kernel permits it."""
     text = c_text(plain)
     if Numerics.NUMBERS in plain.permitted:
         text = _EXTREMUM.sub("", text)
         text = re.sub(r"\bpd_(max|min)imum_f(32|64)\b", lambda m: f"f{m[1]}{'f' if m[2] == '32' else ''}", text)
-    # Compilers fuse products and sums unless they are told not to.
+    # Without these pragmas, compilers fuse products and sums.
     text = re.sub(r"^#pragma (STDC FP_CONTRACT|GCC optimize).*\n", "", text, flags=re.MULTILINE)
-    # Loop counters of `-t c` have 64 bits; nothing that fits the TCDM needs them.
+    # Loop counters of `-t c` have 64 bits; 32 suffice for the TCDM.
     return re.sub(r"\bint64_t (i\d+)\b", r"int32_t \1", text)
 
 
 def compiled_outcome(compiler: Compiler, plain: KernelOp, machine: Machine, seed: int) -> Outcome:
-    """The compiler's program for a plain kernel on our simulator, compared with the interpreter."""
+    """The outcome of the compiled plain kernel on our simulator, compared with the interpreter."""
     nest = nest_of(plain)
     parameters = parameters_of(nest)
     try:
         text = compiler.assembly(c_source(plain))
         program = assemble(text, nest.name)
-        # The workspace is an argument in any case.
+        # The workspace is always an argument.
         workspace = max(8, plan_memory(nest).shared_bytes)
         source = SnitchSource(nest.name, text, tuple(p.name for p in parameters), workspace, _STACK)
         kernel = SimulatedKernel(source, program, parameters, Configuration.of(machine))

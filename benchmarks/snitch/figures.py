@@ -1,4 +1,4 @@
-"""What Figures 8 and 9 show: parts of the peak, cycles beside those of others, geometric means."""
+"""The data of Figures 8 and 9: fractions of the peak, cycles beside others', geometric means."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pdojo.backends.measure import Simulated
 
 JSON: TypeAlias = dict[str, Any]
 OTHERS = ("gcc -O2", "handwritten", "xDSL")
-"""Whose cycles are known from RTL."""
+"""Authors whose cycles on RTL are known."""
 
 
 def simulated(record: Record, strategy: str, library: str = OURS) -> Simulated | None:
-    """The outcome of a strategy; None if it has none, or failed. For other libraries the strategy may be ''."""
+    """The outcome of a strategy; None if it has none or failed. '' matches any variant of another library."""
     for row in record.rows:
         if row.library == library and strategy in ("", row.variant):
             return row.outcome if isinstance(row.outcome, Simulated) else None
@@ -23,18 +23,18 @@ def simulated(record: Record, strategy: str, library: str = OURS) -> Simulated |
 
 
 def best(record: Record) -> tuple[str, Simulated] | None:
-    """The strategy of the fewest cycles; of equal ones the first."""
+    """The strategy with the fewest cycles, the first of equal ones; None if all failed."""
     found = [(s, each) for s in STRATEGIES if (each := simulated(record, s)) is not None]
     return min(found, key=lambda pair: pair[1].cycles) if found else None
 
 
 def part_of_peak(record: Record, cycles: int) -> float:
-    """The paper's part of the peak: the operations that the kernel needs, one for each lane in a cycle."""
+    """The paper's fraction of the peak: the required operations, at one per lane and cycle."""
     return record.data["required_operations"] / (record.data["lanes"] * cycles)
 
 
 def cycles_of(record: Record, by: str) -> int | None:
-    """Cycles of a strategy, of others on RTL, or of plain C here."""
+    """Cycles of a strategy, of another author's program on RTL, or of plain C here; None if unknown."""
     if by in record.data["baselines"]:
         return record.data["baselines"][by]
     found = simulated(record, "", COMPILER) if by == COMPILER else simulated(record, by)
@@ -42,7 +42,7 @@ def cycles_of(record: Record, by: str) -> int | None:
 
 
 def mean(records: Sequence[Record], slow: str, fast: str) -> JSON:
-    """The geometric mean of how many times as fast one is as another, and over how many kernels; `best` is our best."""
+    """The geometric mean of the factors by which `fast` is faster than `slow`; `best` is our best."""
     ratios: list[float] = []
     for record in records:
         one = cycles_of(record, slow)
@@ -54,7 +54,7 @@ def mean(records: Sequence[Record], slow: str, fast: str) -> JSON:
 
 
 def summary(records: Sequence[Record]) -> JSON:
-    """All means, and what has no result."""
+    """All means, and the programs without a result."""
     failed = [
         f"{record.label}: {row.variant}"
         for record in records
@@ -71,7 +71,7 @@ def summary(records: Sequence[Record]) -> JSON:
 
 
 def _reached(records: Sequence[Record]) -> JSON:
-    """On how many kernels the search has no more cycles than the heuristic pass, of how many that have both."""
+    """The number of kernels on which the search needs at most the heuristic pass's cycles, of those with both."""
     pairs = [(cycles_of(record, SEARCH), cycles_of(record, "heuristic")) for record in records]
     both = [(found, other) for found, other in pairs if found is not None and other is not None]
     return {"kernels": len(both), "reached": sum(found <= other for found, other in both)}
@@ -92,6 +92,6 @@ COMPARED = (
     (COMPILER, "heuristic"),
     (COMPILER, "best"),
 )
-"""Who is compared with whom, the one to be slower first."""
+"""Pairs to compare, the expected slower one first."""
 BY_TYPE = ((COMPILER, "naive"), (COMPILER, "heuristic"))
-"""Those whose means are told for each type too."""
+"""Pairs whose means are also given by type."""

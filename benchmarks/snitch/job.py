@@ -1,4 +1,4 @@
-"""One micro-kernel of one type: tuned by every strategy, simulated, beside plain C."""
+"""One micro-kernel of one type: tuned by every strategy and simulated, beside plain C."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from pdojo.transforms.trace import Trace
 
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]
-"""Told what is done now."""
+"""Receives the current activity."""
 
 BY_HAND, SEARCH = "transformed", "search"
 STRATEGIES = (*EXPERT_PASSES, BY_HAND, SEARCH)
-"""The passes, weakest first, traces that were made by hand, and what a search makes of the naive program."""
+"""The passes, weakest first, traces made by hand, and a search from the naive program."""
 USUAL = (*EXPERT_PASSES, BY_HAND)
-"""What takes minutes, not hours."""
+"""The default strategies, which take minutes instead of hours."""
 SEARCHED = ("elites", "mutate")
-"""The strategy of the search and its neighbourhood, which knows nothing of Snitch cores."""
+"""The search's strategy and its neighbourhood, which knows nothing of Snitch cores."""
 COMPILER = "plain C"
-"""The library of rows of an ordinary compiler."""
+"""The library of a compiler's rows."""
 
 
 def label_of(kernel: MicroKernel, dtype: str) -> str:
-    """How records are known."""
+    """The label of a record."""
     return f"{kernel.text} {dtype}"
 
 
@@ -54,7 +54,7 @@ def measure(
     simulators: Workers,
     tell: Listener,
 ) -> JSON:
-    """A record (`benchmarks.records.Record`). Whatever goes wrong is part of it."""
+    """A record (`benchmarks.records.Record`), which includes failures."""
     plain = kernel.instantiate(dtype)
     core = kernel.machine(machine)
     record: JSON = {
@@ -102,7 +102,7 @@ def measure(
 def _tuned(
     kernel: MicroKernel, dtype: str, machine: Machine, strategy: str, evaluations: int, seed: int, tell: Listener
 ) -> Tuning | None:
-    """What a strategy makes of it; None if there is no trace made by hand."""
+    """The program of a strategy; None if there is no handmade trace."""
     plain = kernel.instantiate(dtype)
     if strategy == SEARCH:
         return _searched(plain, machine, evaluations, seed, tell)
@@ -113,7 +113,7 @@ def _tuned(
 
 
 def _searched(plain: KernelOp, machine: Machine, evaluations: int, seed: int, tell: Listener) -> Tuning:
-    """The best that a search finds from the naive program on. Raises as `searched` does."""
+    """The best program of a search from the naive program. Raises as `searched` does."""
     passed = make_moves(plain, machine, "naive")
     evaluator = Cycles(machine, plain)
     try:

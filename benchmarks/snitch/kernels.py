@@ -19,7 +19,7 @@ from pdojo.kernels import Workload, workload
 
 DTYPES = ("f64", "f32")
 TRACES = Path(pdojo.kernels.__file__).parent / "traces" / "snitch"
-"""Where traces that were made by hand are."""
+"""The folder of handmade traces."""
 DIVIDER = "xdiv_sqrt"
 
 
@@ -28,31 +28,31 @@ class MicroKernel:
     """A library kernel at sizes."""
 
     text: str
-    """As command lines have it: `dot:1x256`."""
+    """The kernel as in command lines: `dot:1x256`."""
     title: str
-    """As people call it."""
+    """The name in tables."""
     divides: bool = False
-    """Whether it needs a divider, which the default cluster lacks: it runs on a core that has one."""
+    """True if it needs a divider, which the default cluster lacks: it runs on a core with one."""
     has_maximum: bool = False
-    """Whether it takes a maximum: in a hardware loop that loses NaN, which the kernel permits (`numerics numbers`)."""
+    """True if it takes a maximum: a hardware loop's loses NaN, which the kernel permits (`numerics numbers`)."""
 
     def workload(self, dtype: str) -> Workload:
-        """With elements of a type."""
+        """The workload with elements of a type."""
         return workload(self.text, dtype)
 
     def instantiate(self, dtype: str) -> KernelOp:
-        """The plain kernel, with what its callers guarantee and permit."""
+        """The plain kernel with its alignment and permissions."""
         kernel = with_alignment(self.workload(dtype).instantiate(), ALIGNMENT)
         return with_permission(kernel, Numerics.NUMBERS) if self.has_maximum else kernel
 
     def machine(self, machine: Machine) -> Machine:
-        """The machine, with a divider where that is needed."""
+        """The machine, with a divider if the kernel needs one."""
         if not self.divides or DIVIDER in machine.features:
             return machine
         return replace(machine, features=tuple(sorted((*machine.features, DIVIDER))))
 
     def trace(self, dtype: str) -> Path | None:
-        """The trace that was made by hand: for these sizes and this type, or for less; None if there is none."""
+        """The handmade trace, the most specific of sizes and type first; None if there is none."""
         exact = self.text.replace(":", "-").replace(",", "-").replace("=", "")
         kernel = self.text.partition(":")[0]
         names = (f"{exact}-{dtype}", exact, f"{kernel}-{dtype}", kernel)
@@ -85,9 +85,9 @@ MICRO_KERNELS = (
 
 
 def chosen(names: Sequence[str]) -> tuple[MicroKernel, ...]:
-    """The micro-kernels that words of a command line name: `dot:1x256`, or `matmul` for all sizes; all without any.
+    """The micro-kernels that a command line names: `dot:1x256`, or `matmul` for all its sizes; all for no names.
 
-    Raises UsageError.
+    Raises UsageError for an unknown name.
     """
     if not names:
         return MICRO_KERNELS
@@ -102,10 +102,10 @@ def chosen(names: Sequence[str]) -> tuple[MicroKernel, ...]:
 
 
 def required_operations(nest: Nest) -> int:
-    """Arithmetic instructions that a plain kernel cannot do without, on one element each.
+    """Number of arithmetic instructions that a plain kernel needs, on one element each.
 
-    The paper's peak is one of them in a cycle. A product that is only added to something is part of that sum, functions
-    count one, and a kernel without arithmetic has its moves.
+    The paper's peak is one of them per cycle. A product that is only added to a sum counts as part of it, a function
+    counts one, and a kernel without arithmetic counts its moves.
     """
     total = sum(_operations(leaf, k, nest) for k, leaf in enumerate(nest.leaves))
     written = [leaf for leaf in nest.leaves if leaf.output.array.intent is not None]
@@ -113,7 +113,7 @@ def required_operations(nest: Nest) -> int:
 
 
 def lanes_of(dtype: str) -> int:
-    """Elements of a register."""
+    """Elements per register."""
     return 8 // byte_width(dtype)
 
 
@@ -127,7 +127,7 @@ def _operations(leaf: Leaf, place: int, nest: Nest) -> int:
 
 
 def _is_added(leaf: Leaf, place: int, nest: Nest) -> bool:
-    """Whether a product is the operand of a sum, or of a difference, next."""
+    """True if the first reader of a product adds it, or takes a difference with it."""
     array = leaf.output.array
     for other in nest.leaves[place + 1 :]:
         if any(access.array is array for access in other.accesses[1:]):

@@ -21,7 +21,7 @@ from pdojo.backends.measure import Outcome, Simulated
 
 
 def print_figures(console: Console, records: Sequence[Record]) -> None:
-    """Both figures as tables, and the means."""
+    """Print both figures as tables, and the means."""
     shown = [s for s in STRATEGIES if any(row.variant == s for r in records for row in r.rows if row.library == OURS)]
     console.print(Rule("Figure 8: strategies", align="left"))
     console.print(_figure_8(records, shown))
@@ -62,7 +62,7 @@ def _parts(record: Record, found: Simulated) -> list[str]:
 
 
 def _verdict(record: Record) -> str:
-    """How right all strategies are."""
+    """Whether the results of all strategies are exact, right or missing."""
     ours = [row for row in record.rows if row.library == OURS]
     failed = [row.variant for row in ours if not isinstance(row.outcome, Simulated)]
     if failed:
@@ -105,7 +105,7 @@ def _print_means(console: Console, records: Sequence[Record]) -> None:
 
 
 def _print_notes(console: Console, records: Sequence[Record]) -> None:
-    """What the tables do not say."""
+    """Print dividers, lost NaN and failures."""
     divided = list(dict.fromkeys(r.data["title"] for r in records if r.data["divider_added"]))
     if divided:
         console.print(f"on a core with a divider: {', '.join(divided)}", highlight=False, soft_wrap=True)
@@ -138,7 +138,7 @@ def _name(record: Record) -> str:
 
 
 def write_plots(records: Sequence[Record], output: Path) -> list[Path]:
-    """Both figures for each type, beside the results; none without matplotlib."""
+    """Draw both figures for each type beside the results; none without matplotlib."""
     if find_spec("matplotlib") is None:
         return []
     import_module("matplotlib").use("Agg")
@@ -157,7 +157,7 @@ def write_plots(records: Sequence[Record], output: Path) -> list[Path]:
 
 
 def _bars(records: Sequence[Record], bars: Sequence[str], dtype: str) -> Any:
-    """Parts of the peak: for each kernel a bar for each program."""
+    """Fractions of the peak: for each kernel a bar for each program."""
     pyplot: Any = import_module("matplotlib.pyplot")
     shown = [by for by in bars if any(cycles_of(record, by) is not None for record in records)]
     figure, axes = pyplot.subplots(figsize=(max(6, 0.9 * len(records)), 4.5))

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.bench --machine snitch`: everything that is measured, and what is made of it."""
+"""`python -m benchmarks.bench --machine snitch`: settings, measurements and results."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from pdojo.errors import MeasurementError, UsageError
 
 JSON: TypeAlias = dict[str, Any]
 _OF_CPUS = ("expert", "threads", "peers", "cold", "autotune", "tvm_trials", "samples", "budget", "search", "database")
-"""Arguments that say nothing about a simulated core."""
+"""Arguments that do not apply to a simulated core."""
 NO_PLOTS = "plots are left out: pip install matplotlib"
 
 
 def settings_of(console: Console, given: argparse.Namespace, defaults: argparse.Namespace) -> JSON:
-    """Everything that decides about a run. Raises UsageError for what makes no sense."""
+    """All settings of a run. Raises UsageError if they contradict each other."""
     for name in _OF_CPUS:
         if getattr(given, name) != getattr(defaults, name):
             option = "pass" if name == "expert" else name.replace("_", "-")
@@ -61,7 +61,7 @@ def settings_of(console: Console, given: argparse.Namespace, defaults: argparse.
 
 
 def measure_all(console: Console, partial: Partial) -> None:
-    """What is not in the partial file yet. Raises UsageError if it was begun by another simulator."""
+    """Measure everything that is missing in the partial file. Raises UsageError if another simulator began it."""
     settings = partial.settings
     compiler = find_compiler()
     now = {"version": version(), "compiler": None if compiler is None else compiler.title}
@@ -91,7 +91,7 @@ def measure_all(console: Console, partial: Partial) -> None:
 
 
 def finish(console: Console, partial: Partial, output: Path, assembly: str | None, *, plots: bool) -> None:
-    """Tables, files, plots. Raises MeasurementError if a program of ours has no result."""
+    """Print tables, write files and plots. Raises MeasurementError if a program of ours has no result."""
     records = partial.records
     print_figures(console, records)
     partial.finish(output, summary(records))
@@ -107,7 +107,7 @@ def finish(console: Console, partial: Partial, output: Path, assembly: str | Non
 
 
 def store_assembly(console: Console, records: Sequence[Record], settings: JSON, folder: str) -> None:
-    """Write the best programs. Raises UsageError if they would not be those that were simulated."""
+    """Write the best programs. Raises UsageError if the simulator or the lowering has changed since."""
     if settings["version"] != version():
         raise UsageError(
             "lowering or simulator are not those of the run: their assembly has other cycles; run it again"
