@@ -1,1 +1,1 @@
-"""How the quality of the project is assured: fuzzing, mutation, completeness. Run from a checkout; not installed."""
+"""Quality assurance: fuzzing, mutation, completeness. Run from a checkout; not installed."""

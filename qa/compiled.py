@@ -1,4 +1,4 @@
-"""Machine code against the reference interpreter, on one program and ordinary numbers."""
+"""Compares machine code with the reference interpreter on one program and ordinary numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.arrays import aligned_empty
-from pdojo.backends.executable import compile  # the word for it
+from pdojo.backends.executable import compile  # Here `compile` is pdojo's, not Python's.
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import is_float
@@ -18,11 +18,11 @@ from pdojo.dialect.rounding import INTERFACE, round_float64, to_interface
 from qa.walks import Failure
 
 TOLERANCE = {"f64": 1e-9, "f32": 1e-3, "f16": 0.1, "bf16": 0.5}
-"""Relative to the largest magnitude of an output: a program of another order may round otherwise at every step."""
+"""Tolerance relative to the largest magnitude of an output: another order may round differently at every step."""
 
 
 def machine_code_differs(program: Program, seed: int) -> Failure | None:
-    """A difference between the compiled program and the interpreter, which runs the same state."""
+    """A difference between the compiled program and the interpreter on the same program; None if there is none."""
     random = np.random.default_rng(seed)
     arrays = [a for a in program.nest.arrays.values() if a.intent is not None]
     inputs = {a.name: _values(a, random) for a in arrays if a.intent is not Intent.OUT}
@@ -38,7 +38,7 @@ def machine_code_differs(program: Program, seed: int) -> Failure | None:
 
 
 def _memory(array: Array, values: NDArray[Any] | None) -> NDArray[Any]:
-    """Memory as aligned as the kernel asks for; zeros where there are no values."""
+    """Memory with the array's alignment, holding the values or zeros."""
     memory = aligned_empty(array.shape, np.dtype(INTERFACE[array.dtype]), array.buffer.alignment)
     memory[...] = 0 if values is None else values
     return memory

@@ -74,33 +74,33 @@ RULES = re.compile(
 """Refusals for what the machine has, where mappings may stand, whose memory it is, and what the kernel permits."""
 
 TOO_CAREFUL = 0.05
-"""Rates above this want an explanation (docs/completeness.md)."""
+"""Rates above this one need an explanation (docs/completeness.md)."""
 
 
 @dataclass
 class Tally:
-    """What happened to the candidates of one move that were refused for one reason, or to the legal ones."""
+    """Verdicts on one move's candidates that were refused for one reason."""
 
     by_rule: int = 0
     verdicts: Counter[str] = field(default_factory=Counter[str])
     example: str = ""
-    """A harmless one: the move and the program."""
+    """A harmless candidate: the move and the program."""
 
 
 @dataclass
 class Survey:
-    """The candidates of many states."""
+    """Verdicts on the candidates of many states."""
 
     states: int = 0
     candidates: Counter[str] = field(default_factory=Counter[str])
     legal: Counter[str] = field(default_factory=Counter[str])
     refused: dict[str, dict[str, Tally]] = field(default_factory=dict[str, dict[str, Tally]])
-    """Per move and reason."""
+    """Refused candidates by move and reason."""
     harmful: list[str] = field(default_factory=list[str])
-    """Legal moves that the oracle objects to: there must be none."""
+    """Legal moves that the oracle rejects; there must be none."""
 
     def add(self, program: Program, seed: int, families: Sequence[str] = ()) -> None:
-        """Judge the candidates of a state: all that are refused, and of each move one that is legal."""
+        """Judge all refused candidates of a state, and one legal candidate of each move."""
         judge = Judge(program, seed)
         random = Random(seed)
         self.states += 1
@@ -131,17 +131,17 @@ class Survey:
             self.harmful.append(f"{move} {verdict.kind}: {verdict.detail}\n{print_notation(program.kernel)}")
 
     def harmless(self, name: str) -> int:
-        """How many refused candidates of a move are harmless."""
+        """Number of harmless refused candidates of a move."""
         return sum(tally.verdicts[HARMLESS] for tally in self.refused.get(name, {}).values())
 
     def rate(self, name: str) -> float:
-        """The part of the harmless candidates of a move that is refused."""
+        """The fraction of a move's harmless candidates that are refused."""
         harmless = self.harmless(name)
         return harmless / (self.legal[name] + harmless) if harmless else 0.0
 
 
 def general(reason: str) -> str:
-    """A reason without what is particular to a program."""
+    """A reason without the names and numbers of a program."""
     reason = re.sub(r"\w+\[[^\]]*\]", "…", reason)
     reason = re.sub(r"'[^']*'", "'…'", reason)
     reason = re.sub(r"scope \{\d+\} of extent \d+(:\w+)?", lambda m: f"scope{m[1] or ''}", reason)
@@ -149,7 +149,7 @@ def general(reason: str) -> str:
 
 
 def states(seed: int, length: int, machines: Sequence[str] = MACHINES) -> Iterator[Program]:
-    """States of the game, without end: those of random walks, every third, from kernels of all kinds by turns."""
+    """Endless states of random walks, every third one, from kernels of all kinds in turn."""
     kernels = source((), only_random=False)
     for number in count():
         name = machines[number % len(machines)]
@@ -166,7 +166,7 @@ def states(seed: int, length: int, machines: Sequence[str] = MACHINES) -> Iterat
 
 
 class HarmfulError(PdojoError):
-    """A legal move that the oracle objects to."""
+    """A legal move that the oracle rejects."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -196,7 +196,7 @@ def _run(args: Sequence[str] | None) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     drawn = states(given.seed, given.length, given.machine or MACHINES)
     with Progress(*columns, console=console, transient=True) as progress, suppress(KeyboardInterrupt):
-        # Ctrl-C ends the survey; what it found so far is shown.
+        # Ctrl-C ends the survey, and the results so far are shown.
         for program in progress.track(islice(drawn, given.states), total=given.states, description="states"):
             survey.add(program, given.seed + survey.states, given.move)
     if given.json:
@@ -217,7 +217,7 @@ def _print_examples(survey: Survey) -> None:
 
 
 def as_data(survey: Survey) -> dict[str, object]:
-    """The numbers, for other programs."""
+    """The numbers as plain data."""
     return {
         "states": survey.states,
         "harmful": survey.harmful,
@@ -238,7 +238,7 @@ def as_data(survey: Survey) -> dict[str, object]:
 
 
 def table(survey: Survey, seconds: float) -> Table:
-    """Candidates per move, refusals per reason."""
+    """A table of candidates by move, and of refusals by reason."""
     found = Table(title=f"{survey.candidates.total()} candidates in {survey.states} states, {seconds:.0f} s")
     found.add_column("move, and reasons of refusal")
     for heading in ("candidates", "legal", "refused", "by rule", "justified", "harmless", "rate"):
@@ -258,7 +258,7 @@ def table(survey: Survey, seconds: float) -> Table:
 
 
 def _cells(tally: Tally) -> tuple[int, int, int, int]:
-    """Refused, by rule, justified, harmless."""
+    """Numbers of refused, by rule, justified and harmless candidates."""
     judged, harmless = tally.verdicts.total(), tally.verdicts[HARMLESS]
     return tally.by_rule + judged, tally.by_rule, judged - harmless, harmless
 

@@ -35,25 +35,25 @@ from pdojo.transforms.game import Game
 from qa.random_kernels import features_for, random_text
 
 TUNED = ("x86-64-avx512", "aarch64-neon", "snitch")
-"""Machines of the expert passes."""
+"""Machines for the expert passes."""
 WALKED = ("toy", "toy-gpu", "toy-snitch")
-"""Machines of the random walks."""
+"""Machines for the random walks."""
 STEPS = 6
-"""Moves of a walk."""
+"""Moves per walk."""
 
 Job: TypeAlias = tuple[str, str, str]
 """A library kernel, a pass and a machine; or `walk`, a number and a machine."""
 
 
 def digests(job: Job) -> dict[str, str]:
-    """Digests by what they are of."""
+    """The digests of a job by name."""
     parts = _walk(int(job[1]), job[2]) if job[0] == "walk" else _tuned(*job)
     prefix = " ".join(job)
     return {f"{prefix}: {name}": sha256(text.encode()).hexdigest()[:16] for name, text in parts}
 
 
 def jobs(walks: int) -> list[Job]:
-    """Everything that has digests."""
+    """All jobs."""
     tuned = [(kernel, each, name) for kernel in kernel_names() for each in EXPERT_PASSES for name in TUNED]
     return [*tuned, *(("walk", str(number), name) for number in range(walks) for name in WALKED)]
 

@@ -1,4 +1,4 @@
-"""Refused moves made all the same: was the refusal justified? The exact oracle says."""
+"""Forcing refused moves: the exact oracle judges whether the refusal was justified."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ MALFORMED = "malformed"
 """The rewrite fails, or its result does not verify."""
 CHANGED = "changes the meaning"
 INVALID = "no valid program"
-"""What the memory of the program after keeps is not what its elements are; or it has races, whatever they do."""
+"""The storage of the new program mixes up elements, or it has races, even harmless ones."""
 HARMLESS = "harmless"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What making a move did."""
+    """The effect of a move."""
 
     kind: str
     detail: str = ""
 
 
 class Judge:
-    """Judges what moves do to one program, legal or not. The seed draws arithmetics and schedules."""
+    """Judges moves on one program, legal or not. The seed draws arithmetics and schedules."""
 
     def __init__(self, before: Program, seed: int, *, arithmetics: int = 2, schedules: int = 6) -> None:
         self.before = before
@@ -42,12 +42,12 @@ class Judge:
         self.oracles = [Oracle(before.nest, seed + k) for k in range(arithmetics)]
 
     def force(self, wanted: Transformation[Any], site: Site) -> Verdict:
-        """Make a move without asking whether it is legal; the first thing that goes wrong."""
+        """Make a move without checking its legality; returns the first problem."""
         try:
             after = rewritten(self.before, wanted, identify(site))
         except (PdojoError, VerifyException) as error:
             return Verdict(MALFORMED, str(error))
-        except Exception as error:  # noqa: BLE001  # a rewrite may rely on what its check asks
+        except Exception as error:  # noqa: BLE001  # a rewrite may rely on its refused conditions
             return Verdict(MALFORMED, f"{type(error).__name__}: {error}")
         return self._meaning(after) or self._validity(after) or Verdict(HARMLESS)
 
@@ -73,7 +73,7 @@ class Judge:
 
 
 def rewritten(program: Program, wanted: Transformation[Any], at: str) -> Program:
-    """The program after the rewrite of a transformation, verified; whether it is legal is not asked."""
+    """The verified program after a rewrite, without a check of legality."""
     kernel = program.kernel.clone()
     copied = program.successor(kernel)
     wanted.rewrite(copied, wanted.resolve(copied, at), PatternRewriter(next(iter(kernel.body.block.ops))))
@@ -82,6 +82,6 @@ def rewritten(program: Program, wanted: Transformation[Any], at: str) -> Program
 
 
 def forced(program: Program, move: str) -> Program:
-    """The program after the rewrite of a move, located for people."""
+    """The program after a move's rewrite; the move names a location."""
     parsed = Move.parse(move)
     return rewritten(program, instantiate(parsed), parsed.at)

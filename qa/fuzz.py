@@ -35,14 +35,14 @@ from qa.fuzzing.workers import Worker
 TRACE_LENGTH = 12
 WALK_LENGTH = 30
 EVERY = 30
-"""Seconds between two lines of progress where there is no terminal."""
+"""Seconds between two lines of progress without a terminal."""
 MOST_STILLBORN = 3
-"""Processes that may end before the first of them has begun."""
+"""Most processes that may die before any has begun."""
 
 
 @dataclass
 class Fuzzer:
-    """A run: its plan, its limits and what it found."""
+    """A run: its plan, its limits and its findings."""
 
     plan: Plan
     processes: int
@@ -51,19 +51,19 @@ class Fuzzer:
     traces: int | None = None
     seconds: float | None = None
     number: int | None = None
-    """Only this walk or trace."""
+    """The only walk or trace; None for all."""
     failures: Path | None = None
-    """Where failures are appended; with it the run goes on after the first one."""
+    """The file that failures are appended to; with it, the run continues after a failure."""
     console: Console = field(default_factory=lambda: Console(stderr=True))
     totals: Totals = field(default_factory=Totals)
     started: float = field(default_factory=time.monotonic)
     shown: float = field(default_factory=time.monotonic)
     workers: list[Worker] = field(default_factory=list[Worker])
     heard_number: bool = False
-    """Whether the only walk or trace has ended."""
+    """True if the only walk or trace has ended."""
 
     def run(self) -> None:
-        """Until a limit is met, the first failure where they are not collected, or Ctrl-C."""
+        """Run until a limit, Ctrl-C, or the first failure if these are not collected."""
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         try:
             first, processes = (0, self.processes) if self.number is None else (self.number, 1)
@@ -84,7 +84,7 @@ class Fuzzer:
 
     @property
     def _done(self) -> float:
-        """The part of the run that is done, 1 at the end."""
+        """The finished fraction of the run, 1 at the end."""
         elapsed = time.monotonic() - self.started
         parts = [elapsed / self.seconds if self.seconds else 0.0]
         parts.append(self.totals.counts.total / self.moves if self.moves else 0.0)
@@ -98,7 +98,7 @@ class Fuzzer:
         return failed or self.heard_number or (self.number is None and self._done >= 1)
 
     def _show(self, progress: Progress, task: TaskID) -> None:
-        """A bar on a terminal, a line now and then elsewhere."""
+        """Update the bar on a terminal; print a line now and then elsewhere."""
         begun = sum(len(w.moves) for w in self.workers)
         text = self.totals.line(self.started, begun)
         progress.update(task, completed=self._done, description=text)
@@ -107,7 +107,7 @@ class Fuzzer:
             self.console.print(f"{self.shown - self.started:.0f} s: {text}", highlight=False)
 
     def _close(self) -> None:
-        """End the processes; what they were at is counted, and what they were shrinking is reported as it is."""
+        """End the processes; count their unfinished walks, and report unshrunk failures."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self.totals.seconds = time.monotonic() - self.started
         for worker in self.workers:
@@ -134,7 +134,7 @@ class Fuzzer:
             self._report(found.failure)
 
     def _after_crash(self, worker: Worker) -> None:
-        """A process that died is a finding; another one goes on with the number after it."""
+        """Report the death of a process as a failure, and replace it from the next number on."""
         self.workers.remove(worker)
         self._fail(worker.crash())
         if worker.begun is None and not self.totals.features.kernels and len(self.totals.failures) > MOST_STILLBORN:
@@ -148,12 +148,12 @@ class Fuzzer:
         self._report(report)
 
     def _note(self, report: Report) -> None:
-        """A failure is known: shrinking takes a while, and may be cut short."""
+        """Announce a failure: shrinking takes a while and may be interrupted."""
         self.console.print(f"number {report.number} of seed {report.seed}: {report.promise} is broken; shrinking it")
         self._keep(f"# to be shrunk, see below:\n{report}")
 
     def _report(self, report: Report) -> None:
-        """Print it, and keep it at once: a long run may be cut short."""
+        """Print a failure and save it at once: a long run may be interrupted."""
         print(report, flush=True)
         self._keep(str(report))
 
@@ -164,7 +164,7 @@ class Fuzzer:
 
 
 def arguments(args: Sequence[str] | None) -> argparse.Namespace:
-    """The command line. Raises UsageError."""
+    """The arguments. Raises UsageError."""
     parser = Arguments(prog="python -m qa.fuzz", description=__doc__)
     add = parser.add_argument
     add("kernels", nargs="*", metavar="KERNEL", help="kernels of the library or .pdojo files; a mixture by default")
@@ -198,7 +198,7 @@ def arguments(args: Sequence[str] | None) -> argparse.Namespace:
 
 
 def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
-    """The run that the command line asks for. Raises UsageError."""
+    """The run of a command line. Raises UsageError."""
     ends = (options.moves, options.walks, options.traces, options.minutes)
     if any(limit is not None and limit <= 0 for limit in (*ends, options.length, options.processes)):
         raise UsageError("--moves, --walks, --traces, --minutes, --length and --processes take positive numbers")

@@ -26,23 +26,23 @@ from qa.input_fuzz.mutations import mutated
 from qa.input_fuzz.readers import READERS
 
 SECONDS = 5.0
-"""What reading an input may take of a processor's time."""
+"""Most processor seconds for reading an input."""
 _WEIGHTS = {"notation": 6, "mlir": 6, "trace": 2, "machine": 2, "moves": 3, "shape": 1, "assembly": 1}
 
 
 class Hang(BaseException):
-    """Reading takes too long; nothing that reads may catch this."""
+    """Reading takes too long; no reader may catch this."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An input that was neither taken nor refused as it should be."""
+    """An input that was neither taken nor properly refused."""
 
     number: int
     form: str
     data: bytes
     problem: str
-    """The last line of the traceback, and where it was."""
+    """The traceback's last line and position."""
 
     def __str__(self) -> str:
         return f"input {self.number} ({self.form}): {self.problem}\n{self.data!r}"
@@ -50,7 +50,7 @@ class Failure:
 
 @dataclass
 class Found:
-    """What became of the inputs."""
+    """Statistics of the inputs."""
 
     taken: Counter[str] = field(default_factory=Counter[str])
     refused: Counter[str] = field(default_factory=Counter[str])
@@ -59,7 +59,7 @@ class Found:
 
 
 def drawn(seed: int, number: int) -> tuple[str, bytes]:
-    """The form and the bytes of an input."""
+    """The form and the bytes of an input, by number."""
     random = Random(f"{seed}:{number}")
     (form,) = random.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
     texts = corpus()[form]
@@ -67,7 +67,7 @@ def drawn(seed: int, number: int) -> tuple[str, bytes]:
 
 
 def judge(form: str, data: bytes) -> str | None:
-    """What goes wrong where an input is read; None if it is taken. Raises PdojoError if it is refused."""
+    """The problem of reading an input; None if it is taken. Raises PdojoError if it is refused."""
     try:
         with _limit(SECONDS):
             READERS[form](data)
@@ -77,13 +77,13 @@ def judge(form: str, data: bytes) -> str | None:
         raise
     except Hang:
         return f"more than {SECONDS:g} s\n{''.join(traceback.format_exc(limit=-6))}"
-    except Exception:  # noqa: BLE001  # any other exception is what is looked for
+    except Exception:  # noqa: BLE001  # any other exception is a finding
         return traceback.format_exc(limit=-6)
     return None
 
 
 def fuzz(seed: int, numbers: range, found: Found) -> Iterator[Failure]:
-    """Judge inputs by number; failures as they come."""
+    """Judge inputs by number; yields failures at once."""
     for number in numbers:
         form, data = drawn(seed, number)
         start = time.perf_counter()
@@ -101,7 +101,7 @@ def fuzz(seed: int, numbers: range, found: Found) -> Iterator[Failure]:
 
 @contextmanager
 def _limit(seconds: float) -> Generator[None]:
-    """Raise Hang in the main thread after so many seconds of computing, or ten times as many of waiting."""
+    """Raise Hang in the main thread after that many processor seconds, or ten times as many real ones."""
 
     def ring(number: int, frame: FrameType | None) -> None:
         raise Hang

@@ -1,7 +1,7 @@
-"""Does the inverse of a move lead back? Up to what it makes anew: names, memory and indices of arrays, identifiers.
+"""Checks whether a move's inverse leads back, up to new names, memory and indices of arrays, and identifiers.
 
-Guards and index expressions with divisions may have another form afterwards, and may hide from the inverse what they
-are made of; without them, the inverse is legal and gives the program before.
+Guards and divisions in indices may change their form, which may hide the origin from the inverse; programs without
+them must be restored by a legal inverse.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _DECLARATION = re.compile(r"(\w+) (.*?)(?: -> (.*))?")
 
 
 def lost_on_the_way_back(before: Program, after: Program, inverse: Move) -> str | None:
-    """Why the inverse of the move from one program to the other does not lead back; None if it does."""
+    """The reason why `inverse` does not lead from `after` back to `before`; None if it does."""
     plain = _is_plain(before) and _is_plain(after)
     gone = before.nest.arrays.keys() - after.nest.arrays.keys()
     try:
         back = apply(after, inverse).program
     except PdojoError as error:
-        # An array that is declared anew may not fit where the one before did.
+        # A redeclared array may not fit where the original was.
         return f"{inverse} does not apply: {error}" if plain and not gone else None
     anew = gone, back.nest.arrays.keys() - after.nest.arrays.keys()
     same = not plain or _form(before, anew[0]) == _form(back, anew[1])
@@ -32,7 +32,7 @@ def lost_on_the_way_back(before: Program, after: Program, inverse: Move) -> str 
 
 
 def _is_plain(program: Program) -> bool:
-    """Whether no statement has a guard, or a division in an index."""
+    """True if no statement has a guard or a division in an index."""
     for leaf in program.nest.leaves:
         values = (value.expression for value in leaf.inputs if isinstance(value, Index))
         indices = (e for access in leaf.accesses for e in access.index)
@@ -42,7 +42,7 @@ def _is_plain(program: Program) -> bool:
 
 
 def _form(program: Program, anew: set[str]) -> tuple[list[str], str]:
-    """The text, in which the order of declarations does not count, nor what is said of arrays that are made anew."""
+    """The text without the order of declarations and the facts about the arrays `anew`."""
     header, _, tree = program.text.partition("\n\n")
     declarations: list[str] = []
     for line in header.splitlines()[1:]:

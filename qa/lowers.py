@@ -1,4 +1,4 @@
-"""Does a program become code for its machine? A legal state of the game always does, where the kernel does."""
+"""Checks whether a program has code for its machine: a legal state of the game does if its kernel does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pdojo.errors import LoweringError
 
 
 def lowering_error(program: Program) -> str | None:
-    """Why the program has no code for its machine; None if it has, or if no backend generates code for the machine."""
+    """The reason why the program has no code; None if it has, or if the machine has no backend."""
     try:
         backend_of(program.machine).check_lowers(program.nest, program.machine)
     except LoweringError as error:

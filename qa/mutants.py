@@ -76,7 +76,7 @@ def _run(args: Sequence[str] | None) -> None:
         raise UsageError("the catalogue does not fit the source:\n" + "\n".join(problems))
     results = Results(root / given.results, digest(root))
     run = Run(root, results, given.jobs, given.walk_minutes, Console(stderr=True), quick=given.quick)
-    # Who ends this ends the tests that it runs.
+    # SIGTERM also ends the tests that this process runs.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         found = run.all(chosen, again=given.again)
@@ -119,11 +119,11 @@ class Run:
     quick: bool = False
 
     def all(self, mutants: Sequence[Mutant], *, again: bool) -> list[Result]:
-        """The results, in the order of the mutants. Raises UsageError if tests fail without any defect."""
+        """The results, in the order of the mutants. Raises UsageError if tests fail without a defect."""
         known = {m.name: found for m in mutants if not again and (found := self.results.of(m)) is not None}
         pending = [m for m in mutants if m.name not in known]
         if pending:
-            # Edits of the working tree from now on change nothing.
+            # Later edits of the working tree have no effect.
             with private_copy(self.root, None) as snapshot:
                 self._healthy(snapshot, pending)
                 found = self._parallel(snapshot, pending, len(mutants))
@@ -131,7 +131,7 @@ class Run:
         return [known[m.name] for m in mutants]
 
     def _healthy(self, copy: Path, mutants: Sequence[Mutant]) -> None:
-        """Where tests fail anyway, no failure says anything."""
+        """Raise UsageError if a test fails without a defect: its failure would mean nothing."""
         known = sorted({stage.only for m in mutants for stage in asked_before(copy, self.results.earlier(m))})
         tests = [pytest("as before", some) for some in (tuple(t for t in known if "::" in t),) if some]
         moves = sorted({f"{MOVES}/{move}" for m in mutants for move in m.moves if (copy / MOVES / move).is_dir()})
@@ -167,7 +167,7 @@ class Run:
         killer = self.results.earlier(mutant)
         result = judge(snapshot, runner, mutant, self.walk_minutes, killer=killer, linked=True, quick=self.quick)
         if result.outcome != "survived" or not self.quick:
-            self.results.add(mutant, result)  # what the whole suite says of a survivor is open
+            self.results.add(mutant, result)  # the whole suite may still notice it
         return result
 
 
@@ -181,9 +181,9 @@ def judge(
     linked: bool = False,
     quick: bool = False,
 ) -> Result:
-    """Plant one defect and see what notices it; the test that did so before is asked first.
+    """Plant one defect and find what notices it; `killer` is the test that did before, and runs first.
 
-    The copy may be linked to `root` where that is a private copy itself. `quick` leaves out what takes minutes.
+    The copy may be hard links to `root` if that is a private copy itself. `quick` skips tests that take minutes.
     """
     began = time.monotonic()
     with private_copy(root, mutant, linked=linked) as copy:

@@ -1,4 +1,4 @@
-"""The shortest form of a failed walk, as a test that is ready to be kept."""
+"""Shrinks a failed walk, and prints it as a lit test."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pdojo.transforms.trace import Step
 from qa.walks import Check, FailedWalk, Failure, Referee, play
 
 ATTEMPTS = 400
-"""Replays that shrinking may take."""
+"""Most replays of one shrinking."""
 
 
 def shrunk(failed: FailedWalk, check: Check | None = None) -> FailedWalk:
-    """The failure with as few moves and statements as possible: none can be left out on its own."""
+    """The failure with as few moves and statements as possible: no single one can be left out."""
     return Shrinker(failed, check).run()
 
 
 class Shrinker:
-    """Leaves out moves and statements as long as the same promise is broken."""
+    """Removes moves and statements while the same promise is broken."""
 
     keeps_last = True
-    """Whether it is the last move that is judged."""
+    """True if the last move is the one that is judged."""
 
     def __init__(self, failed: FailedWalk, check: Check | None) -> None:
         self.best = failed
@@ -56,7 +56,7 @@ class Shrinker:
         return progress
 
     def _without_statements(self) -> bool:
-        """Without one of the top-level nodes, where what is left is a valid kernel."""
+        """Remove one top-level node if the rest is a valid kernel that still fails."""
         kernel = _with_ids(self.best.kernel)
         count = len(nest_of(kernel).children)
         for position in range(count - 1, -1, -1):
@@ -70,7 +70,7 @@ class Shrinker:
         return False
 
     def _fails(self, kernel: KernelOp, steps: Sequence[Step]) -> bool:
-        """Whether the last move breaks the same promise after the others; those that do not apply are left out."""
+        """True if the last move still breaks the same promise; moves that do not apply are left out."""
         self.attempts += 1
         if self.attempts > ATTEMPTS:
             return False
@@ -84,7 +84,7 @@ class Shrinker:
         return True
 
     def judged(self, kernel: KernelOp, steps: Sequence[Step]) -> tuple[list[Step], Failure] | None:
-        """The steps that apply, and the promise that they break: the same as before, or None."""
+        """The steps that apply, and the promise that they break, if it is the same as before; None if not."""
         game = Game(kernel, self.best.machine)
         game.replay(steps[:-1])
         kept = list(game.trace.steps)
@@ -97,7 +97,7 @@ class Shrinker:
 
 
 def _with_ids(kernel: KernelOp) -> KernelOp:
-    """A copy whose nodes have the identifiers that a game gives them."""
+    """A copy whose nodes have the identifiers of a game."""
     copy = kernel.clone()
     assign_ids(copy)
     canonicalize(copy)
@@ -105,7 +105,7 @@ def _with_ids(kernel: KernelOp) -> KernelOp:
 
 
 def lit_test(failed: FailedWalk) -> str:
-    """A lit test of the failure: an illegal move must be refused, any other one must keep what it promises."""
+    """A lit test of the failure: it refuses an illegal move, or checks the promise of a legal one."""
     moves = [str(step.move) for step in failed.steps]
     note = "\n".join(f"# {line}" for line in f"{failed.failure.promise}: {failed.failure.detail}".splitlines())
     if failed.failure.promise in ("meaning", "integer sets"):
@@ -121,7 +121,7 @@ def lit_test(failed: FailedWalk) -> str:
 
 
 def command(failed: FailedWalk, moves: Sequence[str]) -> str:
-    """The command line that makes the moves on the machine of a failed walk."""
+    """The command line that makes the moves on the failed walk's machine."""
     return " ".join([f"pdojo-opt %s --machine {failed.machine.name}", *(f"--apply='{move}'" for move in moves)])
 
 

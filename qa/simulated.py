@@ -1,4 +1,4 @@
-"""Snitch code on a simulated core against the reference interpreter, on one program and ordinary numbers."""
+"""Compares Snitch code on a simulated core with the reference interpreter on one program and ordinary numbers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pdojo.errors import LoweringError
 from qa.walks import Failure
 
 CYCLES = 1_000_000
-"""Cycles after which a program hangs: what random walks make are tiny kernels."""
+"""Most cycles of a program: those of random walks are tiny."""
 
 
 def simulated_code_differs(program: Program, seed: int) -> Failure | None:
-    """What is wrong with the code of a program: other results than the interpreter's, a trap, a deadlock, a hang.
+    """A fault of a program's code: other results than the interpreter's, a trap, a deadlock, a hang; None if none.
 
-    The results have the interpreter's bits, or are close where a function is approximated. Raises LoweringError where
-    the core cannot do what the program asks for, or has too little memory.
+    Results have the interpreter's bits, or are close if a function is approximated. Raises LoweringError if the core
+    lacks an instruction or memory for the program.
     """
     kernel = load(program.kernel, program.machine)
     text = Text.of(program.kernel, program.machine)

@@ -1,4 +1,4 @@
-"""Kernels at other sizes: the same program with small extents, for walks that execute every statement instance."""
+"""Kernels at small sizes, for walks that execute every statement instance."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from pdojo.errors import NotationError, UsageError
 from pdojo.kernels import Workload, workload
 
 SIZES = (2, 3, 4, 5, 6, 7, 8, 12)
-"""Sizes that divide by the vectors of the machine `toy`, and sizes that do not."""
+"""Sizes that are multiples of the machine `toy`'s vectors, and sizes that are not."""
 
 INSTANCES = 600
-"""Statement instances that a walk starts with, at most."""
+"""Most statement instances of a walk's first program."""
 
 Extent: TypeAlias = Scope | tuple[Buffer, int]
-"""What has an extent: a scope, or a dimension of a buffer."""
+"""An owner of an extent: a scope, or a dimension of a buffer."""
 
 
 def size_classes(nest: Nest) -> list[list[Extent]]:
-    """The scopes and dimensions that must have one extent, because a scope's variable indexes the dimension.
+    """Groups of scopes and dimensions that must have equal extents, because a scope's variable indexes the dimension.
 
-    Raises UsageError for a kernel with guards, or an index that is neither 0 nor the variable of a scope that runs
-    through the whole dimension: at other sizes it would not be the same program.
+    Raises UsageError for a kernel with guards, or with an index that is neither 0 nor the variable of a scope over the
+    whole dimension: at other sizes it would be another program.
     """
     leader: dict[Extent, Extent] = {scope: scope for scope in nest.scopes}
     leader |= {(b, d): (b, d) for b in nest.buffers for d in range(len(b.shape))}
@@ -64,9 +64,9 @@ def size_classes(nest: Nest) -> list[list[Extent]]:
 
 
 def with_random_sizes(kernel: KernelOp, random: Random, sizes: Sequence[int] = SIZES) -> KernelOp:
-    """A copy of the kernel with an extent of `sizes` for every size of it; small enough to be executed exactly.
+    """A copy of the kernel with an extent of `sizes` for each group, small enough to be executed exactly.
 
-    Raises UsageError if sizes are no choice: guards, folded dimensions, indices that are no plain variables.
+    Raises UsageError if the sizes cannot change: guards, folded dimensions, indices that are no plain variables.
     """
     nest = nest_of(kernel)
     if any(slots > 1 for buffer in nest.buffers for slots in buffer.reuse):
@@ -74,7 +74,7 @@ def with_random_sizes(kernel: KernelOp, random: Random, sizes: Sequence[int] = S
     classes = size_classes(nest)
     chosen: dict[Extent, int] = {}
     for attempt in range(1000):
-        # Ever smaller, so that this ends.
+        # Ever smaller sizes, so that this ends.
         allowed = sizes[: max(2, len(sizes) - attempt // 20)]
         chosen = {extent: size for members in classes for size in [random.choice(allowed)] for extent in members}
         if sum(prod(chosen[scope] for scope in leaf.chain) for leaf in nest.leaves) <= INSTANCES:
@@ -86,13 +86,13 @@ def small_kernel(name: str, random: Random) -> KernelOp:
     """A library kernel at random sizes, strides and paddings, small enough to be executed exactly."""
     own = workload(name).sizes
     for attempt in range(1000):
-        # Ever smaller, so that this ends. What is small by default (a stride, a padding) may be as it is.
+        # Ever smaller sizes, so that this ends. Small defaults (a stride, a padding) may stay.
         most = max(2, 8 - attempt // 20)
         given = {n: random.randint(min(default, 1), max(2, min(most, default))) for n, default in own.items()}
         try:
             kernel = Workload(name, tuple(given.items())).instantiate()
         except NotationError:
-            # No program at these sizes: a window larger than its image, half of an odd size.
+            # There is no program at these sizes: a window larger than its image, half of an odd size.
             continue
         if count_instances(nest_of(kernel)) <= INSTANCES:
             return kernel

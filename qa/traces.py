@@ -1,8 +1,8 @@
-"""Random traces: undone to the letter, edited in the middle, replayed from their text.
+"""Random traces: undone exactly, edited in the middle, replayed from their text.
 
 For a trace of legal moves: undoing restores the text and all identifiers of every state; the printed trace, parsed,
-gives the same program, by identifier and by location; taking back one move in the middle keeps the later ones that
-still apply, and what is left verifies, is valid and means the same.
+gives the same program, by identifier and by location; undoing one move in the middle keeps the later ones that still
+apply, and the result verifies, is valid and means the same.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from qa.shrink import Shrinker, command
 from qa.walks import Announce, Counts, FailedWalk, Failure, draw, fingerprint, silently
 
 MEANING = 8
-"""One edited trace in so many is executed exactly; all are verified and validated."""
+"""One edited trace in this many is executed exactly; all are verified and validated."""
 
 REPLAY = 3
-"""One trace in so many is replayed from its text, by identifier and by location in turns."""
+"""One trace in this many is replayed from its text, by identifier or by location."""
 
 
 @dataclass
 class TraceCounts:
-    """What was done with traces."""
+    """Statistics of traces."""
 
     traces: int = 0
     moves: Counter[str] = field(default_factory=Counter[str])
     lengths: Counter[int] = field(default_factory=Counter[int])
     replayed: int = 0
     edited: int = 0
-    """Traces from which a move in the middle was taken."""
+    """Traces with a move in the middle undone."""
     kept: int = 0
     skipped: int = 0
-    """Later moves that applied after that, and that did not."""
+    """Later moves that applied afterwards (`kept`), and that did not (`skipped`)."""
     executed: int = 0
     """Edited traces whose meaning was compared by execution."""
 
     def add(self, other: TraceCounts) -> None:
-        """Add what others did."""
+        """Add other statistics."""
         self.traces += other.traces
         self.moves.update(other.moves)
         self.lengths.update(other.lengths)
@@ -116,7 +116,7 @@ def _replayed(game: Game, random: Random, counts: TraceCounts) -> Failure | None
 
 
 def undone(game: Game, length: int) -> Failure | None:
-    """Undoing all moves behind the first `length` gives what these alone give, identifiers too."""
+    """Undoing all but the first `length` moves gives the program of these moves alone, with its identifiers."""
     back = game.fork()
     while len(back.trace.steps) > length:
         back.undo()
@@ -128,7 +128,7 @@ def undone(game: Game, length: int) -> Failure | None:
 
 
 def replayed(game: Game, *, by_location: bool) -> Failure | None:
-    """The printed trace, parsed, gives the same program: by identifier, or by the locations that people read."""
+    """The printed trace, parsed, gives the same program, by identifier or by location."""
     program = game.programs[0]
     for step in Trace.parse(game.trace.dump()).steps:
         program = apply(program, step.move if by_location else step.resolved, verify=False).program
@@ -139,7 +139,7 @@ def replayed(game: Game, *, by_location: bool) -> Failure | None:
 
 
 def edited(game: Game, index: int, counts: TraceCounts, *, execute: bool) -> Failure | None:
-    """Without one move, what still applies leads to a program that verifies, is valid and means the same."""
+    """After undoing one move, the remaining program verifies, is valid and means the same."""
     length = len(game.trace.steps)
     skipped = game.undo(index)
     counts.edited += 1
@@ -162,7 +162,7 @@ class _TraceShrinker(Shrinker):
     keeps_last = False
 
     def judged(self, kernel: KernelOp, steps: Sequence[Step]) -> tuple[list[Step], Failure] | None:
-        """The steps that apply, and the promise that they break."""
+        """The steps that apply, and the promise that they break; None if none is broken."""
         game = Game(kernel, self.best.machine)
         game.replay(steps)
         kept = list(game.trace.steps)
@@ -192,7 +192,7 @@ def _all_promises(game: Game, index: int) -> Failure | None:
 
 
 def _kind(promise: str) -> str:
-    """`undo 3` and `undo 4` are one promise."""
+    """The promise without its number: `undo 3` and `undo 4` are the same."""
     return promise.rstrip("0123456789")
 
 
@@ -202,7 +202,7 @@ def shrunk_trace(failed: FailedWalk) -> FailedWalk:
 
 
 def trace_lit_test(failed: FailedWalk) -> str:
-    """A lit test: the moves and all of them undone, or without one of them, on the command line."""
+    """A lit test that makes the moves and undoes all or one of them."""
     moves = [str(step.move) for step in failed.steps]
     note = "\n".join(f"# {line}" for line in f"{failed.failure.promise}: {failed.failure.detail}".splitlines())
     if failed.failure.promise.startswith("undo ") and failed.failure.promise != "undo all":

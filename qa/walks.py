@@ -1,8 +1,8 @@
-"""Random walks through the legal moves of a kernel, with everything checked that a move promises.
+"""Random walks through the legal moves of a kernel, which check every promise of a move.
 
-After each move: the program verifies; it means what the kernel means (exact oracle, several arithmetics, several
-adversarial schedules); the inverse leads back. After some moves: the program is valid, it becomes code for its machine
-if the kernel did, both texts of it parse to it, and the move by identifier gives the same.
+After each move: the program verifies, means what the kernel means (exact oracle, several arithmetics, several
+adversarial schedules), and the inverse leads back. After some moves: the program is valid, has code for its machine if
+the kernel did, is the result of parsing either of its texts, and follows from the move by identifier too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from qa.inverses import lost_on_the_way_back
 from qa.lowers import lowering_error
 
 SOME = 4
-"""Texts, replay by identifier and validity, which take longest, are checked for one move in so many."""
+"""Texts, replay by identifier and validity are slow: they are checked for one move in this many."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Failure:
     """A promise that a move broke."""
 
     promise: str
-    """Which: `meaning`, `inverse` ..."""
+    """The name of the promise: `meaning`, `inverse` ..."""
     detail: str
 
 
 @dataclass(frozen=True)
 class FailedWalk:
-    """A walk up to the move that broke a promise, which is the last of `steps`."""
+    """A walk up to the last of `steps`, which broke a promise."""
 
     kernel: KernelOp
     machine: Machine
@@ -59,21 +59,21 @@ class FailedWalk:
 
 @dataclass
 class Counts:
-    """What walks did."""
+    """Statistics of walks."""
 
     walks: int = 0
     moves: Counter[str] = field(default_factory=Counter[str])
-    """Per family."""
+    """Moves by family."""
     refused: Counter[str] = field(default_factory=Counter[str])
-    """Candidates that were drawn and refused, per family."""
+    """Refused candidates by family."""
     compiled: int = 0
     not_lowered: Counter[str] = field(default_factory=Counter[str])
-    """States that the backend cannot express, per message."""
+    """States that the backend cannot express, by message."""
     sets: Counter[str] = field(default_factory=Counter[str])
-    """States that integer sets judged, per kind of judgement."""
+    """States that integer sets judged, by kind of judgement."""
 
     def add(self, other: Counts) -> None:
-        """Add what others did."""
+        """Add other statistics."""
         self.walks += other.walks
         self.compiled += other.compiled
         for mine, its in (
@@ -95,17 +95,17 @@ Check = Callable[[Program, int], Failure | None]
 
 
 Announce = Callable[[Move], None]
-"""Hears of a move that is about to be made."""
+"""Receives a move before it is made."""
 
 
 def silently(_: Move) -> None:
-    """Tell nobody."""
+    """The receiver that ignores moves."""
 
 
 class Referee:
-    """Judges moves on one kernel. `seed` draws the arithmetics, of which `arithmetics` times 24 are used at once.
+    """Judges moves on one kernel. `seed` draws the arithmetics, `arithmetics` times 24 at once.
 
-    Integer sets judge one move in `sets_every`, none for 0; what they did goes to `counts`.
+    Integer sets judge one move in `sets_every`, none for 0; `counts` collects their statistics.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Referee:
         self.counts = counts or Counts()
 
     def judge(self, before: Program, applied: Applied, number: int) -> Failure | None:
-        """The first promise that the move broke; `number` (of the move in its walk) seeds the schedules."""
+        """The first promise that the move broke; `number` is the move's in its walk and seeds the schedules."""
         failure = self._meaning(applied.program, number) or _inverse(before, applied)
         if failure is None and number % SOME == 0:
             failure = _replay(before, applied) or _texts(applied.program) or _kept(applied.program)
@@ -140,7 +140,7 @@ class Referee:
         return failure
 
     def _sets(self, before: Program, applied: Applied) -> Failure | None:
-        """Whether integer sets find a race, a lost value, or another flow than before the move."""
+        """A race, lost value or changed flow that integer sets find; None if they find none."""
         compare = transformation(applied.move.name).keeps_statements
         found = IntegerSetOracle(before.nest).judge(applied.program.nest, compare=compare)
         if found.fault is not None:
@@ -202,7 +202,7 @@ def _texts(program: Program) -> Failure | None:
 
 
 def parse_mlir(text: str) -> KernelOp:
-    """The kernel of an MLIR text of one kernel, verified."""
+    """The verified kernel of an MLIR text of one kernel."""
     context = Context()
     context.load_dialect(Builtin)
     context.load_dialect(PDOJO)
@@ -213,15 +213,15 @@ def parse_mlir(text: str) -> KernelOp:
 
 
 def fingerprint(kernel: KernelOp) -> tuple[str, tuple[str, ...]]:
-    """The text, without names of values, and the identifiers: equal for equal states."""
+    """The text without value names, and the identifiers: equal for equal states."""
     ids = (op.id.data for op in kernel.walk() if isinstance(op, ScopeOp | OpOp) and op.id is not None)
     return plain_mlir(kernel), tuple(ids)
 
 
 def draw(program: Program, random: Random, counts: Counts, prefer: Sequence[str] = ()) -> Move | None:
-    """A random legal move: the family is uniform among those with a legal move, then the move within it.
+    """A random legal move: uniform among the families with a legal move, then within the family.
 
-    Every second move is of a family in `prefer`, where one of these has a legal move.
+    Every second move is of a family in `prefer`, if one of them has a legal move.
     """
     families = list(transformation_names())
     random.shuffle(families)
@@ -249,10 +249,10 @@ def walk(
     prefer: Sequence[str] = (),
     announce: Announce = silently,
 ) -> Iterator[Move | FailedWalk]:
-    """Walk `length` random moves, yielding each; a FailedWalk is the last that is yielded.
+    """Walk `length` random moves, yielding each; a FailedWalk ends the walk.
 
-    `announce` hears of each move before it is made and judged, which may be the end of the process.
-    Raises InvalidKernel if the kernel is not valid to begin with.
+    `announce` receives each move before it is made and judged, as the process may die of it. Raises InvalidKernel if
+    the kernel is invalid from the start.
     """
     random = Random(seed)
     game = Game(kernel, machine)

@@ -1,4 +1,4 @@
-"""One process of a fuzz run: walks or traces by number, and what they found, told to the process that started it."""
+"""A process of a fuzz run: it runs walks or traces by number and sends its findings to the parent."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from qa.traces import TraceCounts, check_trace, draw_trace, shrunk_trace, trace_
 from qa.walks import Check, Counts, FailedWalk, Failure, walk
 
 SHRUNK = 3
-"""Failures of one kind (promise and move) that are shrunk; more of them are reported as they are."""
+"""Most failures of one kind (promise and move) that are shrunk; others are reported as they are."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run does; the same plan does the same, whatever the number of processes."""
+    """The plan of a run, which determines it for any number of processes."""
 
     kernels: tuple[str, ...] = ()
     only_random: bool = False
@@ -39,16 +39,16 @@ class Plan:
     sets_every: int = 0
     compile_every: int = 0
     traces: bool = False
-    """Traces undone and replayed, rather than walks judged move by move."""
+    """True for traces that are undone and replayed, False for walks judged move by move."""
     prefer: tuple[str, ...] = ()
-    """Moves of which every second move of a walk is one."""
+    """Moves that make up every second move of a walk."""
     trust: bool = False
-    """Whether the code of machine files may be compiled."""
+    """True if the code of machine files may be compiled."""
 
 
 @dataclass
 class Found:
-    """What one walk or trace did."""
+    """The findings of one walk or trace."""
 
     number: int
     counts: Counts = field(default_factory=Counts)
@@ -59,7 +59,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Report:
-    """A broken promise, ready to be kept as a test."""
+    """A broken promise with its lit test."""
 
     seed: int
     number: int
@@ -76,7 +76,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Begun:
-    """A walk or trace begins; what follows may be the last that is heard of it."""
+    """A walk or trace begins; the process may die in it."""
 
     number: int
     machine: str
@@ -85,14 +85,14 @@ class Begun:
 
 @dataclass(frozen=True)
 class Announced:
-    """The next move of a walk or trace is about to be made and judged."""
+    """The next move is about to be made and judged."""
 
     move: str
 
 
 @dataclass(frozen=True)
 class Failing:
-    """A broken promise that is going to be shrunk, which takes a while."""
+    """A broken promise is about to be shrunk, which takes a while."""
 
     report: Report
 
@@ -102,11 +102,11 @@ Tell: TypeAlias = Callable[[Message], None]
 
 
 def nobody(_: Message) -> None:
-    """Tell nobody."""
+    """The receiver that ignores messages."""
 
 
 def work(plan: Plan, first: int, step: int, connection: Connection) -> None:
-    """Do numbers `first`, `first + step` ... until told to stop by a closed connection or a signal."""
+    """Run numbers `first`, `first + step` ... until the connection closes or a signal ends the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_rarely()
     try:
@@ -117,7 +117,7 @@ def work(plan: Plan, first: int, step: int, connection: Connection) -> None:
 
 
 def run(plan: Plan, first: int, step: int, tell: Tell = nobody) -> Iterator[Found]:
-    """Do numbers without end: what each found. `tell` hears what it is at, before it is made."""
+    """Run numbers endlessly, yielding the findings of each. `tell` receives each move before it is made."""
     kernels = source(plan.kernels, only_random=plan.only_random, stages=2 if plan.traces else 4)
     one = _trace if plan.traces else _walk
     number = first
@@ -167,7 +167,7 @@ def _walk(
 
 
 def _is_new(known: dict[tuple[str, str], int], failed: FailedWalk) -> bool:
-    """Whether few failures of this promise and this last move were shrunk so far."""
+    """True if few failures of this promise and last move have been shrunk."""
     kind = failed.failure.promise, failed.steps[-1].move.name if failed.steps else ""
     known[kind] = known.get(kind, 0) + 1
     return known[kind] <= SHRUNK
@@ -185,7 +185,7 @@ def _report(plan: Plan, number: int, failed: FailedWalk) -> Report:
 
 
 def _unusable(plan: Plan, number: int, name: str, kernel: KernelOp, error: PdojoError) -> Report:
-    """The generator promised a valid kernel; that promise is judged too."""
+    """A report on an invalid kernel: the generator promises valid ones."""
     text = f"# {error}\n{print_notation(kernel)}"
     return Report(plan.seed, number, name, "valid kernel", "the generator", str(error), text)
 
@@ -223,9 +223,9 @@ def _trace(
 
 
 def code_against_interpreter(every: int, counts: Counts, machine: Machine) -> Check:
-    """A check of one state in `every`: its code computes what the interpreter does, on ordinary numbers.
+    """A check that the code of one state in `every` agrees with the interpreter on ordinary numbers.
 
-    Code for Snitch cores runs on the simulator, that for all other machines on this processor.
+    Code for Snitch cores runs on the simulator, other code on this processor.
     """
     if machine.architecture == "riscv32":
         from qa.simulated import simulated_code_differs as code_differs

@@ -1,4 +1,4 @@
-"""Where the kernels of a fuzz run come from: the generator, the library at small sizes, files. All by number."""
+"""Sources of a fuzz run's kernels, by number: the generator, the library at small sizes, files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from qa.random_kernels import CPU, features_for, random_text
 from qa.sizes import small_kernel
 
 Source: TypeAlias = Callable[[int, Random, str], KernelOp]
-"""The kernel of a number, drawn with a generator of its own, for a machine."""
+"""The kernel of a number for a machine, drawn with its own generator."""
 
 
 def generated(stages: int) -> Source:
-    """Random kernels of at most so many stages, with the mappings of the machine."""
+    """Random kernels of at most `stages` stages, with the mappings of the machine."""
 
     def drawn(number: int, random: Random, name: str) -> KernelOp:
         del number
@@ -32,7 +32,7 @@ def generated(stages: int) -> Source:
 
 
 def library(names: Sequence[str]) -> Source:
-    """Kernels of the library, by turns, at random sizes."""
+    """Kernels of the library in turn, at random sizes."""
     chosen = names or kernel_names()
 
     def drawn(number: int, random: Random, name: str) -> KernelOp:
@@ -43,7 +43,7 @@ def library(names: Sequence[str]) -> Source:
 
 
 def from_files(paths: Sequence[str]) -> Source:
-    """The kernels of files as they are, by turns. Raises UsageError if one cannot be read."""
+    """The kernels of files in turn. Raises UsageError if one cannot be read."""
     kernels: list[KernelOp] = []
     for path in paths:
         try:
@@ -60,9 +60,9 @@ def from_files(paths: Sequence[str]) -> Source:
 
 
 def source(names: Sequence[str], *, only_random: bool, stages: int = CPU.stages) -> Source:
-    """What the command line asks for; three random kernels to one of the library where it says nothing.
+    """The source of a command line; by default three random kernels to one of the library.
 
-    Raises UsageError.
+    Raises UsageError if the options contradict each other.
     """
     if only_random and names:
         raise UsageError("give kernels or --random, not both")

@@ -1,4 +1,4 @@
-"""What a fuzz run did, as tables for people and as JSON."""
+"""Summaries of a fuzz run, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from qa.walks import Counts
 
 @dataclass
 class Totals:
-    """All that the processes of a run did."""
+    """The sums over all processes of a run."""
 
     counts: Counts = field(default_factory=Counts)
     traces: TraceCounts = field(default_factory=TraceCounts)
@@ -28,7 +28,7 @@ class Totals:
     interrupted: bool = False
 
     def add_unfinished(self, moves: Iterable[str]) -> None:
-        """Add the moves of a walk that did not end; all were judged."""
+        """Add the judged moves of an unfinished walk."""
         self.counts.moves.update(Move.parse(move).name for move in moves)
 
     def add(self, found: Found) -> None:
@@ -41,7 +41,7 @@ class Totals:
             self.failures.append(found.failure)
 
     def line(self, started: float, begun: int = 0) -> str:
-        """The progress in a line; `begun` moves are of walks that go on."""
+        """The progress in a line; `begun` is the number of moves of unfinished walks."""
         elapsed = max(time.monotonic() - started, 1e-9)
         if self.traces.traces:
             text = f"{self.traces.traces} traces, {self.traces.traces / elapsed:.1f}/s"
@@ -52,7 +52,7 @@ class Totals:
 
 
 def tables(plan: Plan, totals: Totals) -> list[Table]:
-    """Moves per family, and kernels per feature."""
+    """Tables of moves by family, and of kernels by feature."""
     return [_moves(plan, totals), _features(totals.features)]
 
 
@@ -72,7 +72,7 @@ def _moves(plan: Plan, totals: Totals) -> Table:
 
 
 def headlines(plan: Plan, totals: Totals) -> list[str]:
-    """What was done, in a few lines."""
+    """The summary in two lines."""
     seconds, counts, traces = max(totals.seconds, 1e-9), totals.counts, totals.traces
     machines = ", ".join(plan.machines)
     if plan.traces:
@@ -104,7 +104,7 @@ def _features(coverage: Coverage) -> Table:
 
 
 def as_json(plan: Plan, processes: int, totals: Totals) -> str:
-    """The same as data."""
+    """The summary as JSON."""
     counts, traces = totals.counts, totals.traces
     found = {
         "seed": plan.seed,

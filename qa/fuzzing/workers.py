@@ -1,4 +1,4 @@
-"""The processes of a fuzz run as the one that started them sees them: alive, ended, and what they were at."""
+"""The processes of a fuzz run, as seen by their parent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from qa.fuzzing.jobs import Announced, Begun, Failing, Found, Message, Plan, Rep
 
 @dataclass
 class Worker:
-    """A process, its connection, and the walk or trace that it is at."""
+    """A process, its connection, and its current walk or trace."""
 
     plan: Plan
     process: BaseProcess
@@ -24,13 +24,13 @@ class Worker:
     number: int
     begun: Begun | None = None
     moves: list[str] = field(default_factory=list[str])
-    """The moves of the walk; the last one may not have been judged yet."""
+    """The moves of the walk; the last one may not be judged yet."""
     failing: Report | None = None
-    """A broken promise that the process is shrinking."""
+    """The broken promise that the process is shrinking."""
 
     @staticmethod
     def start(plan: Plan, number: int, step: int) -> Worker:
-        """A process that does numbers `number`, `number + step` ..."""
+        """Start a process for the numbers `number`, `number + step` ..."""
         spawning = get_context("spawn")
         mine, its = spawning.Pipe(duplex=False)
         process = spawning.Process(target=work, args=(plan, number, step, its), daemon=True)
@@ -40,7 +40,7 @@ class Worker:
         return Worker(plan, process, cast("Connection", mine), number)
 
     def hear(self) -> Found | None:
-        """Receive a message: what a walk or trace found, None for news of it. Raises EOFError if it died."""
+        """Receive a message: the findings of a walk or trace, None for other messages. Raises EOFError if it died."""
         try:
             message: Message = self.connection.recv()
         except OSError as error:
@@ -58,13 +58,13 @@ class Worker:
         return None
 
     def end(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kill the process."""
         self.process.kill()
         self.process.join()
         self.connection.close()
 
     def crash(self) -> Report:
-        """The report on a process that died: what it was shrinking, or the trace up to the move it did not survive."""
+        """The report on a dead process: the failure it was shrinking, or the trace up to its last move."""
         self.process.join()
         self.connection.close()
         if self.failing is not None:
@@ -83,11 +83,11 @@ class Worker:
 
 @contextmanager
 def _deaf_children() -> Generator[None]:
-    """Ctrl-C, which a terminal sends to all processes, is for this one: those started meanwhile do not hear it.
+    """Start child processes that ignore Ctrl-C, which a terminal sends to all processes.
 
-    Nor does it cut their start short, when another thread takes the signal: it is heard afterwards.
+    A signal during the start is delivered afterwards, even if another thread receives it.
     """
-    # The first process needs this one, whose start would let the signal through again.
+    # The first process needs the resource tracker, whose start would unblock the signal.
     resource_tracker.ensure_running()
     heard: list[int] = []
     handler = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))

@@ -1,1 +1,1 @@
-"""Texts that are nearly right, for everything that reads texts of people: `python -m qa.fuzz_inputs`."""
+"""Nearly correct texts for all readers of users' texts: `python -m qa.fuzz_inputs`."""

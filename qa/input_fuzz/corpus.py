@@ -1,4 +1,4 @@
-"""Valid texts of every form that pdojo reads, from which mistaken ones are made."""
+"""Valid texts of every form that pdojo reads; mutations make mistakes in them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pdojo.transforms.game import Game
 from qa.random_kernels import features_for, random_text
 
 MACHINES = ("toy", "toy-gpu", "toy-snitch", "x86-64-avx512", "snitch")
-"""What random kernels are mapped to, and traces are made on."""
+"""Machines for random kernels and traces."""
 KERNEL = """kernel softmax(x) -> (y)
 x f32 [24, 32] heap
 y f32 [24, 32] heap
@@ -38,7 +38,7 @@ s f32 [24] heap
 | 32 s[{0}] += e[{0},{1}]
 24 32 y[{0},{1}] = e[{0},{1}] / s[{0}]
 """
-"""What mistaken moves and traces are made on."""
+"""The kernel for mutated moves and traces."""
 _FEATURES = """size R = 8
 size H = R // 2 + 1
 number EPS = 1e-5
@@ -139,7 +139,7 @@ def _shipped() -> list[str]:
 
 
 def _mlir(text: str) -> list[str]:
-    """A text of the notation in the pretty and in the generic form."""
+    """A text of the notation in pretty and in generic MLIR."""
     found: list[str] = []
     for generic in (False, True):
         output = StringIO()
@@ -149,7 +149,7 @@ def _mlir(text: str) -> list[str]:
 
 
 def _traces() -> list[str]:
-    """Traces of random legal moves on the kernel."""
+    """Traces of random legal moves on `KERNEL`."""
     found: list[str] = []
     for seed in range(6):
         random, game = Random(seed), Game(parse_notation(KERNEL)[0], machine("toy"))
@@ -160,7 +160,7 @@ def _traces() -> list[str]:
 
 
 def _moves() -> list[str]:
-    """The legal moves on the kernel, and inverses that carry texts."""
+    """The legal moves on `KERNEL`, and their inverses, some with texts."""
     program = Game(parse_notation(KERNEL)[0], machine("toy")).program
     moves = legal_moves(program)
     inverses = (apply(program, move).inverse for move in moves)

@@ -1,4 +1,4 @@
-"""Mistakes: texts with tokens or bytes left out, doubled, exchanged, or put in."""
+"""Mistakes in texts: tokens or bytes deleted, doubled, exchanged or inserted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from random import Random
 from typing import TypeAlias
 
 MOST = 20_000
-"""A text that grows beyond so many characters is cut."""
+"""Most characters of a mutated text."""
 _TOKEN = re.compile(r"\s+|[A-Za-z_][\w.]*|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\"[^\"\n]*\"|.", re.DOTALL)
 _NUMBERS = (
     *"0 1 -1 2 3 7 63 64 65 255 4096 2147483647 4294967296 4611686018427387904 9223372036854775807".split(),
@@ -30,7 +30,7 @@ Mutation: TypeAlias = Callable[[str, Random, Sequence[str]], str]
 
 
 def mutated(text: str, random: Random, others: Sequence[str]) -> bytes:
-    """A text with one mistake or several; `others` are texts of the same form."""
+    """A text with one or several mistakes; `others` are texts of the same form."""
     for _ in range(random.choice((1, 1, 1, 1, 1, 2, 3))):
         text = random.choice(_MUTATIONS)(text, random, others)[:MOST]
     data = text.encode("utf-8", "surrogatepass")
@@ -38,7 +38,7 @@ def mutated(text: str, random: Random, others: Sequence[str]) -> bytes:
 
 
 def _bytes(data: bytes, random: Random) -> bytes:
-    """Some bits, or some bytes, are others."""
+    """Bytes with some bits flipped, or bytes deleted or inserted."""
     changed = bytearray(data)
     for _ in range(random.randint(1, 3)):
         at = random.randrange(len(changed) + 1)
@@ -59,7 +59,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _on_tokens(change: Callable[[list[str], int, Random], None]) -> Mutation:
-    """A mutation of the tokens at a place."""
+    """A mutation of the tokens at a random place."""
 
     def mutate(text: str, random: Random, others: Sequence[str]) -> str:
         del others
@@ -100,7 +100,7 @@ def _renumber(tokens: list[str], at: int, random: Random) -> None:
 
 
 def _nest(tokens: list[str], at: int, random: Random) -> None:
-    """Something is nested, or a sign repeated, very often."""
+    """Nest something, or repeat a sign, very often."""
     opening, closing = random.choice(
         (("(", ")"), ("[", "]"), ("{", "}"), ("-", ""), ("- ", ""), ("4 ", ""), ("1 ", ""), ("| ", ""))
     )
@@ -109,7 +109,7 @@ def _nest(tokens: list[str], at: int, random: Random) -> None:
 
 
 def _chain(tokens: list[str], at: int, random: Random) -> None:
-    """An operator with its operand, very often."""
+    """Append an operator with its operand very often."""
     piece = random.choice(
         ("+{0}", "%7+{0}", "//3*2", " % 5", "+1", "*2", ",1", " floordiv 3", " mod 5 + %i0", "-x[{0}]")
     )
@@ -117,7 +117,7 @@ def _chain(tokens: list[str], at: int, random: Random) -> None:
 
 
 def _lines(text: str, random: Random, others: Sequence[str]) -> str:
-    """Lines are left out, doubled or exchanged."""
+    """Delete, double, exchange or join lines."""
     del others
     lines = text.splitlines(keepends=True)
     if not lines:
@@ -136,13 +136,13 @@ def _lines(text: str, random: Random, others: Sequence[str]) -> str:
 
 
 def _splice(text: str, random: Random, others: Sequence[str]) -> str:
-    """The beginning of a text and the end of another one."""
+    """Join the beginning of a text and the end of another one."""
     other = random.choice(others)
     return text[: random.randrange(len(text) + 1)] + other[random.randrange(len(other) + 1) :]
 
 
 def _cut(text: str, random: Random, others: Sequence[str]) -> str:
-    """Only the beginning."""
+    """Keep only the beginning."""
     del others
     return text[: random.randrange(len(text) + 1)]
 

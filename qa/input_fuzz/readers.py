@@ -1,4 +1,4 @@
-"""Everything that reads texts of people, called in process: a text is taken, or refused with one clear error."""
+"""All readers of users' texts, called in process: each takes a text or refuses it with one clear error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pdojo.transforms.trace import Trace
 from qa.input_fuzz.corpus import KERNEL
 
 Reader = Callable[[bytes], None]
-"""Reads a text as a tool would; raises PdojoError for what it refuses."""
+"""Reads a text as a tool would. Raises PdojoError if it refuses the text."""
 
 
 def _text(data: bytes) -> str:
@@ -45,13 +45,13 @@ def _text(data: bytes) -> str:
 
 
 def read_notation(data: bytes) -> None:
-    """A text in the notation; what is taken is printed, read again, and lowered."""
+    """Read a text in the notation; print, parse again and lower its kernels."""
     for kernel in parse_notation(_text(data)):
         _use(kernel)
 
 
 def read_mlir(data: bytes) -> None:
-    """A text in MLIR; what is taken is printed, read again, and lowered."""
+    """Read a text in MLIR; print, parse again and lower its kernels."""
     context = Context()
     for name, factory in Universe.get_multiverse().all_dialects.items():
         context.register_dialect(name, factory)
@@ -64,11 +64,11 @@ def read_mlir(data: bytes) -> None:
 
 
 def _use(kernel: KernelOp) -> None:
-    """What a valid kernel is good for. Raises AssertionError if it is read back as another one."""
+    """Print, parse, validate and lower a kernel. Raises AssertionError if it is parsed as another one."""
     try:
         text = print_notation(kernel)
     except NotationError:
-        # A hint that only MLIR can spell.
+        # Only MLIR can spell its hint.
         return
     (again,) = parse_notation(text)
     assert print_notation(again) == text, "printed and read again, it is another kernel"
@@ -81,13 +81,13 @@ def _use(kernel: KernelOp) -> None:
 
 
 def read_trace(data: bytes) -> None:
-    """A trace, and its moves on the kernel."""
+    """Read a trace and replay it on the kernel."""
     trace = Trace.parse(_text(data))
     _game().fork().replay(trace.steps[:6])
 
 
 def read_moves(data: bytes) -> None:
-    """Moves, and each of them on the kernel."""
+    """Read moves and try each on the kernel."""
     for move in parse_moves(_text(data))[:3]:
         _try(move)
 
@@ -105,7 +105,7 @@ def _game() -> Game:
 
 
 def read_machine_file(data: bytes) -> None:
-    """A machine description, and the lists of moves for it."""
+    """Read a machine description."""
     with TemporaryDirectory(prefix="pdojo-fuzz-") as folder:
         path = Path(folder) / "m.toml"
         path.write_bytes(data)
@@ -113,12 +113,12 @@ def read_machine_file(data: bytes) -> None:
 
 
 def read_shape(data: bytes) -> None:
-    """A kernel of the library at some sizes, as long as they are small."""
+    """Read a library kernel at some sizes."""
     workload(_text(data)).instantiate()
 
 
 def read_assembly(data: bytes) -> None:
-    """Assembly for Snitch cores."""
+    """Read assembly for Snitch cores."""
     assemble(_text(data), "<input>")
 
 
@@ -131,5 +131,5 @@ READERS: Mapping[str, Reader] = {
     "shape": read_shape,
     "assembly": read_assembly,
 }
-"""By the names of forms in the corpus."""
+"""Readers by form of the corpus."""
 REFUSALS = (PdojoError, LocationError)

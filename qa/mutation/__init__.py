@@ -1,1 +1,1 @@
-"""Planted defects: is each noticed by the test suite? The command is `python -m qa.mutants`."""
+"""Planted defects, which the test suite must notice. The command is `python -m qa.mutants`."""

@@ -1,4 +1,4 @@
-"""Private copies of the project, in which defects are planted: the working tree is never touched."""
+"""Private copies of the project for planted defects: the working tree is never touched."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from qa.mutation.mutant import Mutant
 
 _CODE = ("pdojo", "tools", "qa", "benchmarks", "test")
 PARTS = (*_CODE, "docs", "examples", "pyproject.toml", "README.md", "CHANGELOG.md")
-"""What a copy consists of: the packages, the tests, and what the tests read."""
+"""The contents of a copy: the packages, the tests, and the files that the tests read."""
 
 _SKIPPED = shutil.ignore_patterns("Output", "results", ".lit_test_times.txt", ".hypothesis", ".pytest_cache")
 
 
 def checkout() -> Path:
-    """The root of the checkout that this package is part of. Raises UsageError for an installed package."""
+    """The root of this package's checkout. Raises UsageError for an installed package."""
     root = Path(__file__).resolve().parents[2]
     missing = [part for part in PARTS if not (root / part).exists()]
     if missing:
@@ -30,7 +30,7 @@ def checkout() -> Path:
 
 
 def digest(root: Path) -> str:
-    """A number for all sources and tests: results for the same one need not be found again."""
+    """A digest of all sources and tests: results stay valid while it is the same."""
     state = sha256()
     for part in _CODE:
         for path in sorted((root / part).rglob("*")):
@@ -42,9 +42,9 @@ def digest(root: Path) -> str:
 
 @contextmanager
 def private_copy(root: Path, mutant: Mutant | None, *, linked: bool = False) -> Generator[Path]:
-    """A copy of the project, with the defect if one is given, for as long as the context lasts.
+    """A copy of the project, with the defect if one is given, while the context lasts.
 
-    It may be linked to what is a private copy itself, which nobody edits: a quarter of the time.
+    `linked` makes hard links, in a quarter of the time, if `root` is a private copy that nobody edits.
     """
     copied = os.link if linked else shutil.copy2
     with tempfile.TemporaryDirectory(prefix="pdojo-mutant-") as folder:
@@ -59,7 +59,7 @@ def private_copy(root: Path, mutant: Mutant | None, *, linked: bool = False) -> 
             path = mutant.path(copy)
             path.unlink()
             path.write_text(mutant.mutated(root), encoding="utf-8")
-            # A compiled file is taken for fresh where time and size agree; the text has a later time.
+            # Python takes a compiled file as fresh if time and size agree: give the text a later time.
             stamp = path.stat()
             os.utime(path, (stamp.st_atime, stamp.st_mtime + 2))
         yield copy

@@ -1,4 +1,4 @@
-"""Defects that nobody chose: random small changes of the syntax tree, for a score that the catalogue cannot flatter."""
+"""Random defects: small changes of the syntax tree, for a score that the choice of the catalogue cannot bias."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ _WORDS = ("describe", "spell", "__str__", "__repr__")
 """Functions that make messages."""
 
 Change: TypeAlias = tuple[ast.expr, ast.expr, str]
-"""An expression, what takes its place, and what was done."""
+"""An expression, its replacement, and a description."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A change at one place of one version of a file."""
+    """A change at one place in one version of a file."""
 
     place: Edit
 
     def edit(self, source: Source, symbol: str) -> Edit:
-        """The change. Raises UsageError if the file is another version."""
+        """The change. Raises UsageError if the file has changed."""
         if not source.has(self.place):
             raise UsageError(f"it was drawn from another version, in which '{symbol}' has: {self.place.old}")
         return self.place
 
 
 def draw(root: Path, within: str, count: int, seed: int) -> list[Mutant]:
-    """So many defects of a file or folder in the package, none in a message; the same for the same seed."""
+    """`count` defects of a file or folder in the package, none in messages, determined by the seed."""
     start = root / "pdojo" / within
     files = sorted(start.rglob("*.py")) if start.is_dir() else [start]
     if not all(path.is_file() for path in files) or not files:
@@ -73,7 +73,7 @@ def _all(root: Path, path: Path) -> Iterator[Mutant]:
 
 
 def _expressions(node: ast.AST, symbol: str) -> Iterator[tuple[str, ast.expr]]:
-    """The expressions that decide something, with the function that they are in."""
+    """The expressions that affect behaviour, with their functions."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.ClassDef):
             if any(word in child.name for word in _WORDS):
@@ -108,7 +108,7 @@ Operator: TypeAlias = Callable[[ast.expr], Iterator[tuple[ast.expr, str]]]
 
 
 def _boolean(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
-    """One part of a conjunction or disjunction goes."""
+    """Delete one operand of `and` or `or`."""
     if isinstance(node, ast.BoolOp):
         for part in node.values:
             yield shorter(node, part), f"without '{ast.unparse(part)}'"
@@ -136,7 +136,7 @@ def _function(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _condition(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
-    """A negation goes; a choice is always the first."""
+    """Delete a negation, or always take the first branch of a conditional expression."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield node.operand, f"without 'not' in '{ast.unparse(node)}'"
     if isinstance(node, ast.IfExp):

@@ -1,4 +1,4 @@
-"""What may notice a defect: the tests of the suite, the likeliest first; random walks where the suite is blind."""
+"""Ways to notice a defect: the tests of the suite, likeliest first, then random walks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RULES = (
     "test/property/test_enumerated.py",
     "test/unit/test_validate.py",
 )
-"""Tests of the rules of the analyses, each by itself: what most defects of these fail, in a few seconds."""
+"""Tests of single rules of the analyses, which notice most defects of these in a few seconds."""
 
 _ANALYSIS = "dialect/analysis"
 
@@ -38,7 +38,7 @@ RULED = (
     "dialect/affine.py",
     "dialect/storage.py",
 )
-"""Files in which these rules are."""
+"""Files that contain these rules."""
 
 FIRST = (
     *RULES,
@@ -49,33 +49,33 @@ FIRST = (
     "test/property/test_moves.py::test_regressions",
     "test/property/test_moves.py::test_a_register_stays_in_one_thread",
 )
-"""Tests of pytest that most defects fail, in a few seconds."""
+"""Pytest tests that notice most defects in a few seconds."""
 
 ANALYSIS = "test/property/test_fast_paths.py"
-"""The fast paths of the analysis against integer sets, on random questions: minutes, so last of all."""
+"""The test of the fast paths against integer sets on random questions: it takes minutes, so it runs last."""
 
 RUNS_LIT = "test/unit/test_filecheck.py"
-"""The test that runs all lit tests; they are run by themselves here."""
+"""The test that runs all lit tests; here they run directly."""
 
 UNRELATED = ("mutants", "docs", "measurement", "executable", "fuzz_ends", "tools_run_tune", "start")
-"""Files of unit tests that say nothing about moves: about the checkout, about time, about processes."""
+"""Unit tests unrelated to moves: of the checkout, of time, of processes."""
 
 SILENT = 600
-"""Seconds without the end of another test after which one hangs: so the defect was noticed."""
+"""Seconds without output after which a test hangs, which notices the defect."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A command that fails where it notices a defect."""
+    """A command that fails if it notices the defect."""
 
     name: str
     command: tuple[str, ...]
     only: str = ""
-    """Another failure than that of this test, such as that it is gone, says nothing."""
+    """The only test whose failure counts; another failure may mean that the test is gone."""
 
 
 def asked_before(copy: Path, killer: str) -> list[Stage]:
-    """The test that noticed the defect at another time, if it is still there and about moves."""
+    """The test that noticed the defect before, if it still exists and is about moves."""
     test = killer.partition("[")[0]
     path = test.partition("::")[0]
     unrelated = Path(path).stem.removeprefix("test_") in UNRELATED
@@ -87,7 +87,7 @@ def asked_before(copy: Path, killer: str) -> list[Stage]:
 
 
 def stages(copy: Path, mutant: Mutant, *, quick: bool = False) -> list[Stage]:
-    """The stages of the suite for a defect: all tests in the end, or those that take seconds."""
+    """The stages of the suite for a defect: all tests, or with `quick` those that take seconds."""
     folders = [f"{MOVES}/{move}" for move in mutant.moves if (copy / MOVES / move).is_dir()]
     others = [p.relative_to(copy).as_posix() for p in sorted((copy / MOVES).iterdir()) if p.is_dir()]
     rest = [
@@ -116,13 +116,13 @@ def stages(copy: Path, mutant: Mutant, *, quick: bool = False) -> list[Stage]:
 
 
 def lit(name: str, folders: Sequence[str]) -> Stage:
-    """Lit tests, up to the first failure."""
+    """A stage of lit tests, up to the first failure."""
     command = Path(sys.executable).parent / "lit"
     return Stage(name, (str(command), "-j1", "-v", "--no-progress-bar", "--max-failures=1", *folders))
 
 
 def pytest(name: str, paths: Sequence[str]) -> Stage:
-    """Tests of pytest, up to the first failure."""
+    """A stage of pytest, up to the first failure."""
     return Stage(
         name,
         (sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=first", *paths),
@@ -130,14 +130,14 @@ def pytest(name: str, paths: Sequence[str]) -> Stage:
 
 
 def walks(mutant: Mutant, minutes: float) -> list[Stage]:
-    """Random walks that prefer the moves of the defect."""
+    """A stage of random walks that prefer the defect's moves."""
     preferred = [word for move in mutant.moves for word in ("--prefer", move)]
     fuzz = (sys.executable, "-m", "qa.fuzz", "--minutes", str(minutes), "--processes", "1", *preferred)
     return [Stage("walks", (*fuzz, "--length", "12", "--compile-every", "0"))]
 
 
 class Runner:
-    """Runs stages in copies; all that run are ended by `stop`."""
+    """Runs stages in copies; `stop` ends them all."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
@@ -145,7 +145,7 @@ class Runner:
         self.stopped = False
 
     def first_failure(self, copy: Path, stages: Sequence[Stage]) -> tuple[Stage, str] | None:
-        """The first stage that fails in the copy, and what failed; None if all succeed."""
+        """The first failing stage in the copy, and its failed test; None if all succeed."""
         for stage in stages:
             failed = self._fails(copy, stage)
             if failed is not None:
@@ -153,7 +153,7 @@ class Runner:
         return None
 
     def _fails(self, copy: Path, stage: Stage) -> str | None:
-        # Compiled files of a healthy copy are those of its copies, but for the file with the defect: half of the time.
+        # Compiled files of a healthy copy serve its copies, except the defect's file: this halves the time.
         environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "", "PYTHONUNBUFFERED": "1"}
         with self._lock:
             if self.stopped:
@@ -177,14 +177,14 @@ class Runner:
             _end(process)
             return f"a test hangs: nothing for {SILENT} s"
         if self.stopped or -process.returncode in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-            # Ended by `stop`, or from outside: neither is a failed test.
+            # Ended by `stop` or from outside: this is no failed test.
             _end(process)
             raise KeyboardInterrupt
         failed = None if process.returncode == 0 else what_failed(output)
         return failed if failed is None or failed.startswith(stage.only) else None
 
     def stop(self) -> None:
-        """End everything that runs."""
+        """End all running stages."""
         with self._lock:
             self.stopped = True
             for process in self._running:
@@ -192,7 +192,7 @@ class Runner:
 
 
 def output_of(process: subprocess.Popen[bytes], silent: float) -> str | None:
-    """All that a process writes until it ends, however late; None if it writes nothing for so many seconds."""
+    """The whole output of a process; None if it is silent for `silent` seconds."""
     assert process.stdout is not None
     parts: list[bytes] = []
     with process.stdout as pipe:
@@ -206,7 +206,7 @@ def output_of(process: subprocess.Popen[bytes], silent: float) -> str | None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all that it started, and wait until they are gone."""
+    """End a process and its children, and wait for their end."""
     try:
         os.killpg(process.pid, signal.SIGTERM)
         for attempt in range(30):
@@ -217,7 +217,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def what_failed(output: str) -> str:
-    """The first failed test, from what lit, pytest or the walks print."""
+    """The first failed test in the output of lit, pytest or the walks."""
     for pattern in (
         r"^FAIL: pdojo :: (\S+)",
         r"^(?:TIMEOUT|UNRESOLVED): pdojo :: (\S+)",

@@ -1,4 +1,4 @@
-"""One planted defect: a change at one place of the source."""
+"""A planted defect: a change at one place of the source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qa.mutation.source import Edit, Source, source_of
 
 
 class Change(Protocol):
-    """What a defect does to a symbol of a file."""
+    """The change of a defect in a symbol of a file."""
 
     def edit(self, source: Source, symbol: str) -> Edit:
         """The change of the text. Raises UsageError unless it fits the source at exactly one place."""
@@ -23,16 +23,16 @@ class Mutant:
     """A defect in `symbol` of `file`."""
 
     name: str
-    """Unique; what `--only` takes."""
+    """A unique name, for `--only`."""
     file: str
-    """Relative to the package `pdojo`."""
+    """The path relative to the package `pdojo`."""
     symbol: str
     """Class, function or `Class.method`; '' for a definition of the module itself."""
     change: Change
     breaks: str
-    """What goes wrong, in a sentence."""
+    """The effect of the defect, in a sentence."""
     moves: tuple[str, ...]
-    """Transformations whose lit tests are asked first, and that random walks prefer."""
+    """Transformations whose lit tests run first, and which random walks prefer."""
 
     def path(self, root: Path) -> Path:
         """The file in a copy of the project."""
@@ -70,17 +70,17 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Family:
-    """Where mutants are."""
+    """The location of related mutants."""
 
     file: str
     symbol: str
     moves: tuple[str, ...]
 
     def __call__(self, name: str, breaks: str, change: Change) -> Mutant:
-        """A mutant there."""
+        """A mutant at this location."""
         return Mutant(name, self.file, self.symbol, change, breaks, self.moves)
 
 
 def family(file: str, symbol: str, *moves: str) -> Family:
-    """What the mutants of one symbol have in common, to declare them briefly."""
+    """The location of the mutants of one symbol, for brief declarations."""
     return Family(file, symbol, moves)

@@ -1,8 +1,8 @@
-"""Mutation operators: each makes one small change of the syntax tree of a symbol, at the place that words single out.
+"""Mutation operators: each makes one small change of a symbol's syntax tree at the place that words determine.
 
-The words of a place are separated by spaces. A name, an attribute, a keyword, a number, a string or a dotted name such
-as `site.mapping` is a word. The place is the smallest one that mentions all words. If no place does, or if several do,
-the operator raises UsageError.
+The words are separated by spaces. A name, an attribute, a keyword, a number, a string or a dotted name such as
+`site.mapping` is a word. The place is the smallest one that mentions all words. The operator raises UsageError if there
+is no such place, or several.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ class Operator:
     """A change at one place of a symbol."""
 
     kind: str
-    """What the place is."""
+    """The kind of the place."""
     words: str
-    """What singles the place out."""
+    """The words that determine the place."""
     new: str | None = None
-    """The source of what takes the place; None if the place is deleted."""
+    """The source of the replacement; None to delete the place."""
 
     def edit(self, source: Source, symbol: str) -> Edit:
         """The change of a file. Raises UsageError unless there is exactly one place."""
@@ -128,7 +128,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class Quoted:
-    """A text that is another one, for what no operator says; the symbol has it exactly once."""
+    """A replacement of text, for changes without an operator; the symbol has the old text exactly once."""
 
     old: str
     new: str
@@ -142,7 +142,7 @@ class Quoted:
 
 
 def shorter(node: ast.expr, part: ast.AST) -> ast.expr:
-    """A list of operands, elements or arguments without one of them; the other operand if there are two."""
+    """A list of operands, elements or arguments without `part`; of two operands, the other one."""
     new = copy.copy(node)
     for field, values in ast.iter_fields(node):
         if isinstance(values, list):

@@ -1,4 +1,4 @@
-"""Places in a syntax tree: what a mutation operator is about, found by what it mentions."""
+"""Places in a syntax tree, found by the words that they mention."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TypeAlias
 from pdojo.errors import UsageError
 
 Place: TypeAlias = tuple[ast.AST, ast.AST]
-"""A node, and the part of it that the operator is about."""
+"""A node, and the part of it that the operator changes."""
 
 
 def place(root: ast.AST, kind: str, words: str) -> Place:
-    """The one place of a kind in a part of the tree. Raises UsageError if there is none, or more than one."""
+    """The only place of a kind. Raises UsageError if there is none, or several."""
     if kind in _NAMED:
         found = [each for node in _nodes(root) for each in _NAMED[kind](node, words)]
     else:
@@ -140,7 +140,7 @@ _MENTIONED: dict[str, Callable[[ast.AST], Iterator[Place]]] = {
     "return": _returned,
     "comparison": _comparisons,
 }
-"""Places that words single out."""
+"""Finders of places that words determine."""
 
 _NAMED: dict[str, Callable[[ast.AST, str], Iterator[Place]]] = {
     "variable": _assigned,
@@ -148,4 +148,4 @@ _NAMED: dict[str, Callable[[ast.AST, str], Iterator[Place]]] = {
     "call": _calls,
     "expression": _equal,
 }
-"""Places with a name, and expressions in full."""
+"""Finders of places by name or by whole expression."""

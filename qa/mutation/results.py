@@ -1,4 +1,4 @@
-"""Results of runs, kept in a file: an interrupted run goes on where it was, a later one knows whom to ask first."""
+"""Stored results of runs: an interrupted run resumes, and a later one knows which test to run first."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Outcome = Literal["suite", "walks", "survived"]
 
 @dataclass(frozen=True)
 class Result:
-    """What noticed a defect."""
+    """The result for one defect."""
 
     name: str
     outcome: Outcome
-    """`walks`: random walks did, but no test."""
+    """`suite`, `walks` (only random walks notice it) or `survived`."""
     stage: str
     killer: str
     """The first test that failed."""
@@ -30,7 +30,7 @@ class Result:
 
 
 class Results:
-    """The results of one state of sources and tests; each is written at once."""
+    """The results for one state of sources and tests; each is written at once."""
 
     def __init__(self, path: Path, digest: str) -> None:
         self.path = path
@@ -48,18 +48,18 @@ class Results:
             if data["digest"] == self.digest:
                 self._known = results
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return  # no results, or none that can be read: they are found again
+            return  # Without readable results, all are computed again.
 
     def of(self, mutant: Mutant) -> Result | None:
-        """A result that is known."""
+        """The stored result of a mutant; None if there is none."""
         return self._known.get(_key(mutant))
 
     def earlier(self, mutant: Mutant) -> str:
-        """The test that noticed the defect in an earlier state of sources and tests; '' if that is not known."""
+        """The test that noticed the defect in an earlier state of sources and tests; '' if unknown."""
         return self._earlier.get(mutant.name, "")
 
     def add(self, mutant: Mutant, result: Result) -> None:
-        """Keep a result."""
+        """Store a result."""
         with self._lock:
             self._known[_key(mutant)] = result
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The text of a file with its syntax tree: where a symbol is, and which bytes an expression is made of."""
+"""The text of a file with its syntax tree: positions of symbols, bytes of expressions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pdojo.errors import UsageError
 
 @dataclass(frozen=True)
 class Edit:
-    """The bytes of a file from `start` on that are `old` become `new`."""
+    """Replaces the bytes `old` at `start` of a file by `new`."""
 
     start: int
     old: str
@@ -32,7 +32,7 @@ class Source:
 
     @cached_property
     def structure(self) -> str:
-        """Equal for two texts that differ in their format only."""
+        """A form that is equal for two texts that differ only in format."""
         return ast.dump(self.tree)
 
     @cached_property
@@ -55,14 +55,14 @@ class Source:
 
     @cached_property
     def _offsets(self) -> list[int]:
-        """Where each line begins, and the end."""
+        """The offset of each line, and of the end."""
         offsets = [0]
         for line in self._bytes.splitlines(keepends=True):
             offsets.append(offsets[-1] + len(line))
         return offsets
 
     def lacks(self, other: Source) -> set[str]:
-        """The names that another version reads, and that neither version has."""
+        """The names that another version reads and neither version has."""
         return other.read - self.read - self.stored - other.stored - set(dir(builtins))
 
     def symbol(self, name: str) -> ast.AST:
@@ -80,7 +80,7 @@ class Source:
         return node
 
     def part(self, node: ast.AST) -> tuple[int, str]:
-        """The first byte of a part of the tree, and its text."""
+        """The first byte of a node, and its text."""
         if isinstance(node, ast.Module):
             return 0, self.text
         assert isinstance(node, ast.stmt | ast.expr)
@@ -91,16 +91,16 @@ class Source:
         return start, self._bytes[start:end].decode()
 
     def replacing(self, node: ast.expr, new: ast.expr) -> Edit:
-        """The edit by which an expression takes the place of another one. The rest of the text stays as it is."""
+        """The edit that replaces an expression; the rest of the text stays."""
         return Edit(*self.part(node), f"({ast.unparse(new)})")
 
     def has(self, edit: Edit) -> bool:
-        """Whether the text that an edit replaces is there."""
+        """True if the text that an edit replaces is there."""
         old = edit.old.encode()
         return self._bytes[edit.start : edit.start + len(old)] == old
 
     def edited(self, edit: Edit) -> str:
-        """The text after an edit of a text that is there."""
+        """The text after an edit that fits."""
         end = edit.start + len(edit.old.encode())
         return (self._bytes[: edit.start] + edit.new.encode() + self._bytes[end:]).decode()
 

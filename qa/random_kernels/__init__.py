@@ -2,10 +2,10 @@
 
 Every access is in bounds, types agree, every element is defined before it is read, every output is fully written,
 concurrent scopes do not race, and slots and shared buffers never change a value. So every move, interpreter and backend
-must cope with them. Integer divisions have positive constant divisors, shifts stay below the width, and conversions of
-floats to integers read an input array only, so that no behaviour is undefined for inputs of moderate size. Extents are
-small. Spelling varies on purpose (familiar and full names, several extents on a line or nested), so that a text is
-rarely canonical.
+must handle them. Integer divisions have positive constant divisors, shifts stay below the width, and only floats of an
+input array are converted to integers, so that all behaviour is defined for inputs of moderate size. Extents are small.
+Spelling varies on purpose (familiar and full names, several extents on a line or nested), so that a text is rarely
+canonical.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ __all__ = ["CPU", "Choices", "Features", "drawn_text", "features_for", "random_k
 
 
 def drawn_text(choices: Choices, features: Features) -> str:
-    """The text of a kernel that these choices make."""
+    """The text of the kernel that the choices determine."""
     return Generator(choices, features).text()
 
 
 def random_text(seed: int, features: Features = CPU) -> str:
-    """The text of a random kernel, the same for the same seed."""
+    """The text of a random kernel, determined by the seed."""
     return drawn_text(RandomChoices(Random(seed)), features)
 
 
 def random_kernels(seed: int, features: Features = CPU) -> Iterator[KernelOp]:
-    """Random kernels without end, the same for the same seed."""
+    """Endless random kernels, determined by the seed."""
     random = Random(seed)
     while True:
         yield parse_notation(random_text(random.getrandbits(62), features))[0]

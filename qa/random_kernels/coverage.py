@@ -1,4 +1,4 @@
-"""Which features of the dialect a kernel has; counted over a run, they show what it could have met."""
+"""The features of the dialect that kernels have, counted over a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CASTS = ("sitofp", "uitofp", "fptosi", "fptoui", "extsi", "extui", "trunci", "e
 
 
 def features_of(nest: Nest) -> frozenset[str]:
-    """The features of one kernel: those of Table 2, and more."""
+    """The features of one kernel, with those of Table 2."""
     found = {name for leaf in nest.leaves for name in _of_leaf(leaf)}
     found |= {f"mapping :{s.mapping.value}" for s in nest.scopes if s.mapping is not Mapping.SEQUENTIAL}
     if any(s.guard for s in nest.scopes):
@@ -86,7 +86,7 @@ def _is_variable(expression: Expr) -> bool:
 
 
 class Coverage:
-    """How many kernels have which feature."""
+    """Numbers of kernels by feature."""
 
     def __init__(self) -> None:
         self.kernels = 0

@@ -1,4 +1,4 @@
-"""Draws a kernel: nests of several kinds, then the header that their arrays need."""
+"""The generator of kernels: it draws nests of several kinds, then the header for their arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Generator(Nests):
     """Draws kernels."""
 
     def text(self) -> str:
-        """The notation of one."""
+        """Draw a kernel; returns its notation."""
         choose = self.choose
         for _ in range(choose.integer(1, 3)):
             role = "inout" if choose.chance(4) else "in"
@@ -87,7 +87,7 @@ class Generator(Nests):
         return [f"{a.spelling}=" for a in found if a.function in self.features.accumulations]
 
     def _padding(self) -> None:
-        """Fill all, then write an inner box: several writers of one array."""
+        """Fill an array, then write an inner box: several writers of one array."""
         result = self._result()
         loops = self._loops(result.shape)
         self._emit(loops.scopes, [f"{self._access(result, loops.index())} = {self._constant(result.dtype)}"])
@@ -101,7 +101,7 @@ class Generator(Nests):
         self._end_nest(result)
 
     def _chain(self) -> None:
-        """A temporary that is written and read in the same iteration, so that any dimension may be reused."""
+        """Write and read a temporary in the same iteration, so that any dimension may be reused."""
         result = self._result()
         flags = tuple(int(self.features.reuse and self.choose.chance()) for _ in result.shape)
         between = self._array(self.choose.one((result.dtype, *self.dtypes)), result.shape, "temp", flags)
@@ -137,7 +137,7 @@ class Generator(Nests):
         self._end_nest(result)
 
     def _restrict(self, loops: Loops, axes: Sequence[Axis]) -> None:
-        """Update a part of the elements only: a guard on the innermost scope."""
+        """Restrict an update to a part of the elements by a guard on the innermost scope."""
         last = loops.scopes[-1]
         if ":v" in last or "where" in last:
             return
@@ -146,7 +146,7 @@ class Generator(Nests):
         loops.scopes[-1] = f"{last} where ({self.choose.one(guards)})"
 
     def _window(self) -> None:
-        """A producer some iterations ahead of its consumer, in a circular buffer perhaps."""
+        """Draw a producer some iterations ahead of its consumer, sometimes with a circular buffer."""
         result = self._result()
         if not result.shape:
             result.shape, result.reuse = (self.choose.integer(2, 6),), (0,)
@@ -176,7 +176,7 @@ class Generator(Nests):
             self.defined.append(between)
 
     def _streamed(self) -> None:
-        """Doubles through three streams, a hardware loop around the inner iterations perhaps."""
+        """Draw doubles through three streams, sometimes with a hardware loop around the inner iterations."""
         shape = self._extents(self.choose.integer(1, 2), 1)
         one, other, result = (self._array("f64", shape, role) for role in ("in", "in", "out"))
         index = ",".join(f"{{{depth}}}" for depth in range(len(shape)))
@@ -192,7 +192,7 @@ class Generator(Nests):
         self._end_nest(result)
 
     def _in_output(self) -> None:
-        """A temporary that lives in the memory of the output that is made of it, element by element."""
+        """Draw a temporary in the memory of the output that is computed from it, element by element."""
         result = self._result("out")
         between = self._array(result.dtype, result.shape, "temp")
         if self.features.share:
@@ -207,7 +207,7 @@ class Generator(Nests):
         self._end_nest(result)
 
     def _unmapped(self, loops: Loops) -> list[str]:
-        """The scopes without threads: what they write is used by others."""
+        """The scopes without threads: other iterations use what they write."""
         return [re.sub(":[pgbw]", "", scope) for scope in loops.scopes]
 
     def _spelled_sum(self, dtype: str, one: str, other: str) -> str:
@@ -243,7 +243,7 @@ class Generator(Nests):
         return lines + [self._declared(g[0]) + n for g, n in zip(groups, names, strict=True)]
 
     def _may_share(self, group: Sequence[Array], array: Array) -> bool:
-        """Live ranges are disjoint: one is last touched in an earlier nest than the other is first."""
+        """True if live ranges are disjoint: the last nest of one array precedes the first of the other."""
         first = group[0]
         alike = (first.dtype, first.shape, first.memory) == (array.dtype, array.shape, array.memory)
         plain = not any(first.reuse) and not any(array.reuse)

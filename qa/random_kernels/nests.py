@@ -1,4 +1,4 @@
-"""Arrays, and the scopes around the statements of one nest."""
+"""Arrays, and the scopes around a nest's statements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qa.random_kernels.values import Values
 
 
 class Nests(Values):
-    """Draws arrays and scopes, and writes nests down."""
+    """Draws arrays and scopes, and writes nests."""
 
     def __init__(self, choices: Choices, features: Features) -> None:
         super().__init__(choices, features)
@@ -29,7 +29,7 @@ class Nests(Values):
         return array
 
     def _places(self, array: Array) -> Sequence[str]:
-        """Registers need constant indices; the stack of a thread on a GPU cannot be indexed by threads."""
+        """Memories for an array: registers need constant indices; threads cannot index a GPU thread's stack."""
         single = bool(array.shape) and all(slots == 1 for slots in array.reuse)
         if "g" in self.features.mappings:
             return ("heap", "stack") if single else ("heap",)
@@ -47,7 +47,7 @@ class Nests(Values):
         return self._extents(self.choose.integer(0, 3), 1)
 
     def _extents(self, count: int, around: int) -> tuple[int, ...]:
-        """Extents that give a nest of few instances, `around` each of which there are so many already."""
+        """Extents of a nest of few instances; `around` is the number of iterations around it."""
         found: list[int] = []
         for _ in range(count):
             fitting = [n for n in self.features.extents if n * prod(found) * around <= INSTANCES]
@@ -57,7 +57,7 @@ class Nests(Values):
     # Nests
 
     def _loops(self, shape: Sequence[int], *, vector: bool = False) -> Loops:
-        """Scopes over a box, in any order, some dimensions in two scopes; all iterations are independent."""
+        """Scopes over a box in any order, with some dimensions split in two; all iterations are independent."""
         choose, loops = self.choose, Loops()
         order = list(range(len(shape)))
         for _ in range(choose.integer(0, len(shape))):
@@ -70,7 +70,7 @@ class Nests(Values):
         return loops
 
     def _axis(self, loops: Loops, extent: int, *, vector: bool) -> Axis:
-        """One scope, or an outer and an inner one; a tail is guarded."""
+        """Add one scope, or an outer and an inner one, with a guard on the tail."""
         depth = len(loops.scopes)
         lanes = [n for n in (2, 4) if extent % n == 0] if vector and "v" in self.features.mappings else []
         if lanes:
@@ -93,7 +93,7 @@ class Nests(Values):
         return f"{extent}:u" if "u" in self.features.mappings and self.choose.chance(6) else str(extent)
 
     def _map_threads(self, loops: Loops) -> None:
-        """Map one scope that is inside sequential ones only; on a GPU a grid, and blocks and warps inside it."""
+        """Map one scope inside sequential ones; on a GPU a grid, with blocks and warps inside it."""
         threads = [m for m in self.features.mappings if m in "pgbw"]
         sequential = next((k for k, s in enumerate(loops.scopes) if not s.split()[0].isdigit()), len(loops.scopes))
         if not threads or not sequential or not self.choose.chance(3):
@@ -117,7 +117,7 @@ class Nests(Values):
         loops.scopes[place] = f"{extent}:{mapping}{' ' if guard else ''}{guard}"
 
     def _emit(self, scopes: Sequence[str], body: Sequence[str], bars: int = 0) -> None:
-        """Scopes with their children, on one line or nested."""
+        """Write scopes and their body, on one line or nested."""
         prefix = "| " * bars
         if not scopes:
             self.lines += [prefix + line for line in body]

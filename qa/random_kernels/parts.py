@@ -1,4 +1,4 @@
-"""What random kernels are made of: drawing, features, arrays, axes and scopes."""
+"""Parts of random kernels: choices, features, arrays, axes and scopes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pdojo.dialect.machine import Machine
 T = TypeVar("T")
 
 INSTANCES = 200
-"""Instances of a statement, at most, but for those that a tail adds."""
+"""Most instances of a statement, without those of a tail."""
 
 
 class Choices(Protocol):
-    """Drawing: by a random generator here, by hypothesis in the tests."""
+    """A source of choices: a random generator here, hypothesis in the tests."""
 
     def one(self, options: Sequence[T]) -> T:
         """One of the options."""
@@ -33,7 +33,7 @@ class Choices(Protocol):
 
 
 class RandomChoices:
-    """Choices of a random generator."""
+    """Choices by a random generator."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -60,57 +60,57 @@ class Features:
     stages: int = 4
     """Most nests or groups of nests."""
     mappings: tuple[str, ...] = ("u", "p", "v")
-    """`p` goes to a scope inside sequential ones, `v` to innermost ones of 2 or 4 iterations; with `g`, the threaded
-    mappings are those of a GPU: a grid, blocks and warps inside it."""
+    """`p` maps a scope inside sequential ones, `v` innermost ones of 2 or 4 iterations; with `g`, the threaded mappings
+    are a GPU's: a grid, with blocks and warps inside it."""
     guards: bool = True
     reuse: bool = True
     share: bool = True
-    """Whether arrays of disjoint live ranges may live in one buffer."""
+    """True if arrays of disjoint live ranges may share a buffer."""
     hints: bool = True
     facts: bool = True
-    """Whether kernels may state numerics, machine and alignments."""
+    """True if kernels may state numerics, machine and alignments."""
     trees: bool = False
-    """Whether the threads of a block may accumulate into one cell, as in a reduction tree."""
+    """True if the threads of a block may accumulate into one cell as a reduction tree."""
     functions: frozenset[str] = frozenset(FUNCTIONS)
     accumulations: frozenset[str] = frozenset(ACCUMULATIONS)
 
 
 CPU = replace(Features(), facts=False)
-"""What the moves of a CPU may meet. Without facts: a kernel that forbids a numerics class has fewer moves."""
+"""Features for the moves of a CPU, without facts: forbidding a numerics class leaves fewer moves."""
 
 GPU = replace(CPU, mappings=("u", "v", "g", "b", "w"), trees=True)
-"""What the moves of a GPU may meet."""
+"""Features for the moves of a GPU."""
 
 SNITCH = replace(CPU, mappings=("u", "s", "f"))
-"""What the moves of a Snitch core may meet: streams and hardware loops."""
+"""Features for the moves of a Snitch core: streams and hardware loops."""
 
 
 def features_for(machine: Machine) -> Features:
-    """What kernels for a machine may contain, by its kind."""
+    """The features for a machine, by its kind."""
     return GPU if machine.gpu else SNITCH if machine.snitch else CPU
 
 
 @dataclass(eq=False)
 class Array:
-    """An array of the kernel, and the nests between which it is used."""
+    """An array of the kernel, with the first and last nest that uses it."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     role: str
-    """in, inout, out or temp."""
+    """`in`, `inout`, `out` or `temp`."""
     reuse: tuple[int, ...]
-    """Slots per dimension: 0 one per index, 1 a single one, k a circular buffer."""
+    """Slots per dimension: 0 for one per index, 1 for a single one, k for a circular buffer."""
     memory: str = "heap"
     home: str = ""
-    """The output in whose memory the temporary lives, if any."""
+    """The output whose memory holds the temporary; '' if it has its own."""
     first_nest: int = 0
     last_nest: int = 0
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A value that runs over `range(extent)`: an iteration or an expression over several."""
+    """A value over `range(extent)`: an induction variable or an expression of several."""
 
     text: str
     extent: int
@@ -124,12 +124,12 @@ class Axis:
 
 @dataclass
 class Loops:
-    """The scopes around the statements of one nest."""
+    """The scopes around a nest's statements."""
 
     scopes: list[str] = field(default_factory=list[str])
     axes: dict[int, Axis] = field(default_factory=dict[int, Axis])
-    """Per dimension of the result."""
+    """Axes by dimension of the result."""
 
     def index(self) -> str:
-        """The place of the result that an iteration writes."""
+        """The index of the result's element that an iteration writes."""
         return ",".join(self.axes[d].text for d in sorted(self.axes))

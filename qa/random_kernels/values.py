@@ -1,4 +1,4 @@
-"""Right sides, accesses and indices of random statements."""
+"""Right-hand sides, accesses and indices of random statements."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from qa.random_kernels.parts import Array, Axis, Choices, Features
 
 
 class Values:
-    """Draws right sides whose every access is in bounds and reads what is defined."""
+    """Draws right-hand sides whose accesses are in bounds and read defined elements."""
 
     def __init__(self, choices: Choices, features: Features) -> None:
         self.choose = choices
         self.features = features
         self.arrays: list[Array] = []
         self.defined: list[Array] = []
-        """Arrays whose every element may be read in any later nest."""
+        """Arrays whose elements all may be read in any later nest."""
         self.nest: int = 0
-        """Number of the nest that is being drawn."""
+        """Number of the current nest."""
 
     def _value(self, dtype: str, axes: Sequence[Axis], local: tuple[Array, str] | None = None) -> str:
-        """A function application with result `dtype`; `local` is an array that may be read at that access only."""
+        """An expression of type `dtype`; `local` is an array that may be read only at that access."""
         makers = [self._copy, self._operation, self._operation, self._cast]
         if dtype == "i1":
             makers.append(self._comparison)
@@ -65,7 +65,7 @@ class Values:
         return f"{cast}({self._access_of(source, axes)})"
 
     def _casts(self, source: Array, dtype: str) -> list[str]:
-        """Casts whose result is defined: only input arrays surely hold floats that fit an integer type."""
+        """Casts with a defined result: only floats of input arrays surely fit an integer type."""
         tame = source.role == "in" or not is_float(source.dtype)
         casts = ("cast", "ucast", "bitcast") if tame else ("cast",)
         if is_float(source.dtype) and not is_float(dtype):
@@ -74,7 +74,7 @@ class Values:
         return [c for c in fitting if self.features.functions.issuperset(CALLS[c])]
 
     def _spelled(self, name: str, values: list[str]) -> str:
-        """The familiar spelling where its types are surely told by an array, else the full name."""
+        """The familiar spelling if arrays determine its types, else the full name."""
         signs = [s for s, functions in INFIX.items() if name in functions]
         calls = [c for c, functions in CALLS.items() if name in functions]
         plain = all("[" in v for v in values)
@@ -85,7 +85,7 @@ class Values:
         return f"{name}({', '.join(values)})"
 
     def _input(self, dtype: str, axes: Sequence[Axis], local: tuple[Array, str] | None = None) -> str:
-        """An access mostly, else an index value or a constant."""
+        """Mostly an access, else an index or a constant."""
         if local is not None and local[0].dtype == dtype and self.choose.chance():
             return local[1]
         kind = self.choose.integer(0, 5)
@@ -120,7 +120,7 @@ class Values:
         return self._access(array, index, lanes=any(axis.vector for axis in axes))
 
     def _index(self, extent: int, axes: Sequence[Axis], *, last: bool) -> str:
-        """An index expression within `range(extent)`; a vector axis is alone in the last dimension or unused."""
+        """An index expression within `range(extent)`; a vector axis stands alone in the last dimension or is unused."""
         options = [str(self.choose.integer(0, extent - 1))]
         for axis in axes:
             if axis.vector and not last:
@@ -145,7 +145,7 @@ class Values:
         return self.choose.one(options)
 
     def _access(self, array: Array, index: str, *, lanes: bool = False) -> str:
-        """An access, now and then with hints, but none that no machine can use: lanes store whole, aligned vectors."""
+        """An access, sometimes with hints that some machine can use: lanes store whole, aligned vectors."""
         hints = ["", *(["!nontemporal"] if not lanes else []), "!prefetch(64)", '!cache("stream")!lane(1)']
         usable = self.features.hints and array.memory != "register"
         hint = self.choose.one(hints) if usable and self.choose.chance(8) else ""

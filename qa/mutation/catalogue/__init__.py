@@ -36,7 +36,7 @@ MUTANTS: tuple[Mutant, ...] = (
 
 
 def stale(root: Path) -> list[str]:
-    """What is wrong with mutants that do not fit the source any more, and names that are taken twice."""
+    """Errors of mutants that do not fit the source any more, and duplicate names."""
     problems: list[str] = []
     names = [mutant.name for mutant in MUTANTS]
     problems += [f"two mutants are called '{name}'" for name in sorted({n for n in names if names.count(n) > 1})]

@@ -1,4 +1,4 @@
-"""Defects of the analyses that all moves ask: collisions, races, lanes, flows of values, owners of copies."""
+"""Defects of the analyses behind all moves: collisions, races, lanes, flows of values, owners of copies."""
 
 from __future__ import annotations
 

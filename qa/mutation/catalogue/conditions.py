@@ -1,4 +1,4 @@
-"""Defects of what every state must keep, whatever move led to it, and of where that is asked."""
+"""Defects of the conditions that every state must meet, and of their checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects of tiling, collapsing and padding dimensions, and of copies that run on their own."""
+"""Defects of tiling, collapsing and padding dimensions, and of asynchronous copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects of giving iterations to threads, lanes and copies of code."""
+"""Defects of mapping iterations to threads, lanes and unrolled code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects of software pipelines, of fusing with a shift, and of what asks whether a move comes back."""
+"""Defects of software pipelines, of fusing with a shift, and of the checks of inverses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects of what all rewrites share: substitution, guards, identifiers, index arithmetic, the protocol itself."""
+"""Defects of the parts of all rewrites: substitution, guards, identifiers, index arithmetic, the protocol."""
 
 from __future__ import annotations
 

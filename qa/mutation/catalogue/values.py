@@ -1,4 +1,4 @@
-"""Defects of computing values again, of dead code, of swizzles and of tensor units."""
+"""Defects of recomputing values, of dead code, of swizzles and of tensor units."""
 
 from __future__ import annotations
 
