@@ -1,7 +1,8 @@
 """Results: records of workloads, ratios between them, and files that survive an interruption.
 
 During a run, `NAME.partial.jsonl` holds the settings in its first line and a record in every other; `NAME.json`
-replaces it at the end. A truncated line is measured again. """
+replaces it at the end. A truncated line is measured again.
+"""
 
 from __future__ import annotations
 

@@ -87,7 +87,8 @@ def tune_subject(
     A `plan` of None does not search. `database` is a file or an open database; None is one in memory. `seed` is the
     seed of the measured inputs without a search. `rivals` are programs from elsewhere. Ctrl-C ends the search; its best
     so far is verified and not measured. Ctrl-C in the last measurement skips that. Raises InvalidKernel for a program
-    of another meaning, MeasurementError if it cannot be run, KeyboardInterrupt before a program is verified. """
+    of another meaning, MeasurementError if it cannot be run, KeyboardInterrupt before a program is verified.
+    """
     found = None if plan is None else _searched(subject, plan, database, listener, rivals)
     if found is not None:
         listener.found(found)

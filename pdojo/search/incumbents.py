@@ -61,7 +61,8 @@ class Incumbents:
         """The best of programs from elsewhere, the incumbent and a search's own best, without failed ones.
 
         Each must beat those before it. Races from before the incumbent became that do not count; new ones take place
-        only if `play` is set. A program that has beaten the incumbent replaces it. """
+        only if `play` is set. A program that has beaten the incumbent replaces it.
+        """
         # The races of this call count for the new incumbent.
         since = now()
         held, name = self._held()

@@ -23,7 +23,8 @@ class Evolve:
 
     Members age, so that a luckily measured program does not stay for ever. A child is a neighbour of its parent, or of
     a cross of its parent with another member. A population without progress is replaced: the next one begins with the
-    root, every third one with the champions of the earlier ones. """
+    root, every third one with the champions of the earlier ones.
+    """
 
     name = "evolve"
 
