@@ -16,7 +16,7 @@ from rich.console import Console
 from benchmarks.peers import LIBRARIES, as_text, reference_of
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.bandwidth import Bandwidth, copy_bandwidth
-from pdojo.backends.measure import Ok, Options, Outcome, Peer, Program, Worker
+from pdojo.backends.measure import MeasuredProgram, Ok, Options, Outcome, Peer, Worker
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
@@ -113,7 +113,7 @@ def _measure(
     console: Console, tunings: dict[str, Tuning], peers: Sequence[str], machine: Machine, seed: int
 ) -> tuple[Bandwidth, list[Row]]:
     """Time all in turns, in one process, on the same arrays, with the same number of threads."""
-    programs = [Program.of(tuning.after, machine) for tuning in tunings.values()]
+    programs = [MeasuredProgram.of(tuning.after, machine) for tuning in tunings.values()]
     subject = workload(KERNEL)
     subjects = [*programs, *(Peer(library, as_text(subject), PEERS[library]) for library in peers)]
     titles = [*tunings, *(LIBRARIES[library].title for library in peers)]

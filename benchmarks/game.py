@@ -17,7 +17,7 @@ from pdojo_tools.programs import load_kernel
 from rich.console import Console
 from rich.table import Table
 
-from pdojo.backends.measure import Program as Subject
+from pdojo.backends.measure import MeasuredProgram as Subject
 from pdojo.backends.measure import Request
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machine import machine

@@ -15,14 +15,14 @@ from benchmarks.searching import searched_here, title_of
 from benchmarks.work import Work, peak_type, roofline, work_of
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.bandwidth import copy_bandwidth, read_bandwidth
-from pdojo.backends.measure import CompileError, Limits, Options, Outcome, Peer, Program, Worker
+from pdojo.backends.measure import CompileError, Limits, MeasuredProgram, Options, Outcome, Peer, Worker
 from pdojo.backends.peak import arithmetic_peak
 from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.kernels import Workload
-from pdojo.search.planned import Plan
+from pdojo.search.planned import SearchPlan
 from pdojo.search.tuning import Tuning, make_moves
 
 JSON: TypeAlias = dict[str, Any]
@@ -45,7 +45,7 @@ def measure(
     *,
     autotune: bool = False,
     tvm_trials: int = TVM_TRIALS,
-    plan: Plan | None = None,
+    plan: SearchPlan | None = None,
     database: str | None = None,
 ) -> JSON:
     """A record (`benchmarks.records.Record`), which includes failures.
@@ -72,7 +72,7 @@ def measure(
     except PdojoError as error:
         return {**record, "rows": [_row(OURS, expert, CompileError(str(error)))]}
     record |= {"tuning_seconds": time.perf_counter() - started, "trace": tuning.game.trace.dump()}
-    entrants = [_Entrant(Program.of(tuning.after, machine), {"library": OURS, "variant": expert})]
+    entrants = [_Entrant(MeasuredProgram.of(tuning.after, machine), {"library": OURS, "variant": expert})]
     failed: list[JSON] = []
     if plan is not None:
         _enter(entrants, failed, OURS, title_of(plan), lambda: _searched(plan, workload, tuning, database, tell))
@@ -103,7 +103,7 @@ def measure(
 class _Entrant(NamedTuple):
     """A program or peer to measure."""
 
-    subject: Program | Peer
+    subject: MeasuredProgram | Peer
     row: JSON
     """Its row without the outcome."""
 
@@ -113,7 +113,7 @@ def _enter(
     failed: list[JSON],
     library: str,
     variant: str,
-    ready: Callable[[], tuple[Program | Peer, JSON]],
+    ready: Callable[[], tuple[MeasuredProgram | Peer, JSON]],
 ) -> None:
     """Call `ready` and add its subject and facts to `entrants`, or the reason of its failure to `failed`."""
     try:
@@ -125,11 +125,11 @@ def _enter(
 
 
 def _searched(
-    plan: Plan, workload: Workload, tuning: Tuning, database: str | None, tell: Listener
-) -> tuple[Program, JSON]:
+    plan: SearchPlan, workload: Workload, tuning: Tuning, database: str | None, tell: Listener
+) -> tuple[MeasuredProgram, JSON]:
     found = searched_here(plan, workload, tuning, database, tell)
     game = found.best.game
-    return Program.of(game.kernel, game.machine), {"tuning_seconds": found.seconds, "trace": game.trace.dump()}
+    return MeasuredProgram.of(game.kernel, game.machine), {"tuning_seconds": found.seconds, "trace": game.trace.dump()}
 
 
 def _scheduled(peer: Peer, workload: Workload, options: Options, processors: Sequence[int], tell: Listener) -> JSON:

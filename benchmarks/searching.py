@@ -13,7 +13,7 @@ from pdojo.kernels import Workload
 from pdojo.search.database import Database
 from pdojo.search.evaluation import Evaluator
 from pdojo.search.evaluators.runtime import Runtime
-from pdojo.search.planned import Baselines, Plan, PlannedSearch
+from pdojo.search.planned import Baselines, PlannedSearch, SearchPlan
 from pdojo.search.progress import Budget
 from pdojo.search.subject import Subject
 from pdojo.search.tuning import Tuning
@@ -26,12 +26,12 @@ EVALUATIONS = 1000
 """Default number of evaluations of a search."""
 
 
-def plan_of(strategy: str, neighbourhood: str, evaluations: int, evaluator: str, seed: int) -> Plan:
+def plan_of(strategy: str, neighbourhood: str, evaluations: int, evaluator: str, seed: int) -> SearchPlan:
     """A search that starts from the pass's program."""
-    return Plan(strategy, neighbourhood, Budget(evaluations), evaluator, "pass", seed)
+    return SearchPlan(strategy, neighbourhood, Budget(evaluations), evaluator, "pass", seed)
 
 
-def title_of(plan: Plan) -> str:
+def title_of(plan: SearchPlan) -> str:
     """The name of a search's result in tables."""
     return f"{plan.strategy}, {plan.steps} evaluations"
 
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 
 def searched(
-    plan: Plan,
+    plan: SearchPlan,
     passed: Tuning,
     evaluator: Evaluator,
     tell: Listener,
@@ -69,7 +69,7 @@ def searched(
     return Found(Tuning(found.result.best.dojo.game), found.result.progress.seconds)
 
 
-def searched_here(plan: Plan, workload: Workload, passed: Tuning, path: str | None, tell: Listener) -> Found:
+def searched_here(plan: SearchPlan, workload: Workload, passed: Tuning, path: str | None, tell: Listener) -> Found:
     """The best program of a search by times on this machine; raises as `searched` does.
 
     Measurements are shared through the database of that path; None is that of `pdojo-tune`.

@@ -27,7 +27,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from pdojo.dialect.machine import machine
 from pdojo.errors import MeasurementError, PdojoError, UsageError
 from pdojo.transforms.registry import transformation
-from qa.fuzzing.jobs import Plan, Report
+from qa.fuzzing.jobs import FuzzPlan, Report
 from qa.fuzzing.kernels import source
 from qa.fuzzing.summary import Totals, as_json, tables
 from qa.fuzzing.workers import Worker
@@ -44,7 +44,7 @@ MOST_STILLBORN = 3
 class Fuzzer:
     """A run: its plan, its limits and its findings."""
 
-    plan: Plan
+    plan: FuzzPlan
     processes: int
     moves: int | None = None
     walks: int | None = None
@@ -213,7 +213,7 @@ def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
     for name in options.prefer or ():
         transformation(name)
     source(options.kernels, only_random=options.random)
-    plan = Plan(
+    plan = FuzzPlan(
         kernels=tuple(options.kernels),
         only_random=options.random,
         machines=machines,

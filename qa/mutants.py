@@ -75,7 +75,7 @@ def _run(args: Sequence[str] | None) -> None:
     if problems:
         raise UsageError("the catalogue does not fit the source:\n" + "\n".join(problems))
     results = Results(root / given.results, digest(root))
-    run = Run(root, results, given.jobs, given.walk_minutes, Console(stderr=True), quick=given.quick)
+    run = MutantRun(root, results, given.jobs, given.walk_minutes, Console(stderr=True), quick=given.quick)
     # SIGTERM also ends the tests that this process runs.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -108,7 +108,7 @@ def _list(root: Path, mutants: Sequence[Mutant], *, as_json: bool) -> None:
 
 
 @dataclass
-class Run:
+class MutantRun:
     """A run over mutants."""
 
     root: Path

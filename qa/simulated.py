@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdojo.backends.measure import CompileError, KernelReference, Simulated, Simulation
-from pdojo.backends.measure import Program as Text
+from pdojo.backends.measure import MeasuredProgram as Text
 from pdojo.backends.snitch.executable import load
 from pdojo.backends.snitch.session import judged
 from pdojo.dialect.analysis.program import Program

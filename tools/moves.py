@@ -18,7 +18,7 @@ from pdojo.transforms.move import Move, parse_moves
 from pdojo.transforms.trace import Trace
 
 
-class Session:
+class MoveSession:
     """The kernels of a module and the game on one of them; `show` is called after every move.
 
     `traces` are the traces of `--apply-trace`, by path.

@@ -25,7 +25,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import InvalidKernel, LoweringError, NotationError, PdojoError, UsageError
-from pdojo.frontends.text import Chunk, Program, parse, raised_by_xdsl, split
+from pdojo.frontends.text import Chunk, SourceModule, parse, raised_by_xdsl, split
 
 if TYPE_CHECKING:
     from pdojo.transforms.game import Game
@@ -169,7 +169,7 @@ class PdojoOptMain(xDSLOptMain):
             verify_meaning(before, program.module, games, chunk)
         return None if self.args.list_moves or self.args.explain else program.module
 
-    def _declare(self, program: Program) -> None:
+    def _declare(self, program: SourceModule) -> None:
         """Set the alignment: the command line's, else the kernel's, else the trace's."""
         kernels = [op for op in program.module.walk() if isinstance(op, KernelOp)]
         for kernel in kernels:
@@ -190,9 +190,9 @@ class PdojoOptMain(xDSLOptMain):
         moves = any(step.option != "passes" for step, _ in self.steps)
         return moves or self.args.list_moves or bool(self.args.explain) or self.machine is not None
 
-    def _play(self, program: Program, output: StringIO) -> dict[str, Game]:
+    def _play(self, program: SourceModule, output: StringIO) -> dict[str, Game]:
         """Apply steps that include moves; returns the games without passes between, by kernel."""
-        from pdojo_tools.moves import Session, list_moves
+        from pdojo_tools.moves import MoveSession, list_moves
 
         from pdojo.transforms.move import parse_moves
 
@@ -201,7 +201,7 @@ class PdojoOptMain(xDSLOptMain):
                 comment = "#" if self.target.name == "notation" else "//"
                 output.write(f"{comment} after {title}\n{self.output_resulting_program(program.module)}")
 
-        session = Session(
+        session = MoveSession(
             program.module,
             self.machine,
             self.args.kernel,

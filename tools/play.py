@@ -74,9 +74,9 @@ def _play(dojo: Dojo, path: str | None) -> None:
     if find_spec("textual") is None:
         raise UsageError("pdojo-play needs the package textual: pip install 'pdojo[play]'")
     from pdojo_tools.playing.app import PlayApp
-    from pdojo_tools.playing.session import Session
+    from pdojo_tools.playing.session import PlaySession
 
-    app = PlayApp(Session(dojo), path)
+    app = PlayApp(PlaySession(dojo), path)
     said = app.run()
     if said:
         print(said)

@@ -19,7 +19,7 @@ from pdojo_tools.programs import load_kernel, machine_for
 
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.backend import backend_of
-from pdojo.backends.measure import KernelReference, Ok, Options, Outcome, Program, Success
+from pdojo.backends.measure import KernelReference, MeasuredProgram, Ok, Options, Outcome, Success
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
@@ -72,7 +72,7 @@ def _run(args: Sequence[str] | None) -> None:
         if not given.time:
             options = replace(options, samples=1, budget=0, attempts=1)
         with backend.runs() as runs:
-            (outcome,) = runs.compare([Program.of(kernel, machine)], options, reference)
+            (outcome,) = runs.compare([MeasuredProgram.of(kernel, machine)], options, reference)
         _report(kernel, machine, outcome, timed=given.time)
     if given.save is not None:
         _save(given.save, backend.execute(kernel, machine, given.seed))

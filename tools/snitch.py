@@ -13,7 +13,7 @@ import numpy as np
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from pdojo_tools.outputs import write_output
 
-from pdojo.backends.snitch.assembler import Program, assemble, rewrite
+from pdojo.backends.snitch.assembler import AssembledProgram, assemble, rewrite
 from pdojo.backends.snitch.simulator import Configuration, Placement, Result, simulate
 from pdojo.backends.snitch.simulator.report import cycles, listing, summary
 from pdojo.dialect.machine import machine
@@ -69,7 +69,7 @@ def _run(args: Sequence[str] | None) -> None:
     placement = Placement(configuration, program)
     rng = np.random.default_rng(given.seed)
     values = [_argument(text, placement, rng, f"argument {k}") for k, text in enumerate(given.arg)]
-    run = Run(program, configuration, placement, given.entry, values, given.limit)
+    run = SnitchRun(program, configuration, placement, given.entry, values, given.limit)
     if given.elf is not None or given.snitch_sim is not None:
         _external(given.elf, given.snitch_sim, run)
         return
@@ -82,10 +82,10 @@ def _run(args: Sequence[str] | None) -> None:
 
 
 @dataclass(frozen=True)
-class Run:
+class SnitchRun:
     """A program and its call."""
 
-    program: Program
+    program: AssembledProgram
     configuration: Configuration
     placement: Placement
     entry: str
@@ -107,7 +107,7 @@ class Run:
         return result
 
 
-def _read(path: str) -> Program:
+def _read(path: str) -> AssembledProgram:
     try:
         text = decode(read_bounded(sys.stdin.buffer)) if path == "-" else read_text(Path(path))
     except (OSError, UnicodeDecodeError) as error:
@@ -171,7 +171,7 @@ def _report(result: Result, placement: Placement, given: list[str], *, trace: bo
             )
 
 
-def _external(elf: str | None, command: str | None, run: Run) -> None:
+def _external(elf: str | None, command: str | None, run: SnitchRun) -> None:
     import tempfile
 
     from pdojo.backends.snitch.assembler.build import build

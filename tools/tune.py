@@ -52,7 +52,7 @@ def _tune(
     console: Console, given: argparse.Namespace, command: Sequence[str], connection: Connection | None = None
 ) -> None:
     """Tune on this machine, or on the connection's cluster."""
-    from pdojo_tools.tuning.session import Session
+    from pdojo_tools.tuning.session import TuneSession
     from pdojo_tools.tuning.targets import Targets
 
     with console.status("expert pass", refresh_per_second=1):
@@ -71,7 +71,7 @@ def _tune(
             print_trace(console, "why" if len(subjects) == 1 else f"{subject.title}: why", subject.passed)
         return
     targets = Targets.of(given.output, given.emit, given.report, subjects)
-    session = Session(console, given, command, targets)
+    session = TuneSession(console, given, command, targets)
     if connection is None:
         session.run(subjects)
         return

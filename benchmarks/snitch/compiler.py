@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.c.targets import c_text
-from pdojo.backends.measure import CompileError, KernelReference, Outcome, Program, Simulation
+from pdojo.backends.measure import CompileError, KernelReference, MeasuredProgram, Outcome, Simulation
 from pdojo.backends.placement import plan_memory
 from pdojo.backends.snitch.assembler import assemble
 from pdojo.backends.snitch.executable import SimulatedKernel
@@ -139,7 +139,7 @@ def compiled_outcome(compiler: Compiler, plain: KernelOp, machine: Machine, seed
         workspace = max(8, plan_memory(nest).shared_bytes)
         source = SnitchSource(nest.name, text, tuple(p.name for p in parameters), workspace, _STACK)
         kernel = SimulatedKernel(source, program, parameters, Configuration.of(machine))
-        wanted = Simulation(Program.of(plain, machine), KernelReference(print_notation(plain)), seed)
+        wanted = Simulation(MeasuredProgram.of(plain, machine), KernelReference(print_notation(plain)), seed)
         return judged(kernel, nest, wanted, lambda _: None)
     except PdojoError as error:
         return CompileError(str(error))

@@ -11,7 +11,7 @@ from benchmarks.searching import plan_of, searched
 from benchmarks.snitch.baselines import baselines_of
 from benchmarks.snitch.compiler import Compiler, compiled_outcome
 from benchmarks.snitch.kernels import MicroKernel, lanes_of, required_operations
-from pdojo.backends.measure import CompileError, KernelReference, Outcome, Program, Simulation
+from pdojo.backends.measure import CompileError, KernelReference, MeasuredProgram, Outcome, Simulation
 from pdojo.backends.measure.pool import Workers
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import nest_of
@@ -90,7 +90,7 @@ def measure(
     tell("simulating")
     ours = [row for row in rows if "outcome" not in row]
     reference = KernelReference(print_notation(plain))
-    wanted = [Simulation(Program(row["program"], core), reference, seed, exact=True) for row in ours]
+    wanted = [Simulation(MeasuredProgram(row["program"], core), reference, seed, exact=True) for row in ours]
     for row, outcome in zip(ours, simulators.simulate_all(wanted), strict=True):
         row["outcome"] = outcome.to_json()
     if compiler is not None:

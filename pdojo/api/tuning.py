@@ -12,7 +12,7 @@ from pdojo.search.database import Database
 from pdojo.search.evaluators.named import check_runs_here, evaluator_for
 from pdojo.search.flow import TuneListener, tune_subject
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS
-from pdojo.search.planned import EVALUATIONS, Plan, usual_neighbourhood
+from pdojo.search.planned import EVALUATIONS, SearchPlan, usual_neighbourhood
 from pdojo.search.progress import Budget
 from pdojo.search.result import TuneResult
 from pdojo.search.strategies import STRATEGIES, strategy
@@ -99,7 +99,7 @@ def tune(
         chosen = evaluator_for(described, evaluator)
         check_runs_here(chosen, described)
         near = neighbourhood or usual_neighbourhood(described)
-        plan = Plan(search, near, budget, chosen, start or "pass", seed, fresh)
+        plan = SearchPlan(search, near, budget, chosen, start or "pass", seed, fresh)
     known = Trace.load(trace) if isinstance(trace, str | Path) else trace
     passed = make_moves(assume_alignment(found.kernel, align, known), described, expert, known)
     return tune_subject(

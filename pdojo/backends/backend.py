@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.measure.outcome import Outcome
-from pdojo.backends.measure.request import KernelReference, Options, Program
+from pdojo.backends.measure.request import KernelReference, MeasuredProgram, Options
 from pdojo.backends.measure.worker import Listener
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.nest import Nest
@@ -35,7 +35,7 @@ class Runs(Protocol):
 
     def compare(
         self,
-        programs: Sequence[Program],
+        programs: Sequence[MeasuredProgram],
         options: Options,
         reference: KernelReference | None = None,
         listener: Listener | None = None,

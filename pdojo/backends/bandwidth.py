@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from pdojo.backends.measure import Ok, Options, Program, Worker
+from pdojo.backends.measure import MeasuredProgram, Ok, Options, Worker
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machine import Machine, host
 from pdojo.errors import MeasurementError
@@ -74,7 +74,9 @@ def read_bandwidth(
     return _best("read", read, dict(_reads(rows, threads, machine)), options, worker)
 
 
-def _best(pattern: str, moved: int, variants: dict[str, Program], options: Options, worker: Worker) -> Bandwidth:
+def _best(
+    pattern: str, moved: int, variants: dict[str, MeasuredProgram], options: Options, worker: Worker
+) -> Bandwidth:
     outcomes = dict(zip(variants, worker.compare(list(variants.values()), options), strict=True))
     times = {name: outcome.minimum for name, outcome in outcomes.items() if isinstance(outcome, Ok)}
     if not times:
@@ -84,7 +86,7 @@ def _best(pattern: str, moved: int, variants: dict[str, Program], options: Optio
     return Bandwidth(moved / times[best], moved, options.threads, best)
 
 
-def _copies(rows: int, threads: int, machine: Machine) -> Iterator[tuple[str, Program]]:
+def _copies(rows: int, threads: int, machine: Machine) -> Iterator[tuple[str, MeasuredProgram]]:
     lanes = _lanes(machine)
     for kind, hint in (("plain", ""), ("non-temporal", "!nontemporal")):
         if hint and not machine.vector_lanes("f32"):
@@ -100,10 +102,10 @@ def _copies(rows: int, threads: int, machine: Machine) -> Iterator[tuple[str, Pr
                 f"kernel copy(x) -> (y)\nx {shape}\ny {shape}\n\n"
                 f"{_parallel(threads)} {scopes} {_vector(lanes)} y{index}{hint} = x{index}\n"
             )
-            yield f"{kind} stores, {_count(streams)}", Program(text, replace(machine, threads=threads))
+            yield f"{kind} stores, {_count(streams)}", MeasuredProgram(text, replace(machine, threads=threads))
 
 
-def _reads(rows: int, threads: int, machine: Machine) -> Iterator[tuple[str, Program]]:
+def _reads(rows: int, threads: int, machine: Machine) -> Iterator[tuple[str, MeasuredProgram]]:
     lanes = _lanes(machine)
     heap = f"heap align {_alignment(lanes)}"
     vector = _vector(lanes)
@@ -122,7 +124,7 @@ def _reads(rows: int, threads: int, machine: Machine) -> Iterator[tuple[str, Pro
             f"| {STREAMS}:u {_CHAINS}:u {vector} y[{{0}},{{1}},{{2}},{{3}}] = s[{{0}},{{1}},{{2}},{{3}}]\n"
         )
         ahead = ", prefetched" if hint else ""
-        yield f"reading, {_count(streams)}{ahead}", Program(text, replace(machine, threads=threads))
+        yield f"reading, {_count(streams)}{ahead}", MeasuredProgram(text, replace(machine, threads=threads))
 
 
 def _parallel(threads: int) -> str:

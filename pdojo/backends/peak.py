@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pdojo.backends.measure import Ok, Options, Program, Worker
+from pdojo.backends.measure import MeasuredProgram, Ok, Options, Worker
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machine import Machine, host
 from pdojo.errors import MeasurementError
@@ -42,7 +42,7 @@ def arithmetic_peak(
     times: dict[int, float] = {}
     reasons: list[str] = []
     for chains in _CHAINS:
-        (outcome,) = worker.compare([Program(peak_kernel(dtype, threads, chains, lanes), machine)], options)
+        (outcome,) = worker.compare([MeasuredProgram(peak_kernel(dtype, threads, chains, lanes), machine)], options)
         if isinstance(outcome, Ok):
             times[chains] = outcome.minimum / chains
         else:

@@ -47,7 +47,7 @@ class Placement:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MemoryPlan:
     """The homes of all buffers and the workspace that a call needs."""
 
     placements: dict[Buffer, Placement]
@@ -56,7 +56,7 @@ class Plan:
     """Bytes for each thread, behind the shared ones."""
 
 
-def plan_memory(nest: Nest) -> Plan:
+def plan_memory(nest: Nest) -> MemoryPlan:
     """Give every buffer a home.
 
     Raises LoweringError for memory that a CPU lacks, frames that are too large, and values that would have to pass
@@ -91,7 +91,7 @@ def plan_memory(nest: Nest) -> Plan:
         if total > FRAME_LIMIT:
             raise LoweringError(_too_large(total, placements))
     # A cache line of padding keeps a thread's copies off the lines that its neighbour prefetches.
-    return Plan(placements, shared, thread + ALIGNMENT if thread else 0)
+    return MemoryPlan(placements, shared, thread + ALIGNMENT if thread else 0)
 
 
 def _rounded(size: int) -> int:

@@ -92,7 +92,7 @@ def split(chunk: Chunk) -> Iterator[Chunk]:
 
 
 @dataclass
-class Program:
+class SourceModule:
     """A parsed module and where its operations stand in the text."""
 
     module: ModuleOp
@@ -133,13 +133,13 @@ def _broken(module: ModuleOp) -> Operation | None:
     return None
 
 
-def parse(chunk: Chunk, ctx: Context, wanted: str | None, *, implicit_module: bool = True) -> Program:
+def parse(chunk: Chunk, ctx: Context, wanted: str | None, *, implicit_module: bool = True) -> SourceModule:
     """Parse a chunk. Raises NotationError with the position for text that does not parse, in either form."""
     if chunk.format(wanted) == "notation":
         from pdojo.dialect.notation import parse_notation
 
         ctx.get_dialect("pdojo")
-        return Program(ModuleOp(list(parse_notation(chunk.padded, chunk.name))), chunk, {})
+        return SourceModule(ModuleOp(list(parse_notation(chunk.padded, chunk.name))), chunk, {})
     try:
         # Reads the first token.
         parser = _Parser(ctx, chunk.text, chunk.name)
@@ -157,7 +157,7 @@ def parse(chunk: Chunk, ctx: Context, wanted: str | None, *, implicit_module: bo
         if not raised_by_xdsl(error):
             raise
         raise parser.source_error(chunk, f"xDSL cannot read this: {type(error).__name__}: {error}") from error
-    return Program(module, chunk, parser.starts)
+    return SourceModule(module, chunk, parser.starts)
 
 
 def raised_by_xdsl(error: Exception) -> bool:

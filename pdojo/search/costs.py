@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Literal, TypeAlias
 
-from pdojo.search.database import Memory, Run
+from pdojo.search.database import SearchMemory, StoredRun
 from pdojo.search.evaluation import Candidate, Computing, Evaluation, Evaluator
 from pdojo.search.progress import Times
 from pdojo.search.racing import STAGES, Heat, Race, Timing, race
@@ -53,7 +53,12 @@ class Costs:
     """
 
     def __init__(
-        self, evaluator: Evaluator, memory: Memory, times: Times, doing: Callable[[str], None], log: Run | None = None
+        self,
+        evaluator: Evaluator,
+        memory: SearchMemory,
+        times: Times,
+        doing: Callable[[str], None],
+        log: StoredRun | None = None,
     ) -> None:
         self._evaluator = evaluator
         self._memory = memory

@@ -13,7 +13,7 @@ from time import perf_counter
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload
 from pdojo.search.costs import Costs, Overturned, Rival
-from pdojo.search.database import Database, Entry, Memory, Problem, Run
+from pdojo.search.database import Database, Entry, Problem, SearchMemory, StoredRun
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Evaluator
 from pdojo.search.incumbents import Contender, Incumbents
@@ -83,7 +83,7 @@ class _Search:
     """The state of one call of `search`."""
 
     def __init__(
-        self, dojo: Dojo, evaluator: Evaluator, strategy: Strategy, budget: Budget, memory: Memory, log: Run
+        self, dojo: Dojo, evaluator: Evaluator, strategy: Strategy, budget: Budget, memory: SearchMemory, log: StoredRun
     ) -> None:
         self.start = dojo.fork()
         self.states = States(dojo)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from pdojo.backends.measure import Program
+from pdojo.backends.measure import MeasuredProgram
 from pdojo.dialect.nest import Nest
 from pdojo.search.dojo import Dojo, fingerprint_of
 
@@ -18,7 +18,7 @@ JSON: TypeAlias = dict[str, Any]
 class Candidate:
     """A program to evaluate."""
 
-    program: Program
+    program: MeasuredProgram
     fingerprint: str
     """Fingerprint of the program's canonical text."""
     nest: Nest | None = field(default=None, compare=False, repr=False)
@@ -28,7 +28,7 @@ class Candidate:
     def of(dojo: Dojo) -> Candidate:
         """The program of a state."""
         text = dojo.text
-        return Candidate(Program(text, dojo.machine), fingerprint_of(text), dojo.game.program.nest)
+        return Candidate(MeasuredProgram(text, dojo.machine), fingerprint_of(text), dojo.game.program.nest)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pdojo.search.database import Database
 from pdojo.search.deciding import Decision, decide
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluators.named import make_evaluator
-from pdojo.search.planned import Baselines, Found, Plan, PlannedSearch
+from pdojo.search.planned import Baselines, Found, PlannedSearch, SearchPlan
 from pdojo.search.progress import Progress
 from pdojo.search.racing import LOAD
 from pdojo.search.result import TuneResult
@@ -74,7 +74,7 @@ def _ignore(_: str) -> None:
 
 def tune_subject(
     subject: Subject,
-    plan: Plan | None,
+    plan: SearchPlan | None,
     listener: TuneListener,
     *,
     database: str | Path | Database | None = None,
@@ -113,7 +113,7 @@ def tune_subject(
 
 def _searched(
     subject: Subject,
-    plan: Plan,
+    plan: SearchPlan,
     database: str | Path | Database | None,
     listener: TuneListener,
     rivals: Sequence[Dojo],
@@ -125,7 +125,7 @@ def _searched(
 
 
 def find(
-    subject: Subject, plan: Plan, database: Database, listener: TuneListener, rivals: Sequence[Dojo] = ()
+    subject: Subject, plan: SearchPlan, database: Database, listener: TuneListener, rivals: Sequence[Dojo] = ()
 ) -> Found:
     """Search, or resume a search. Ctrl-C ends it with the best so far. `rivals` are programs from elsewhere."""
     evaluator = make_evaluator(plan.evaluator, subject.machine, subject.plain, plan.seed or 0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdojo.search.costs import Costs, Rival
-from pdojo.search.database import Memory
+from pdojo.search.database import SearchMemory
 from pdojo.search.database.rows import now
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Candidate
@@ -34,7 +34,7 @@ class Contender:
 class Incumbents:
     """Reads and replaces the incumbent of a problem."""
 
-    def __init__(self, start: Dojo, costs: Costs, memory: Memory) -> None:
+    def __init__(self, start: Dojo, costs: Costs, memory: SearchMemory) -> None:
         self._start = start
         self._costs = costs
         self._memory = memory

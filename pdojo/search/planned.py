@@ -12,7 +12,7 @@ from pdojo.dialect.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError
 from pdojo.search.costs import Costs
-from pdojo.search.database import Database, Memory, Problem
+from pdojo.search.database import Database, Problem, SearchMemory
 from pdojo.search.database.earlier import earlier_runs
 from pdojo.search.database.rows import Key
 from pdojo.search.dojo import Dojo, fingerprint_of
@@ -47,7 +47,7 @@ class Baselines:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """The settings of a search."""
 
     strategy: str
@@ -70,7 +70,7 @@ class Plan:
 class Found:
     """The result of a search, with its baselines."""
 
-    plan: Plan
+    plan: SearchPlan
     seed: int
     unit: str
     baselines: Baselines
@@ -91,7 +91,7 @@ class Found:
         if self.database is None:
             return
         with Database(self.database) as database:
-            memory = Memory(database.connection, *self.keys)
+            memory = SearchMemory(database.connection, *self.keys)
             text = print_notation(best.after)
             memory.keep_incumbent(passed.trace, passed.text, other.cost, timed=True, over=fingerprint_of(text))
             memory.keep_race(text, passed.text, "last", Race(one, other))
@@ -118,16 +118,16 @@ class PlannedSearch:
     """A search that is ready to begin or to resume."""
 
     subject: Subject
-    plan: Plan
+    plan: SearchPlan
     database: Database
     evaluator: Evaluator
-    memory: Memory
+    memory: SearchMemory
     seed: int
     known: int
     """Number of its evaluations in the database."""
 
     @staticmethod
-    def of(subject: Subject, plan: Plan, database: Database, evaluator: Evaluator) -> PlannedSearch:
+    def of(subject: Subject, plan: SearchPlan, database: Database, evaluator: Evaluator) -> PlannedSearch:
         """The search of a plan; it resumes the most recent matching run unless the plan gives a seed."""
         dojo = subject.start(plan.start)
         memory = database.memory(Problem.of(dojo, subject.workload), evaluator)
@@ -167,7 +167,7 @@ class PlannedSearch:
 
 
 def baselines_of(
-    subject: Subject, start: str, evaluator: Evaluator, memory: Memory, *, in_turns: bool = False
+    subject: Subject, start: str, evaluator: Evaluator, memory: SearchMemory, *, in_turns: bool = False
 ) -> Baselines:
     """The costs of the plain program and of the pass's, from the memory or evaluated.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pdojo.backends.backend import backend_of
-from pdojo.backends.measure import KernelReference, Options, Outcome, Program, cost_of
+from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Outcome, cost_of
 from pdojo.dialect.machine import Machine
 from pdojo.dialect.ops import KernelOp
 
@@ -35,7 +35,7 @@ def measure(
 
     A program comes with a title and its number of moves; equal ones are timed once. `tell` receives the current phase.
     """
-    wanted = [Program.of(kernel, machine) for _, kernel, _ in programs]
+    wanted = [MeasuredProgram.of(kernel, machine) for _, kernel, _ in programs]
     distinct = {program.text: program for program in wanted}
     titles = {program.text: title for program, (title, _, _) in reversed(list(zip(wanted, programs, strict=True)))}
     shown = [titles[text] for text in distinct]

@@ -28,7 +28,7 @@ SHRUNK = 3
 
 
 @dataclass(frozen=True)
-class Plan:
+class FuzzPlan:
     """The plan of a run, which determines it for any number of processes."""
 
     kernels: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ def nobody(_: Message) -> None:
     """The receiver that ignores messages."""
 
 
-def work(plan: Plan, first: int, step: int, connection: Connection) -> None:
+def work(plan: FuzzPlan, first: int, step: int, connection: Connection) -> None:
     """Run numbers `first`, `first + step` ... until the connection closes or a signal ends the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_rarely()
@@ -116,7 +116,7 @@ def work(plan: Plan, first: int, step: int, connection: Connection) -> None:
         sys.exit(0)
 
 
-def run(plan: Plan, first: int, step: int, tell: Tell = nobody) -> Iterator[Found]:
+def run(plan: FuzzPlan, first: int, step: int, tell: Tell = nobody) -> Iterator[Found]:
     """Run numbers endlessly, yielding the findings of each. `tell` receives each move before it is made."""
     kernels = source(plan.kernels, only_random=plan.only_random, stages=2 if plan.traces else 4)
     one = _trace if plan.traces else _walk
@@ -135,7 +135,7 @@ def run(plan: Plan, first: int, step: int, tell: Tell = nobody) -> Iterator[Foun
 
 
 def _walk(
-    plan: Plan,
+    plan: FuzzPlan,
     found: Found,
     kernel: KernelOp,
     name: str,
@@ -173,7 +173,7 @@ def _is_new(known: dict[tuple[str, str], int], failed: FailedWalk) -> bool:
     return known[kind] <= SHRUNK
 
 
-def _report(plan: Plan, number: int, failed: FailedWalk) -> Report:
+def _report(plan: FuzzPlan, number: int, failed: FailedWalk) -> Report:
     try:
         text = (trace_lit_test if plan.traces else lit_test)(failed)
     except PdojoError as error:
@@ -184,14 +184,14 @@ def _report(plan: Plan, number: int, failed: FailedWalk) -> Report:
     return Report(plan.seed, number, name, failure.promise, moves, failure.detail, text)
 
 
-def _unusable(plan: Plan, number: int, name: str, kernel: KernelOp, error: PdojoError) -> Report:
+def _unusable(plan: FuzzPlan, number: int, name: str, kernel: KernelOp, error: PdojoError) -> Report:
     """A report on an invalid kernel: the generator promises valid ones."""
     text = f"# {error}\n{print_notation(kernel)}"
     return Report(plan.seed, number, name, "valid kernel", "the generator", str(error), text)
 
 
 def _trace(
-    plan: Plan,
+    plan: FuzzPlan,
     found: Found,
     kernel: KernelOp,
     name: str,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rich.table import Table
 
 from pdojo.transforms.move import Move
-from qa.fuzzing.jobs import Found, Plan, Report
+from qa.fuzzing.jobs import Found, FuzzPlan, Report
 from qa.random_kernels.coverage import TABLE_2, Coverage
 from qa.traces import TraceCounts
 from qa.walks import Counts
@@ -51,12 +51,12 @@ class Totals:
         return text + (f", [red]{len(self.failures)} failures[/red]" if self.failures else "")
 
 
-def tables(plan: Plan, totals: Totals) -> list[Table]:
+def tables(plan: FuzzPlan, totals: Totals) -> list[Table]:
     """Tables of moves by family, and of kernels by feature."""
     return [_moves(plan, totals), _features(totals.features)]
 
 
-def _moves(plan: Plan, totals: Totals) -> Table:
+def _moves(plan: FuzzPlan, totals: Totals) -> Table:
     counts, traces = totals.counts, totals.traces
     table = Table(title="\n".join(headlines(plan, totals)), title_justify="left")
     table.add_column("family")
@@ -71,7 +71,7 @@ def _moves(plan: Plan, totals: Totals) -> Table:
     return table
 
 
-def headlines(plan: Plan, totals: Totals) -> list[str]:
+def headlines(plan: FuzzPlan, totals: Totals) -> list[str]:
     """The summary in two lines."""
     seconds, counts, traces = max(totals.seconds, 1e-9), totals.counts, totals.traces
     machines = ", ".join(plan.machines)
@@ -103,7 +103,7 @@ def _features(coverage: Coverage) -> Table:
     return table
 
 
-def as_json(plan: Plan, processes: int, totals: Totals) -> str:
+def as_json(plan: FuzzPlan, processes: int, totals: Totals) -> str:
     """The summary as JSON."""
     counts, traces = totals.counts, totals.traces
     found = {

@@ -11,14 +11,14 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import cast
 
-from qa.fuzzing.jobs import Announced, Begun, Failing, Found, Message, Plan, Report, work
+from qa.fuzzing.jobs import Announced, Begun, Failing, Found, FuzzPlan, Message, Report, work
 
 
 @dataclass
 class Worker:
     """A process, its connection, and its current walk or trace."""
 
-    plan: Plan
+    plan: FuzzPlan
     process: BaseProcess
     connection: Connection
     number: int
@@ -29,7 +29,7 @@ class Worker:
     """The broken promise that the process is shrinking."""
 
     @staticmethod
-    def start(plan: Plan, number: int, step: int) -> Worker:
+    def start(plan: FuzzPlan, number: int, step: int) -> Worker:
         """Start a process for the numbers `number`, `number + step` ..."""
         spawning = get_context("spawn")
         mine, its = spawning.Pipe(duplex=False)

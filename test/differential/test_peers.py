@@ -15,7 +15,7 @@ import pytest
 from benchmarks.job import options_for
 from benchmarks.peers import LIBRARIES, build, peers_of, reference_of, tvm_cache, variants
 from pdojo.backends.arrays import aligned_empty, parameters_of
-from pdojo.backends.measure import Limits, Ok, Peer, Program, Worker
+from pdojo.backends.measure import Limits, MeasuredProgram, Ok, Peer, Worker
 from pdojo.dialect.nest import nest_of
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload, kernel_names, workload
@@ -60,7 +60,7 @@ def skip_without(library: str) -> None:
 
 def check(worker: Worker, found: Workload, peers: list[Peer]) -> None:
     options = options_for(found, 1, samples=1, budget=0.01, cold=False, seed=0)
-    ours, *others = worker.compare([Program.of(found.instantiate()), *peers], options, reference_of(found))
+    ours, *others = worker.compare([MeasuredProgram.of(found.instantiate()), *peers], options, reference_of(found))
     assert isinstance(ours, Ok)
     for peer, outcome in zip(peers, others, strict=True):
         assert isinstance(outcome, Ok), f"{peer.library}: {peer.variant}: {outcome}"

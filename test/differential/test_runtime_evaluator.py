@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from pdojo.backends.measure import Assembled, CompileError, KernelReference, Ok, Options, Program, Worker, WrongResult
+from pdojo.backends.measure import (
+    Assembled,
+    CompileError,
+    KernelReference,
+    MeasuredProgram,
+    Ok,
+    Options,
+    Worker,
+    WrongResult,
+)
 from pdojo.dialect.machine import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.dojo import Dojo
@@ -29,7 +38,7 @@ def dojo(text: str = TEXT) -> Dojo:
 
 
 def broken() -> Candidate:
-    return Candidate(Program(TEXT.replace("+ x", "? x"), host()), "broken")
+    return Candidate(MeasuredProgram(TEXT.replace("+ x", "? x"), host()), "broken")
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +50,12 @@ def runtime() -> Iterator[Runtime]:
 
 def test_a_program_runs_in_another_process_than_compiled_it() -> None:
     with Worker() as compiler, Worker() as timer:
-        assembled = compiler.assemble(Program(TEXT), "search")
+        assembled = compiler.assemble(MeasuredProgram(TEXT), "search")
         assert isinstance(assembled, Assembled)
         outcome = timer.compare([assembled], Options(samples=3, budget=0.01), KernelReference(TEXT))[0]
         assert isinstance(outcome, Ok)
         assert outcome.check is not None
-        wrong = compiler.assemble(Program(OTHER), "search")
+        wrong = compiler.assemble(MeasuredProgram(OTHER), "search")
         assert isinstance(wrong, Assembled)
         assert isinstance(timer.compare([wrong], Options(samples=3), KernelReference(TEXT))[0], WrongResult)
 
@@ -54,7 +63,7 @@ def test_a_program_runs_in_another_process_than_compiled_it() -> None:
 def test_threads_of_a_loaded_program() -> None:
     parallel = TEXT.replace("64 100 y", "64:p 100 y")
     with Worker() as compiler, Worker() as timer:
-        assembled = compiler.assemble(Program(parallel))
+        assembled = compiler.assemble(MeasuredProgram(parallel))
         assert isinstance(assembled, Assembled)
         outcome = timer.compare([assembled], Options(threads=2, samples=3, budget=0.01), KernelReference(TEXT))[0]
         assert isinstance(outcome, Ok)
@@ -123,7 +132,7 @@ def test_results_of_compiled_plain_code_and_the_interpreter_agree() -> None:
         for seed in (1, 2, 1):
             for compiled, name in ((True, "plain code"), (False, "interpreter")):
                 options = Options(samples=3, budget=0.01, seed=seed)
-                (outcome,) = timer.compare([Program(TEXT)], options, KernelReference(TEXT, compiled=compiled))
+                (outcome,) = timer.compare([MeasuredProgram(TEXT)], options, KernelReference(TEXT, compiled=compiled))
                 assert isinstance(outcome, Ok)
                 assert outcome.check is not None
                 assert (outcome.check.reference, outcome.check.error) == (name, 0.0)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from cluster_alone import needs_ray, processors_alone
-from pdojo.backends.measure import Program
+from pdojo.backends.measure import MeasuredProgram
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machine import host, machine
 from pdojo.dialect.notation import parse_notation
@@ -90,7 +90,7 @@ def candidates(count: int) -> list[Candidate]:
 
 
 def candidate(text: str) -> Candidate:
-    return Candidate(Program(text, ONE), fingerprint_of(text))
+    return Candidate(MeasuredProgram(text, ONE), fingerprint_of(text))
 
 
 def children(process: int) -> list[int]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pdojo.backends.backend import backend_of
-from pdojo.backends.measure import KernelReference, Options, Program, Simulated, Simulation
+from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Simulated, Simulation
 from pdojo.backends.measure.outcome import Deadlock, Timeout, Trap, WrongResult, outcome_from_json
 from pdojo.backends.snitch.assembler import assemble
 from pdojo.backends.snitch.executable import SimulatedKernel, load
@@ -123,7 +123,7 @@ def test_too_large() -> None:
 
 
 def outcome(text: str, **options: int | bool) -> object:
-    program = Program(text, SNITCH)
+    program = MeasuredProgram(text, SNITCH)
     return simulate(Simulation(program, KernelReference(SCALE), **options), lambda _: None)  # pyright: ignore[reportArgumentType]
 
 
@@ -133,7 +133,7 @@ def test_a_maximum_of_zeros(dtype: str, first: str, second: str) -> None:
     """Simulator and interpreter agree on which zero it is, which the dialect leaves open."""
     for function in ("maxnum", "minnum"):
         text = f"kernel k() -> (y)\ny {dtype} [9] heap\n\n9 y[{{0}}] = {function}({first}, {second})\n"
-        found = simulate(Simulation(Program(text, SNITCH), KernelReference(text), exact=True), lambda _: None)
+        found = simulate(Simulation(MeasuredProgram(text, SNITCH), KernelReference(text), exact=True), lambda _: None)
         assert isinstance(found, Simulated)
         assert found.same_bits
 
@@ -144,7 +144,7 @@ def test_a_result_of_f64_from_functions_of_f32() -> None:
         "kernel k(x) -> (y)\nx f32 [40] heap\ny f64 [40] heap\nt f32 [40] heap\n\n"
         "40 t[{0}] = tanh(x[{0}])\n40 y[{0}] = cast(t[{0}])\n"
     )
-    program = Program(text, machine("snitch-xdiv"))
+    program = MeasuredProgram(text, machine("snitch-xdiv"))
     found = [simulate(Simulation(program, KernelReference(text), seed), lambda _: None) for seed in range(5)]
     checks = [each.check for each in found if isinstance(each, Simulated)]
     assert len(checks) == 5

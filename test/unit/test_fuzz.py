@@ -21,19 +21,19 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation
 from qa.fuzz import arguments as parsed
 from qa.fuzz import fuzzer_for, main
-from qa.fuzzing.jobs import Found, Plan, run
+from qa.fuzzing.jobs import Found, FuzzPlan, run
 from qa.fuzzing.summary import Totals
 from qa.random_kernels import features_for, random_text
 from qa.random_kernels.coverage import TABLE_2, Coverage
 
 
-def found(plan: Plan, numbers: int) -> list[Found]:
+def found(plan: FuzzPlan, numbers: int) -> list[Found]:
     return list(islice(run(plan, 0, 1), numbers))
 
 
 def test_generated_kernels_are_valid_and_have_every_feature() -> None:
     coverage = Coverage()
-    for name in Plan().machines:
+    for name in FuzzPlan().machines:
         toy = machine(name)
         for seed in range(60):
             (kernel,) = parse_notation(random_text(seed, features_for(toy)))
@@ -59,7 +59,7 @@ def test_generated_kernels_are_valid_and_have_every_feature() -> None:
 
 def test_traces_come_back_to_the_letter() -> None:
     totals = Totals()
-    for one in found(Plan(traces=True, length=12, seed=11), 30):
+    for one in found(FuzzPlan(traces=True, length=12, seed=11), 30):
         totals.add(one)
     assert totals.failures == []
     assert (totals.traces.traces, totals.traces.edited) == (30, 30 - totals.traces.lengths[0])
@@ -67,7 +67,7 @@ def test_traces_come_back_to_the_letter() -> None:
 
 
 def test_the_same_seed_gives_the_same_walks() -> None:
-    plan = Plan(length=4, seed=3, sets_every=2)
+    plan = FuzzPlan(length=4, seed=3, sets_every=2)
     first, again = ([(f.counts.moves, f.counts.sets) for f in found(plan, 3)] for _ in range(2))
     assert first == again
     assert sum(sets.total() for _, sets in first) > 3
@@ -88,7 +88,7 @@ def test_a_broken_promise_becomes_a_lit_test(traces: bool, monkeypatch: pytest.M
             return undo(game, 0)
 
         monkeypatch.setattr(Game, "undo", first)
-    reports = [f.failure for f in found(Plan(traces=traces, length=8, seed=1, machines=("toy",)), 12) if f.failure]
+    reports = [f.failure for f in found(FuzzPlan(traces=traces, length=8, seed=1, machines=("toy",)), 12) if f.failure]
     assert reports
     report = next(r for r in reports if r.promise == ("undo all" if traces else "inverse"))
     assert traces or "unroll@" in report.move
@@ -111,7 +111,7 @@ def test_several_processes_a_file_of_failures_and_json(tmp_path: Path, capsys: p
 
 def test_code_for_snitch_cores_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     """A trap, like a wrong result, is a broken promise."""
-    plan = Plan(machines=("snitch-xdiv",), length=3, compile_every=1, seed=5, prefer=("stream", "frep"))
+    plan = FuzzPlan(machines=("snitch-xdiv",), length=3, compile_every=1, seed=5, prefer=("stream", "frep"))
     totals = Totals()
     for one in found(plan, 6):
         totals.add(one)

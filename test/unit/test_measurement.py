@@ -22,13 +22,13 @@ from pdojo.backends.measure import (
     Event,
     KernelReference,
     Limits,
+    MeasuredProgram,
     NamedReference,
     Ok,
     Options,
     Outcome,
     OutOfMemory,
     Peer,
-    Program,
     Request,
     Timeout,
     Worker,
@@ -58,8 +58,8 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def doubling(name: str = "double", size: int = 64) -> Program:
-    return Program(
+def doubling(name: str = "double", size: int = 64) -> MeasuredProgram:
+    return MeasuredProgram(
         f"kernel {name}(x) -> (y)\nx f32 [{size}] heap\ny f32 [{size}] heap\n\n{size} y[{{0}}] = x[{{0}}] + x[{{0}}]\n"
     )
 
@@ -196,7 +196,7 @@ def test_requests_that_make_no_sense(worker: Worker) -> None:
     with pytest.raises(MeasurementError, match="different interface arrays"):
         worker.measure(Request(doubling(), QUICK, KernelReference(doubling(size=32).text)))
     with pytest.raises(MeasurementError, match="error: expected"):
-        worker.measure(Request(Program("kernel"), QUICK))
+        worker.measure(Request(MeasuredProgram("kernel"), QUICK))
     with pytest.raises(UsageError, match="'threads' of at least 1"):
         Options(threads=0)
 
@@ -215,7 +215,7 @@ def test_cold_measurements_rotate_over_sets(worker: Worker) -> None:
 
 def test_arrays_that_are_read_and_written_start_afresh(worker: Worker) -> None:
     text = "kernel grow(x) -> (x)\nx f32 [8] heap\n\n8 x[{0}] = x[{0}] + 1\n"
-    assert isinstance(worker.measure(Request(Program(text), QUICK)), Ok)
+    assert isinstance(worker.measure(Request(MeasuredProgram(text), QUICK)), Ok)
 
 
 def test_the_worker_dies_with_its_parent(tmp_path: Path) -> None:
@@ -223,9 +223,9 @@ def test_the_worker_dies_with_its_parent(tmp_path: Path) -> None:
     text = doubling("hangs").text
     script.write_text(
         "import threading, time\n"
-        "from pdojo.backends.measure import Program, Request, Worker\n"
+        "from pdojo.backends.measure import MeasuredProgram, Request, Worker\n"
         "worker = Worker(compiler='broken_compilers:compile_broken')\n"
-        f"request = Request(Program({text!r}))\n"
+        f"request = Request(MeasuredProgram({text!r}))\n"
         "threading.Thread(target=worker.measure, args=[request], daemon=True).start()\n"
         "while worker.pid is None: time.sleep(0.01)\n"
         "print(worker.pid, flush=True)\n"
@@ -294,7 +294,7 @@ def test_other_objects_are_no_outcomes() -> None:
 
 
 def test_comparisons_travel_as_json() -> None:
-    toy = Program(doubling().text, machine("toy"))
+    toy = MeasuredProgram(doubling().text, machine("toy"))
     options = replace(QUICK, ranges=(("x", 0.0, 1.0),), largest_error=0.1)
     for reference in (None, KernelReference("text"), NamedReference("name", "more")):
         comparison = Comparison((toy, Peer("torch", "add", "eager")), options, reference)
@@ -309,7 +309,7 @@ def test_fingerprints_ignore_ids() -> None:
             del op.properties["id"]
     toy = machine("toy")
     first = fingerprint(kernel, toy, QUICK)
-    assert first == fingerprint(other, toy, QUICK) == Request(Program.of(kernel, toy), QUICK).fingerprint
+    assert first == fingerprint(other, toy, QUICK) == Request(MeasuredProgram.of(kernel, toy), QUICK).fingerprint
     assert first != fingerprint(parse_notation(doubling(size=32).text)[0], toy, QUICK)
     assert first != fingerprint(kernel, machine("x86-64-avx2"), QUICK)
     assert first != fingerprint(kernel, toy, replace(QUICK, threads=2))

@@ -26,7 +26,7 @@ from pdojo_tools.playing.app import PlayApp
 from pdojo_tools.playing.choice import Entry, filtered
 from pdojo_tools.playing.dialogs import Ask, Help, Leave
 from pdojo_tools.playing.page import Page, difference, marks_of
-from pdojo_tools.playing.session import Session, State
+from pdojo_tools.playing.session import PlaySession, State
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -56,11 +56,11 @@ QUICK = Options(samples=3, budget=0.01, attempts=1)
 Body = Callable[[PlayApp, "Pilot[str]"], Coroutine[Any, Any, None]]
 
 
-def session(*moves: str, name: str = "x86-64-avx2") -> Session:
+def session(*moves: str, name: str = "x86-64-avx2") -> PlaySession:
     dojo = Dojo(parse_notation(ROWS)[0], machine(name))
     for move in moves:
         dojo.step(move)
-    return Session(dojo)
+    return PlaySession(dojo)
 
 
 def run(body: Body, *moves: str, path: Path | None = None, name: str = "x86-64-avx2") -> PlayApp:
@@ -440,11 +440,11 @@ def test_what_is_out_of_date_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_bug_is_told_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(self: Session, move: Move) -> None:
+    def broken(self: PlaySession, move: Move) -> None:
         raise RuntimeError("planted")
 
     async def body(app: PlayApp, pilot: Pilot[str]) -> None:
-        monkeypatch.setattr(Session, "make", broken)
+        monkeypatch.setattr(PlaySession, "make", broken)
         await pilot.press("slash", *"join", "enter", "enter")
         await until(pilot, lambda: any("planted" in m for m in app.messages))
         assert app.is_running

@@ -20,7 +20,7 @@ import pytest
 
 from pdojo.errors import DatabaseError
 from pdojo.kernels import workload
-from pdojo.search.database import Database, Entry, Memory, Problem, default_path
+from pdojo.search.database import Database, Entry, Problem, SearchMemory, default_path
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.schema import APPLICATION, MIGRATIONS, TABLES, VERSION, canonical
 from pdojo.search.dojo import Dojo
@@ -54,7 +54,7 @@ def two_programs() -> tuple[Dojo, Dojo]:
     return one, other
 
 
-def measured(database: Database, *programs: Dojo) -> Memory:
+def measured(database: Database, *programs: Dojo) -> SearchMemory:
     """All cost the same."""
     memory = database.memory(Problem.of(programs[0]), TextCosts())
     for dojo in programs:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pdojo_tools import run, tune
 from pdojo_tools.playing.generated import code_lines, forms_for
-from pdojo_tools.playing.session import Session
+from pdojo_tools.playing.session import PlaySession
 from pdojo_tools.playing.stopwatch import Stopwatch, Times, spell_cycles, spell_time
 from pdojo_tools.playing.trace_pane import summary
 
@@ -114,7 +114,7 @@ def test_tune_without_measuring(tmp_path: Path, said: Said) -> None:
 
 def test_play() -> None:
     dojo = Dojo.of(Game(workload("relu:4x8", "f64").instantiate(), SNITCH))
-    session = Session(dojo)
+    session = PlaySession(dojo)
     stopwatch = Stopwatch(SNITCH, session.view.states[0])
     try:
         session.make(Move.parse("stream@y:0"))

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from pdojo.dialect.analysis.conditions import buffer_problems
+from pdojo.dialect.analysis.conditions import buffer_problems, conditions_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.storage_check import StorageChecks
 from pdojo.dialect.reason import Reason
@@ -180,7 +180,7 @@ def expected(folder: str) -> str:
 CONDITION_REASONS = reasons(buffer_problems, Program)
 """Those that depend on the program after a move only: each is to be shown once, by any transformation."""
 
-CONDITIONS = [vars(Transformation)[name] for name in ("fault", "breach")]
+CONDITIONS = [conditions_of, *(vars(Transformation)[name] for name in ("fault", "breach"))]
 """What asks for them."""
 
 STORAGE_REASONS = reasons(StorageChecks.violation, StorageChecks) | set(sentences(storage_reason))

@@ -26,7 +26,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.search.database.rows import Key
 from pdojo.search.deciding import Decision
 from pdojo.search.evaluation import Candidate, Evaluation
-from pdojo.search.planned import Baselines, Found, Plan
+from pdojo.search.planned import Baselines, Found, SearchPlan
 from pdojo.search.progress import Budget, Row
 from pdojo.search.result import TuneResult
 from pdojo.search.subject import Subject
@@ -137,7 +137,7 @@ def test_convergence_of_a_timed_search(fails: bool) -> None:
     assert result.best is not None
     tuning = make_moves(start().game.kernel, start().game.machine, None)
     subject = Subject("it", None, tuning, None, "none")
-    plan = Plan("sample", "edges", Budget(20), "runtime", "pass")
+    plan = SearchPlan("sample", "edges", Budget(20), "runtime", "pass")
     found = Found(plan, 1, "s", Baselines(inf, inf, "pass"), result, {}, "a.sqlite", (Key(1, ""), Key(1, "")))
     text = Chapter(TuneResult(subject, Tuning(result.best.dojo.game), Decision("right"), found=found)).html(0)
     section = text[text.index("Convergence") : text.index("Program")]

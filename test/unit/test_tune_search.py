@@ -29,7 +29,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.search import flow
 from pdojo.search.database import Database, Problem
-from pdojo.search.planned import Baselines, Found, Plan
+from pdojo.search.planned import Baselines, Found, SearchPlan
 from pdojo.search.progress import Budget, Progress
 from pdojo.search.timing import Timed
 from pdojo.search.tuning import Tuning, make_moves
@@ -270,7 +270,7 @@ def test_the_last_measurement_is_remembered(tmp_path: Path) -> None:
         keys = memory.problem, memory.settings
     assert result.best is not None
     assert result.best is not result.root
-    plan = Plan("sample", "edges", Budget(30), "runtime", "pass")
+    plan = SearchPlan("sample", "edges", Budget(30), "runtime", "pass")
     found = Found(plan, 1, "s", Baselines(1.0, 1.0, "pass"), result, {}, str(path), keys)
     best, passed = (Ok((seconds,) * 5, 1, 1, 0.0, 1, 0.0, None) for seconds in (1.1, 1.0))
     found.store_last(Tuning(result.best.dojo.game), start(), (best, passed))

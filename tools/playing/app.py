@@ -14,7 +14,7 @@ from pdojo_tools.playing.generated import code_lines, forms_for
 from pdojo_tools.playing.lane import Lane
 from pdojo_tools.playing.moves_pane import MovesPane
 from pdojo_tools.playing.page import Marks, difference, marks_of
-from pdojo_tools.playing.session import Session, State, View, find_candidates, preview, spell_count
+from pdojo_tools.playing.session import PlaySession, State, View, find_candidates, preview, spell_count
 from pdojo_tools.playing.stopwatch import Stopwatch, Times
 from pdojo_tools.playing.trace_pane import TracePane, summary
 from textual import on
@@ -43,7 +43,7 @@ class PlayApp(Desk):
         *BINDINGS,
     ]
 
-    def __init__(self, session: Session, path: str | None = None, options: Options | None = None) -> None:
+    def __init__(self, session: PlaySession, path: str | None = None, options: Options | None = None) -> None:
         super().__init__(session, path)
         self.times = Times()
         self._clock, self._coder = Lane("clock"), Lane("code")

@@ -18,7 +18,7 @@ from pdojo_tools.playing.board import TABS, Board
 from pdojo_tools.playing.dialogs import Ask, Help, Leave, Leaving
 from pdojo_tools.playing.lane import Lane
 from pdojo_tools.playing.look import CSS, THEME
-from pdojo_tools.playing.session import Session, View, spell_count
+from pdojo_tools.playing.session import PlaySession, View, spell_count
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.screen import ModalScreen
@@ -49,7 +49,7 @@ class Desk(App[str]):
     CSS = CSS
     ENABLE_COMMAND_PALETTE = False
 
-    def __init__(self, session: Session, path: str | None) -> None:
+    def __init__(self, session: PlaySession, path: str | None) -> None:
         # Textual reads NO_COLOR before there is a theme, and then chooses between no colours and greys.
         super().__init__(ansi_color=True)
         self.register_theme(THEME)

@@ -78,7 +78,7 @@ def find_candidates(state: State, stopped: Event) -> list[Entry] | None:
     return found
 
 
-class Session:
+class PlaySession:
     """A game. Its first moves count as stored."""
 
     def __init__(self, dojo: Dojo) -> None:

@@ -9,7 +9,7 @@ from threading import Event as Stop
 from pdojo_tools.playing.session import State
 
 from pdojo.backends.backend import Runs, backend_of
-from pdojo.backends.measure import Event, KernelReference, Options, Outcome, Program, Success, cost_of
+from pdojo.backends.measure import Event, KernelReference, MeasuredProgram, Options, Outcome, Success, cost_of
 from pdojo.dialect.machine import Machine
 from pdojo.errors import MeasurementError
 
@@ -39,7 +39,7 @@ class Stopwatch:
                 raise MeasurementError(_GIVEN_UP)
             self.phase = event.phase
 
-        programs = [Program(state.page.text, self._machine) for state in states]
+        programs = [MeasuredProgram(state.page.text, self._machine) for state in states]
         try:
             outcomes = self._runs().compare(programs, self._options, KernelReference(self._plain.page.text), listen)
         except MeasurementError:

@@ -15,7 +15,7 @@ from pdojo.errors import UsageError
 from pdojo.search.evaluators.named import EVALUATORS, check_runs_here, evaluator_for
 from pdojo.search.experts import EXPERT_PASSES
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS
-from pdojo.search.planned import EVALUATIONS, Plan, usual_neighbourhood
+from pdojo.search.planned import EVALUATIONS, SearchPlan, usual_neighbourhood
 from pdojo.search.progress import Budget
 from pdojo.search.strategies import STRATEGIES, strategy
 
@@ -70,9 +70,9 @@ def neighbourhoods_for(given: argparse.Namespace, described: Machine) -> list[st
     return ["edges", usual] if given.compare else [usual]
 
 
-def plan_of(given: argparse.Namespace, described: Machine) -> Plan:
+def plan_of(given: argparse.Namespace, described: Machine) -> SearchPlan:
     """The plan of a search. Raises UsageError if the evaluator does not fit the machine."""
-    return Plan(
+    return SearchPlan(
         given.search[0],
         neighbourhoods_for(given, described)[0],
         given.budget,

@@ -14,7 +14,7 @@ from pdojo_tools.tuning.arguments import plan_of
 from pdojo_tools.tuning.limits import duration, times_text
 from pdojo_tools.tuning.live import QUIET, REDRAW
 from pdojo_tools.tuning.narrator import Narrator, goes_on_text
-from pdojo_tools.tuning.session import Session
+from pdojo_tools.tuning.session import TuneSession
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
@@ -54,7 +54,7 @@ class Catch:
         return self.is_cut_short or self.found.is_interrupted
 
 
-def tune_on_cluster(session: Session, subjects: Sequence[Subject], cluster: Cluster) -> None:
+def tune_on_cluster(session: TuneSession, subjects: Sequence[Subject], cluster: Cluster) -> None:
     """Search all kernels at once; then verify, show and store the results one after the other."""
     given, console = session.given, session.console
     path = default_path() if given.database is None else Path(given.database)
@@ -120,7 +120,7 @@ def _timed(subject: Subject, found: Found, evaluator: OnCluster) -> Sequence[Tim
     return Timed("pass", outcomes[-1], len(passed.trace.steps)), Timed("best", outcomes[0], len(best.trace.steps))
 
 
-def _conclude(session: Session, number: int, subject: Subject, standing: Standing[Catch]) -> None:
+def _conclude(session: TuneSession, number: int, subject: Subject, standing: Standing[Catch]) -> None:
     if standing.error is not None:
         raise standing.error
     if standing.result is None:

@@ -11,10 +11,10 @@ from pdojo.backends.backend import backend_of
 from pdojo.backends.measure import (
     Assembled,
     Limits,
+    MeasuredProgram,
     Ok,
     Options,
     Outcome,
-    Program,
     Timeout,
     Worker,
     cost_of,
@@ -95,7 +95,7 @@ def prefixes_of(game: Game, seed: int, tell: Callable[[str], None], *, measure: 
 def simulate_prefixes(game: Game, seed: int) -> list[Prefix]:
     """All programs of the trace with their cycles; equal programs are simulated once."""
     machine = game.machine
-    programs = [Program.of(program.kernel, machine) for program in game.programs]
+    programs = [MeasuredProgram.of(program.kernel, machine) for program in game.programs]
     distinct = {program.text: program for program in programs}
     with backend_of(machine).runs() as runs:
         outcomes = runs.compare(list(distinct.values()), replace(IN_TURNS, threads=machine.threads, seed=seed))
@@ -109,7 +109,7 @@ def simulate_prefixes(game: Game, seed: int) -> list[Prefix]:
 def estimate_prefixes(game: Game) -> list[Prefix]:
     """All programs of the trace with the model's costs."""
     machine = game.machine
-    texts = [Program.of(program.kernel, machine) for program in game.programs]
+    texts = [MeasuredProgram.of(program.kernel, machine) for program in game.programs]
     found = Analytical(machine).evaluate([Candidate(program, fingerprint_of(program.text)) for program in texts])
     return [
         Prefix(k, move, evaluation.cost, evaluation.detail.get("message", "") if evaluation.failure else "")
@@ -120,7 +120,7 @@ def estimate_prefixes(game: Game) -> list[Prefix]:
 def time_prefixes(game: Game, seed: int, tell: Callable[[str], None]) -> list[Prefix]:
     """All programs of the trace with their median times; equal programs are timed once."""
     machine = game.machine
-    programs = [Program.of(program.kernel, machine) for program in game.programs]
+    programs = [MeasuredProgram.of(program.kernel, machine) for program in game.programs]
     distinct = {program.text: program for program in programs}
     with Worker(limits=replace(Limits(), run=LONGEST)) as worker:
         found = _timed(worker, list(distinct.values()), machine.threads, seed, tell)
@@ -136,7 +136,7 @@ def _moves(game: Game) -> list[str]:
 
 
 def _timed(
-    worker: Worker, programs: Sequence[Program], threads: int, seed: int, tell: Callable[[str], None]
+    worker: Worker, programs: Sequence[MeasuredProgram], threads: int, seed: int, tell: Callable[[str], None]
 ) -> list[tuple[float, str, float | None]]:
     """Cost, note and foreign load of each program: tried alone first, then in turns unless slow."""
     found: list[tuple[float, str, float | None]] = []

@@ -34,7 +34,7 @@ from pdojo.search.timing import FRESH
 
 
 @dataclass
-class Session:
+class TuneSession:
     """One call of the tool."""
 
     console: Console

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pdojo.backends.addresses import Address, bind
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.spelling import Spelling
-from pdojo.backends.placement import Plan
+from pdojo.backends.placement import MemoryPlan
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.nest import Buffer
 
@@ -19,7 +19,7 @@ class FunctionText:
     """Lines of a function, and the names and variables that they use."""
 
     prelude: Prelude
-    plan: Plan
+    plan: MemoryPlan
     names: dict[Buffer, str]
     """Names of the pointers to buffers."""
     lines: list[str] = field(default_factory=list[str])

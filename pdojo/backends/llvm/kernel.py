@@ -20,7 +20,7 @@ from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.ops import StoreFenceOp
 from pdojo.backends.llvm.tensor import TensorUnit
 from pdojo.backends.llvm.x86 import Features
-from pdojo.backends.placement import ALIGNMENT, Home, Placement, Plan, plan_memory
+from pdojo.backends.placement import ALIGNMENT, Home, MemoryPlan, Placement, plan_memory
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.nest import Buffer, Index, Nest, Scope
@@ -72,7 +72,7 @@ def lower_kernel(
 @dataclass(eq=False)
 class _KernelLowering:
     nest: Nest
-    plan: Plan
+    plan: MemoryPlan
     tensor: TensorUnit
     features: Features = frozenset()
     threads: list[llvm.FuncOp] = field(default_factory=list[llvm.FuncOp])

@@ -14,7 +14,7 @@ from pdojo.backends.addresses import Exchange, address_of, known_alignment, spel
 from pdojo.backends.llvm.code import FunctionCode, memory_type, value_type
 from pdojo.backends.llvm.ops import element_type, lanes, with_lanes
 from pdojo.backends.llvm.vectors import splat_constant
-from pdojo.backends.placement import Placement, Plan
+from pdojo.backends.placement import MemoryPlan, Placement
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
@@ -57,7 +57,7 @@ class Reach:
     """The memory that the function under construction can reach."""
 
     code: FunctionCode
-    plan: Plan
+    plan: MemoryPlan
     bases: dict[Buffer, SSAValue] = field(default_factory=dict[Buffer, SSAValue])
     """Address of the first element, per buffer."""
     framed: set[Buffer] = field(default_factory=set[Buffer])

@@ -20,7 +20,7 @@ from pdojo.backends.garbage import collect_rarely
 from pdojo.backends.measure.load import processors
 from pdojo.backends.measure.process import kill_family
 from pdojo.backends.measure.request import Assembly, Comparison, Simulation
-from pdojo.backends.measure.session import Cache, Session, Tools, assemble
+from pdojo.backends.measure.session import Cache, Tools, WorkerSession, assemble
 from pdojo.errors import MeasurementError, PdojoError
 
 
@@ -70,7 +70,7 @@ def _serve(request: dict[str, Any], tools: Tools, cache: Cache, answers: Answers
 
             wanted = Simulation.from_json(request)
             return {"event": "done", "outcomes": [simulate(wanted, lambda phase: report(0, phase)).to_json()]}
-        outcomes = Session(Comparison.from_json(request), tools, cache, report).run()
+        outcomes = WorkerSession(Comparison.from_json(request), tools, cache, report).run()
     except PdojoError as error:
         return {"event": "error", "message": str(error)}
     except MemoryError as error:

@@ -58,20 +58,20 @@ DEFAULT_OPTIONS = Options()
 
 
 @dataclass(frozen=True)
-class Program:
+class MeasuredProgram:
     """A kernel in the notation, for a machine."""
 
     text: str
     machine: Machine = field(default_factory=host)
 
     @staticmethod
-    def of(kernel: KernelOp, machine: Machine | None = None) -> Program:
+    def of(kernel: KernelOp, machine: Machine | None = None) -> MeasuredProgram:
         """The canonical text of a kernel; machine None is the host."""
-        return Program(print_notation(kernel), machine or host())
+        return MeasuredProgram(print_notation(kernel), machine or host())
 
 
 @dataclass(frozen=True)
-class Assembled(Program):
+class Assembled(MeasuredProgram):
     """A program that another process has compiled already (`Worker.assemble`)."""
 
     code: JSON = field(default_factory=dict[str, Any], compare=False, repr=False)
@@ -91,7 +91,7 @@ class Peer:
     """The name of one of the library's implementations."""
 
 
-Subject: TypeAlias = Program | Peer
+Subject: TypeAlias = MeasuredProgram | Peer
 """A program or peer, which can be timed."""
 
 
@@ -121,7 +121,7 @@ Reference: TypeAlias = KernelReference | NamedReference
 class Request:
     """One program to measure; if the reference is None, the interpreter runs the program."""
 
-    program: Program
+    program: MeasuredProgram
     options: Options = DEFAULT_OPTIONS
     reference: Reference | None = None
 
@@ -136,10 +136,10 @@ def fingerprint(kernel: KernelOp, machine: Machine, options: Options) -> str:
 
     Identifiers of scopes and statements do not count.
     """
-    return _digest(Program.of(kernel, machine), options)
+    return _digest(MeasuredProgram.of(kernel, machine), options)
 
 
-def _digest(program: Program, options: Options) -> str:
+def _digest(program: MeasuredProgram, options: Options) -> str:
     machine = machine_to_json(program.machine)
     del machine["description"]
     facts = {"program": program.text, "machine": machine, "options": asdict(options)}
@@ -150,7 +150,7 @@ def _digest(program: Program, options: Options) -> str:
 class Assembly:
     """A program to compile to object code, without running it."""
 
-    program: Program
+    program: MeasuredProgram
     effort: Literal["search", "full"] = "full"
 
     def to_json(self) -> JSON:
@@ -161,7 +161,7 @@ class Assembly:
     def from_json(data: JSON) -> Assembly:
         """The request that `to_json` wrote."""
         program = _subject_from_json(data["assemble"])
-        assert isinstance(program, Program)
+        assert isinstance(program, MeasuredProgram)
         return Assembly(program, data["effort"])
 
 
@@ -169,7 +169,7 @@ class Assembly:
 class Simulation:
     """A program to run on the simulator of its machine."""
 
-    program: Program
+    program: MeasuredProgram
     reference: KernelReference | None = None
     """The kernel to compare the result with; None: no comparison."""
     seed: int = 0
@@ -190,7 +190,7 @@ class Simulation:
     def from_json(data: JSON) -> Simulation:
         """The request that `to_json` wrote."""
         program = _subject_from_json(data["simulate"])
-        assert isinstance(program, Program)
+        assert isinstance(program, MeasuredProgram)
         rest = {k: data[k] for k in ("seed", "limit", "exact", "largest_error")}
         reference = None if data["reference"] is None else KernelReference(data["reference"])
         return Simulation(program, reference, **rest)
@@ -237,7 +237,7 @@ def _options_from_json(data: JSON) -> Options:
 
 
 def _subject_to_json(subject: Subject) -> JSON:
-    if isinstance(subject, Program):
+    if isinstance(subject, MeasuredProgram):
         program = {"text": subject.text, "machine": machine_to_json(subject.machine)}
         assembled = isinstance(subject, Assembled)
         return {**program, "code": subject.code, "seconds": subject.seconds} if assembled else program
@@ -248,5 +248,5 @@ def _subject_from_json(data: JSON) -> Subject:
     if "code" in data:
         return Assembled(data["text"], machine_from_json(data["machine"]), data["code"], data["seconds"])
     if "text" in data:
-        return Program(data["text"], machine_from_json(data["machine"]))
+        return MeasuredProgram(data["text"], machine_from_json(data["machine"]))
     return Peer(**data)

@@ -21,10 +21,10 @@ from pdojo.backends.measure.request import (
     Assembly,
     Comparison,
     KernelReference,
+    MeasuredProgram,
     NamedReference,
     Options,
     Peer,
-    Program,
     Subject,
 )
 from pdojo.backends.measure.timing import Run, Timed, take_samples
@@ -124,7 +124,7 @@ class Cache:
     sets: list[ArraySet] = field(default_factory=list[ArraySet])
 
 
-class Session:
+class WorkerSession:
     """One comparison; calls `report` with the index of a candidate and the phase that begins."""
 
     def __init__(self, comparison: Comparison, tools: Tools, cache: Cache, report: Callable[[int, str], None]) -> None:
@@ -135,7 +135,7 @@ class Session:
         self.report = report
         self.candidates = [Candidate(i, s) for i, s in enumerate(comparison.subjects)]
         self.nests: dict[int, Nest] = {
-            c.index: _nest(c.subject.text) for c in self.candidates if isinstance(c.subject, Program)
+            c.index: _nest(c.subject.text) for c in self.candidates if isinstance(c.subject, MeasuredProgram)
         }
         self.parameters = self._interface()
 
@@ -143,7 +143,7 @@ class Session:
         """The outcomes, in order."""
         sets = self._array_sets()
         # Peers first: a process has one OpenMP runtime, and some libraries work only with their own.
-        for candidate in sorted(self._alive(), key=lambda c: isinstance(c.subject, Program)):
+        for candidate in sorted(self._alive(), key=lambda c: isinstance(c.subject, MeasuredProgram)):
             self._guarded(candidate, "compile", lambda c: self._compile(c, sets[0]))
         if self.options.check:
             for candidate in self._alive():
@@ -210,7 +210,7 @@ class Session:
         alignment = max(p.alignment for nest in self.nests.values() for p in parameters_of(nest))
         count = 1
         if self.options.cold:
-            machines = [s.machine for s in self.comparison.subjects if isinstance(s, Program)]
+            machines = [s.machine for s in self.comparison.subjects if isinstance(s, MeasuredProgram)]
             cache = max(m.cache_bytes[-1] for m in machines)
             count = 1 + -(-2 * cache // max(1, data_bytes(self.parameters)))
         key = (self.parameters, self.options.seed, self.options.ranges, alignment, count)
@@ -231,7 +231,7 @@ class Session:
         return self.cache.sets
 
     def _bind(self, candidate: Candidate, arrays: Arrays) -> Run:
-        if isinstance(candidate.subject, Program):
+        if isinstance(candidate.subject, MeasuredProgram):
             assert candidate.compiled is not None
             return candidate.compiled.bind(*arrays)
         assert candidate.built is not None
@@ -256,7 +256,7 @@ class Session:
 
         If the candidate was timed alone, also check what the timed calls left.
         """
-        if alone and isinstance(candidate.subject, Program):
+        if alone and isinstance(candidate.subject, MeasuredProgram):
             damage = next((damage for arrays in sets if (damage := arrays.damage()) is not None), None)
             if damage is not None:
                 self._judge(candidate, f"{damage} by one of the timed calls")
@@ -281,7 +281,7 @@ class Session:
         is_compiled = isinstance(name, KernelReference) and name.compiled
         against = name.name if isinstance(name, NamedReference) else "plain code" if is_compiled else "interpreter"
         candidate.check = Check(against, error.fraction, error.absolute, error.relative)
-        return wrong or (arrays.damage() if isinstance(candidate.subject, Program) else None)
+        return wrong or (arrays.damage() if isinstance(candidate.subject, MeasuredProgram) else None)
 
     def _run_once(self, candidate: Candidate, arrays: ArraySet) -> None:
         arrays.reset()
@@ -293,7 +293,7 @@ class Session:
         """The right outputs, from the cache or computed."""
         wanted = self.comparison.reference
         own = self.comparison.subjects[min(self.nests)] if isinstance(candidate.subject, Peer) else candidate.subject
-        if wanted is None and isinstance(own, Program):
+        if wanted is None and isinstance(own, MeasuredProgram):
             wanted = KernelReference(own.text)
         key = (wanted, self.parameters, self.options.seed, self.options.ranges)
         known = self.cache.results
@@ -324,7 +324,7 @@ class Session:
 
     def _run_plain(self, nest: Nest, arrays: ArraySet) -> dict[str, NDArray[Any]]:
         """The outputs of a reference kernel, run as compiled code."""
-        machine = next(s.machine for s in self.comparison.subjects if isinstance(s, Program))
+        machine = next(s.machine for s in self.comparison.subjects if isinstance(s, MeasuredProgram))
         own = ArraySet(self.parameters, arrays.inputs, arrays.alignment)
         self.tools.compiler(nest.kernel, machine, threads=1, optimize="full").bind(*own.arrays)()
         return {p.name: array for p, array in zip(self.parameters, own.arrays, strict=True) if p.written}

@@ -16,8 +16,8 @@ from pdojo.backends.measure.request import (
     Assembled,
     Assembly,
     Comparison,
+    MeasuredProgram,
     Options,
-    Program,
     Reference,
     Request,
     Simulation,
@@ -151,7 +151,7 @@ class Worker:
             return [outcomes[i] for i in range(len(subjects))]
         return [failed[i] for i in range(len(subjects))]
 
-    def assemble(self, program: Program, effort: Literal["search", "full"] = "full") -> Assembled | Outcome:
+    def assemble(self, program: MeasuredProgram, effort: Literal["search", "full"] = "full") -> Assembled | Outcome:
         """Compile a program to object code that other workers of this machine run; a failure is an Outcome."""
         try:
             _, result = self._attempt(Assembly(program, effort), [0], None)

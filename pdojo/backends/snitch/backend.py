@@ -8,7 +8,7 @@ from typing import Any, Self
 from pdojo.backends.backend import Arrays, Listing
 from pdojo.backends.measure.outcome import Outcome
 from pdojo.backends.measure.pool import Workers
-from pdojo.backends.measure.request import KernelReference, Options, Program, Simulation
+from pdojo.backends.measure.request import KernelReference, MeasuredProgram, Options, Simulation
 from pdojo.backends.measure.worker import Event, Listener
 from pdojo.backends.sources import RUNNING, source_digest
 from pdojo.dialect.machine import Machine
@@ -36,7 +36,7 @@ class SimulatedRuns:
 
     def compare(
         self,
-        programs: Sequence[Program],
+        programs: Sequence[MeasuredProgram],
         options: Options,
         reference: KernelReference | None = None,
         listener: Listener | None = None,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.arrays import Parameter, parameters_of
-from pdojo.backends.snitch.assembler import TCDM_BASE, Program, assemble
+from pdojo.backends.snitch.assembler import TCDM_BASE, AssembledProgram, assemble
 from pdojo.backends.snitch.simulator import Configuration, Result, simulate
 from pdojo.backends.snitch.simulator.simulate import CYCLES
 from pdojo.backends.snitch.targets import SnitchSource, snitch_source
@@ -38,7 +38,7 @@ _IN_REGISTERS = 8
 
 
 @dataclass(frozen=True)
-class Run:
+class SimulatedRun:
     """The result of one call of a kernel."""
 
     outputs: dict[str, NDArray[Any]]
@@ -64,11 +64,11 @@ class SimulatedKernel:
     """A kernel as assembly, ready to be called any number of times."""
 
     source: SnitchSource
-    program: Program
+    program: AssembledProgram
     parameters: tuple[Parameter, ...]
     configuration: Configuration
 
-    def run(self, inputs: Arrays, *, limit: int = CYCLES, trace: bool = False) -> Run:
+    def run(self, inputs: Arrays, *, limit: int = CYCLES, trace: bool = False) -> SimulatedRun:
         """Call it on arrays for all parameters that it reads.
 
         Outputs and free memory are poisoned before. Raises CycleLimit above `limit` cycles, Deadlock, MemoryDamage if
@@ -98,7 +98,7 @@ class SimulatedKernel:
         after = bytes(memory)
         self._check(places, before, after)
         written = (p for p in self.parameters if p.written)
-        return Run({p.name: _array(p, after, places.arrays[p.name]) for p in written}, result)
+        return SimulatedRun({p.name: _array(p, after, places.arrays[p.name]) for p in written}, result)
 
     def _arguments(self, places: Places, memory: bytearray) -> dict[str, int]:
         """The registers of the call; puts the other arguments on the stack."""

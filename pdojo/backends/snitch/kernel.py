@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from pdojo.backends.placement import Home, Plan, plan_memory
+from pdojo.backends.placement import Home, MemoryPlan, plan_memory
 from pdojo.backends.snitch.addressing import Addresses, Root
 from pdojo.backends.snitch.assembly import Function
 from pdojo.backends.snitch.cells import Cells, in_registers
@@ -64,7 +64,7 @@ class _KernelLowering(NestWalk):
         self.machine = machine
         self._refuse_mappings()
         self._refuse_limits()
-        self.plan: Plan = plan_memory(nest)
+        self.plan: MemoryPlan = plan_memory(nest)
         self.code = Code(nest.symbol)
         self.numbers = Numbers(self.code, f"{nest.symbol}_constants")
         self.addresses = Addresses(self.code, self.known, self.extents)

@@ -22,7 +22,7 @@ from pdojo.backends.measure.outcome import (
     WrongResult,
 )
 from pdojo.backends.measure.request import Simulation
-from pdojo.backends.snitch.executable import Arrays, Run, SimulatedKernel, load
+from pdojo.backends.snitch.executable import Arrays, SimulatedKernel, SimulatedRun, load
 from pdojo.backends.snitch.simulator import Result
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width, is_float
@@ -96,7 +96,7 @@ class _Reference:
 _reference = lru_cache(maxsize=_KEPT)(_Reference)
 
 
-def _run(kernel: SimulatedKernel, inputs: Arrays, limit: int) -> Run | Outcome:
+def _run(kernel: SimulatedKernel, inputs: Arrays, limit: int) -> SimulatedRun | Outcome:
     try:
         return kernel.run(inputs, limit=limit)
     except CycleLimit:
@@ -116,7 +116,7 @@ def _run(kernel: SimulatedKernel, inputs: Arrays, limit: int) -> Run | Outcome:
 
 
 def _compared(
-    wanted: Simulation, nest: Nest, kernel: SimulatedKernel, reference: _Reference, run: Run
+    wanted: Simulation, nest: Nest, kernel: SimulatedKernel, reference: _Reference, run: SimulatedRun
 ) -> Check | WrongResult:
     """Compare the outputs of a run with the reference."""
     rounding = reference.rounding | Rounding.of(nest)
@@ -140,7 +140,7 @@ def _simulated(kernel: SimulatedKernel, result: Result, check: Check | None, sam
     )
 
 
-def _same_bits(nest: Nest, kernel: SimulatedKernel, inputs: Arrays, run: Run) -> bool | None:
+def _same_bits(nest: Nest, kernel: SimulatedKernel, inputs: Arrays, run: SimulatedRun) -> bool | None:
     """Whether the interpreter gives the same bits; None if the program does not determine them or is too large."""
     if not has_own_bits(nest):
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from pdojo.backends.addresses import address_of
-from pdojo.backends.placement import Plan
+from pdojo.backends.placement import MemoryPlan
 from pdojo.backends.snitch.addressing import Addresses, Place, Root
 from pdojo.backends.snitch.cells import Cells
 from pdojo.backends.snitch.code import Code, Register
@@ -28,7 +28,7 @@ class Statements:
 
     code: Code
     nest: Nest
-    plan: Plan
+    plan: MemoryPlan
     roots: dict[Buffer, Root]
     addresses: Addresses
     cells: Cells

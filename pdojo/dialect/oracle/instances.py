@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.nest import Index, Leaf, Nest
-from pdojo.dialect.oracle.memory import Memory, Touch, evaluate
+from pdojo.dialect.oracle.memory import CheckedMemory, Touch, evaluate
 from pdojo.errors import PdojoError
 
 Storage: TypeAlias = Literal["elements", "cells"]
@@ -45,7 +45,7 @@ class Instances:
     """The rows and events of a program."""
 
     nest: Nest
-    memory: Memory
+    memory: CheckedMemory
     leaves: list[LeafInstances]
     rows: int
     event_leaf: Ints
@@ -72,7 +72,7 @@ def enumerate_instances(nest: Nest, storage: Storage, *, lockstep: bool, limit: 
             f"kernel '{nest.name}' has {total} statement instances; the exact oracle enumerates at most "
             f"{limit}: reduce the sizes"
         )
-    memory = Memory(nest, storage)
+    memory = CheckedMemory(nest, storage)
     depths = max((leaf.depth for leaf in nest.leaves), default=0)
     leaves: list[LeafInstances] = []
     events: list[tuple[Ints, Ints]] = []

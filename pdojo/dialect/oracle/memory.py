@@ -48,7 +48,7 @@ class Touch:
     """The cells of other threads' copies that a write changes too."""
 
 
-class Memory:
+class CheckedMemory:
     """Cells `0 .. size`, in runs: one run per array (elements) or per buffer (cells)."""
 
     def __init__(self, nest: Nest, storage: str) -> None:

@@ -10,7 +10,7 @@ from typing import Self
 from pdojo.dialect.machine_file import machine_facts
 from pdojo.errors import DatabaseError
 from pdojo.search.database.connection import Connection
-from pdojo.search.database.memory import Memory
+from pdojo.search.database.memory import SearchMemory
 from pdojo.search.database.problem import Problem
 from pdojo.search.database.rows import put
 from pdojo.search.database.schema import canonical
@@ -49,7 +49,7 @@ class Database:
         database.connection = Connection(None)
         return database
 
-    def memory(self, problem: Problem, evaluator: Evaluator) -> Memory:
+    def memory(self, problem: Problem, evaluator: Evaluator) -> SearchMemory:
         """The memory of a problem under an evaluator's settings."""
         with self.connection.transaction() as connection:
             facts = canonical(machine_facts(problem.machine))
@@ -73,7 +73,7 @@ class Database:
                     "text": canonical(evaluator.settings),
                 },
             )
-        return Memory(self.connection, key, settings)
+        return SearchMemory(self.connection, key, settings)
 
     def close(self) -> None:
         """Close the file; closing twice is fine."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdojo.search.database.database import Database
-from pdojo.search.database.memory import Memory
+from pdojo.search.database.memory import SearchMemory
 from pdojo.search.database.schema import JSON, canonical
 from pdojo.transforms.trace import Trace
 
@@ -20,7 +20,7 @@ class EarlierRun:
 
 
 def earlier_runs(
-    database: Database, memory: Memory, root: Trace, strategy: str, neighbourhood: str, settings: JSON
+    database: Database, memory: SearchMemory, root: Trace, strategy: str, neighbourhood: str, settings: JSON
 ) -> list[EarlierRun]:
     """Runs of a problem from the trace `root` with equal strategy, neighbourhood and settings, the latest last."""
     rows = database.connection.rows(

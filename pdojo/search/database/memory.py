@@ -56,7 +56,7 @@ class Incumbent:
     """When it became the incumbent."""
 
 
-class Run:
+class StoredRun:
     """The log of a search. A search with the same problem and settings extends it."""
 
     def __init__(self, connection: Connection, key: Key, problem: Key) -> None:
@@ -157,7 +157,7 @@ class Run:
         return put(connection, "traces", {"problem": self._problem, "program": program, "text": trace.dump()})
 
 
-class Memory:
+class SearchMemory:
     """Evaluations of the programs of a problem, under settings that make costs comparable."""
 
     def __init__(self, connection: Connection, problem: Key, settings: Key) -> None:
@@ -286,7 +286,7 @@ class Memory:
         trace = Trace.parse(row["text"], "a trace in the database")
         return Incumbent(row["hash"], trace, row["cost"], row["measured"])
 
-    def run(self, root: tuple[str, Trace], strategy: str, neighbourhood: str, seed: int, settings: JSON) -> Run:
+    def run(self, root: tuple[str, Trace], strategy: str, neighbourhood: str, seed: int, settings: JSON) -> StoredRun:
         """The run of a search from the program `root` (text and trace); an earlier run's log is extended."""
         with self._connection.transaction() as connection:
             program = put(connection, "programs", {"text": root[0]})
@@ -307,7 +307,7 @@ class Memory:
             key = put(connection, "runs", values)
             # The run may have ended before: pruning must see that it is running again.
             connection.execute("UPDATE runs SET state = 'running', changed = ? WHERE id = ?", (time, key.id))
-        return Run(self._connection, key, self.problem)
+        return StoredRun(self._connection, key, self.problem)
 
     def _measured(self, connection: sqlite3.Connection, evaluation: Evaluation) -> Values:
         """The columns that measurements and races share. An environment is stored once."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
-from pdojo.backends.measure import KernelReference, Outcome, Program, Simulated, Simulation
+from pdojo.backends.measure import KernelReference, MeasuredProgram, Outcome, Simulated, Simulation
 from pdojo.backends.measure.pool import Job, Workers, finished
 from pdojo.backends.snitch.backend import LONGEST, version
 from pdojo.dialect.machine import Machine
@@ -93,7 +93,7 @@ class Cycles:
     def limit(self) -> int:
         """Most cycles of a program."""
         if not self._limit:
-            plain = Simulation(Program(self._plain, self._machine), KernelReference(self._plain), SEED, LONGEST)
+            plain = Simulation(MeasuredProgram(self._plain, self._machine), KernelReference(self._plain), SEED, LONGEST)
             outcome, _ = self.simulators.simulate(plain).result()
             cycles = outcome.cycles if isinstance(outcome, Simulated) else LONGEST
             self._limit = min(LONGEST, PATIENCE * cycles + SPARE)

@@ -45,7 +45,7 @@ STORING = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DotPlan:
     """The mapping of a contraction to a unit; loops by identifier."""
 
     unit: Unit
@@ -93,7 +93,7 @@ def _narrow(player: Player, leaf: Leaf, unit: Unit) -> bool:
     return True
 
 
-def _plan(player: Player, leaf: Leaf, unit: Unit) -> Plan | None:
+def _plan(player: Player, leaf: Leaf, unit: Unit) -> DotPlan | None:
     """The loops for the unit's loops, and the block of accumulators; None if the unit does not fit."""
     if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain):
         return None
@@ -114,7 +114,7 @@ def _plan(player: Player, leaf: Leaf, unit: Unit) -> Plan | None:
     alone = not any(s.extent > 1 for s in spatial if s not in (row, column))
     height, vectors = _block(player, unit, row.extent, column.extent, share=alone)
     outer = tuple(s.id for s in spatial if s not in (row, column))
-    return Plan(unit, outer, row.id, column.id, group.id, height, vectors)
+    return DotPlan(unit, outer, row.id, column.id, group.id, height, vectors)
 
 
 def _block(player: Player, unit: Unit, rows: int, columns: int, *, share: bool = False) -> tuple[int, int]:
@@ -186,7 +186,7 @@ def _tile(player: Player, identifier: str, unit: Unit) -> bool:
     return True
 
 
-def _whole(player: Player, identifier: str, depth: int, size: int, plan: Plan) -> bool:
+def _whole(player: Player, identifier: str, depth: int, size: int, plan: DotPlan) -> bool:
     """Peel the rest that does not fill a tile off the loop at `depth`, into its own nest."""
     scope = loop_at(player, identifier, depth)
     if scope.extent % size == 0:
@@ -199,7 +199,7 @@ def _whole(player: Player, identifier: str, depth: int, size: int, plan: Plan) -
     )
 
 
-def _cut_terms(player: Player, identifier: str, plan: Plan) -> list[str] | None:
+def _cut_terms(player: Player, identifier: str, plan: DotPlan) -> list[str] | None:
     """Make the loop of grouped terms the innermost; returns the sum, and the sum of the terms that fill no group."""
     spatial = len(plan.outer) + 2
     chain = [s.id for s in player.leaf(identifier).chain]
@@ -220,7 +220,7 @@ def _cut_terms(player: Player, identifier: str, plan: Plan) -> list[str] | None:
     return [identifier, *_new(player, identifier, before)]
 
 
-def _rest_later(player: Player, sums: list[str], plan: Plan) -> bool:
+def _rest_later(player: Player, sums: list[str], plan: DotPlan) -> bool:
     """Sum up the last terms in their own nest: vector code does not reach into tiles."""
     while len(sums) > 1:
         rest = sums.pop()
@@ -271,7 +271,7 @@ def _peeled(player: Player, sums: list[str], depth: int, size: int, why: str) ->
     return [sums, _new(player, sums[0], before)]
 
 
-def _columns(player: Player, sums: list[str], depth: int, plan: Plan) -> bool:
+def _columns(player: Player, sums: list[str], depth: int, plan: DotPlan) -> bool:
     """Tile one piece of the columns: [outer, columns, rows] to [outer, panels, rows, vectors, tile]; then its rows."""
     unit, main = plan.unit, sums[0]
     extent, width = loop_at(player, main, depth).extent, unit.lanes * plan.vectors
@@ -315,7 +315,7 @@ def _tile_loops(player: Player, identifier: str, inner: int, unit: Unit) -> list
     return [next(terms) if (role := unit.role(s)) == "terms" else place[role] for s in unit.product.chain]
 
 
-def _pack(player: Player, identifier: str, top: int, inner: int, position: int, plan: Plan) -> bool:
+def _pack(player: Player, identifier: str, top: int, inner: int, position: int, plan: DotPlan) -> bool:
     """Copy a narrow operand into the layout in which the sum and the instruction read it."""
     unit = plan.unit
     read = _factor(player, identifier, position).reads[0]
@@ -358,7 +358,7 @@ def _arrange(player: Player, name: str, wanted: list[int]) -> None:
             now[place], now[place + 1] = now[place + 1], now[place]
 
 
-def _pack_rows(player: Player, identifier: str, top: int, inner: int, plan: Plan) -> bool:
+def _pack_rows(player: Player, identifier: str, top: int, inner: int, plan: DotPlan) -> bool:
     """Copy the other operand too if its terms are not contiguous."""
     unit = plan.unit
     position = 1 - unit.columns
@@ -369,7 +369,7 @@ def _pack_rows(player: Player, identifier: str, top: int, inner: int, plan: Plan
     return _pack(player, identifier, top, inner, position, plan)
 
 
-def _rows(player: Player, sums: list[str], inner: int, height: int, plan: Plan) -> bool:
+def _rows(player: Player, sums: list[str], inner: int, height: int, plan: DotPlan) -> bool:
     """Tile one piece of the rows: blocks of accumulators from their zeros to their last sum."""
     unit, main = plan.unit, sums[0]
     array = player.leaf(main).output.array.name

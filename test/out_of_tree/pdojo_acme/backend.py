@@ -13,9 +13,9 @@ from pdojo.backends.measure import (
     Check,
     CompileError,
     KernelReference,
+    MeasuredProgram,
     Options,
     Outcome,
-    Program,
     Simulated,
     WrongResult,
 )
@@ -59,7 +59,7 @@ class Runs:
 
     def compare(
         self,
-        programs: Sequence[Program],
+        programs: Sequence[MeasuredProgram],
         options: Options,
         reference: KernelReference | None = None,
         listener: Listener | None = None,
@@ -72,7 +72,7 @@ class Runs:
             found.append(self._run(program, options, reference if options.check else None))
         return found
 
-    def _run(self, program: Program, options: Options, reference: KernelReference | None) -> Outcome:
+    def _run(self, program: MeasuredProgram, options: Options, reference: KernelReference | None) -> Outcome:
         nest = nest_of(parse_notation(program.text)[0])
         try:
             count = cycles(nest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pdojo.backends.snitch.assembler.assemble import assemble
 from pdojo.backends.snitch.assembler.instruction import Instruction
-from pdojo.backends.snitch.assembler.program import TCDM_BASE, TEXT_BASE, Program
+from pdojo.backends.snitch.assembler.program import TCDM_BASE, TEXT_BASE, AssembledProgram
 from pdojo.backends.snitch.assembler.rewrite import rewrite
 
-__all__ = ["TCDM_BASE", "TEXT_BASE", "Instruction", "Program", "assemble", "rewrite"]
+__all__ = ["TCDM_BASE", "TEXT_BASE", "AssembledProgram", "Instruction", "assemble", "rewrite"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pdojo.backends.snitch.assembler.expression import Symbols, evaluate
 from pdojo.backends.snitch.assembler.operands import instruction
-from pdojo.backends.snitch.assembler.program import TCDM_BASE, TEXT_BASE, Program
+from pdojo.backends.snitch.assembler.program import TCDM_BASE, TEXT_BASE, AssembledProgram
 from pdojo.backends.snitch.assembler.pseudo import expand
 from pdojo.backends.snitch.assembler.source import Statement, statements
 
@@ -63,7 +63,7 @@ class _Assembly:
         return find
 
 
-def assemble(text: str, source: str = "<assembly>") -> Program:
+def assemble(text: str, source: str = "<assembly>") -> AssembledProgram:
     """The program of a text in the GNU syntax of RISC-V, with Snitch's instructions. Raises AssemblyError.
 
     `source` is the name of the text in messages. Sections for data are placed at the beginning of the TCDM.
@@ -80,7 +80,7 @@ def assemble(text: str, source: str = "<assembly>") -> Program:
         if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:
             raise statement.error(f"{value} does not fit {size} bytes")
         assembly.data[at : at + size] = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
-    return Program(instructions, assembly.labels, bytes(assembly.data), source, text)
+    return AssembledProgram(instructions, assembly.labels, bytes(assembly.data), source, text)
 
 
 def _collect(assembly: _Assembly, statement: Statement) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 from pdojo.backends.snitch.assembler.assemble import assemble
 from pdojo.backends.snitch.assembler.elf import Segment, elf
 from pdojo.backends.snitch.assembler.harness import DATA_BASE, ENTRY, harness
-from pdojo.backends.snitch.assembler.program import TCDM_BASE, TEXT_BASE, Program
+from pdojo.backends.snitch.assembler.program import TCDM_BASE, TEXT_BASE, AssembledProgram
 from pdojo.errors import AssemblyError, UsageError
 
 
 def build(
-    program: Program,
+    program: AssembledProgram,
     entry: str,
     arguments: Sequence[int],
     image: bytes,

@@ -15,7 +15,7 @@ TCDM_BASE = 0x1000_0000
 
 
 @dataclass(frozen=True)
-class Program:
+class AssembledProgram:
     """An assembled program."""
 
     instructions: tuple[Instruction, ...]

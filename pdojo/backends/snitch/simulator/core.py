@@ -14,7 +14,7 @@ from pdojo.backends.snitch.simulator.configuration import Configuration
 from pdojo.backends.snitch.simulator.float_unit import FloatUnit
 from pdojo.backends.snitch.simulator.integer import DIVIDE, MULTIPLY, quotient_bits
 from pdojo.backends.snitch.simulator.lane import BadStream, Lane
-from pdojo.backends.snitch.simulator.memory import Memory
+from pdojo.backends.snitch.simulator.memory import SimulatedMemory
 from pdojo.backends.snitch.simulator.operation import FloatOperation, trap
 from pdojo.backends.snitch.simulator.sequencer import Loop, Sequencer
 
@@ -82,7 +82,7 @@ class Core:
         "trace",
     )
 
-    def __init__(self, configuration: Configuration, memory: Memory, source: str) -> None:
+    def __init__(self, configuration: Configuration, memory: SimulatedMemory, source: str) -> None:
         self._configuration = configuration
         self.memory = memory
         self.source = source

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pdojo.backends.snitch.simulator import causes
 from pdojo.backends.snitch.simulator.configuration import Configuration
 from pdojo.backends.snitch.simulator.lane import Lane
-from pdojo.backends.snitch.simulator.memory import Memory, Request
+from pdojo.backends.snitch.simulator.memory import Request, SimulatedMemory
 from pdojo.backends.snitch.simulator.operation import (
     COMPUTE,
     LOAD,
@@ -47,7 +47,7 @@ class FloatUnit:
         "values",
     )
 
-    def __init__(self, configuration: Configuration, memory: Memory, lanes: list[Lane], core: Core) -> None:
+    def __init__(self, configuration: Configuration, memory: SimulatedMemory, lanes: list[Lane], core: Core) -> None:
         self.memory, self.lanes, self.core = memory, lanes, core
         self.values: list[float] = [CANONICAL] * 64
         """Contents of registers 0 to 31, elements of streams from 32 on, spare places."""

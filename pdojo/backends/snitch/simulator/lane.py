@@ -12,7 +12,7 @@ from pdojo.backends.snitch.simulator.causes import INFINITE
 from pdojo.backends.snitch.simulator.configuration import Configuration
 
 if TYPE_CHECKING:
-    from pdojo.backends.snitch.simulator.memory import Memory
+    from pdojo.backends.snitch.simulator.memory import SimulatedMemory
 
 READ, WRITE = 0, 1
 """Directions of a stream in a trace."""
@@ -54,7 +54,7 @@ class Lane:
         "writes",
     )
 
-    def __init__(self, number: int, configuration: Configuration, memory: Memory) -> None:
+    def __init__(self, number: int, configuration: Configuration, memory: SimulatedMemory) -> None:
         self.number = number
         self.slot = 32 + number
         """The place in the FP subsystem's values for an element that it takes."""
@@ -189,7 +189,7 @@ class Lane:
         self.turning = False
         self.writes = not self.writes
 
-    # Memory side
+    # SimulatedMemory side
 
     def ready(self, now: int) -> bool:
         """Whether a job that has started requests a word in this cycle."""

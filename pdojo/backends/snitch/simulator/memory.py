@@ -62,7 +62,7 @@ class Turns:
         self.next = 1 - chosen if first and second else chosen
 
 
-class Memory:
+class SimulatedMemory:
     """Words, and requests for them. Lane 0 shares its port with the core and the FP subsystem's loads and stores."""
 
     __slots__ = (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from pdojo.backends.snitch.assembler.program import TCDM_BASE, Program
+from pdojo.backends.snitch.assembler.program import TCDM_BASE, AssembledProgram
 from pdojo.backends.snitch.simulator.configuration import Configuration
 from pdojo.errors import SimulationError, UsageError
 
@@ -43,7 +43,7 @@ class Placed:
 class Placement:
     """The memory of a simulation, and the arrays in it."""
 
-    def __init__(self, configuration: Configuration | None = None, program: Program | None = None) -> None:
+    def __init__(self, configuration: Configuration | None = None, program: AssembledProgram | None = None) -> None:
         configuration = configuration or Configuration()
         self.memory = bytearray(configuration.memory_bytes)
         self._view = np.frombuffer(self.memory, np.uint8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from pdojo.backends.snitch.assembler.program import Program
+from pdojo.backends.snitch.assembler.program import AssembledProgram
 from pdojo.backends.snitch.simulator.causes import NAMES
 
 
@@ -41,7 +41,7 @@ class Line:
 class Result:
     """Cycles, counts, and stalls of a simulation."""
 
-    program: Program
+    program: AssembledProgram
     cycles: int
     """Cycles from the first instruction of the entry until all results are in registers and memory."""
     core_cycles: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pdojo.backends.snitch.assembler.instruction import Instruction
-from pdojo.backends.snitch.assembler.program import TCDM_BASE, Program
+from pdojo.backends.snitch.assembler.program import TCDM_BASE, AssembledProgram
 from pdojo.backends.snitch.assembler.registers import INTEGER
 from pdojo.backends.snitch.simulator import causes
 from pdojo.backends.snitch.simulator.configuration import Configuration
@@ -14,7 +14,7 @@ from pdojo.backends.snitch.simulator.deadlock import explain
 from pdojo.backends.snitch.simulator.float_unit import FloatUnit
 from pdojo.backends.snitch.simulator.integer import MASK
 from pdojo.backends.snitch.simulator.lane import WRITE, BadStream, Lane
-from pdojo.backends.snitch.simulator.memory import Memory
+from pdojo.backends.snitch.simulator.memory import SimulatedMemory
 from pdojo.backends.snitch.simulator.operation import Decoder, FloatOperation
 from pdojo.backends.snitch.simulator.result import Event, Line, Result, by_cause, total
 from pdojo.backends.snitch.simulator.sequencer import Sequencer
@@ -28,9 +28,11 @@ CYCLES = 10_000_000
 class Complex:
     """One core complex with a program in it."""
 
-    def __init__(self, program: Program, configuration: Configuration, memory: bytearray, *, trace: bool) -> None:
+    def __init__(
+        self, program: AssembledProgram, configuration: Configuration, memory: bytearray, *, trace: bool
+    ) -> None:
         self.program, self.configuration = program, configuration
-        self.memory = Memory(configuration, memory)
+        self.memory = SimulatedMemory(configuration, memory)
         self.core = Core(configuration, self.memory, program.source)
         self.lanes = [Lane(number, configuration, self.memory) for number in range(configuration.lanes)]
         self.core.lanes = self.lanes
@@ -164,7 +166,7 @@ def _decoded(decoder: StepDecoder, index: int, instruction: Instruction) -> Step
 
 
 def simulate(
-    program: Program,
+    program: AssembledProgram,
     configuration: Configuration | None = None,
     *,
     entry: str = "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pdojo.backends.snitch.assembler.instruction import Instruction
-from pdojo.backends.snitch.assembler.program import TEXT_BASE, Program
+from pdojo.backends.snitch.assembler.program import TEXT_BASE, AssembledProgram
 from pdojo.backends.snitch.assembler.registers import (
     BARRIER,
     CYCLE,
@@ -44,7 +44,7 @@ Run = Callable[[int], int]
 class StepDecoder:
     """Makes closures over one core."""
 
-    def __init__(self, core: Core, decoder: Decoder, configuration: Configuration, program: Program) -> None:
+    def __init__(self, core: Core, decoder: Decoder, configuration: Configuration, program: AssembledProgram) -> None:
         self._core, self._decoder, self._configuration = core, decoder, configuration
         self._count = len(program.instructions)
         self.operations: list[FloatOperation] = []

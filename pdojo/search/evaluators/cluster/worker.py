@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-from pdojo.backends.measure import Program
+from pdojo.backends.measure import MeasuredProgram
 from pdojo.backends.measure.environment import environment
 from pdojo.backends.sources import whole_digest
 from pdojo.dialect.machine import Machine, host
@@ -100,7 +100,7 @@ class Measurer:
         return evaluator.heat(Heat([self._candidate(text) for text in texts], other, rounds, inputs))
 
     def _candidate(self, text: str) -> Candidate:
-        return Candidate(Program(text, self._machine), fingerprint_of(text))
+        return Candidate(MeasuredProgram(text, self._machine), fingerprint_of(text))
 
     def _evaluator(self, plain: str) -> Runtime:
         """The evaluator of a kernel, given by its plain program."""
