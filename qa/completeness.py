@@ -71,7 +71,7 @@ RULES = re.compile(
         )
     )
 )
-"""Refusals for what the machine has, where mappings may stand, whose memory it is, and what the kernel permits."""
+"""Reasons of refusals by rule: of the machine, of mappings' places, of the caller's memory, of permissions."""
 
 TOO_CAREFUL = 0.05
 """Rates above this one need an explanation (docs/completeness.md)."""

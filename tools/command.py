@@ -68,7 +68,7 @@ def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] |
 
 def _write_all_characters() -> None:
     """Write characters that the terminal's encoding lacks as escapes, also to standard output."""
-    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # it is, where the shell closed it
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # None if the shell closed it
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # until the process ends
     stream: object = sys.stdout
     if isinstance(stream, TextIOWrapper) and stream.errors == "strict":

@@ -18,7 +18,7 @@ from pdojo.search.evaluation import Candidate, Evaluation, Evaluator, Listener
 STAGES = (3, 9, 45)
 """Total number of rounds at the end of each stage."""
 CHANCE = 0.05
-"""Most probability that a program as fast as the incumbent wins by luck."""
+"""Greatest probability that a program as fast as the incumbent wins by luck."""
 LOAD = 0.1
 """Processors that others may keep busy on average; rounds under more load decide nothing."""
 

@@ -1,4 +1,4 @@
-"""Kernels one after the other: the pass, the search, verification, measurement, results."""
+"""A session of `pdojo-tune`: kernels one after the other, from the pass to the results."""
 
 from __future__ import annotations
 

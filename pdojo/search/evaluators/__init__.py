@@ -1,1 +1,1 @@
-"""Evaluators: where costs come from."""
+"""Evaluators of costs."""

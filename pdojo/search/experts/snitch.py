@@ -375,7 +375,7 @@ def _innermost(player: Player, identifier: str) -> bool:
 
 
 def _shared(player: Player, loop: str) -> int:
-    """Load what all iterations of the innermost loop read into registers; returns the number of streams left."""
+    """Load what all iterations of the innermost loop read into registers; returns the streams still needed."""
     why = "all iterations read it: a register instead of a stream"
     for name in _invariants(_scope(player, loop)):
         player.transact(lambda name=name: _load(player, _scope(player, loop), name, why))

@@ -99,7 +99,7 @@ def unrolling(dojo: Dojo, random: Random) -> Edit | None:
 
 
 def _edit(dojo: Dojo, random: Random, options: Sequence[list[Move] | None], name: str) -> Edit | None:
-    """Draw one of some traces; half of the time, or for None, append a legal move of that name."""
+    """Draw a trace of `options`; half of the time, or if all are None, append a legal move of that name."""
     wanted = random.choice(options[1:]) if len(options) > 1 and random.random() < 0.5 else None
     if wanted is None:
         drawn = draw(dojo.game.program, random, [name])
