@@ -8,7 +8,6 @@ from qa.mutation.operators import assigned, never, replaced, returns
 _FILE = "transforms/pipelining.py"
 _FUSION = "transforms/fusion.py"
 _SHIFTING = "transforms/shifting.py"
-_REVERSAL = "transforms/reversal.py"
 
 _pipeline = family(_FILE, "Pipeline.check", "pipeline")
 _back = family(_FILE, "Unpipeline.check", "unpipeline")
