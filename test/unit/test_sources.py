@@ -32,9 +32,9 @@ import pdojo.backends.measure.child
 compile(kernel)
 """
 _SIMULATE = """
-from pdojo.backends.measure import KernelReference, Program, Simulated, Simulation
+from pdojo.backends.measure import KernelReference, MeasuredProgram, Simulated, Simulation
 from pdojo.backends.snitch.session import simulate
-simulated = simulate(Simulation(Program(TEXT, machine("snitch-xdiv")), KernelReference(TEXT), 0, 10**6), print)
+simulated = simulate(Simulation(MeasuredProgram(TEXT, machine("snitch-xdiv")), KernelReference(TEXT), 0, 10**6), print)
 assert isinstance(simulated, Simulated), simulated
 """
 _PRINT = """
