@@ -6,34 +6,20 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DictionaryAttr, MemRefType
+from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Memory
-from pdojo.dialect.functions import DTYPES, byte_width
-from pdojo.dialect.nest import Access, Array, Buffer, Input, Leaf, Node, Scope, leaves_of
-from pdojo.dialect.ops import BufferOp, OpOp, ScopeOp
+from pdojo.dialect.nest import Access, Array, Input, Leaf, Node, Scope, leaves_of
+from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.rewriting import build_op, chain_ops, place_guards
 from pdojo.dialect.storage import accesses_of
-from pdojo.transforms.declaring import add_buffer
 from pdojo.transforms.footprint import Copy
 
 Target = tuple[Array, tuple[Expr, ...]]
 """The new target of an access: an array and an index."""
-
-
-def declare(program: Program, name: str, copy: Copy, memory: Memory, rewriter: PatternRewriter) -> Array:
-    """Declare the buffer of a copy."""
-    shape = (*copy.outside, *copy.extents)
-    slots = (*(1 for _ in copy.outside), *(0 for _ in copy.extents))
-    dtype = copy.source.dtype
-    op = BufferOp([name], MemRefType(DTYPES[dtype], shape), memory, slots)
-    add_buffer(program.kernel, op, rewriter)
-    buffer = Buffer((name,), dtype, shape, slots, memory, None, op, byte_width(dtype))
-    return Array(name, buffer, op.arrays[0])
 
 
 def copy_nest(

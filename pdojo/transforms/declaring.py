@@ -1,23 +1,54 @@
-"""New buffers: names for them, and their declarations."""
+"""New arrays: names for them, and their declarations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from xdsl.dialects.builtin import MemRefType
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.functions import DTYPES, byte_width
+from pdojo.dialect.nest import Array, Buffer
 from pdojo.dialect.ops import BufferOp, KernelOp
+from pdojo.dialect.reason import Reason
 
 
 def fresh_name(taken: Mapping[str, object], base: str) -> str:
-    """`base`, with underscores appended until no array has the name."""
+    """`base`, with underscores until no array has the name."""
     while base in taken:
         base += "_"
     return base
 
 
+def name_reason(program: Program, wanted: str) -> Reason | None:
+    """Why a new array cannot have the name; None if it can, or for '', which asks for a fresh one."""
+    if wanted in program.nest.arrays:
+        return Reason(f"an array '{wanted}' exists already")
+    if wanted and not (wanted.isidentifier() and wanted.isascii()):
+        return Reason(f"'{wanted}' is no name of an array")
+    return None
+
+
+def declare(
+    program: Program,
+    name: str,
+    dtype: str,
+    shape: Sequence[int],
+    slots: Sequence[int],
+    memory: Memory,
+    rewriter: PatternRewriter,
+) -> Array:
+    """Declare an array in a buffer of its own, behind the other buffers. `slots` has 0 for a whole dimension."""
+    op = BufferOp([name], MemRefType(DTYPES[dtype], shape), memory, slots)
+    add_buffer(program.kernel, op, rewriter)
+    buffer = Buffer((name,), dtype, tuple(shape), tuple(slots), memory, None, op, byte_width(dtype))
+    return Array(name, buffer, op.arrays[0])
+
+
 def add_buffer(kernel: KernelOp, op: BufferOp, rewriter: PatternRewriter) -> None:
-    """Insert a declaration after the others."""
+    """Insert a declaration behind the others."""
     first = next(o for o in kernel.body.block.ops if not isinstance(o, BufferOp))
     rewriter.insert(op, InsertPoint.before(first))

@@ -11,9 +11,9 @@ from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Intent, Mapping
-from pdojo.dialect.nest import Access, Array, Input, Leaf, nest_of
-from pdojo.dialect.notation.fragments import declared, parse_fragment, sentence
+from pdojo.dialect.attributes import Intent, Mapping, Memory
+from pdojo.dialect.nest import Access, Input, Leaf
+from pdojo.dialect.notation.fragments import sentence
 from pdojo.dialect.notation.index import parse_index
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, rebuilt
@@ -21,7 +21,7 @@ from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_access
 from pdojo.errors import NotationError
 from pdojo.transforms.base import Transformation
-from pdojo.transforms.declaring import add_buffer, fresh_name
+from pdojo.transforms.declaring import declare, fresh_name, name_reason
 from pdojo.transforms.move import Move
 from pdojo.transforms.recomputation import Recomputation, producing_iteration, recomputation, same_value
 
@@ -111,24 +111,12 @@ class InlineOp(Transformation[Leaf]):
             return Reason("a copy needs no temporary: leave out 'into'") if self.into else None
         if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
             return _CROWDED
-        if self.into in program.nest.arrays:
-            return Reason(f"an array '{self.into}' exists already")
-        if self.into and not (self.into.isidentifier() and self.into.isascii()):
-            return Reason(f"'{self.into}' is no name of an array")
-        return None
+        return name_reason(program, self.into)
 
     def _name(self, program: Program, site: Leaf) -> str:
         value = site.inputs[self.input]
         assert isinstance(value, Access)
         return self.into or fresh_name(program.nest.arrays, f"{value.array.name}_{site.output.array.name}")
-
-    def _declared(self, program: Program, site: Leaf, found: Recomputation) -> Array:
-        """The temporary: a dimension of one slot per scope around the statement."""
-        shape = ", ".join(f"{extent}:N" for extent in site.extents)
-        text = f"{self._name(program, site)} {found.producer.output.array.dtype} [{shape}] stack"
-        array = declared_array(program, text)
-        assert array is not None
-        return array
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
         """Replace the input, or compute it into a new temporary before the statement."""
@@ -139,10 +127,10 @@ class InlineOp(Transformation[Leaf]):
         if found.producer.function is None:
             replace_input(site, self.input, found.inputs[0], rewriter)
             return
-        array, index = self._declared(program, site, found), tuple(map(_position, range(site.depth), site.extents))
-        assert array.buffer.op is not None
-        array.buffer.op.detach()
-        add_buffer(program.kernel, array.buffer.op, rewriter)
+        # A dimension of one slot per scope around the statement.
+        name, dtype, slots = self._name(program, site), found.producer.output.array.dtype, [1] * site.depth
+        array = declare(program, name, dtype, site.extents, slots, Memory.STACK, rewriter)
+        index = tuple(map(_position, range(site.depth), site.extents))
         identifier = fresh_id(program.nest.by_id, f"{site.id}.r")
         computed = build_op(
             (array, index), found.inputs, chain_ops(site), function=found.producer.function, identifier=identifier
@@ -169,23 +157,6 @@ def _needs_scope(program: Program, site: Leaf, value: Access) -> bool:
 def _position(depth: int, extent: int) -> Expr:
     """The iteration of a scope; 0 if it has only one, as in the canonical form."""
     return var(depth) * (extent > 1)
-
-
-def declared_array(program: Program, declaration: str) -> Array | None:
-    """The one array of a declaration, in a kernel of its own. Raises NotationError."""
-    # Any statement makes the fragment a kernel.
-    first = program.nest.leaves[0]
-    output = first.output
-    zeros = ",".join("0" for _ in output.index)
-    fragment = parse_fragment(program.nest, None, declaration, f"{output.array.name}[{zeros}] = {_zero(output.array)}")
-    buffer = declared(fragment, program.nest)
-    if buffer is None or len(buffer.arrays) != 1:
-        return None
-    return next(a for a in nest_of(fragment).arrays.values() if a.buffer.op is buffer)
-
-
-def _zero(array: Array) -> str:
-    return "false" if array.dtype == "i1" else "0"
 
 
 def _recomputed(program: Program, site: Leaf, value: Access) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import DictionaryAttr, MemRefType
+from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
@@ -15,15 +15,15 @@ from pdojo.dialect.analysis.integer_sets import unreached
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import racing_scope
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
-from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, byte_width, identity_value
-from pdojo.dialect.nest import Access, Array, Buffer, Constant, Leaf, Node, Scope
-from pdojo.dialect.ops import BufferOp, ScopeOp
+from pdojo.dialect.functions import ACCUMULATIONS, identity_value
+from pdojo.dialect.nest import Access, Array, Constant, Leaf, Node, Scope
+from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards, substitute_input
 from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.verify import describe_scope
 from pdojo.transforms.base import Transformation
-from pdojo.transforms.declaring import add_buffer
+from pdojo.transforms.declaring import declare, fresh_name, name_reason
 from pdojo.transforms.digits import (
     collapsed_extent,
     collapsed_guards,
@@ -104,10 +104,8 @@ class SplitReduction(Transformation[Scope]):
 
     def _partials_reason(self, program: Program, leaf: Leaf) -> Reason | None:
         """Why the partial results cannot be declared; None if they can."""
-        if self.into in program.nest.arrays:
-            return Reason(f"an array '{self.into}' exists already")
-        if self.into and not (self.into.isidentifier() and self.into.isascii()):
-            return Reason(f"'{self.into}' is no name of an array")
+        if (unusable := name_reason(program, self.into)) is not None:
+            return unusable
         scope = racing_scope(program, leaf, leaf.output.index, leaf.output.array.buffer.reuse)
         if scope is not None:
             return Reason(f"iterations of {describe_scope(scope)} would share partial results")
@@ -121,10 +119,7 @@ class SplitReduction(Transformation[Scope]):
         return reassociates(not ACCUMULATIONS[leaf.accumulate].exact)
 
     def _into(self, program: Program, leaf: Leaf) -> str:
-        name = self.into or f"{leaf.output.array.name}_part"
-        while name in program.nest.arrays:
-            name += "_"
-        return name
+        return fresh_name(program.nest.arrays, self.into or f"{leaf.output.array.name}_part")
 
     @staticmethod
     def _ids(program: Program, site: Scope) -> list[str]:
@@ -178,14 +173,9 @@ class SplitReduction(Transformation[Scope]):
 
     def _declare(self, program: Program, leaf: Leaf, rewriter: PatternRewriter) -> Array:
         total = leaf.output.array
-        shape = (*total.shape, self.size)
-        flags = (*total.buffer.reuse, 0)
+        shape, slots = (*total.shape, self.size), (*total.buffer.reuse, 0)
         memory = Memory.HEAP if total.buffer.memory is Memory.HEAP else Memory.STACK
-        name = self._into(program, leaf)
-        op = BufferOp([name], MemRefType(DTYPES[total.dtype], shape), memory, flags)
-        add_buffer(program.kernel, op, rewriter)
-        buffer = Buffer((name,), total.dtype, shape, flags, memory, None, op, byte_width(total.dtype))
-        return Array(name, buffer, op.arrays[0])
+        return declare(program, self._into(program, leaf), total.dtype, shape, slots, memory, rewriter)
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Merge the partial results."""

@@ -27,7 +27,8 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import fresh_id
 from pdojo.dialect.verify import describe_access, describe_scope, index_bounds
 from pdojo.transforms.base import Transformation
-from pdojo.transforms.copies import copy_nest, declare, redirect, staged
+from pdojo.transforms.copies import copy_nest, redirect, staged
+from pdojo.transforms.declaring import declare, fresh_name, name_reason
 from pdojo.transforms.footprint import Copy, Placed, box_copy, iteration_copy
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import same_iteration
@@ -103,7 +104,7 @@ class Staging(Transformation[Scope]):
             return Reason(f"there is no array '{self.array}'")
         if self.form not in FORMS:
             return Reason(f"'{self.form}' is no form of a copy; known are {', '.join(FORMS)}")
-        refused = self._names_reason(program) or self._site_reason(site) or self._accesses_reason(site, array)
+        refused = name_reason(program, self.into) or self._site_reason(site) or self._accesses_reason(site, array)
         if refused is not None:
             return refused
         copy = self.plan(site, array)
@@ -114,13 +115,6 @@ class Staging(Transformation[Scope]):
             or self.legality(program, site, copy)
             or self._after_reason(program, site, copy)
         )
-
-    def _names_reason(self, program: Program) -> Reason | None:
-        if self.into in program.nest.arrays:
-            return Reason(f"an array '{self.into}' exists already")
-        if self.into and not (self.into.isidentifier() and self.into.isascii()):
-            return Reason(f"'{self.into}' is no name of an array")
-        return None
 
     @staticmethod
     def _site_reason(site: Scope) -> Reason | None:
@@ -220,10 +214,7 @@ class Staging(Transformation[Scope]):
 
     def copy_name(self, program: Program) -> str:
         """The name of the copy."""
-        name = self.into or f"{self.array}_{self.suffix}"
-        while name in program.nest.arrays:
-            name += "_"
-        return name
+        return fresh_name(program.nest.arrays, self.into or f"{self.array}_{self.suffix}")
 
     def _ids(self, program: Program, site: Scope, copy: Copy) -> list[str]:
         """Identifiers of the new nodes: scopes and statement of each copy nest."""
@@ -244,7 +235,10 @@ class Staging(Transformation[Scope]):
         assert isinstance(copy, Copy)
         ids = self._ids(program, site, copy)
         directions = self.directions(program, site, copy)
-        temporary = declare(program, self.copy_name(program), copy, Memory(self.location), rewriter)
+        shape = (*copy.outside, *copy.extents)
+        slots = (*(1 for _ in copy.outside), *(0 for _ in copy.extents))
+        memory = Memory(self.location)
+        temporary = declare(program, self.copy_name(program), source.dtype, shape, slots, memory, rewriter)
         redirect(site.leaves, {a: (temporary, index) for a, index in copy.uses.items()}, rewriter)
         here, there = (temporary, copy.slot), (source, copy.index)
         count = len(copy.extents) + 1

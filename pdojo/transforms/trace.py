@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pdojo.dialect.attributes import Numerics
@@ -47,10 +47,6 @@ class Trace:
         aligned = tuple(buffer.alignment for buffer in nest_of(kernel).buffers if buffer.op is None)
         same = aligned[:1] if len(set(aligned)) == 1 else aligned
         return Trace(kernel.sym_name.data, machine, same, kernel.permitted)
-
-    def emptied(self) -> Trace:
-        """The same trace without moves."""
-        return replace(self, steps=[])
 
     def missing(self, kernel: KernelOp) -> str:
         """A clause, for messages about a move that does not apply, on what the kernel lacks of the trace's assumptions.
