@@ -28,7 +28,7 @@ from benchmarks.snitch import run as snitch
 from benchmarks.snitch.job import STRATEGIES
 from benchmarks.snitch.report import print_figures
 from pdojo.backends.garbage import collect_now
-from pdojo.dialect.machine import host, known_machine
+from pdojo.dialect.machines.registry import host, known_machine
 from pdojo.errors import MeasurementError, NotationError, UsageError
 from pdojo.kernels import TABLE_3, Workload, workload
 from pdojo.search.database import Database

@@ -18,9 +18,9 @@ from pdojo.backends.arrays import parameters_of
 from pdojo.backends.bandwidth import Bandwidth, copy_bandwidth
 from pdojo.backends.measure import MeasuredProgram, Ok, Options, Outcome, Peer, Worker
 from pdojo.backends.measure.arrays import data_bytes
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import IllegalMove, LocationError, MeasurementError
 from pdojo.kernels import kernel_path, workload
 from pdojo.search.experts import EXPERT_PASSES

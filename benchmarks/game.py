@@ -20,7 +20,7 @@ from rich.table import Table
 from pdojo.backends.measure import MeasuredProgram as Subject
 from pdojo.backends.measure import Request
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.search.experts import expert_pass
 from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.game import Game

@@ -18,8 +18,8 @@ from pdojo.backends.bandwidth import copy_bandwidth, read_bandwidth
 from pdojo.backends.measure import CompileError, Limits, MeasuredProgram, Options, Outcome, Peer, Worker
 from pdojo.backends.peak import arithmetic_peak
 from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.kernels import Workload
 from pdojo.search.planned import SearchPlan

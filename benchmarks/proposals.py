@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pdojo.dialect.assumptions import with_alignment
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.search.dojo import Dojo
 from pdojo.search.features import features
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood

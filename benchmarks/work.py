@@ -15,7 +15,7 @@ from math import prod
 
 from pdojo.backends.arrays import Parameter
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.rounding import INTERFACE
+from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.kernels import Workload
 
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from pdojo.api.tuning import tune
     from pdojo.backends.arrays import aligned
     from pdojo.backends.executable import Executable
-    from pdojo.dialect.machine import Machine, machine
+    from pdojo.dialect.machines.machine import Machine
+    from pdojo.dialect.machines.registry import machine
     from pdojo.errors import (
         IllegalMove,
         InvalidKernel,
@@ -57,7 +58,8 @@ _HOMES = {
     "tune": "pdojo.api.tuning",
     "aligned": "pdojo.backends.arrays",
     "Executable": "pdojo.backends.executable",
-    **dict.fromkeys(("Machine", "machine"), "pdojo.dialect.machine"),
+    "Machine": "pdojo.dialect.machines.machine",
+    "machine": "pdojo.dialect.machines.registry",
     "TuneListener": "pdojo.search.flow",
     "TuneResult": "pdojo.search.result",
     "Game": "pdojo.transforms.game",

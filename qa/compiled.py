@@ -12,9 +12,9 @@ from pdojo.backends.executable import compile  # Here `compile` is pdojo's, not 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import is_float
-from pdojo.dialect.interpreter import interpret
-from pdojo.dialect.nest import Array
-from pdojo.dialect.rounding import INTERFACE, round_float64, to_interface
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.semantics.rounding import INTERFACE, round_float64, to_interface
+from pdojo.dialect.view.nest import Array
 from qa.walks import Failure
 
 TOLERANCE = {"f64": 1e-9, "f32": 1e-3, "f16": 0.1, "bf16": 0.5}

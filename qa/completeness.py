@@ -29,7 +29,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import PdojoError
 from pdojo.transforms.base import Site, Transformation

@@ -23,10 +23,11 @@ from pdojo.backends.c.targets import c_text
 from pdojo.backends.llvm.targets import llvm_text
 from pdojo.backends.loops.kernel import lower_kernel
 from pdojo.backends.snitch.targets import snitch_text
-from pdojo.dialect.machine import Machine, machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 from pdojo.kernels import kernel_names, workload
 from pdojo.search.experts import EXPERT_PASSES

@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.oracle import Oracle, check_valid
+from pdojo.dialect.semantics.oracle import Oracle, check_valid
 from pdojo.errors import PdojoError
 from pdojo.transforms.base import Site, Transformation, identify
 from pdojo.transforms.move import Move

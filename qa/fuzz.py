@@ -24,7 +24,7 @@ from pdojo_tools.command import Arguments, random_seed
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.errors import MeasurementError, PdojoError, UsageError
 from pdojo.transforms.registry import transformation
 from qa.fuzzing.jobs import FuzzPlan, Report

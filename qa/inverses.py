@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.nest import Index
+from pdojo.dialect.view.nest import Index
 from pdojo.errors import PdojoError
 from pdojo.transforms.apply import apply
 from pdojo.transforms.move import Move

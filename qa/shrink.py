@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdojo.dialect.canonical import canonicalize
-from pdojo.dialect.nest import assign_ids, nest_of
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import assign_ids, nest_of
 from pdojo.errors import PdojoError
 from pdojo.transforms.apply import apply
 from pdojo.transforms.game import Game

@@ -12,9 +12,10 @@ from xdsl.ir import Attribute
 from xdsl.rewriter import Rewriter
 
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.nest import Buffer, Nest, Scope, nest_of
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.oracle.instances import count_instances
+from pdojo.dialect.semantics.oracle.instances import count_instances
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Buffer, Nest, Scope
 from pdojo.errors import NotationError, UsageError
 from pdojo.kernels import Workload, workload
 

@@ -20,10 +20,10 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation, plain_mlir, print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp, OpOp, ScopeOp
-from pdojo.dialect.oracle import IntegerSetOracle, Oracle
+from pdojo.dialect.semantics.oracle import IntegerSetOracle, Oracle
 from pdojo.errors import PdojoError
 from pdojo.transforms.apply import Applied, apply
 from pdojo.transforms.game import Game

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pdojo.backends.executable import Executable
 from pdojo.backends.executable import compile as compile_kernel
 from pdojo.backends.measure import Peer
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError
 

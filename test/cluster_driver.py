@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pdojo.dialect.machine import host
+from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.campaign import campaign, search_task
 from pdojo.search.dojo import Dojo

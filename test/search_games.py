@@ -12,7 +12,7 @@ from math import exp
 from random import Random
 from statistics import median
 
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.database import Database
 from pdojo.search.dojo import Dojo, fingerprint_of

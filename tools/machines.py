@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from pdojo.dialect.machine import Machine, introduce, machine
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import introduce, machine
 
 
 def add_machine(parser: argparse.ArgumentParser, purpose: str) -> None:

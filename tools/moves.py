@@ -10,7 +10,8 @@ from pdojo_tools.steps import Step, suggestion
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.rewriter import Rewriter
 
-from pdojo.dialect.machine import Machine, introduce, known_machine
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import introduce, known_machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, LocationError, UsageError
 from pdojo.transforms.game import Game, Skipped

@@ -302,7 +302,7 @@ def _in_short(error: Exception) -> str:
 
 def list_machines() -> str:
     """The known machines, one per line, with their descriptions."""
-    from pdojo.dialect.machine import machine, machines
+    from pdojo.dialect.machines.registry import machine, machines
 
     names = machines()
     width = max(map(len, names))

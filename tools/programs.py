@@ -8,7 +8,8 @@ from pdojo_tools.inputs import read_input
 from pdojo_tools.machines import named_machine
 
 from pdojo.api.programs import Named, kernel_in, named
-from pdojo.dialect.machine import Machine, known_machine
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import known_machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 

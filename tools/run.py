@@ -21,10 +21,10 @@ from pdojo.backends.arrays import parameters_of
 from pdojo.backends.backend import backend_of
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Ok, Options, Outcome, Success
 from pdojo.backends.measure.arrays import data_bytes
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.search.tuning import assume_alignment, make_moves
 from pdojo.transforms.trace import Trace

@@ -16,7 +16,7 @@ from pdojo_tools.outputs import write_output
 from pdojo.backends.snitch.assembler import AssembledProgram, assemble, rewrite
 from pdojo.backends.snitch.simulator import Configuration, Placement, Result, simulate
 from pdojo.backends.snitch.simulator.report import cycles, listing, summary
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.errors import SimulationError, UsageError
 from pdojo.files import decode, read_bounded, read_text
 

@@ -14,12 +14,13 @@ from pdojo.backends.measure.check import Rounding, compare
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.interpreter import interpret
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import Nest, nest_of
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.oracle import check_valid, equivalent
-from pdojo.dialect.oracle.instances import INSTANCE_LIMIT, count_instances
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.semantics.oracle import check_valid, equivalent
+from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import InvalidKernel, UsageError
 from pdojo.frontends.text import Chunk
 from pdojo.kernels import Workload

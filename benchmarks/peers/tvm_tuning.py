@@ -24,8 +24,8 @@ import numpy as np
 
 from benchmarks.peers.tvm_definitions import function
 from pdojo.backends.arrays import aligned_empty, parameters_of
-from pdojo.dialect.nest import nest_of
-from pdojo.dialect.rounding import INTERFACE
+from pdojo.dialect.semantics.rounding import INTERFACE
+from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import Workload
 
 tvm: Any = import_module("tvm")

@@ -17,9 +17,9 @@ from pdojo.backends.arrays import Parameter
 from pdojo.backends.snitch.executable import SimulatedKernel, load
 from pdojo.backends.snitch.simulator import Placement, simulate
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.rounding import INTERFACE
+from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.errors import UsageError
 
 JSON: TypeAlias = dict[str, Any]

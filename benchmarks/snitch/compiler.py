@@ -22,10 +22,10 @@ from pdojo.backends.snitch.session import judged
 from pdojo.backends.snitch.simulator import Configuration
 from pdojo.backends.snitch.targets import SnitchSource
 from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 
 MISSING = (

@@ -13,10 +13,10 @@ from benchmarks.snitch.compiler import Compiler, compiled_outcome
 from benchmarks.snitch.kernels import MicroKernel, lanes_of, required_operations
 from pdojo.backends.measure import CompileError, KernelReference, MeasuredProgram, Outcome, Simulation
 from pdojo.backends.measure.pool import Workers
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 from pdojo.search.evaluators.cycles import Cycles
 from pdojo.search.experts import EXPERT_PASSES

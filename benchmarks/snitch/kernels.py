@@ -10,10 +10,10 @@ import pdojo.kernels
 from pdojo.dialect.assumptions import ALIGNMENT, with_alignment, with_permission
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Leaf, Nest
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.source import did_you_mean
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload, workload
 

@@ -22,8 +22,8 @@ from pdojo.backends.garbage import collect_now
 from pdojo.backends.measure import Simulated
 from pdojo.backends.measure.pool import Workers
 from pdojo.backends.snitch.backend import version
-from pdojo.dialect.machine import known_machine
-from pdojo.dialect.machine_file import machine_to_json
+from pdojo.dialect.machines.machine_file import machine_to_json
+from pdojo.dialect.machines.registry import known_machine
 from pdojo.errors import MeasurementError, UsageError
 
 JSON: TypeAlias = dict[str, Any]

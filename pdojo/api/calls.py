@@ -9,7 +9,7 @@ from pdojo.backends.arguments import Outputs
 from pdojo.backends.arrays import AnyArray
 from pdojo.backends.calls import call, compile_for
 from pdojo.backends.executable import Executable
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.transforms.game import Game
 
 

@@ -11,7 +11,8 @@ from xdsl.universe import Universe
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.machine import Machine, host, known_machine, machine
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import host, known_machine, machine
 from pdojo.dialect.notation.source import did_you_mean
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pdojo.api.programs import KernelLike, machine_of, named
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.source import did_you_mean
 from pdojo.errors import UsageError
 from pdojo.search.database import Database

@@ -9,8 +9,8 @@ from math import gcd, prod
 
 from pdojo.dialect.affine import Div, Expr, const, modulo
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Buffer, Nest, Scope
-from pdojo.dialect.storage import granule_numbers, physical_index, physical_shape
+from pdojo.dialect.view.nest import Access, Buffer, Nest, Scope
+from pdojo.dialect.view.storage import granule_numbers, physical_index, physical_shape
 from pdojo.errors import LoweringError
 
 

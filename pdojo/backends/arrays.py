@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from pdojo.backends.tensors import array_of, dtype_of, is_tensor, tensor_of
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.nest import Nest
-from pdojo.dialect.rounding import INTERFACE
+from pdojo.dialect.semantics.rounding import INTERFACE
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import UsageError
 
 AnyArray: TypeAlias = Any

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from pdojo.backends.measure.outcome import Outcome
 from pdojo.backends.measure.request import KernelReference, MeasuredProgram, Options
 from pdojo.backends.measure.worker import Listener
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Nest
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.plugins import BACKENDS, find, plugins
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError, PluginError, UsageError
 
 Listing: TypeAlias = Callable[[KernelOp, Machine], str]

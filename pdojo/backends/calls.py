@@ -12,9 +12,9 @@ from pdojo.backends.executable import Executable
 from pdojo.backends.executable import compile as compile_here
 from pdojo.backends.measure.arrays import random_arguments
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError, UsageError
 
 

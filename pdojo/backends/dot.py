@@ -12,8 +12,9 @@ from xdsl.utils.target import Target
 
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import ACCUMULATIONS
-from pdojo.dialect.nest import Access, Array, Constant, Index, Leaf, Nest, Node, Scope, nest_of
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Access, Array, Constant, Index, Leaf, Nest, Node, Scope
 
 
 @dataclass(frozen=True)

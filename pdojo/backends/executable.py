@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from pdojo.backends.arguments import CallArguments, Outputs
 from pdojo.backends.arrays import AnyArray, Parameter, aligned_empty, parameters_of
 from pdojo.backends.openmp import start_threads
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from pdojo.backends.measure import MeasuredProgram, Ok, Options, Worker
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.machine import Machine, host
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import host
 from pdojo.errors import MeasurementError
 
 _CHAINS = (8, 10, 12, 14)

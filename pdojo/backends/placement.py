@@ -9,8 +9,8 @@ from enum import Enum, auto
 from pdojo.backends.addresses import Layout, layout_of
 from pdojo.dialect.analysis.frames import frame_owners, frame_problem
 from pdojo.dialect.attributes import Memory
-from pdojo.dialect.nest import Buffer, Nest, Scope
-from pdojo.dialect.storage import private_scope
+from pdojo.dialect.view.nest import Buffer, Nest, Scope
+from pdojo.dialect.view.storage import private_scope
 from pdojo.errors import LoweringError
 
 ALIGNMENT = 64

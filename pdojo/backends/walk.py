@@ -11,7 +11,7 @@ from typing import ClassVar
 from pdojo.backends.addresses import bind
 from pdojo.dialect.affine import Expr, floordiv, var
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Leaf, Node, Scope
+from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.errors import LoweringError
 
 

@@ -6,8 +6,8 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 
 from pdojo.dialect.attributes import Numerics, NumericsAttr
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import nest_of
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 
 ALIGNMENT = 64

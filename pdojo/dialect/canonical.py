@@ -11,9 +11,10 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.nest import Scope, assign_ids, nest_of
 from pdojo.dialect.ops import KernelOp, ScopeOp
 from pdojo.dialect.rewriting import place_guards, reindex
+from pdojo.dialect.view.build import assign_ids, nest_of
+from pdojo.dialect.view.nest import Scope
 
 
 def canonicalize(kernel: KernelOp) -> None:

@@ -1,4 +1,4 @@
-"""Names of kernels and arrays: which are allowed, and the symbol of a kernel in the code of every target.
+"""Names of kernels, arrays and machines: which are allowed, and the symbol of a kernel in the code of every target.
 
 A name is an ASCII identifier, so that it is valid in the notation, in C, in assembly and in LLVM IR. Some identifiers
 have a meaning already when code is compiled, assembled or linked: words of C, C++ and CUDA, functions of the run-time
@@ -12,6 +12,7 @@ import re
 from pdojo.errors import LoweringError
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_MACHINE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 _KEYWORDS = """
 alignas alignof asm auto bool break case char complex const constexpr continue default do double else enum extern false
@@ -74,6 +75,11 @@ def name_problem(name: str) -> str | None:
     if _IDENTIFIER.fullmatch(name) is None:
         return f"{name[:60]!r} is no name: names are ASCII letters, digits and _, not a digit first, at most 200"
     return None
+
+
+def is_machine_name(text: str) -> bool:
+    """Whether a text can be the name of a machine: letters, digits, `_`, `-` and `.`; not the path of a file."""
+    return _MACHINE.fullmatch(text) is not None and not text.endswith(".toml")
 
 
 def symbol(name: str) -> str:

@@ -21,8 +21,8 @@ from xdsl.rewriter import InsertPoint
 from pdojo.dialect.affine import Expr, to_affine, var
 from pdojo.dialect.attributes import IndexValueAttr
 from pdojo.dialect.functions import DTYPES
-from pdojo.dialect.nest import Access, Array, Constant, Index, Input, Leaf, Node
 from pdojo.dialect.ops import OpOp, ScopeOp, guard_attr
+from pdojo.dialect.view.nest import Access, Array, Constant, Index, Input, Leaf, Node
 
 
 def constant_attr(constant: Constant) -> IntegerAttr[IntegerType] | FloatAttr[AnyFloat]:

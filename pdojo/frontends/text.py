@@ -21,7 +21,7 @@ from pdojo.dialect.notation.lexer import MOST_DIGITS
 from pdojo.dialect.notation.sizes import KEYWORDS
 from pdojo.dialect.notation.source import Source, Span
 from pdojo.dialect.ops import PDOJO
-from pdojo.dialect.verify import KernelVerifyException
+from pdojo.dialect.verification.exception import KernelVerifyException
 from pdojo.errors import InvalidKernel, NotationError, PdojoError, UsageError
 from pdojo.files import decode, read_bytes
 

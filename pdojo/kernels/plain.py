@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from pdojo.dialect.affine import var
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.nest import Access, Array, Leaf, Nest, Node, Scope, nest_of
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Access, Array, Leaf, Nest, Node, Scope
 
 
 def without_copies(kernel: KernelOp) -> None:

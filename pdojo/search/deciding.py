@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.oracle import IntegerSetOracle, Oracle
-from pdojo.dialect.oracle.compare import DEFAULT_SEEDS
-from pdojo.dialect.oracle.instances import INSTANCE_LIMIT, count_instances
+from pdojo.dialect.semantics.oracle import IntegerSetOracle, Oracle
+from pdojo.dialect.semantics.oracle.compare import DEFAULT_SEEDS
+from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import Workload
 from pdojo.search.shrinking import MOST, QUICK, family_of, shrunk
 from pdojo.search.tuning import Tuning

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from pdojo.dialect.nest import Nest
+from pdojo.dialect.view.nest import Nest
 from pdojo.transforms.game import Game
 
 _WHOLE = ("vectorize", "tensorize")

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pdojo.backends.measure import MeasuredProgram
-from pdojo.dialect.nest import Nest
+from pdojo.dialect.view.nest import Nest
 from pdojo.search.dojo import Dojo, fingerprint_of
 
 JSON: TypeAlias = dict[str, Any]

@@ -27,9 +27,9 @@ from pdojo.dialect.analysis.hints import value_of
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Leaf, Nest, Scope
-from pdojo.dialect.storage import physical_index, physical_shape
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.view.nest import Leaf, Nest, Scope
+from pdojo.dialect.view.storage import physical_index, physical_shape
 from pdojo.search.evaluators.model import estimate
 from pdojo.search.experts.threads import balance
 

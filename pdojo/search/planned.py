@@ -8,7 +8,7 @@ from math import inf
 
 from pdojo.backends.measure import Ok
 from pdojo.backends.measure.outcome import outcome_from_json
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError
 from pdojo.search.costs import Costs

@@ -10,7 +10,7 @@ from pdojo.backends.arguments import Outputs
 from pdojo.backends.arrays import AnyArray
 from pdojo.backends.calls import call, compile_for
 from pdojo.backends.executable import LoadedKernel
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.deciding import Decision

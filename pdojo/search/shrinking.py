@@ -19,12 +19,13 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from math import lcm
 
-from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.notation.sizes import sizes_of
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.oracle.instances import count_instances
-from pdojo.dialect.oracle.reduce import is_resizable, resized
+from pdojo.dialect.semantics.oracle.instances import count_instances
+from pdojo.dialect.semantics.oracle.reduce import is_resizable, resized
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import PdojoError
 from pdojo.kernels import Workload
 from pdojo.search.demands import Demand, demands_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pdojo.backends.backend import backend_of
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Outcome, cost_of
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 
 FRESH = 1 << 62

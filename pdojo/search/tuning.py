@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.search.experts import expert_pass

@@ -12,10 +12,10 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Leaf
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.verify import async_problem
+from pdojo.dialect.verification.statements import async_problem
+from pdojo.dialect.view.nest import Leaf
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 

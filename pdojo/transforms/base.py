@@ -22,12 +22,13 @@ from pdojo.dialect.analysis.excerpts import content_of, excerpt_of
 from pdojo.dialect.analysis.placement import is_special
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.locations import find_array, find_dimension, find_node, location_of
-from pdojo.dialect.machine import Machine, known_machine
-from pdojo.dialect.nest import Array, Leaf, Scope
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import known_machine
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.verify import verify_nest
+from pdojo.dialect.verification.verify import verify_nest
+from pdojo.dialect.view.locations import find_array, find_dimension, find_node, location_of
+from pdojo.dialect.view.nest import Array, Leaf, Scope
 from pdojo.errors import IllegalMove, LocationError, Undecided
 from pdojo.transforms.move import Move
 

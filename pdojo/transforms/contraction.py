@@ -14,12 +14,13 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import racing_scope
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
-from pdojo.dialect.nest import Access, Array, Input, Leaf
 from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
-from pdojo.dialect.storage import accesses_of, slot_index
-from pdojo.dialect.verify import describe_scope, index_bounds
+from pdojo.dialect.verification.statements import index_bounds
+from pdojo.dialect.view.messages import describe_scope
+from pdojo.dialect.view.nest import Access, Array, Input, Leaf
+from pdojo.dialect.view.storage import accesses_of, slot_index
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 

@@ -12,10 +12,10 @@ from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.nest import Access, Array, Input, Leaf, Node, Scope, leaves_of
 from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.rewriting import build_op, chain_ops, place_guards
-from pdojo.dialect.storage import accesses_of
+from pdojo.dialect.view.nest import Access, Array, Input, Leaf, Node, Scope, leaves_of
+from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.footprint import Copy
 
 Target = tuple[Array, tuple[Expr, ...]]

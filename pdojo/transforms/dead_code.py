@@ -15,14 +15,15 @@ from pdojo.dialect.analysis.origins import element_uses, number_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.canonical import shorter_extent
-from pdojo.dialect.nest import Array, Leaf, Node, Scope, leaves_of, nest_of
 from pdojo.dialect.notation.fragments import declared, fragment_text, parse_fragment, statement_of
 from pdojo.dialect.notation.printer import declaration_line
 from pdojo.dialect.ops import KernelOp, OpOp, ScopeOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, fresh_id, reindex, set_id
-from pdojo.dialect.storage import accesses_of
-from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Array, Leaf, Node, Scope, leaves_of
+from pdojo.dialect.view.storage import accesses_of
 from pdojo.errors import NotationError
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.declaring import add_buffer

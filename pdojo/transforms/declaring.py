@@ -11,9 +11,9 @@ from xdsl.rewriter import InsertPoint
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import DTYPES, byte_width
-from pdojo.dialect.nest import Array, Buffer
 from pdojo.dialect.ops import BufferOp, KernelOp
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.nest import Array, Buffer
 
 
 def fresh_name(taken: Mapping[str, object], base: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdojo.dialect.affine import Expr, floordiv, modulo, var
-from pdojo.dialect.nest import Scope
+from pdojo.dialect.view.nest import Scope
 
 
 def only_scope(site: Scope) -> Scope | None:

@@ -13,13 +13,14 @@ from pdojo.dialect.affine import Expr, floordiv, modulo
 from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Access, Buffer, Input
 from pdojo.dialect.ops import BufferOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, rebuilt
-from pdojo.dialect.storage import accesses_of, slot_index
 from pdojo.dialect.syntax import names_of
-from pdojo.dialect.verify import describe_access, index_bounds
+from pdojo.dialect.verification.statements import index_bounds
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Access, Buffer, Input
+from pdojo.dialect.view.storage import accesses_of, slot_index
 from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory, hinted, swizzled, temporaries

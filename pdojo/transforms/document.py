@@ -17,7 +17,7 @@ from typing import Any
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.canonical import canonicalize
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.notation.index import parse_index
 from pdojo.dialect.ops import KernelOp

@@ -9,8 +9,8 @@ from typing import Any
 from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.recording import Question, Record, RecordingProgram
-from pdojo.dialect.nest import Array
 from pdojo.dialect.notation.printer import declaration_line, tree_lines
+from pdojo.dialect.view.nest import Array
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.transforms.apply import apply, candidates
 from pdojo.transforms.base import Dimension, Site, Transformation, identify

@@ -16,9 +16,9 @@ from typing import TypeAlias
 
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.analysis.coverage import fills_box
-from pdojo.dialect.nest import Access, Array, Leaf, Scope
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.verify import describe_access
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Access, Array, Leaf, Scope
 
 Placed: TypeAlias = tuple[Leaf, Access]
 """An access and its statement."""

@@ -14,11 +14,11 @@ from pdojo.dialect.affine import var
 from pdojo.dialect.analysis.collision import AFTER, BEFORE
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
-from pdojo.dialect.nest import Access, Leaf, Scope, leaves_of
 from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards, reindex
-from pdojo.dialect.verify import describe_scope
+from pdojo.dialect.view.messages import describe_scope
+from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import (

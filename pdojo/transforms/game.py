@@ -13,9 +13,9 @@ from pdojo.dialect.analysis.placement import check_tensor_scopes
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.canonical import canonicalize
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.verify import verify_nest
+from pdojo.dialect.verification.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError, UsageError
 from pdojo.transforms.apply import confirm, legal, legal_moves, refused_moves
 from pdojo.transforms.base import Refusal, Site, Transformation, identify

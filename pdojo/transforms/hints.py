@@ -24,10 +24,10 @@ from pdojo.dialect.analysis.hints import (
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.streams import streams_of
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.nest import Access, Array, Leaf, Scope
 from pdojo.dialect.ops import BufferOp, ScopeOp, hints_attr
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Access, Array, Leaf, Scope
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory, temporaries

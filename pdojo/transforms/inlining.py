@@ -12,13 +12,13 @@ from xdsl.rewriter import InsertPoint
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent, Mapping, Memory
-from pdojo.dialect.nest import Access, Input, Leaf
 from pdojo.dialect.notation.fragments import sentence
 from pdojo.dialect.notation.index import parse_index
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, rebuilt
-from pdojo.dialect.storage import accesses_of
-from pdojo.dialect.verify import describe_access
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Access, Input, Leaf
+from pdojo.dialect.view.storage import accesses_of
 from pdojo.errors import NotationError
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.declaring import declare, fresh_name, name_reason

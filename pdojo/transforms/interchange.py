@@ -13,10 +13,10 @@ from pdojo.dialect.affine import var
 from pdojo.dialect.analysis.collision import AFTER, ANY, BEFORE
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.nest import Scope
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, move_into, place_guards, reindex
-from pdojo.dialect.verify import describe_scope
+from pdojo.dialect.view.messages import describe_scope
+from pdojo.dialect.view.nest import Scope
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.digits import only_scope
 from pdojo.transforms.move import Move

@@ -12,12 +12,12 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.analysis.lanes import lane_problem, register_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.nest import Access, Buffer, Input, Leaf
 from pdojo.dialect.ops import BufferOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, rebuilt
-from pdojo.dialect.storage import accesses_of
 from pdojo.dialect.syntax import names_of
+from pdojo.dialect.view.nest import Access, Buffer, Input, Leaf
+from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory, hinted, swizzled, temporaries

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Attribute, Operation
 
 from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.nest import Access, Constant, Index, Input, Leaf, Node, Scope
+from pdojo.dialect.view.nest import Access, Constant, Index, Input, Leaf, Node, Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Move:
 
     name: str
     at: str
-    """A location (`pdojo.dialect.locations`): `t:0`, `s#1:0`, `t`, or `%id` for a node by its identifier."""
+    """A location (`pdojo.dialect.view.locations`): `t:0`, `s#1:0`, `t`, or `%id` for a node by its identifier."""
     params: tuple[tuple[str, Param], ...] = ()
     """Parameters in declaration order, defaults left out."""
 

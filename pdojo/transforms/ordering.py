@@ -16,10 +16,10 @@ from pdojo.dialect.analysis.collision import EQUAL, Relation
 from pdojo.dialect.analysis.program import Conflict, Program, Touch
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.nest import Buffer, Leaf, Node, Scope
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.storage import private_scope
-from pdojo.dialect.verify import describe_scope
+from pdojo.dialect.view.messages import describe_scope
+from pdojo.dialect.view.nest import Buffer, Leaf, Node, Scope
+from pdojo.dialect.view.storage import private_scope
 from pdojo.transforms.base import Site, Transformation
 
 Touches: TypeAlias = MappingABC[Leaf, tuple[Touch, ...]] | None

@@ -14,11 +14,12 @@ from xdsl.rewriter import InsertPoint
 from pdojo.dialect.affine import var
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.nest import Leaf, Nest, Node, Scope, nest_of
 from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, rebuilt, reindex, set_guard, set_id
-from pdojo.dialect.verify import describe_scope
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.messages import describe_scope
+from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.matching import Cut, Match, match_scopes
 from pdojo.transforms.move import Move

@@ -11,10 +11,10 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.analysis.collision import EQUAL
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.nest import Buffer, Leaf, Node, Scope, leaves_of
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import fresh_id
-from pdojo.dialect.verify import describe_scope
+from pdojo.dialect.view.messages import describe_scope
+from pdojo.dialect.view.nest import Buffer, Leaf, Node, Scope, leaves_of
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import (

@@ -11,12 +11,12 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.nest import Access, Constant, Input, Leaf
 from pdojo.dialect.notation.fragments import sentence
 from pdojo.dialect.notation.index import parse_index
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import build_op, chain_ops
-from pdojo.dialect.verify import describe_access
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Access, Constant, Input, Leaf
 from pdojo.errors import NotationError
 from pdojo.transforms.base import Transformation, locate
 from pdojo.transforms.inlining import index_text, input_reason, precomputed

@@ -13,10 +13,10 @@ from pdojo.dialect.analysis.inversion import Equation, solve
 from pdojo.dialect.analysis.origins import element_uses, number_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.nest import Access, Constant, Index, Input, Leaf
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import substitute_input
-from pdojo.dialect.verify import describe_access
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Access, Constant, Index, Input, Leaf
 from pdojo.transforms.base import locate
 
 

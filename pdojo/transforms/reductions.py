@@ -16,12 +16,12 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import racing_scope
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, identity_value
-from pdojo.dialect.nest import Access, Array, Constant, Leaf, Node, Scope
 from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards, substitute_input
-from pdojo.dialect.storage import accesses_of
-from pdojo.dialect.verify import describe_scope
+from pdojo.dialect.view.messages import describe_scope
+from pdojo.dialect.view.nest import Access, Array, Constant, Leaf, Node, Scope
+from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.declaring import declare, fresh_name, name_reason
 from pdojo.transforms.digits import (

@@ -15,11 +15,11 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.attributes import Intent, Memory
 from pdojo.dialect.functions import DTYPES
-from pdojo.dialect.nest import Array, Buffer, Nest, Scope
 from pdojo.dialect.ops import BufferOp
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.storage import accesses_of
-from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Array, Buffer, Nest, Scope
+from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.declaring import add_buffer
 from pdojo.transforms.move import Move

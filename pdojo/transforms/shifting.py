@@ -17,9 +17,9 @@ from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.analysis.collision import Domain, Relation, Witness
 from pdojo.dialect.analysis.program import Conflict, Program, Touch
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Leaf, Node, Scope, leaves_of
 from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.rewriting import chain_ops, move_into, reindex, set_guard
+from pdojo.dialect.view.nest import Leaf, Node, Scope, leaves_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.nest import Buffer, Leaf, Scope, leaves_of
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.nest import Buffer, Leaf, Scope, leaves_of
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import Touches, carried, reassociates, reordered, same_iteration, shared_buffers

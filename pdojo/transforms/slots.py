@@ -14,11 +14,12 @@ from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Access, Buffer, Leaf, Scope
 from pdojo.dialect.ops import reuse_attr
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.storage import accesses_of
-from pdojo.dialect.verify import describe_access, describe_scope, folded_lanes
+from pdojo.dialect.verification.statements import folded_lanes
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Scope
+from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory, room, swizzled, temporaries

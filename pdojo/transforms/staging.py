@@ -22,10 +22,11 @@ from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.analysis.storage_check import describe_use, uninitialised, uses_of
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Array, Leaf, Scope
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import fresh_id
-from pdojo.dialect.verify import describe_access, describe_scope, index_bounds
+from pdojo.dialect.verification.statements import index_bounds
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Access, Array, Leaf, Scope
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.copies import copy_nest, redirect, staged
 from pdojo.transforms.declaring import declare, fresh_name, name_reason

@@ -14,10 +14,10 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Memory, MemoryAttr
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Array, Buffer
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.storage import accesses_of
-from pdojo.dialect.verify import describe_access
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Array, Buffer
+from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 

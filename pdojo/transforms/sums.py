@@ -13,10 +13,10 @@ from xdsl.rewriter import InsertPoint
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import ACCUMULATIONS, accumulates
-from pdojo.dialect.nest import Access, Input, Leaf
 from pdojo.dialect.ops import OpOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
+from pdojo.dialect.view.nest import Access, Input, Leaf
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 

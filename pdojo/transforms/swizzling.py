@@ -11,11 +11,12 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory
-from pdojo.dialect.nest import Buffer
 from pdojo.dialect.ops import Swizzle, swizzle_attr
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.storage import accesses_of
-from pdojo.dialect.verify import swizzle_problem, swizzled_lanes
+from pdojo.dialect.verification.statements import swizzled_lanes
+from pdojo.dialect.verification.structure import swizzle_problem
+from pdojo.dialect.view.nest import Buffer
+from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory, hinted, temporaries

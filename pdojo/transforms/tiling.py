@@ -12,11 +12,11 @@ from xdsl.rewriter import InsertPoint
 from pdojo.dialect.affine import const, var
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Scope
 from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards, reindex
-from pdojo.dialect.verify import describe_scope
+from pdojo.dialect.view.messages import describe_scope
+from pdojo.dialect.view.nest import Scope
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.digits import (
     collapsed_extent,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.machine import is_machine_name
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.names import is_machine_name
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import IllegalMove, UsageError
 from pdojo.files import read_text, replace_file
 from pdojo.transforms.move import Move, split_outside

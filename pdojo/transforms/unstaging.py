@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.nest import Array, Scope
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.nest import Array, Scope
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.copies import Staged, redirect, staged
 from pdojo.transforms.move import Move

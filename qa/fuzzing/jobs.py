@@ -12,10 +12,11 @@ from typing import TypeAlias
 
 from pdojo.backends.garbage import collect_rarely
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.machine import Machine, machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError, PdojoError
 from qa.fuzzing.kernels import source
 from qa.random_kernels.coverage import Coverage

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import TypeAlias
 
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError

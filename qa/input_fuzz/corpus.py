@@ -12,7 +12,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
 import pdojo
-from pdojo.dialect.machine import machine, shipped_machines
+from pdojo.dialect.machines import shipped_machines
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.kernels import kernel_names
 from pdojo.transforms.apply import apply, legal_moves

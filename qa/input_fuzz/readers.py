@@ -17,8 +17,7 @@ from pdojo.backends.llvm.targets import llvm_text
 from pdojo.backends.snitch.assembler import assemble
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.machine import machine
-from pdojo.dialect.machine_file import read_machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LocationError, LoweringError, NotationError, PdojoError, UsageError
@@ -109,7 +108,7 @@ def read_machine_file(data: bytes) -> None:
     with TemporaryDirectory(prefix="pdojo-fuzz-") as folder:
         path = Path(folder) / "m.toml"
         path.write_bytes(data)
-        read_machine(path)
+        machine(str(path))
 
 
 def read_shape(data: bytes) -> None:

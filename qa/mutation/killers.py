@@ -36,7 +36,7 @@ RULED = (
     *(f"{_ANALYSIS}/{name}.py" for name in ("excerpts", "frames", "lanes")),
     *(f"{_ANALYSIS}/{name}.py" for name in ("origins", "placement", "program", "races", "storage_check", "turns")),
     "dialect/affine.py",
-    "dialect/storage.py",
+    "dialect/view/storage.py",
 )
 """Files that contain these rules."""
 

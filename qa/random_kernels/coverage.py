@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent, Mapping
-from pdojo.dialect.nest import Access, Constant, Index, Input, Leaf, Nest
+from pdojo.dialect.view.nest import Access, Constant, Index, Input, Leaf, Nest
 
 TABLE_2 = (
     "element-wise",

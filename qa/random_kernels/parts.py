@@ -8,7 +8,7 @@ from random import Random
 from typing import Protocol, TypeVar
 
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, FUNCTIONS
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 
 T = TypeVar("T")
 

@@ -16,9 +16,9 @@ from pdojo.backends.arrays import Parameter, aligned_empty, parameters_of
 from pdojo.backends.c.names import Names
 from pdojo.backends.c.targets import c_text
 from pdojo.backends.placement import plan_memory
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 
 COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
 THREADS = 3

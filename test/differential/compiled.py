@@ -13,7 +13,7 @@ from pdojo.backends.executable import Executable, compile
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.rounding import INTERFACE, round_float64, to_interface
+from pdojo.dialect.semantics.rounding import INTERFACE, round_float64, to_interface
 
 Arrays = dict[str, NDArray[Any]]
 GUARD = 256

@@ -20,10 +20,11 @@ from pdojo.backends.arrays import Parameter, parameters_of
 from pdojo.backends.c.header import header_text
 from pdojo.backends.c.names import Names
 from pdojo.backends.llvm.targets import object_bytes
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import Nest, nest_of
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.rounding import INTERFACE
+from pdojo.dialect.semantics.rounding import INTERFACE
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 
 _PATTERN = 0xA5
 _PACKAGES = "gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu qemu-user"

@@ -9,10 +9,10 @@ import numpy as np
 from differential.compiled import Arrays
 from pdojo.backends.arrays import parameters_of
 from pdojo.dialect.functions import is_float
-from pdojo.dialect.nest import nest_of
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.oracle.instances import count_instances
-from pdojo.dialect.rounding import from_interface
+from pdojo.dialect.semantics.oracle.instances import count_instances
+from pdojo.dialect.semantics.rounding import from_interface
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import NotationError
 from pdojo.kernels import Workload, workload
 

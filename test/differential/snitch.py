@@ -5,7 +5,8 @@ from __future__ import annotations
 from differential.compiled import Arrays
 from pdojo.backends.snitch.executable import load
 from pdojo.backends.snitch.simulator import Result
-from pdojo.dialect.machine import Machine, machine
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
 
 SNITCH = machine("snitch")

@@ -23,10 +23,10 @@ from pdojo.backends.c.spelling import Spelling
 from pdojo.backends.c.targets import c_text
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import is_float
-from pdojo.dialect.interpreter import interpret, interpret_stepwise
-from pdojo.dialect.intrinsic import Intrinsic
-from pdojo.dialect.machine import host, machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.machines.registry import host, machine
+from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.kernels import kernel_names, workload
 from pdojo.search.experts import EXPERT_PASSES, expert_pass

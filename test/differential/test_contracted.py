@@ -7,7 +7,7 @@ import pytest
 
 from differential.compiled import compiled, kernel, random_inputs, run, same
 from pdojo.backends.executable import compile
-from pdojo.dialect.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 
 BODIES = {
     "elements": "24 z[{0}] fma= x[{0}] * y[{0}]",

@@ -18,10 +18,10 @@ from pdojo.backends.c.header import header_text
 from pdojo.backends.c.targets import c_text
 from pdojo.backends.llvm.targets import object_bytes
 from pdojo.dialect.functions import is_float
-from pdojo.dialect.interpreter import interpret, interpret_stepwise
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.kernels import kernel_names
 from pdojo.search.experts import expert_pass

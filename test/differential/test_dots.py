@@ -18,10 +18,12 @@ from pdojo.backends.llvm.tiles import permit_tiles
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.assumptions import with_alignment
-from pdojo.dialect.interpreter import interpret
-from pdojo.dialect.intrinsic import Intrinsic
-from pdojo.dialect.machine import Machine, host, machine
-from pdojo.dialect.nest import Nest, nest_of
+from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import host, machine
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError
 from pdojo.kernels import workload
 from pdojo.search.tuning import make_moves

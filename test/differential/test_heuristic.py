@@ -17,9 +17,11 @@ from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.machine import Machine, host, machine
-from pdojo.dialect.nest import Nest, nest_of
-from pdojo.dialect.rounding import from_interface
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import host, machine
+from pdojo.dialect.semantics.rounding import from_interface
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import kernel_names, workload
 from pdojo.kernels.meaning import meaning
 from pdojo.search.tuning import Tuning, make_moves

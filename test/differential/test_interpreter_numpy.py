@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pdojo.dialect.interpreter import interpret, interpret_stepwise
-from pdojo.dialect.nest import Nest, nest_of
-from pdojo.dialect.rounding import Values
+from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.semantics.rounding import Values
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import workload
 from pdojo.kernels.meaning import meaning
 

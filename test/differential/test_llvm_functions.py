@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from differential.compiled import Arrays, kernel, random_values, run, same
 from pdojo.backends.executable import compile
 from pdojo.dialect.functions import DTYPES, FUNCTIONS, Signature, check_types, is_float
-from pdojo.dialect.interpreter import interpret
-from pdojo.dialect.rounding import INTERFACE, from_interface, round_float64, to_interface
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.semantics.rounding import INTERFACE, from_interface, round_float64, to_interface
 
 COUNT = 64
 _SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-45, 3e38, 6e4, -1e30, 2.5, 0.5, -0.5, 1.5, 65519.0, 1e-8)

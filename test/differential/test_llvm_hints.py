@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import IllegalMove
 from pdojo.transforms.apply import apply, legal_moves

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from differential.compiled import kernel, random_inputs, run, same
 from pdojo.backends.executable import compile
 from pdojo.dialect.functions import FUNCTIONS
-from pdojo.dialect.interpreter import interpret_stepwise
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.semantics.interpreter import interpret_stepwise
+from pdojo.dialect.view.build import nest_of
 from property.kernels import Features, kernel_texts
 
 _APPROXIMATE = "exp exp2 expm1 log log2 log1p rsqrt sin cos tanh erf powf"

@@ -10,7 +10,7 @@ import pytest
 
 from differential.compiled import Arrays, compiled, kernel, random_inputs, run, same
 from pdojo.backends.executable import compile
-from pdojo.dialect.interpreter import interpret_stepwise
+from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.errors import LoweringError
 
 SOFTMAX = """

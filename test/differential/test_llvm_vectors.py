@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from differential.compiled import Arrays, compiled, kernel, random_inputs, run, same
 from pdojo.backends.executable import compile
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulates, is_float
-from pdojo.dialect.interpreter import interpret_stepwise
-from pdojo.dialect.machine import machine
-from pdojo.dialect.rounding import INTERFACE, round_float64, to_interface
+from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.semantics.interpreter import interpret_stepwise
+from pdojo.dialect.semantics.rounding import INTERFACE, round_float64, to_interface
 
 ACCESSES = {
     "contiguous": "4 8:v y[{0}*8+{1}] = x[{0}*8+{1}]",

@@ -16,7 +16,7 @@ from benchmarks.job import options_for
 from benchmarks.peers import LIBRARIES, build, peers_of, reference_of, tvm_cache, variants
 from pdojo.backends.arrays import aligned_empty, parameters_of
 from pdojo.backends.measure import Limits, MeasuredProgram, Ok, Peer, Worker
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload, kernel_names, workload
 from pdojo.kernels.meaning import meaning

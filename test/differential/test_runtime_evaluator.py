@@ -16,7 +16,7 @@ from pdojo.backends.measure import (
     Worker,
     WrongResult,
 )
-from pdojo.dialect.machine import host
+from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Candidate

@@ -12,10 +12,10 @@ from differential.library import close
 from differential.snitch import DIVIDES, SNITCH, run_snitch
 from differential.test_llvm_functions import COUNT, FUNCTIONS, agrees, signatures, special_values
 from pdojo.backends.arrays import parameters_of
-from pdojo.dialect.interpreter import interpret, interpret_stepwise
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError, NotationError
 from pdojo.kernels import Workload, kernel_names, workload
 from pdojo.transforms.game import Game

@@ -15,11 +15,11 @@ from pdojo.backends.snitch.simulator import Result
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.assumptions import with_alignment, with_permission
 from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.interpreter import interpret_stepwise
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.interpreter import interpret_stepwise
+from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
 from pdojo.search.deciding import decide
 from pdojo.search.experts import EXPERT_PASSES

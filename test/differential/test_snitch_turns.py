@@ -23,8 +23,8 @@ from pdojo.backends.snitch.executable import SimulatedKernel, load
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.assumptions import with_alignment, with_permission
 from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.interpreter import interpret_stepwise
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.semantics.interpreter import interpret_stepwise
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import SimulationError
 from pdojo.search.experts import EXPERT_PASSES
 from pdojo.search.tuning import make_moves

@@ -13,12 +13,12 @@ from pdojo.backends.arrays import empty_for, parameters_of
 from pdojo.backends.executable import compile
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.interpreter import interpret, interpret_stepwise
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.oracle import check_valid
-from pdojo.dialect.oracle.integer_sets import valid_by_sets
+from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.semantics.oracle import check_valid
+from pdojo.dialect.semantics.oracle.integer_sets import valid_by_sets
+from pdojo.dialect.view.build import nest_of
 from unit.test_loops import execute, lowered
 
 FOLDED = {

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from differential.compiled import kernel, random_inputs, run, same
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.executable import compile as compile_kernel
-from pdojo.dialect.interpreter import interpret
-from pdojo.dialect.machine import Machine, host, machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.view.build import nest_of
 from pdojo.transforms.game import Game
 
 BYTES = """

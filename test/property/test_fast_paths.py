@@ -21,11 +21,11 @@ from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.program import Program, caller_of
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.storage_check import Caller, Use
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import Array, Buffer, Scope
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.nest import Array, Buffer, Scope
 from pdojo.kernels import kernel_names
 from pdojo.transforms.apply import refused_moves
 from pdojo.transforms.base import Refusal, Transformation

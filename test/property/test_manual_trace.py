@@ -9,10 +9,10 @@ import numpy as np
 import pdojo.kernels
 from pdojo.backends.executable import compile as compile_kernel
 from pdojo.dialect.assumptions import with_alignment
-from pdojo.dialect.interpreter import interpret
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.oracle import equivalent, meaning
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.semantics.oracle import equivalent, meaning
 from pdojo.kernels import workload
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove

@@ -10,7 +10,7 @@ import pytest
 from xdsl.ir import Operation
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove

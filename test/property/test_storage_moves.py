@@ -15,11 +15,11 @@ import pytest
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.canonical import canonicalize
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import Array
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
-from pdojo.dialect.oracle import check_valid, equivalent
-from pdojo.dialect.oracle.integer_sets import valid_by_sets
+from pdojo.dialect.semantics.oracle import check_valid, equivalent
+from pdojo.dialect.semantics.oracle.integer_sets import valid_by_sets
+from pdojo.dialect.view.nest import Array
 from pdojo.transforms.apply import apply
 from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from qa.fuzzing.jobs import code_against_interpreter
 from qa.shrink import lit_test, shrunk

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move

@@ -16,10 +16,10 @@ from pdojo.dialect.analysis.coverage import covers
 from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program, Touch
 from pdojo.dialect.analysis.storage_check import compare_flows, uses_of
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import Leaf
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.storage import accesses_of, copy_depths
+from pdojo.dialect.view.nest import Leaf
+from pdojo.dialect.view.storage import accesses_of, copy_depths
 
 
 def program(body: str, target: str = "toy") -> Program:

@@ -31,9 +31,9 @@ from pdojo.backends.bandwidth import copy_bandwidth, read_bandwidth
 from pdojo.backends.measure import Ok, Peer, Worker, WrongResult
 from pdojo.backends.measure.outcome import Check
 from pdojo.backends.peak import arithmetic_peak, peak_kernel
-from pdojo.dialect.interpreter import interpret
-from pdojo.dialect.nest import nest_of
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import kernel_names, workload
 from pdojo.search.database import Database

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.canonical import canonicalize
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate

@@ -15,10 +15,10 @@ from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import Race
 from pdojo.dialect.attributes import Mapping, MappingAttr
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import Scope
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.nest import Scope
 from pdojo.errors import IllegalMove, Undecided
 from pdojo.transforms import registry
 from pdojo.transforms.apply import apply, legal_moves

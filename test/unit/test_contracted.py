@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pdojo.dialect.interpreter import interpret, interpret_stepwise
-from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.rounding import INTERFACE, Values, from_interface, round_float64, to_interface
+from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.semantics.rounding import INTERFACE, Values, from_interface, round_float64, to_interface
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 
 DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from pdojo.dialect.assumptions import with_alignment
-from pdojo.dialect.machine import Machine, machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Candidate

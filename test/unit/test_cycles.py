@@ -18,7 +18,7 @@ from pdojo.backends.measure.outcome import Deadlock, Timeout, Trap, WrongResult,
 from pdojo.backends.snitch.assembler import assemble
 from pdojo.backends.snitch.executable import SimulatedKernel, load
 from pdojo.backends.snitch.session import simulate
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, MemoryDamage, UsageError

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pdojo.dialect.assumptions import with_alignment
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import kernel_names, workload
 from pdojo.search.deciding import decide
 from pdojo.search.shrinking import family_of, shrunk

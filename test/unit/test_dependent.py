@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 
-from pdojo.dialect.nest import Leaf, nest_of
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Leaf
 from pdojo.errors import NotationError
 
 EXTENTS = ((5,), (2, 3), (2, 2, 2))

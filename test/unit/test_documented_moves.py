@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
-from pdojo.dialect.oracle.compare import equivalent
+from pdojo.dialect.semantics.oracle.compare import equivalent
 from pdojo.transforms.document import DECLARATION, document, example_of
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 from qa.inverses import lost_on_the_way_back

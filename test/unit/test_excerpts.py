@@ -6,7 +6,7 @@ import pytest
 
 from pdojo.dialect.analysis.excerpts import content_of, excerpt_of
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 
 KERNEL = "kernel k(x) -> (y, z)\nx f32 [8] heap\ny f32 [8] heap\nz f32 [8] heap\n"

@@ -18,7 +18,7 @@ from pdojo.backends import openmp
 from pdojo.backends.arrays import aligned_empty
 from pdojo.backends.executable import Executable
 from pdojo.backends.llvm.targets import llvm_text
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import LoweringError, PdojoError, UsageError
 

@@ -12,9 +12,9 @@ from pdojo.backends.measure import Trap
 from pdojo.backends.snitch import session
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.transforms.game import Game, Skipped
 from pdojo.transforms.move import Move

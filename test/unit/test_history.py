@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import IllegalMove
 from pdojo.transforms.apply import confirm, legal, make
 from pdojo.transforms.game import Game

@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.oracle import IntegerSetOracle, valid_by_sets
+from pdojo.dialect.semantics.oracle import IntegerSetOracle, valid_by_sets
+from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import kernel_names, workload
 from pdojo.transforms.apply import apply
 from pdojo.transforms.document import example_of

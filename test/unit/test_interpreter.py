@@ -10,12 +10,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.parser import Parser
 
-from pdojo.dialect.batching import Layout, is_batchable
-from pdojo.dialect.interpreter import interpret, interpret_stepwise
-from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import PDOJO, KernelOp
-from pdojo.dialect.rounding import Values
+from pdojo.dialect.semantics.batching import Layout, is_batchable
+from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.semantics.rounding import Values
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import PdojoError
 
 

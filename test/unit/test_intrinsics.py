@@ -12,8 +12,10 @@ from pdojo.backends.llvm.lowering import lower
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.tensor import available
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.intrinsic import BACKENDS, pattern_of
-from pdojo.dialect.machine import Machine, machine, machines
+from pdojo.dialect.machines.intrinsic import BACKENDS
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.pattern import pattern_of
+from pdojo.dialect.machines.registry import machine, machines
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import InvalidKernel, LoweringError, NotationError, UsageError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 
 TEXT = """kernel k(x) -> (y)

@@ -27,8 +27,8 @@ from pdojo.backends.loops.interpreter import loops_interpreter
 from pdojo.dialect.functions import DTYPES, FUNCTIONS, Signature, dtype_name
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import PDOJO
-from pdojo.dialect.rounding import CARRIERS
-from pdojo.dialect.semantics import apply
+from pdojo.dialect.semantics.functions import apply
+from pdojo.dialect.semantics.rounding import CARRIERS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

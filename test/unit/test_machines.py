@@ -12,10 +12,11 @@ from pdojo_tools.opt import main as opt
 
 import pdojo.dialect.machines
 from pdojo.backends.llvm.optimize import processor
-from pdojo.dialect import host as detection
 from pdojo.dialect.functions import DTYPES
-from pdojo.dialect.machine import Machine, host, machine, machines
-from pdojo.dialect.machine_file import machine_from_json, machine_to_json, read_machine
+from pdojo.dialect.machines import host as detection
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.machine_file import machine_from_json, machine_to_json
+from pdojo.dialect.machines.registry import host, machine, machines
 from pdojo.errors import LoweringError, UsageError
 
 FOLDER = Path(pdojo.dialect.machines.__path__[0])
@@ -165,7 +166,7 @@ def test_file_that_cannot_be_read(tmp_path: Path) -> None:
 def test_inheritance(tmp_path: Path) -> None:
     written(tmp_path, WHOLE + "[gpu]\nwarp_size = 4\nblock_threads = 8\n", "parent.toml")
     child = written(tmp_path, 'inherits = "parent.toml"\nname = "child"\nthreads = 3\n', "child.toml")
-    described = read_machine(child)
+    described = machine(str(child))
     assert (described.name, described.threads, described.vector_bytes) == ("child", 3, (16,))
     assert (described.gpu.warp_size, described.gpu.block_threads) == (4, 8)
     assert (

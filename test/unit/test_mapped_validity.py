@@ -10,9 +10,9 @@ import pytest
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.oracle import check_valid
+from pdojo.dialect.semantics.oracle import check_valid
 from pdojo.errors import InvalidKernel
 
 ARRAYS = "x f32 [8, 4] heap\ny f32 [8, 4] heap\n"

@@ -42,9 +42,9 @@ from pdojo.backends.measure.outcome import Check, outcome_from_json
 from pdojo.backends.measure.request import Comparison
 from pdojo.backends.measure.timing import Timed, take_samples
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.machine import host, machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, UsageError
 
 QUICK = Options(samples=3, budget=0.01, attempts=1)

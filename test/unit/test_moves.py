@@ -11,12 +11,13 @@ from xdsl.pattern_rewriter import PatternRewriteWalker
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.canonical import canonicalize
-from pdojo.dialect.locations import find_array, find_dimension, find_node, location_of
-from pdojo.dialect.machine import Machine, machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.oracle.compare import equivalent
+from pdojo.dialect.semantics.oracle.compare import equivalent
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.locations import find_array, find_dimension, find_node, location_of
 from pdojo.errors import IllegalMove, LocationError, UsageError
 from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.fusion import JoinScopes

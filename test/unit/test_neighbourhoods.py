@@ -12,10 +12,10 @@ import pytest
 
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import Leaf, Nest
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.oracle import equivalent
+from pdojo.dialect.semantics.oracle import equivalent
+from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
 from pdojo.search.dojo import Dojo
@@ -321,7 +321,7 @@ def test_peeled_rests_follow_the_size() -> None:
 
 SCRIPT = """
 from random import Random
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
 from pdojo.search.dojo import Dojo
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import IllegalMove
 from pdojo.transforms.apply import apply

@@ -10,11 +10,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.parser import Parser
 
-from pdojo.dialect.nest import Nest, nest_of
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import PDOJO, KernelOp
-from pdojo.dialect.oracle import Oracle, check_valid, equivalent, meaning, reduce_sizes
-from pdojo.dialect.oracle.instances import count_instances
+from pdojo.dialect.semantics.oracle import Oracle, check_valid, equivalent, meaning, reduce_sizes
+from pdojo.dialect.semantics.oracle.instances import count_instances
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import InvalidKernel, PdojoError
 from pdojo.kernels import kernel_names, workload
 

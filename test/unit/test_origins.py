@@ -11,7 +11,7 @@ from pdojo.dialect.analysis import origins
 from pdojo.dialect.analysis.origins import element_uses, feeds, latest_write
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.storage_check import Use, last_writes
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.transforms.game import Game
 

@@ -107,10 +107,10 @@ def distribution(folder: Path, name: str, group: str, points: str, code: str = "
 
 
 TILE = "from pdojo.transforms.tiling import TileScope as Move"
-TOY = "from pdojo.dialect.machine import machine\nM = machine('toy')"
+TOY = "from pdojo.dialect.machines.registry import machine\nM = machine('toy')"
 FUNCTION = """
 from dataclasses import replace
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 
 def M():
     return replace(machine("toy"), name="f", threads=3)

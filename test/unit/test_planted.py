@@ -19,11 +19,12 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.canonical import canonicalize
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import Leaf, assign_ids
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import PDOJO, KernelOp, ScopeOp
-from pdojo.dialect.oracle import check_valid, equivalent, meaning
+from pdojo.dialect.semantics.oracle import check_valid, equivalent, meaning
+from pdojo.dialect.view.build import assign_ids
+from pdojo.dialect.view.nest import Leaf
 from pdojo.transforms import layout, reductions, staging, tiling
 from pdojo.transforms.copies import Target
 from pdojo.transforms.footprint import Copy

@@ -31,9 +31,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from pdojo.backends.measure import Ok, Options
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.view.build import nest_of
 from pdojo.search.dojo import Dojo
 from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Trace

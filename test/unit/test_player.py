@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
-from pdojo.dialect.oracle import equivalent
+from pdojo.dialect.semantics.oracle import equivalent
 from pdojo.errors import UsageError
 from pdojo.search.experts.player import Player
 from pdojo.transforms.game import Game

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Evaluation

@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pdojo.dialect.accumulate import Accumulator
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, FUNCTIONS, accumulates, check_types, identity_value, is_float
-from pdojo.dialect.rounding import CARRIERS, Values, fma, from_interface, round_float64, to_interface
-from pdojo.dialect.semantics import apply, constant
+from pdojo.dialect.semantics.accumulate import Accumulator
+from pdojo.dialect.semantics.functions import apply, constant
+from pdojo.dialect.semantics.rounding import CARRIERS, Values, fma, from_interface, round_float64, to_interface
 
 INF, NAN = math.inf, math.nan
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
-from pdojo.dialect.oracle.compare import equivalent
-from pdojo.dialect.storage import accesses_of, physical_index, physical_shape
+from pdojo.dialect.semantics.oracle.compare import equivalent
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.storage import accesses_of, physical_index, physical_shape
 from pdojo.transforms.apply import apply
 from pdojo.transforms.fusion import JoinScopes
 from pdojo.transforms.game import Game

@@ -20,8 +20,8 @@ from benchmarks.snitch.kernels import DTYPES, MICRO_KERNELS, MicroKernel, chosen
 from pdojo.backends.measure import CompileError, Simulated
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError, UsageError
 
 SNITCH = machine("snitch")

@@ -11,7 +11,7 @@ import pytest
 
 from pdojo.backends.snitch.assembler import assemble
 from pdojo.backends.snitch.simulator import Configuration, Placement, simulate
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.errors import SimulationError, UsageError
 from snitch_programs import BASE, FENCE, OFF, OLD, ON, loop, run, stream
 

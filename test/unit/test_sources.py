@@ -19,7 +19,7 @@ _READ = """
 import sys
 from pathlib import Path
 import pdojo
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 
 TEXT = "kernel k(x) -> (y)\\nx f32 [4, 8] heap\\ny f32 [4, 8] heap\\n\\n4 8 y[{0},{1}] = exp(x[{0},{1}])\\n"

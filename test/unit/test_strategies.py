@@ -13,8 +13,8 @@ from random import Random
 import pytest
 
 from pdojo.dialect.assumptions import with_alignment
-from pdojo.dialect.machine import machine
-from pdojo.dialect.oracle import equivalent
+from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.semantics.oracle import equivalent
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
 from pdojo.search.dojo import Dojo

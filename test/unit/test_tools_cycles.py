@@ -15,7 +15,7 @@ from pdojo_tools.playing.stopwatch import Stopwatch, Times, spell_cycles, spell_
 from pdojo_tools.playing.trace_pane import summary
 
 from pdojo.backends.measure import Simulated, Worker
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.errors import MeasurementError
 from pdojo.kernels import workload
 from pdojo.search.dojo import Dojo

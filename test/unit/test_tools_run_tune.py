@@ -18,7 +18,7 @@ from benchmarks import demo
 from pdojo.backends.bandwidth import copy_bandwidth
 from pdojo.backends.measure import Worker
 from pdojo.dialect.assumptions import with_alignment
-from pdojo.dialect.machine import host, machine
+from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.errors import IllegalMove, UsageError
 from pdojo.kernels.meaning import meaning

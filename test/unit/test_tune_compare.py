@@ -13,7 +13,7 @@ from pdojo_tools import tune
 from pdojo_tools.tuning import comparing
 from pdojo_tools.tuning.curves import Comparison, Curve, Reference, Spread
 
-from pdojo.dialect.machine import host
+from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
 from pdojo.search.evaluators import analytical
 from tuned_kernels import SOFTMAX

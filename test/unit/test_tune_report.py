@@ -21,7 +21,7 @@ from pdojo_tools.tuning.report.plot import Axis
 from pdojo_tools.tuning.report.sides import sides
 
 from pdojo.backends.measure import Ok
-from pdojo.dialect.machine import host
+from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.database.rows import Key
 from pdojo.search.deciding import Decision

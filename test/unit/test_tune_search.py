@@ -23,7 +23,7 @@ from rich.console import Console
 
 from pdojo.backends.measure import Ok
 from pdojo.dialect.assumptions import with_alignment
-from pdojo.dialect.machine import host, machine
+from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError

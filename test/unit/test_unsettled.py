@@ -10,7 +10,7 @@ import pytest
 from pdojo.dialect.analysis import integer_sets, validate
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, sample
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import IllegalMove, InvalidKernel, Undecided
 from pdojo.transforms.game import Game

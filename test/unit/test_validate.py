@@ -12,7 +12,7 @@ from xdsl.parser import Parser
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.canonical import canonicalize
-from pdojo.dialect.machine import machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp
 from pdojo.errors import IllegalMove, InvalidKernel

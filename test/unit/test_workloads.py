@@ -12,11 +12,11 @@ from pdojo.backends.arrays import parameters_of
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.interpreter import interpret
-from pdojo.dialect.machine import machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
-from pdojo.dialect.rounding import from_interface
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.semantics.rounding import from_interface
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import NotationError, UsageError
 from pdojo.kernels import PRESETS, TABLE_3, Workload, kernel_names, workload
 from pdojo.kernels.meaning import meaning

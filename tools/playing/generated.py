@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pdojo.backends.backend import Listing, backend_of
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import PdojoError
 

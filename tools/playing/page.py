@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.nest import Array, Leaf, Nest, Node, Scope
 from pdojo.dialect.notation.printer import header_lines, tree_rows
+from pdojo.dialect.view.nest import Array, Leaf, Nest, Node, Scope
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.transforms.base import Dimension
 from pdojo.transforms.move import Move

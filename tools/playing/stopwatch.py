@@ -10,7 +10,7 @@ from pdojo_tools.playing.session import State
 
 from pdojo.backends.backend import Runs, backend_of
 from pdojo.backends.measure import Event, KernelReference, MeasuredProgram, Options, Outcome, Success, cost_of
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import MeasurementError
 
 _GIVEN_UP = "the measurement was given up"

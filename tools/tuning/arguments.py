@@ -9,7 +9,8 @@ from pdojo_tools.command import Arguments, add_align, positive, random_seed
 from pdojo_tools.machines import add_machine
 from pdojo_tools.tuning.limits import parse_budget
 
-from pdojo.dialect.machine import Machine, machine
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation.source import did_you_mean
 from pdojo.errors import UsageError
 from pdojo.search.evaluators.named import EVALUATORS, check_runs_here, evaluator_for

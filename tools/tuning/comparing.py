@@ -20,7 +20,7 @@ from rich.table import Table
 
 from pdojo.backends.garbage import collect_now
 from pdojo.dialect.assumptions import ALIGNMENT
-from pdojo.dialect.machine_file import machine_to_json
+from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.schema import canonical, digest

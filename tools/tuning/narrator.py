@@ -13,7 +13,7 @@ from rich.console import Console
 
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.measure.arrays import data_bytes
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.view.build import nest_of
 from pdojo.search.deciding import Decision
 from pdojo.search.flow import TuneListener
 from pdojo.search.planned import Baselines, Found, PlannedSearch

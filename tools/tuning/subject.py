@@ -6,7 +6,7 @@ import argparse
 
 from pdojo_tools.programs import load_named, machine_for
 
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.search.subject import Subject
 from pdojo.search.tuning import assume_alignment, make_moves
 from pdojo.transforms.trace import Trace

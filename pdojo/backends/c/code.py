@@ -11,7 +11,7 @@ from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.spelling import Spelling
 from pdojo.backends.placement import MemoryPlan
 from pdojo.dialect.affine import Expr, const
-from pdojo.dialect.nest import Buffer
+from pdojo.dialect.view.nest import Buffer
 
 
 @dataclass(eq=False)

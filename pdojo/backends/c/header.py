@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pdojo.backends.c.names import Names, comment
 from pdojo.backends.c.spelling import Spelling
 from pdojo.backends.placement import ALIGNMENT, plan_memory
-from pdojo.dialect.nest import Nest
+from pdojo.dialect.view.nest import Nest
 
 _OPENING = f"""\
 /* Kernels compiled by pdojo. Arrays are dense, in row-major order, and do not overlap; alignments are in bytes.

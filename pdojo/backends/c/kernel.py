@@ -20,10 +20,10 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.frames import parallel_ancestor
 from pdojo.dialect.analysis.tensor import Match, match
 from pdojo.dialect.attributes import Mapping as ScopeMapping
-from pdojo.dialect.intrinsic import Intrinsic
-from pdojo.dialect.nest import Buffer, Leaf, Nest, Scope
+from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.notation.printer import header_lines, tree_lines
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.errors import LoweringError
 
 BACKEND = "c"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.names import variable
-from pdojo.dialect.nest import Buffer
+from pdojo.dialect.view.nest import Buffer
 
 
 class Names:

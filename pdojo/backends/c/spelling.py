@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import byte_width, is_float
-from pdojo.dialect.nest import Buffer
+from pdojo.dialect.view.nest import Buffer
 
 _MOST_UNROLLED = 65534
 """Largest unroll factor that compilers accept."""

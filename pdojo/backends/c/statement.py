@@ -12,7 +12,7 @@ from pdojo.backends.c.code import FunctionText, variable
 from pdojo.backends.c.expressions import strip
 from pdojo.backends.c.values import BITWISE, NARROW, OPERATORS, apply, from_index, literal
 from pdojo.dialect.functions import byte_width, is_float
-from pdojo.dialect.nest import Access, Constant, Index, Input, Leaf, Scope
+from pdojo.dialect.view.nest import Access, Constant, Index, Input, Leaf, Scope
 
 _PIECE = 16
 """Bytes of one store past the caches."""

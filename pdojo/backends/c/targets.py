@@ -12,10 +12,12 @@ from xdsl.utils.target import Target
 from pdojo.backends.c.kernel import kernel_text
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.spelling import Spelling
-from pdojo.dialect.intrinsic import Intrinsic
-from pdojo.dialect.machine import Machine, known_machine, machine
-from pdojo.dialect.nest import Nest, nest_of
+from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import known_machine, machine
 from pdojo.dialect.ops import CallOp, KernelOp
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError
 
 

@@ -14,8 +14,8 @@ from pdojo.backends.c.expressions import strip
 from pdojo.backends.c.math import INLINED
 from pdojo.backends.c.prelude import Prelude
 from pdojo.dialect.functions import DTYPES, is_float
-from pdojo.dialect.nest import Constant
-from pdojo.dialect.rounding import INTERFACE, from_interface, round_float64, to_interface
+from pdojo.dialect.semantics.rounding import INTERFACE, from_interface, round_float64, to_interface
+from pdojo.dialect.view.nest import Constant
 
 NARROW = ("f16", "bf16")
 OPERATORS = {"addf": "+", "subf": "-", "mulf": "*", "divf": "/", "addi": "+", "subi": "-", "muli": "*"}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pdojo.backends.backend import Arrays, Listing
 from pdojo.backends.measure.worker import Worker
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Nest
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.nest import Nest
 
 if TYPE_CHECKING:
     from pdojo.backends.executable import Executable

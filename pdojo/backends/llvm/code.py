@@ -30,8 +30,8 @@ from pdojo.backends.addresses import bind
 from pdojo.backends.llvm.x86 import Features
 from pdojo.dialect.affine import Atom, Expr
 from pdojo.dialect.functions import DTYPES, ElementType
-from pdojo.dialect.nest import Constant
-from pdojo.dialect.rounding import round_float64, to_interface
+from pdojo.dialect.semantics.rounding import round_float64, to_interface
+from pdojo.dialect.view.nest import Constant
 
 POINTER = llvm.LLVMPointerType()
 _NO_WRAP = llvm.OverflowAttr([llvm.OverflowFlag.NO_SIGNED_WRAP, llvm.OverflowFlag.NO_UNSIGNED_WRAP])

@@ -16,7 +16,7 @@ from pdojo.backends.llvm.tensor import TensorUnit
 from pdojo.backends.walk import LoopBounds, NestWalk, decided, describe
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Leaf, Scope
+from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.errors import LoweringError
 
 INSTANCE_LIMIT = 1 << 14

@@ -29,7 +29,7 @@ from pdojo.backends.llvm.ops import (
 from pdojo.backends.llvm.vectors import splat_constant
 from pdojo.backends.llvm.x86 import masked_x86
 from pdojo.dialect.functions import DTYPES, is_float
-from pdojo.dialect.nest import Constant
+from pdojo.dialect.view.nest import Constant
 
 _FLOAT_BINARY: dict[str, Callable[[SSAValue, SSAValue], llvm.AbstractFloatArithOp]] = {
     "addf": llvm.FAddOp,

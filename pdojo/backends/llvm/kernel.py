@@ -22,8 +22,8 @@ from pdojo.backends.llvm.tensor import TensorUnit
 from pdojo.backends.llvm.x86 import Features
 from pdojo.backends.placement import ALIGNMENT, Home, MemoryPlan, Placement, plan_memory
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.intrinsic import Intrinsic
-from pdojo.dialect.nest import Buffer, Index, Nest, Scope
+from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.view.nest import Buffer, Index, Nest, Scope
 from pdojo.errors import LoweringError
 
 SHARED_BYTES, THREAD_BYTES = "pdojo.shared_bytes", "pdojo.thread_bytes"

@@ -14,10 +14,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from pdojo.backends.llvm.kernel import Lowered, lower_kernel, runtime_declarations
 from pdojo.backends.llvm.tensor import declarations
 from pdojo.backends.llvm.x86 import Features
-from pdojo.dialect.intrinsic import Intrinsic
-from pdojo.dialect.machine import Machine, known_machine, machine
-from pdojo.dialect.nest import Nest, nest_of
+from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import known_machine, machine
 from pdojo.dialect.ops import CallOp, KernelOp
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError
 
 

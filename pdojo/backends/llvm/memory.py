@@ -18,7 +18,7 @@ from pdojo.backends.placement import MemoryPlan, Placement
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Buffer, Leaf
+from pdojo.dialect.view.nest import Access, Buffer, Leaf
 from pdojo.errors import LoweringError
 
 PREFETCH_READ, KEEP_CLOSE, DATA = 0, 3, 1

@@ -8,7 +8,8 @@ from typing import Literal, TypeAlias
 
 import llvmlite.binding as llvm
 
-from pdojo.dialect.machine import Machine, host
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import host
 from pdojo.errors import LoweringError
 
 Effort: TypeAlias = Literal["search", "full"]

@@ -12,7 +12,7 @@ from pdojo.backends.llvm.float_types import convert_float
 from pdojo.backends.llvm.functions import apply
 from pdojo.backends.llvm.ops import ExtractElementOp, element_type, lanes
 from pdojo.dialect.functions import is_float
-from pdojo.dialect.nest import Constant
+from pdojo.dialect.view.nest import Constant
 
 _INTEGER_REDUCTIONS = {
     "arith.addi": "add",

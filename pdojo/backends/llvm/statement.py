@@ -18,7 +18,7 @@ from pdojo.backends.llvm.reduce import reduce_lanes
 from pdojo.backends.llvm.vectors import index_lanes, splat
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.functions import DTYPES, identity_value, is_float
-from pdojo.dialect.nest import Access, Constant, Index, Input, Leaf, Scope
+from pdojo.dialect.view.nest import Access, Constant, Index, Input, Leaf, Scope
 from pdojo.errors import LoweringError
 
 _I31 = 1 << 31

@@ -12,9 +12,9 @@ from xdsl.utils.target import Target
 
 from pdojo.backends.binary import BinaryTarget
 from pdojo.backends.llvm.lowering import convert, lower
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 
 if TYPE_CHECKING:
     from llvmlite.binding import ModuleRef, TargetMachine
@@ -127,7 +127,7 @@ def _lowered(program: KernelOp | ModuleOp, target: Processor, machine: Machine |
 
 def _machine(module: ModuleOp, name: str | None) -> Machine | None:
     """The machine of that name; without a name that of the first kernel that names one, else None."""
-    from pdojo.dialect.machine import known_machine, machine
+    from pdojo.dialect.machines.registry import known_machine, machine
 
     if name is not None:
         return machine(name)

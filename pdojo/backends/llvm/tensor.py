@@ -21,9 +21,10 @@ from pdojo.backends.llvm.x86 import Features
 from pdojo.backends.walk import describe
 from pdojo.dialect.analysis.tensor import Operand, match
 from pdojo.dialect.attributes import Memory
-from pdojo.dialect.intrinsic import Intrinsic, pattern_of
-from pdojo.dialect.nest import Nest, Scope
+from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.machines.pattern import pattern_of
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.nest import Nest, Scope
 from pdojo.errors import LoweringError
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from xdsl.pattern_rewriter import (
 )
 
 from pdojo.backends.loops.kernel import lower_kernel
-from pdojo.dialect.nest import nest_of
 from pdojo.dialect.ops import CallOp, KernelOp
+from pdojo.dialect.view.build import nest_of
 
 
 @dataclass(frozen=True)

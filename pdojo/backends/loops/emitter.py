@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from pdojo.backends.loops.functions import constant_op
 from pdojo.dialect.affine import Div, Expr, const, split_remainders
 from pdojo.dialect.functions import DTYPES
-from pdojo.dialect.nest import Constant, Index
+from pdojo.dialect.view.nest import Constant, Index
 
 
 @dataclass

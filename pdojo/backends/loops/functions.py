@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from pdojo.dialect.functions import DTYPES, FUNCTIONS, Signature
-from pdojo.dialect.nest import Constant
+from pdojo.dialect.view.nest import Constant
 from pdojo.errors import LoweringError
 
 

@@ -1,6 +1,7 @@
 """Additions to xDSL's interpreter for the loop form: functions of arith and math, stack memory, parallel loops.
 
-Functions mean what `pdojo.dialect.semantics` says, rounded to their type. Integers are kept as signed Python numbers.
+Functions mean what `pdojo.dialect.semantics.functions` says, rounded to their type. Integers are kept as signed numbers
+of Python.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from xdsl.ir import Operation, SSAValue
 
 from pdojo.backends.loops.functions import standard_operations
 from pdojo.dialect.functions import FUNCTIONS, Signature, dtype_name
-from pdojo.dialect.rounding import CARRIERS
-from pdojo.dialect.semantics import apply
+from pdojo.dialect.semantics.functions import apply
+from pdojo.dialect.semantics.rounding import CARRIERS
 
 _Run: TypeAlias = Callable[[InterpreterFunctions, Interpreter, Any, PythonValues], PythonValues]
 

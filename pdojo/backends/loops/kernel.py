@@ -17,8 +17,8 @@ from pdojo.backends.walk import LoopBounds, NestWalk, checked_within
 from pdojo.dialect.affine import Expr, modulo
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import DTYPES
-from pdojo.dialect.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
-from pdojo.dialect.storage import accesses_of, granule_numbers, physical_index, physical_shape
+from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
+from pdojo.dialect.view.storage import accesses_of, granule_numbers, physical_index, physical_shape
 from pdojo.errors import LoweringError
 
 _LOOPS = tuple(m for m in Mapping if m.value in ("seq", "u", "v", "p", "f", "s", "m"))

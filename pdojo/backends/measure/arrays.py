@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pdojo.backends.arrays import Parameter, empty_for
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import is_float
-from pdojo.dialect.rounding import INTERFACE, round_float64, to_interface
+from pdojo.dialect.semantics.rounding import INTERFACE, round_float64, to_interface
 from pdojo.errors import UsageError
 
 Arrays: TypeAlias = list[NDArray[Any]]

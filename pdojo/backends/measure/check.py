@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from pdojo.backends.arrays import Parameter
 from pdojo.dialect.functions import is_float
-from pdojo.dialect.nest import Leaf, Nest
-from pdojo.dialect.rounding import from_interface
+from pdojo.dialect.semantics.rounding import from_interface
+from pdojo.dialect.view.nest import Leaf, Nest
 
 EPSILON = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 """Distance from 1 to the next value, by element type."""

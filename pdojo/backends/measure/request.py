@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
-from pdojo.dialect.machine import Machine, host
-from pdojo.dialect.machine_file import machine_from_json, machine_to_json
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.machine_file import machine_from_json, machine_to_json
+from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError

@@ -28,11 +28,12 @@ from pdojo.backends.measure.request import (
     Subject,
 )
 from pdojo.backends.measure.timing import Run, Timed, take_samples
-from pdojo.dialect.interpreter import interpret
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Nest, nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import MeasurementError, PdojoError
 
 _KEPT = 5

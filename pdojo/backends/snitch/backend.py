@@ -11,9 +11,10 @@ from pdojo.backends.measure.pool import Workers
 from pdojo.backends.measure.request import KernelReference, MeasuredProgram, Options, Simulation
 from pdojo.backends.measure.worker import Event, Listener
 from pdojo.backends.sources import RUNNING, source_digest
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Nest, nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import UsageError
 
 SOURCES = (*RUNNING, "backends/snitch/**/*.py")

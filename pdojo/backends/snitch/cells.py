@@ -9,8 +9,8 @@ from pdojo.backends.snitch.values import Value, fresh
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Buffer, Leaf, Nest
-from pdojo.dialect.storage import accesses_of, physical_index
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
+from pdojo.dialect.view.storage import accesses_of, physical_index
 
 WORD = 8
 """Bytes of a register."""

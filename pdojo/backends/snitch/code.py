@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Literal, TypeAlias
 
-from pdojo.dialect.nest import Scope
+from pdojo.dialect.view.nest import Scope
 from pdojo.errors import LoweringError
 
 Kind: TypeAlias = Literal["x", "f"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.attributes import Mapping as Loop
-from pdojo.dialect.nest import Leaf, Node, Scope
+from pdojo.dialect.view.nest import Leaf, Node, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Generator

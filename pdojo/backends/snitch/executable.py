@@ -16,10 +16,10 @@ from pdojo.backends.snitch.simulator import Configuration, Result, simulate
 from pdojo.backends.snitch.simulator.simulate import CYCLES
 from pdojo.backends.snitch.targets import SnitchSource, snitch_source
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.rounding import INTERFACE
+from pdojo.dialect.semantics.rounding import INTERFACE
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError, MemoryDamage, UsageError
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]

@@ -25,8 +25,8 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.streams import instructions_of, snitch_limits, stream_conflicts
 from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Buffer, Leaf, Nest, Scope
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.errors import LoweringError
 
 _REGISTERS = 8

@@ -11,9 +11,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from pdojo.backends.snitch.assembly import function_ops
 from pdojo.backends.snitch.kernel import lower_kernel
-from pdojo.dialect.machine import Machine, known_machine, machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import known_machine, machine
 from pdojo.dialect.ops import CallOp, KernelOp
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 
 DEFAULT_MACHINE = "snitch"

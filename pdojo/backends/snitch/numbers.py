@@ -9,7 +9,7 @@ import numpy as np
 
 from pdojo.backends.snitch.code import ZERO, Code, Register
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.rounding import round_float64, to_interface
+from pdojo.dialect.semantics.rounding import round_float64, to_interface
 
 SUFFIX = {"f64": "d", "f32": "s", "f16": "h", "bf16": "s"}
 """The letter of instructions for a type; bf16 is computed in f32."""

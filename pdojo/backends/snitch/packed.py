@@ -10,7 +10,7 @@ from pdojo.backends.snitch.code import Register
 from pdojo.backends.snitch.numbers import SUFFIX
 from pdojo.dialect.analysis.lanes import linear_address
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Buffer, Constant, Input, Leaf
+from pdojo.dialect.view.nest import Access, Buffer, Constant, Input, Leaf
 
 if TYPE_CHECKING:
     from pdojo.backends.snitch.statement import Statements
@@ -65,7 +65,7 @@ def _is_whole(access: Access, leaf: Leaf, alignment: Callable[[Buffer], int]) ->
     buffer = access.array.buffer
     if buffer.swizzles or any(slots > 1 for slots in buffer.reuse):
         return False
-    from pdojo.dialect.storage import physical_index
+    from pdojo.dialect.view.storage import physical_index
 
     shape = [e if not r else leaf.chain[-1].extent for e, r in zip(buffer.shape, buffer.reuse, strict=True)]
     distance = linear_address(physical_index(access, leaf.chain), shape)

@@ -26,9 +26,10 @@ from pdojo.backends.snitch.executable import Arrays, SimulatedKernel, SimulatedR
 from pdojo.backends.snitch.simulator import Result
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width, is_float
-from pdojo.dialect.interpreter import interpret, interpret_stepwise
-from pdojo.dialect.nest import Leaf, Nest, nest_of
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.errors import CycleLimit, LoweringError, MeasurementError, MemoryDamage, PdojoError, SimulationError
 from pdojo.errors import Deadlock as DeadlockError
 

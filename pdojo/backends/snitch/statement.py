@@ -19,7 +19,7 @@ from pdojo.backends.snitch.values import Value, fresh, integer, move
 from pdojo.dialect.analysis.streams import divides_exactly
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width, is_float
-from pdojo.dialect.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Scope
+from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Scope
 
 
 @dataclass

@@ -24,8 +24,8 @@ from pdojo.dialect.analysis.hints import LANE, value_of
 from pdojo.dialect.analysis.stream_patterns import Pattern, address_in_bytes
 from pdojo.dialect.analysis.streams import DIVISIONS, FPU_FUNCTIONS, Stream, is_streamed, streams_of, walk_of
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope, leaves_of
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope, leaves_of
 from pdojo.errors import LoweringError
 
 REPEAT, BOUND, STRIDE, READ, WRITE = 1, 2, 6, 24, 28

@@ -15,9 +15,10 @@ from pdojo.backends.placement import plan_memory
 from pdojo.backends.snitch.assembly import function_ops
 from pdojo.backends.snitch.kernel import lower_kernel
 from pdojo.backends.snitch.lowering import convert, machine_of
-from pdojo.dialect.machine import Machine, machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 
 
 @dataclass(frozen=True)

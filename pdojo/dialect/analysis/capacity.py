@@ -9,9 +9,9 @@ from pdojo.dialect.analysis.lanes import physical_bytes
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Buffer, Nest, Scope
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.nest import Buffer, Nest, Scope
 
 LIMITED = (Memory.STACK, Memory.REGISTER)
 """Memories whose bytes per thread the machine's description limits."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.coverage import common_depth
-from pdojo.dialect.verify import node_path
+from pdojo.dialect.view.paths import node_path
 
 if TYPE_CHECKING:
     from pdojo.dialect.analysis.storage_check import Use

@@ -25,10 +25,10 @@ from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Buffer, Leaf
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.storage import accesses_of
-from pdojo.dialect.verify import describe_scope
+from pdojo.dialect.view.messages import describe_scope
+from pdojo.dialect.view.nest import Access, Buffer, Leaf
+from pdojo.dialect.view.storage import accesses_of
 from pdojo.errors import Undecided
 
 

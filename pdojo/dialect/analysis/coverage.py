@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdojo.dialect.affine import Atom, Expr
-from pdojo.dialect.nest import Access, Leaf, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Scope
 
 
 def common_depth(leaves: Sequence[Leaf]) -> int:

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.collision import ANY, Collisions, Domain, Query, Witness
-from pdojo.dialect.nest import Leaf
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Leaf
 
 
 class Dependence(NamedTuple):
@@ -29,6 +30,13 @@ class Dependence(NamedTuple):
     """The iteration that writes the element."""
     read: tuple[int, ...]
     """The iteration that reads it."""
+
+
+def describe_dependence(leaf: Leaf, found: Dependence) -> str:
+    """`write of z[{0}+1] at iteration (0) and read of z[{0}] at iteration (1)` for messages."""
+    written, read = (f"({', '.join(map(str, values))})" for values in (found.written, found.read))
+    access = describe_access(leaf.accesses[found.access])
+    return f"write of {describe_access(leaf.output)} at iteration {written} and read of {access} at iteration {read}"
 
 
 def dependent_iteration(leaf: Leaf) -> Dependence | None:

@@ -15,10 +15,10 @@ from pdojo.dialect.analysis.lanes import physical_bytes
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.remembered import Content, Verdicts
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.nest import Buffer, Nest, Node, leaves_of
 from pdojo.dialect.ops import OpOp, ScopeOp
-from pdojo.dialect.storage import accesses_of
-from pdojo.dialect.verify import relative_paths
+from pdojo.dialect.view.nest import Buffer, Nest, Node, leaves_of
+from pdojo.dialect.view.paths import relative_paths
+from pdojo.dialect.view.storage import accesses_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.nest import Buffer, Leaf, Nest, Scope
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.storage import accesses_of, private_scope
-from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.storage import accesses_of, private_scope
 
 Groups: TypeAlias = MappingABC[Scope | None, Sequence[Leaf]]
 """The statements that use a buffer, by the parallel scope that they run in, in textual order."""

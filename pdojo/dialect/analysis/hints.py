@@ -11,9 +11,9 @@ from pdojo.dialect.analysis.lanes import Stride, known_alignment, lane_stride
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Scope
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Scope
 
 NONTEMPORAL = "nontemporal"
 """A plain store that bypasses the caches."""

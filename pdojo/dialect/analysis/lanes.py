@@ -10,11 +10,12 @@ from math import gcd, prod
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.storage import accesses_of, physical_shape, slot_index
-from pdojo.dialect.verify import describe_access, describe_scope, folded_lanes, swizzled_lanes
+from pdojo.dialect.verification.statements import folded_lanes, swizzled_lanes
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.storage import accesses_of, physical_shape, slot_index
 
 
 class Stride(Enum):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.nest import Buffer, Leaf, Nest, Scope
-from pdojo.dialect.storage import accesses_of
+from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.storage import accesses_of
 
 
 @dataclass(frozen=True, slots=True)

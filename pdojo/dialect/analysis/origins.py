@@ -14,8 +14,8 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.coverage import common_depth, reaches
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
 from pdojo.dialect.analysis.storage_check import Use, content_of, flow, last_writes
-from pdojo.dialect.nest import Access, Array, Leaf, Nest
-from pdojo.dialect.verify import node_path
+from pdojo.dialect.view.nest import Access, Array, Leaf, Nest
+from pdojo.dialect.view.paths import node_path
 
 if TYPE_CHECKING:
     import islpy as isl

@@ -28,12 +28,13 @@ from pdojo.dialect.analysis.storage_check import (
 from pdojo.dialect.analysis.turns import done_before
 from pdojo.dialect.attributes import Intent, Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Access, Array, Buffer, Leaf, Nest, Scope, nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.storage import accesses_of, cell_of, copy_depths
-from pdojo.dialect.verify import describe_access
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.storage import accesses_of, cell_of, copy_depths
 
 AnswerT = TypeVar("AnswerT")
 

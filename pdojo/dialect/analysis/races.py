@@ -14,8 +14,8 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.collision import BEFORE, EQUAL, Domain, Query, Relation
 from pdojo.dialect.analysis.program import Conflict, Program, Touch
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Access, Buffer, Leaf, Scope
-from pdojo.dialect.storage import cell_of, copy_depths
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Scope
+from pdojo.dialect.view.storage import cell_of, copy_depths
 
 
 @dataclass(frozen=True, slots=True)

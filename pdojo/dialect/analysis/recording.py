@@ -11,11 +11,11 @@ from pdojo.dialect.analysis.origins import Origins
 from pdojo.dialect.analysis.program import Conflict, Known, Program, Touch
 from pdojo.dialect.analysis.storage_check import StorageChecks, Use
 from pdojo.dialect.attributes import Mapping as ScopeMapping
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Buffer, Nest, Scope
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.verify import describe_access
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Buffer, Nest, Scope
 
 AnswerT = TypeVar("AnswerT")
 

@@ -20,10 +20,11 @@ from pdojo.dialect.analysis.collision import Domain, tells_apart
 from pdojo.dialect.analysis.coverage import common_depth, covers
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.storage import cell_of, copy_depths
-from pdojo.dialect.verify import describe_access, node_path, relative_paths
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.paths import node_path, relative_paths
+from pdojo.dialect.view.storage import cell_of, copy_depths
 
 if TYPE_CHECKING:
     import islpy as isl

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping as MappingKind
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope, leaves_of
-from pdojo.dialect.storage import physical_index, physical_shape
+from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope, leaves_of
+from pdojo.dialect.view.storage import physical_index, physical_shape
 
 Loops: TypeAlias = tuple[tuple[int, int], ...]
 

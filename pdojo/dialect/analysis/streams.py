@@ -19,11 +19,11 @@ from pdojo.dialect.analysis.program import Conflict, Program, Touch
 from pdojo.dialect.analysis.stream_patterns import Pattern, address_in_bytes, condensed, joint_walk, pattern_of
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.functions import byte_width, is_float
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.storage import physical_index, physical_shape
-from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
+from pdojo.dialect.view.storage import physical_index, physical_shape
 
 WORD = 8
 """Bytes that a stream moves at once."""

@@ -18,12 +18,13 @@ from typing import TypeAlias
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.intrinsic import FREE, Intrinsic, Pattern, pair, pattern_of, same_form
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Access, Array, Constant, Leaf, Nest, Node, Scope
+from pdojo.dialect.machines.intrinsic import FREE, Intrinsic
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.pattern import Pattern, pair, pattern_of, same_form
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.storage import physical_index, physical_shape
-from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Access, Array, Constant, Leaf, Nest, Node, Scope
+from pdojo.dialect.view.storage import physical_index, physical_shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,10 @@ from pdojo.dialect.analysis.lanes import physical_bytes
 from pdojo.dialect.analysis.program import Conflict, Program, Touch
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.storage import accesses_of, copy_depths, physical_index
-from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.storage import accesses_of, copy_depths, physical_index
 
 Placed: TypeAlias = tuple[Leaf, Access]
 

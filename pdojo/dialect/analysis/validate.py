@@ -17,8 +17,8 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.storage_check import describe_use, uninitialised, uses_of
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.nest import Array, Leaf
-from pdojo.dialect.verify import describe_scope
+from pdojo.dialect.view.messages import describe_scope
+from pdojo.dialect.view.nest import Array, Leaf
 from pdojo.errors import InvalidKernel, Undecided
 
 OPERATIONS = 50_000_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from pdojo.dialect.nest import Nest, Node, Scope
 from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.notation.printer import header_lines, scope_text, tree_lines
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.view.nest import Nest, Node, Scope
 from pdojo.errors import NotationError
 
 _POSITION = re.compile(r"[^\n]*:\d+:\d+: error: ([^\n]*)")

@@ -6,7 +6,6 @@ from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.functions import DTYPES
-from pdojo.dialect.nest import assign_ids
 from pdojo.dialect.notation import features
 from pdojo.dialect.notation.header import FACTS, Header, build_kernel, parse_declaration, parse_fact, parse_kernel_line
 from pdojo.dialect.notation.lexer import Cursor, Kind, tokenize
@@ -15,6 +14,7 @@ from pdojo.dialect.notation.source import Source, Span, did_you_mean
 from pdojo.dialect.notation.statements import parse_scope, parse_statement
 from pdojo.dialect.notation.values import ArrayName
 from pdojo.dialect.ops import MOST_SCOPES, KernelOp, ScopeOp
+from pdojo.dialect.view.build import assign_ids
 from pdojo.errors import NotationError
 
 
@@ -177,7 +177,7 @@ class _Tree:
         return self.kernel
 
     def _located(self, error: VerifyException) -> NotationError:
-        from pdojo.dialect.verify import KernelVerifyException
+        from pdojo.dialect.verification.exception import KernelVerifyException
 
         if not isinstance(error, KernelVerifyException):
             return self.source.error(self.places[self.kernel], str(error))

@@ -9,11 +9,12 @@ from functools import lru_cache
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import ACCUMULATIONS, byte_width
-from pdojo.dialect.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope, nest_of
 from pdojo.dialect.notation.hints import spell_hints
 from pdojo.dialect.notation.literals import format_constant
 from pdojo.dialect.notation.spelling import Style, spell
 from pdojo.dialect.ops import KernelOp, spell_slots
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope
 
 _MACHINE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-(?:[A-Za-z_][A-Za-z0-9_]*|\d+))*")
 

@@ -116,8 +116,8 @@ class KernelOp(IRDLOperation):
         return (op for op in self.body.block.ops if isinstance(op, BufferOp) and op.host is not None)
 
     def verify_(self) -> None:
-        """Check structure, names, types and bounds; see `pdojo.dialect.verify`."""
-        from pdojo.dialect.verify import verify_kernel
+        """Check structure, names, types and bounds; see `pdojo.dialect.verification`."""
+        from pdojo.dialect.verification.verify import verify_kernel
 
         verify_kernel(self)
 

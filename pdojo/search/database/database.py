@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pdojo.dialect.machine_file import machine_facts
+from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.errors import DatabaseError
 from pdojo.search.database.connection import Connection
 from pdojo.search.database.memory import SearchMemory

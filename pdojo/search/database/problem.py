@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdojo.backends.arrays import parameters_of
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
+from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import Workload
 from pdojo.search.dojo import Dojo
 

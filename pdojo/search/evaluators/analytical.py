@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from time import perf_counter
 
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.machine_file import machine_facts
-from pdojo.dialect.nest import nest_of
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.view.build import nest_of
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.evaluators.model import estimate
 

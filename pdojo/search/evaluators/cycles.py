@@ -9,8 +9,8 @@ from typing import Any
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Outcome, Simulated, Simulation
 from pdojo.backends.measure.pool import Job, Workers, finished
 from pdojo.backends.snitch.backend import LONGEST, version
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.machine_file import machine_facts
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError

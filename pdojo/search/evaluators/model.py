@@ -13,9 +13,9 @@ from math import ceil, log2, prod
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width, is_float
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope
-from pdojo.dialect.storage import physical_index, physical_shape
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
+from pdojo.dialect.view.storage import physical_index, physical_shape
 
 BYTES_PER_CYCLE = (64.0, 32.0, 8.0)
 """Bytes per cycle that a core reads from its second cache, its third one and memory, roughly."""

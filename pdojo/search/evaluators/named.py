@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdojo.backends.backend import backend_of
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, UsageError
 from pdojo.search.evaluation import Evaluator

@@ -11,8 +11,8 @@ from typing import Any
 from pdojo.backends.measure import Assembled, KernelReference, Limits, Ok, Options, Outcome, Worker
 from pdojo.backends.measure.environment import environment
 from pdojo.backends.measure.pool import Job, Workers, results
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.machine_file import machine_facts
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener

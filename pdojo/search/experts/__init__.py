@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
 from pdojo.search.targets.target import ExpertPass, target_of
 

@@ -15,8 +15,8 @@ from math import prod
 from pdojo.dialect.analysis.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Access, Leaf, Scope
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.search.experts.player import Player
 from pdojo.search.experts.threads import balance
 

@@ -16,9 +16,9 @@ from pdojo.dialect.analysis.lanes import linear_address
 from pdojo.dialect.analysis.tensor import available
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.intrinsic import pattern_of, same_form
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Leaf
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.pattern import pattern_of, same_form
+from pdojo.dialect.view.nest import Leaf
 from pdojo.search.experts.contraction import (
     MOST_STRAIGHT,
     NEAR,

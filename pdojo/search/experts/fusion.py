@@ -8,8 +8,8 @@ from math import prod
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Leaf, Scope
-from pdojo.dialect.storage import physical_shape
+from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.dialect.view.storage import physical_shape
 from pdojo.search.experts.contraction import reorder
 from pdojo.search.experts.player import Player
 from pdojo.search.experts.threads import EVEN, SMALL, balance, costs_threads

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.nest import Scope
+from pdojo.dialect.view.nest import Scope
 from pdojo.search.experts.naive import fuse_and_reuse
 from pdojo.search.experts.player import Note, Player
 from pdojo.transforms.game import Game

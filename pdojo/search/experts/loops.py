@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pdojo.dialect.affine import var
 from pdojo.dialect.attributes import Intent, Mapping
-from pdojo.dialect.nest import Access, Scope
-from pdojo.dialect.storage import accesses_of, physical_index
+from pdojo.dialect.view.nest import Access, Scope
+from pdojo.dialect.view.storage import accesses_of, physical_index
 from pdojo.search.experts.player import Player
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Leaf, Nest, Node, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.errors import IllegalMove, LocationError, UsageError
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move, Param

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdojo.dialect.nest import Access
+from pdojo.dialect.view.nest import Access
 from pdojo.search.experts.player import Player
 from pdojo.transforms.declaring import fresh_name
 

@@ -11,7 +11,7 @@ from math import prod
 from pdojo.dialect.analysis.lanes import Stride, known_alignment, lane_stride
 from pdojo.dialect.analysis.streams import FPU_FUNCTIONS, WORD, streams_of
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.nest import Leaf, Node, Scope
+from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.search.experts.fusion import CHEAP, recompute
 from pdojo.search.experts.loops import drop_unit_loops, flatten, indexing, sink, straighten, tile
 from pdojo.search.experts.naive import fuse_and_reuse

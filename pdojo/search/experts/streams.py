@@ -8,7 +8,7 @@ from pdojo.dialect.analysis.hints import streaming_misfit
 from pdojo.dialect.analysis.lanes import linear_address
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Leaf, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.search.experts.player import Player
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.nest import Scope
+from pdojo.dialect.view.nest import Scope
 from pdojo.search.experts.player import Player
 
 EVEN = 0.95

@@ -7,9 +7,10 @@ from math import prod
 
 from pdojo.dialect.analysis.tensor import available
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.intrinsic import Intrinsic, Pattern, pattern_of
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Access, Leaf, Scope
+from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.pattern import Pattern, pattern_of
+from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.search.experts.contraction import uses
 
 

@@ -8,7 +8,7 @@ from math import prod
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Access, Leaf, Node, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Node, Scope
 from pdojo.search.experts.player import Player
 from pdojo.search.experts.threads import costs_threads
 

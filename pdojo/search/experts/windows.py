@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Memory
-from pdojo.dialect.nest import Leaf
+from pdojo.dialect.view.nest import Leaf
 from pdojo.search.experts.contraction import FEW_APART, has_terms
 from pdojo.search.experts.player import Player
 

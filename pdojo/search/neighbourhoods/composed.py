@@ -12,8 +12,8 @@ from typing import NamedTuple
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.nest import Scope
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.nest import Scope
 from pdojo.search.dojo import Dojo
 from pdojo.search.experts.loops import indexing, sink, straighten
 from pdojo.search.experts.player import Player

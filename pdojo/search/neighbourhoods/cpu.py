@@ -9,7 +9,7 @@ from typing import Literal
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Memory
-from pdojo.dialect.nest import Leaf, Nest, leaves_of
+from pdojo.dialect.view.nest import Leaf, Nest, leaves_of
 from pdojo.search.dojo import Dojo
 from pdojo.search.experts.fusion import recompute
 from pdojo.search.experts.greedy import place_buffers

@@ -12,7 +12,7 @@ from random import Random
 from typing import TypeVar
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.nest import Array, Buffer
+from pdojo.dialect.view.nest import Array, Buffer
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.search.dojo import Dojo
 from pdojo.transforms.base import Dimension, Site, identify

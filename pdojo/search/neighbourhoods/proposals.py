@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
 
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
 from pdojo.search.dojo import Dojo
 from pdojo.search.experts.player import Player

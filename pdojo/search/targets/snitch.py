@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.evaluation import Evaluator
 from pdojo.search.targets.cpu import naive_pass

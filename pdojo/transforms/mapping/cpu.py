@@ -13,9 +13,9 @@ from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, byte_width
-from pdojo.dialect.nest import Access, Leaf, Scope
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.verify import describe_access, describe_scope
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.transforms.asynchronous import async_size_problem
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.ordering import reassociates, same_iteration

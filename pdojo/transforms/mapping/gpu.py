@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.nest import Scope
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.nest import Scope
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.ordering import reassociates, same_iteration
 

@@ -11,9 +11,9 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, MappingAttr
-from pdojo.dialect.nest import Scope
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.verify import describe_scope
+from pdojo.dialect.view.messages import describe_scope
+from pdojo.dialect.view.nest import Scope
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 

@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.streams import has_extremum
 from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.nest import Scope
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.nest import Scope
 from pdojo.transforms.mapping.scope import MapScope
 
 

@@ -12,10 +12,10 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.tensor import available, match
 from pdojo.dialect.attributes import Mapping, MappingAttr, Numerics
-from pdojo.dialect.intrinsic import pattern_of, same_form
-from pdojo.dialect.nest import Scope
+from pdojo.dialect.machines.pattern import pattern_of, same_form
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.verify import describe_scope
+from pdojo.dialect.view.messages import describe_scope
+from pdojo.dialect.view.nest import Scope
 from pdojo.transforms.base import EFFECT, Transformation
 from pdojo.transforms.mapping.unmap import Unmap
 from pdojo.transforms.move import Move

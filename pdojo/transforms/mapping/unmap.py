@@ -14,10 +14,10 @@ from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.storage_check import remapped_chain
 from pdojo.dialect.analysis.streams import has_extremum
 from pdojo.dialect.attributes import Mapping, MappingAttr, Memory, Numerics
-from pdojo.dialect.nest import Leaf, Scope
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.storage import physical_index
-from pdojo.dialect.verify import describe_scope
+from pdojo.dialect.view.messages import describe_scope
+from pdojo.dialect.view.nest import Leaf, Scope
+from pdojo.dialect.view.storage import physical_index
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import reassociates, same_iteration

@@ -16,7 +16,7 @@ _COVERAGE = "dialect/analysis/coverage.py"
 _RACES = "dialect/analysis/races.py"
 _LANES = "dialect/analysis/lanes.py"
 _PROGRAM = "dialect/analysis/program.py"
-_PLACES = "dialect/storage.py"
+_PLACES = "dialect/view/storage.py"
 
 _impossible = family(_COLLISION, "impossible", *_SCHEDULE)
 _digits = family(_COLLISION, "_digits", *_SCHEDULE)
@@ -288,7 +288,7 @@ MUTANTS = (
         "Races in slots that are to be shared are missed.",
         assigned("flags", "{buffer: buffer.reuse for buffer in self.nest.buffers}"),
     ),
-    family("dialect/verify.py", "folded_lanes", "fold_dim", "vectorize")(
+    family("dialect/verification/statements.py", "folded_lanes", "fold_dim", "vectorize")(
         "lanes: round the end of a circular buffer",
         "A vector access whose lanes are not a stride apart.",
         replaced("count > 1", "count > 2"),

@@ -21,12 +21,13 @@ from pdojo.backends.measure import (
 )
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.backends.measure.worker import Event, Listener
-from pdojo.dialect.interpreter import interpret
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.nest import Leaf, Nest, nest_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.oracle.instances import count_instances
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.semantics.oracle.instances import count_instances
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.errors import LoweringError
 
 

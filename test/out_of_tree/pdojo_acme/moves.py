@@ -12,9 +12,9 @@ from pdojo.dialect.affine import const, var
 from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.nest import Scope
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, reindex
+from pdojo.dialect.view.nest import Scope
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import reassociates, same_iteration

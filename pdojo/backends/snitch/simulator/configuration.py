@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pdojo.dialect.machine import Machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
 
 _LATER = frozenset(("flt.d", "fmv.x.w", "fcvt.w.d", "fcvt.wu.d"))

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.machine_file import machine_from_json
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.machine_file import machine_from_json
 from pdojo.errors import MeasurementError, PdojoError, UsageError
 from pdojo.search.evaluators.cluster import worker
 from pdojo.search.evaluators.cluster.processors import core_count

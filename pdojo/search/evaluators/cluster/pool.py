@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from pdojo.dialect.machine import Machine
-from pdojo.dialect.machine_file import machine_to_json
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.search.evaluation import JSON
 from pdojo.search.evaluators.cluster import worker

@@ -15,8 +15,9 @@ from pathlib import Path
 from pdojo.backends.measure import MeasuredProgram
 from pdojo.backends.measure.environment import environment
 from pdojo.backends.sources import whole_digest
-from pdojo.dialect.machine import Machine, host
-from pdojo.dialect.machine_file import machine_from_json, machine_to_json
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.machine_file import machine_from_json, machine_to_json
+from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import UsageError
 from pdojo.search.dojo import fingerprint_of

@@ -1,0 +1,58 @@
+"""Instructions of a machine, by their meaning: a nest in the notation, and a template for each backend (Exo's idea).
+
+An intrinsic is data, part of a machine description. It promises that the template of every backend does what the nest
+of `meaning` does, up to `numerics`, if the operands lie in memory as `strides` says and do not overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from pdojo.errors import LoweringError
+
+BACKENDS = ("llvm", "c", "cuda", "hip", "snitch")
+"""Backends that a template may be for."""
+FREE: Literal["*"] = "*"
+"""A stride that may be any number; the template receives it."""
+Stride: TypeAlias = int | Literal["*"]
+
+
+@dataclass(frozen=True, repr=False)
+class Intrinsic:
+    """An instruction (or a short sequence) that computes a whole nest."""
+
+    name: str
+    meaning: str
+    """A kernel of that name in the notation with one nest: interface arrays are operands, other arrays temporaries."""
+    templates: Mapping[str, str]
+    """The code, by backend; docs/machines.md describes the templates of each."""
+    features: tuple[str, ...] = ()
+    """Features that the machine must have, sorted."""
+    strides: Mapping[str, tuple[Stride, ...]] = field(default_factory=dict[str, "tuple[Stride, ...]"])
+    """Per operand and dimension, the distance of neighbours in elements; others are row-major without gaps."""
+    numerics: tuple[str, ...] = ()
+    """Numerics classes of the difference between the code and the meaning, by the names of `Numerics`."""
+    registers: int = 0
+    """Registers for its operands, of the operands' size; 0 if they are the machine's vector registers."""
+    trusted: bool = True
+    """Whether the templates may be compiled; those of a machine file need the user's trust."""
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def available(self, features: tuple[str, ...]) -> bool:
+        """Whether a machine with these features can run it."""
+        return set(self.features) <= set(features)
+
+    def template(self, backend: str) -> str:
+        """The code for a backend. Raises LoweringError, to follow the name, if there is none or it is not trusted."""
+        if backend not in self.templates:
+            raise LoweringError(f"whose description has no template for {backend}; unmap the scope")
+        if not self.trusted:
+            raise LoweringError(
+                "whose template is code of a machine file, which pdojo compiles only where you trust the file; "
+                "read it, and give --trust-machine (in Python: machine(path, trust=True))"
+            )
+        return self.templates[backend]

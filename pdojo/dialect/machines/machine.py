@@ -1,0 +1,129 @@
+"""Machine descriptions: the hardware facts that moves, expert passes and backends may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machines.intrinsic import Intrinsic
+
+
+class _Part:
+    """Facts of one kind of machine; false if the machine has nothing of it."""
+
+    def __bool__(self) -> bool:
+        return self != type(self)()
+
+
+@dataclass(frozen=True)
+class Cpu(_Part):
+    """Pipelines of a core, for models of how long code takes."""
+
+    fma_pipes: int = 1
+    """Pipelines of a core that can each start a fused multiply-add of vectors per cycle."""
+    load_pipes: int = 1
+    """Pipelines of a core that can each start a load or a broadcast load of a vector per cycle."""
+    pipe_bytes: int = 0
+    """Width of these pipelines; a wider vector takes several passes. 0 if no vector is wider."""
+    fma_latency: int = 4
+    """Latency of a fused multiply-add, in cycles."""
+
+    def passes(self, size: int) -> int:
+        """How often a vector of `size` bytes goes through a pipeline."""
+        return -(-size // self.pipe_bytes) if self.pipe_bytes else 1
+
+
+@dataclass(frozen=True)
+class Gpu(_Part):
+    """What threads of a graphics processor share."""
+
+    warp_size: int = 0
+    """Threads that run in lock step and exchange registers; 0 if there are no warps."""
+    block_threads: int = 0
+    """Most threads of a block; 0 if there are no blocks."""
+    shared_bytes: int = 0
+    """Most bytes of shared memory per block; 0 if there is none."""
+    multiprocessors: int = 0
+    """Processors that run blocks at the same time; 0 if there are no blocks."""
+    async_copy_bytes: tuple[int, ...] = ()
+    """Sizes of asynchronous copies from global to shared memory, ascending; empty if there are none."""
+
+
+@dataclass(frozen=True)
+class Snitch(_Part):
+    """Streams and hardware loops of a Snitch core."""
+
+    stream_registers: int = 0
+    """Registers through which memory can be streamed (Snitch SSR); 0 if there are none."""
+    stream_dims: int = 0
+    """Most nested loops of a stream's address generator."""
+    stream_repeats: int = 0
+    """Most times that a stream delivers one element before it moves on."""
+    frep_instructions: int = 0
+    """Most instructions of a hardware loop (Snitch FREP); 0 if there is none."""
+    frep_nesting: int = 0
+    """Most hardware loops inside each other."""
+    frep_trips: int = 0
+    """Most iterations of a hardware loop."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The facts about a processor. Sizes in bytes. The fields are the keys of a machine file (docs/machines.md).
+
+    >>> import pdojo
+    >>> pdojo.machine("x86-64-avx2")
+    <Machine x86-64-avx2, 2 threads>
+    """
+
+    name: str
+    vector_bytes: tuple[int, ...]
+    """Widths of the vector registers (GPU: of a thread's memory accesses), ascending; empty if there are none."""
+    vector_registers: int
+    """Number of architectural vector registers."""
+    gather: bool
+    """Whether vector loads and stores may be strided."""
+    threads: int
+    """Processors that a parallel scope may use."""
+    description: str = ""
+    """One line for people."""
+    architecture: str = ""
+    """Instruction set, as LLVM's triples name it (`x86_64`, `nvptx64`); empty for a model, whose code runs anywhere."""
+    backend: str = "llvm"
+    """Name of the backend that generates code for it (`llvm`, `snitch`); empty if there is none."""
+    processor: str = ""
+    """The processor's name in the compiler's spelling (`sm_90`); empty if the features are enough."""
+    cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
+    """Data cache sizes, innermost first; the last may be shared."""
+    cache_line: int = 64
+    features: tuple[str, ...] = ()
+    """Instruction set features in the compiler's spelling, sorted."""
+    unroll_limit: int = 256
+    """Most statement instances that nested unrolled scopes may expand to."""
+    stack_bytes: int = 256 << 10
+    """Most bytes that stack buffers of a kernel may take per thread."""
+    register_bytes: int = 2048
+    """Most bytes that register buffers of a kernel may take per thread."""
+    lanes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    """Lane counts per dtype that do not follow from `vector_bytes`."""
+    cpu: Cpu = Cpu()
+    gpu: Gpu = Gpu()
+    snitch: Snitch = Snitch()
+    intrinsics: tuple[Intrinsic, ...] = ()
+    """Instructions that compute whole nests, for `tensorize`; each may need features that the machine lacks."""
+
+    def __repr__(self) -> str:
+        return f"<Machine {self.name}, {self.threads} thread{'s' * (self.threads != 1)}>"
+
+    @property
+    def private_cache(self) -> int:
+        """Bytes of the largest cache that belongs to one core: the second one, or the only one."""
+        return self.cache_bytes[min(1, len(self.cache_bytes) - 1)] if self.cache_bytes else 0
+
+    def vector_lanes(self, dtype: str) -> tuple[int, ...]:
+        """Lane counts at least 2 of the vectors of `dtype`, ascending."""
+        if dtype in self.lanes:
+            return self.lanes[dtype]
+        width = byte_width(dtype)
+        return tuple(b // width for b in self.vector_bytes if b // width >= 2)

@@ -1,0 +1,278 @@
+"""Machine descriptions in TOML files: reading, inheritance, and one message for each mistake."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.machines import FOLDER, shipped_machines
+from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.machines.intrinsic_file import intrinsic_to_json, read_intrinsic
+from pdojo.dialect.machines.machine import Cpu, Gpu, Machine, Snitch
+from pdojo.dialect.names import is_machine_name
+from pdojo.errors import UsageError
+from pdojo.files import read_text
+
+Table: TypeAlias = Mapping[str, Any]
+Known: TypeAlias = Callable[[str], Machine]
+"""A machine by its name. Raises UsageError if none has it."""
+
+_FIELDS = {f.name: f for f in fields(Machine)}
+_PARTS: Mapping[str, type[Cpu | Gpu | Snitch]] = {"cpu": Cpu, "gpu": Gpu, "snitch": Snitch}
+"""Keys whose values are tables with the facts of one kind of machine."""
+_INHERITS = "inherits"
+_UNTRUSTED = "untrusted"
+"""Key of the JSON form, left out if empty: the intrinsics whose code must not run."""
+
+
+def read_machine(path: Path, known: Known, readers: tuple[Path, ...] = (), *, trusted: bool = False) -> Machine:
+    """The machine description in a file.
+
+    It may inherit from a machine by name, which `known` gives. `readers` are the files that inherit from it.
+
+    If `trusted`, the code of its intrinsics may run. Raises UsageError with the file, the key and the mistake.
+    """
+    table = _parse(path)
+    _check_keys(path, table, (*_FIELDS, _INHERITS))
+    values = {
+        key: _value(path, key, value, trusted=trusted)
+        for key, value in table.items()
+        if key != _INHERITS and key not in _PARTS
+    }
+    parent = _parent(path, table[_INHERITS], known, readers, trusted=trusted) if _INHERITS in table else None
+    name = values.get("name")
+    if name is None:
+        raise _error(path, "name", f'missing; write name = "{path.stem}"')
+    if not is_machine_name(name):
+        raise _error(path, "name", f"'{name}' is no name of a machine: letters, digits, '_', '-' and '.'")
+    if name in shipped_machines() and path.resolve().parent != FOLDER:
+        raise _error(path, "name", f"'{name}' is a machine that pdojo brings; choose another name")
+    if parent is not None:
+        own = {i.name for i in values.get("intrinsics", ())}
+        inherited = tuple(i for i in parent.intrinsics if i.name not in own)
+        values["intrinsics"] = (*inherited, *values.get("intrinsics", ()))
+        values = {**{key: getattr(parent, key) for key in _FIELDS}, **values}
+    for key, part in _PARTS.items():
+        inherited_part = part() if parent is None else getattr(parent, key)
+        values[key] = replace(inherited_part, **_part(path, key, table.get(key, {})))
+    for key, declared in _FIELDS.items():
+        if key not in values and declared.default is MISSING and declared.default_factory is MISSING:
+            example = {"bool": "false", "int": "1"}.get(str(declared.type), "[]")
+            raise _error(path, key, f'missing; write {key} = {example} or inherit it: inherits = "x86-64-avx2"')
+    return _checked(path, Machine(**values))
+
+
+def _check_keys(path: Path, table: Table, known: Sequence[str], inside: str = "") -> None:
+    for key in table:
+        if key in known:
+            continue
+        home = next((name for name, part in _PARTS.items() if key in {f.name for f in fields(part)}), None)
+        close = get_close_matches(key, known, 1)
+        hint = f"did you mean '{close[0]}'?" if close else f"known keys are {', '.join(known)}"
+        raise _error(path, inside + key, f"no such key; {f'it belongs into the table [{home}]' if home else hint}")
+
+
+def _part(path: Path, key: str, table: object) -> dict[str, Any]:
+    """The facts of one kind of machine in a file."""
+    if not isinstance(table, dict):
+        raise _error(path, key, f"must be a table: begin it with [{key}]")
+    given = cast("dict[str, object]", table)
+    declared = {f.name: str(f.type) for f in fields(_PARTS[key])}
+    _check_keys(path, given, tuple(declared), f"{key}.")
+    return {name: _read(path, f"{key}.{name}", declared[name], value) for name, value in given.items()}
+
+
+def _error(path: Path, key: str, problem: str) -> UsageError:
+    return UsageError(f"machine file '{path}': key '{key}': {problem}")
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(read_text(path))
+    except OSError as error:
+        raise UsageError(f"cannot read the machine file '{path}': {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"cannot read the machine file '{path}': it is no UTF-8 text") from None
+    except ValueError as error:
+        # Python, not the reader of TOML, refuses numbers of thousands of digits.
+        problem = "a number has thousands of digits" if "int_max_str_digits" in str(error) else error
+        raise UsageError(f"machine file '{path}' is no TOML: {problem}") from None
+    except RecursionError:
+        raise UsageError(f"machine file '{path}': brackets are nested too deeply") from None
+
+
+def _parent(path: Path, value: object, known: Known, readers: tuple[Path, ...], *, trusted: bool) -> Machine:
+    """The description that a file inherits from: a machine by name, or a file in the same folder."""
+    if not isinstance(value, str):
+        raise _error(path, _INHERITS, "must be the name of a machine or of a file, in quotes")
+    if not value.endswith(".toml"):
+        try:
+            return known(value)
+        except UsageError as error:
+            raise _error(path, _INHERITS, str(error)) from None
+    try:
+        own, parent = path.resolve(), (path.parent / value).resolve()
+    except (OSError, ValueError):
+        raise _error(path, _INHERITS, f"'{value}' is no path of a file") from None
+    if parent in (*readers, own):
+        circle = " inherits ".join(str(p.name) for p in (*readers, own, parent))
+        raise _error(path, _INHERITS, f"the files inherit in a circle: {circle}")
+    return read_machine(path.parent / value, known, (*readers, own), trusted=trusted)
+
+
+def _value(path: Path, key: str, value: object, *, trusted: bool) -> Any:
+    """The value of a key, converted to the type of the field of the same name."""
+    if key == "intrinsics":
+        try:
+            return _intrinsics(value, checked=path.resolve().parent == FOLDER, trusted=trusted)
+        except UsageError as error:
+            raise _error(path, key, str(error)) from None
+    return _read(path, key, str(_FIELDS[key].type), value)
+
+
+def _read(path: Path, key: str, kind: str, value: object) -> Any:
+    reader, wanted = _KINDS[kind]
+    read = reader(value)
+    if read is None:
+        raise _error(path, key, f"must be {wanted}, not {_shown(value)}")
+    return read
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _list(value: object) -> list[object] | None:
+    return list(cast("Iterable[object]", value)) if isinstance(value, list | tuple) else None
+
+
+def _word(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _ascending(value: object) -> tuple[int, ...] | None:
+    given = _list(value)
+    numbers = [n for v in given or () if (n := _count(v))]
+    return tuple(numbers) if given is not None and given == sorted(set(numbers)) else None
+
+
+def _words(value: object) -> tuple[str, ...] | None:
+    given = _list(value)
+    words = [v for v in given or () if isinstance(v, str)]
+    return tuple(sorted(set(words))) if given is not None and len(words) == len(given) else None
+
+
+def _lanes(value: object) -> dict[str, tuple[int, ...]] | None:
+    if not isinstance(value, dict):
+        return None
+    rows = {dtype: _ascending(lanes) for dtype, lanes in cast("dict[str, object]", value).items()}
+    if any(dtype not in DTYPES or lanes is None or 1 in lanes for dtype, lanes in rows.items()):
+        return None
+    return {dtype: lanes for dtype, lanes in rows.items() if lanes is not None}
+
+
+def _intrinsics(value: object, *, checked: bool, trusted: bool) -> tuple[Intrinsic, ...]:
+    given = _list(value)
+    if given is None:
+        raise UsageError("must be tables: begin each with [[intrinsics]]")
+    found = tuple(read_intrinsic(table, checked=checked, trusted=trusted) for table in given)
+    names = [i.name for i in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"there are two intrinsics '{name}'")
+    return found
+
+
+_KINDS: dict[str, tuple[Callable[[object], Any], str]] = {
+    "str": (_word, "a text in quotes"),
+    "bool": (_flag, "true or false"),
+    "int": (_count, "a whole number of at least 0"),
+    "tuple[int, ...]": (_ascending, "a list of positive whole numbers, ascending"),
+    "tuple[str, ...]": (_words, "a list of texts"),
+    "Mapping[str, tuple[int, ...]]": (_lanes, "a table of lane counts of at least 2, ascending, such as f32 = [4, 8]"),
+}
+"""How values of the simple keys are read, by the type of the field, and the words for a wrong one."""
+
+
+def _checked(path: Path, described: Machine) -> Machine:
+    """The machine. Raises UsageError if its numbers do not fit each other."""
+    if described.threads < 1:
+        raise _error(path, "threads", "must be at least 1: a kernel runs on some thread")
+    for key in ("fma_pipes", "load_pipes", "fma_latency"):
+        if not getattr(described.cpu, key):
+            raise _error(path, f"cpu.{key}", "must be at least 1; leave it out where nobody knows")
+    powers = {
+        "cache_line": described.cache_line,
+        "gpu.warp_size": described.gpu.warp_size,
+        "cpu.pipe_bytes": described.cpu.pipe_bytes,
+    }
+    for key, number in powers.items():
+        if number & (number - 1):
+            raise _error(path, key, f"must be a power of two, not {number}")
+    if not described.cache_bytes:
+        raise _error(path, "cache_bytes", "must name at least one memory that data may stay in")
+    if described.gpu.warp_size and described.gpu.block_threads % described.gpu.warp_size:
+        raise _error(path, "gpu.block_threads", f"must be a multiple of warp_size = {described.gpu.warp_size}")
+    core = described.snitch
+    for one, other in (("stream_registers", "stream_dims"), ("frep_instructions", "frep_trips")):
+        if bool(getattr(core, one)) != bool(getattr(core, other)):
+            missing, there = (one, other) if not getattr(core, one) else (other, one)
+            raise _error(path, f"snitch.{missing}", f"must not be 0 where the machine has '{there}'")
+    return described
+
+
+def machine_to_json(described: Machine) -> dict[str, Any]:
+    """A machine description as a JSON object."""
+    values = {key: _plain(getattr(described, key)) for key in _FIELDS if key not in ("intrinsics", *_PARTS)}
+    values |= {
+        key: {f.name: _plain(getattr(getattr(described, key), f.name)) for f in fields(part)}
+        for key, part in _PARTS.items()
+    }
+    untrusted = [i.name for i in described.intrinsics if not i.trusted]
+    data = {**values, "intrinsics": [intrinsic_to_json(i) for i in described.intrinsics]}
+    return {**data, _UNTRUSTED: untrusted} if untrusted else data
+
+
+def machine_facts(described: Machine) -> dict[str, Any]:
+    """The facts that identify a machine in a database: all but its one-line description and its backend.
+
+    The facts of all kinds of machine stand side by side, as in databases of earlier versions.
+    """
+    data = machine_to_json(described)
+    del data["description"], data["backend"]
+    for key in _PARTS:
+        data |= data.pop(key)
+    return data
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in cast("Table", value).items()}
+    return [_plain(one) for one in cast("tuple[Any, ...]", value)] if isinstance(value, tuple) else value
+
+
+def machine_from_json(data: Table) -> Machine:
+    """The machine description that `machine_to_json` wrote; for other processes of pdojo, not for stored data."""
+    simple = [key for key in data if key not in ("intrinsics", _UNTRUSTED, *_PARTS)]
+    values = {key: _KINDS[str(_FIELDS[key].type)][0](data[key]) for key in simple}
+    for key, part in _PARTS.items():
+        kinds = {f.name: _KINDS[str(f.type)][0] for f in fields(part)}
+        values[key] = part(**{name: kinds[name](value) for name, value in data[key].items()})
+    found = _intrinsics(data["intrinsics"], checked=True, trusted=True)
+    untrusted = data.get(_UNTRUSTED, ())
+    return Machine(**values, intrinsics=tuple(replace(i, trusted=i.name not in untrusted) for i in found))

@@ -1,0 +1,150 @@
+"""The meaning of an intrinsic as a pattern that nests are compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.machines.intrinsic import FREE, Intrinsic, Stride
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Access, Array, Index, Leaf, Nest, Node, Scope
+from pdojo.errors import NotationError, UsageError
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """The meaning of an intrinsic, ready to be compared with nests."""
+
+    nest: Nest
+    root: Scope
+    operands: dict[str, Array]
+    strides: dict[str, tuple[Stride, ...]]
+
+    def writes(self, operand: Array) -> bool:
+        """Whether the instruction writes an operand."""
+        return bool(self.nest.writers[operand.name])
+
+    def address(self, access: Access) -> tuple[Expr, dict[int, int]]:
+        """Distance of an element from its operand's first, free strides left out, in elements; scopes of free strides.
+
+        The scopes are depths, each with the dimension whose free stride it runs along.
+        """
+        total = const(0)
+        free: dict[int, int] = {}
+        for dimension, (index, stride) in enumerate(zip(access.index, self.strides[access.array.name], strict=True)):
+            if stride == FREE:
+                (depth,) = index.variables()
+                free[depth] = dimension
+            else:
+                total = total + index * stride
+        return total, free
+
+
+def pattern_of(intrinsic: Intrinsic) -> Pattern:
+    """The meaning as a pattern. Raises UsageError if the meaning is not one."""
+    return _pattern(intrinsic.name, intrinsic.meaning, tuple(sorted(intrinsic.strides.items())))
+
+
+@lru_cache(maxsize=256)
+def _pattern(name: str, meaning: str, strides: tuple[tuple[str, tuple[Stride, ...]], ...]) -> Pattern:
+    try:
+        kernels = parse_notation(meaning, f"meaning of '{name}'")
+    except NotationError as error:
+        raise UsageError(f"the meaning is no kernel: {error}") from None
+    if [k.sym_name.data for k in kernels] != [name]:
+        raise UsageError(f"the meaning must be one kernel of the name '{name}'")
+    nest = nest_of(kernels[0])
+    root = nest.children[0]
+    if len(nest.children) != 1 or not isinstance(root, Scope):
+        raise UsageError("the meaning must be one nest: one scope around everything")
+    for scope in nest.scopes:
+        if scope.mapping is not ScopeMapping.SEQUENTIAL or scope.guard:
+            raise UsageError(
+                f"the scope of extent {scope.extent} has a mapping or a guard; the meaning has plain scopes"
+            )
+    operands = {n: a for n, a in nest.arrays.items() if a.intent is not None}
+    given = dict(strides)
+    pattern = Pattern(nest, root, operands, {n: given.pop(n, _dense(a)) for n, a in operands.items()})
+    if given:
+        raise UsageError(f"strides are given for '{min(given)}', which is no operand: {', '.join(operands)}")
+    _check_operands(pattern)
+    _check_temporaries(nest)
+    return pattern
+
+
+def _dense(array: Array) -> tuple[Stride, ...]:
+    strides: list[Stride] = []
+    step = 1
+    for extent in reversed(array.shape):
+        strides.insert(0, step)
+        step *= extent
+    return tuple(strides)
+
+
+def _check_operands(pattern: Pattern) -> None:
+    for name, strides in pattern.strides.items():
+        if len(strides) != len(pattern.operands[name].shape):
+            raise UsageError(f"operand '{name}' needs a stride for each of its dimensions, not {len(strides)}")
+        if not any(a.array.name == name for leaf in pattern.nest.leaves for a in leaf.accesses):
+            raise UsageError(f"operand '{name}' is not used")
+    for leaf in pattern.nest.leaves:
+        if any(isinstance(i, Index) for i in leaf.inputs):
+            raise UsageError("the meaning cannot use an iteration as a value")
+        for access in leaf.accesses:
+            if access.array.name not in pattern.operands:
+                continue
+            for dimension, index in enumerate(access.index):
+                _check_index(pattern, access, dimension, index)
+
+
+def _check_index(pattern: Pattern, access: Access, dimension: int, index: Expr) -> None:
+    if not index.is_linear:
+        raise UsageError(f"operand '{access.array.name}' must be indexed without '//' and '%'")
+    if pattern.strides[access.array.name][dimension] != FREE:
+        return
+    depths = list(index.variables())
+    others = (e for d, e in enumerate(access.index) if d != dimension)
+    if len(depths) != 1 or index != var(depths[0]) or any(e.uses(depths[0]) for e in others):
+        raise UsageError(
+            f"operand '{access.array.name}' has a free stride in dimension {dimension}, which must be indexed by a "
+            f"scope of its own"
+        )
+
+
+def _check_temporaries(nest: Nest) -> None:
+    """Check that each temporary is written by one plain statement and read after it, in its body and at its index."""
+    for name, array in nest.arrays.items():
+        if array.intent is not None:
+            continue
+        uses = [(leaf, a) for leaf in nest.leaves for a in leaf.accesses if a.array is array]
+        writers = nest.writers[name]
+        if len(writers) != 1 or writers[0].accumulate is not None:
+            raise UsageError(f"temporary '{name}' must be written by one statement that does not accumulate")
+        first = writers[0]
+        if any(leaf.parent is not first.parent or a.index != first.output.index for leaf, a in uses):
+            raise UsageError(f"temporary '{name}' must be used at one index, in the body that writes it")
+        if any(leaf.order <= first.order for leaf in nest.readers[name]):
+            raise UsageError(f"temporary '{name}' must be read behind the statement that writes it")
+
+
+def pair(pattern: Node, node: Node) -> list[tuple[Node, Node]]:
+    """Nodes at equal places of two trees of the same form, parents first."""
+    pairs = [(pattern, node)]
+    if isinstance(pattern, Scope) and isinstance(node, Scope):
+        for one, other in zip(pattern.children, node.children, strict=True):
+            pairs += pair(one, other)
+    return pairs
+
+
+def same_form(pattern: Node, node: Node) -> bool:
+    """Whether two trees have the same extents, and statements at the same places."""
+    if isinstance(pattern, Leaf) or isinstance(node, Leaf):
+        return isinstance(pattern, Leaf) and isinstance(node, Leaf)
+    return (
+        pattern.extent == node.extent
+        and len(pattern.children) == len(node.children)
+        and all(same_form(one, other) for one, other in zip(pattern.children, node.children, strict=True))
+    )

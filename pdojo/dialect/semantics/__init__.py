@@ -1,0 +1,1 @@
+"""What programs compute: functions on NumPy arrays, interpreters, and the oracles that compare programs."""

@@ -1,0 +1,89 @@
+"""The copies of a buffer that blocks and threads of a graphics processor have, and which of them a statement touches.
+
+Shared memory lasts for one iteration of the innermost grid scope. So do registers and stack, of which every thread has
+its own copy to read and write. Outside of `:w` (or `:b`) scopes every thread of the warp (of the block) runs a
+statement; the adversary lets any of them read. A sum over threads into a cell that they do not index is a tree: every
+thread gets the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.storage import accesses_of
+
+Ints = NDArray[np.int64]
+
+_LEVELS = (Mapping.BLOCK, Mapping.WARP)
+
+
+class ThreadCopies:
+    """The copies of one buffer that is not on the heap."""
+
+    def __init__(self, nest: Nest, buffer: Buffer) -> None:
+        leaves = [leaf for leaf, _ in accesses_of(nest, buffer)]
+        self.launches = list(dict.fromkeys(s for leaf in leaves if (s := _launch(leaf)) is not None))
+        one_for_all = buffer.memory is Memory.SHARED
+        self.counts = [1 if one_for_all else max(_threads(leaf, level) for leaf in leaves) for level in _LEVELS]
+        """Threads of a block and of a warp that have copies."""
+
+    def own(self, access: Access, leaf: Leaf, ivs: Sequence[Ints], rows: int) -> list[Ints]:
+        """The copy that each row reads or writes: the launch's iteration, the thread in the block and in the warp."""
+        launch = _launch(leaf)
+        number = np.zeros(rows, np.int64)
+        if launch is not None:
+            first = 1 + sum(prod(s.extent for s in one.chain) for one in self.launches[: self.launches.index(launch)])
+            number = _number(launch.chain, ivs, rows) + first
+        columns = [number]
+        random = np.random.default_rng(leaf.order)
+        for level, count in zip(_LEVELS, self.counts, strict=True):
+            scopes = [s for s in leaf.chain if s.mapping is level]
+            if scopes and count > 1:
+                columns.append(_number(scopes, ivs, rows))
+            elif access is leaf.output or launch is None:
+                columns.append(np.zeros(rows, np.int64))
+            else:
+                columns.append(random.integers(0, count, rows))
+        return columns
+
+    def others(self, access: Access, leaf: Leaf, own: Sequence[Ints]) -> Iterator[list[Ints]]:
+        """The other copies that the write of each row changes."""
+        launch, *threads = own
+        if _launch(leaf) is None:
+            return
+        reach = [
+            count if self._reaches_all(access, leaf, level) else 1
+            for level, count in zip(_LEVELS, self.counts, strict=True)
+        ]
+        for steps in product(*(range(n) for n in reach)):
+            if any(steps):
+                yield [launch, *((t + s) % n for t, s, n in zip(threads, steps, self.counts, strict=True))]
+
+    @staticmethod
+    def _reaches_all(access: Access, leaf: Leaf, level: Mapping) -> bool:
+        scopes = [s for s in leaf.chain if s.mapping is level]
+        indexed = any(e.uses(s.depth) for s in scopes for e in access.index)
+        return not scopes or (leaf.accumulate is not None and not indexed)
+
+
+def _launch(leaf: Leaf) -> Scope | None:
+    """The innermost grid scope around a statement."""
+    return next((s for s in reversed(leaf.chain) if s.mapping is Mapping.GRID), None)
+
+
+def _threads(leaf: Leaf, level: Mapping) -> int:
+    return prod(s.extent for s in leaf.chain if s.mapping is level)
+
+
+def _number(scopes: Sequence[Scope], ivs: Sequence[Ints], rows: int) -> Ints:
+    number = np.zeros(rows, np.int64)
+    for scope in scopes:
+        number = number * scope.extent + ivs[scope.depth]
+    return number

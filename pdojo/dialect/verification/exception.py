@@ -1,0 +1,23 @@
+"""The error of a verification, with the operation that it is about."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import VerifyException
+
+
+class KernelVerifyException(VerifyException):
+    """A verification error with the operation it concerns, and perhaps one of its accesses and a remedy."""
+
+    def __init__(self, message: str, operation: Operation, access: int | None = None, hint: str = "") -> None:
+        super().__init__(message)
+        self.operation = operation
+        self.access = access
+        self.hint = hint
+
+
+def fail(operation: Operation, message: str) -> NoReturn:
+    """Raise `KernelVerifyException` about an operation."""
+    raise KernelVerifyException(message, operation)

@@ -1,0 +1,122 @@
+"""Verification of statements: types, bounds, and what a vector or an asynchronous copy can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingABC
+from collections.abc import Sequence
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.dependent import dependent_iteration, describe_dependence
+from pdojo.dialect.analysis.integer_sets import bounds_over_domain
+from pdojo.dialect.attributes import Intent, Mapping, Memory
+from pdojo.dialect.functions import accumulates, check_types
+from pdojo.dialect.ops import Swizzle
+from pdojo.dialect.reason import Reason
+from pdojo.dialect.verification.exception import KernelVerifyException, fail
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.dialect.view.storage import granule_numbers
+
+
+def verify_statement(leaf: Leaf) -> None:
+    """Raise `KernelVerifyException` if a statement is malformed, runs out of bounds or depends on itself."""
+    if leaf.output.array.intent is Intent.IN:
+        fail(leaf.op, f"array '{leaf.output.array.name}' is an input of the kernel and cannot be written")
+    dtype = leaf.output.array.dtype
+    wrong = check_types(
+        leaf.function, [i.array.dtype if isinstance(i, Access) else i.dtype for i in leaf.inputs], dtype
+    )
+    if wrong is not None:
+        fail(leaf.op, f"{wrong} in the op that writes {describe_access(leaf.output)}")
+    if leaf.accumulate is not None and not accumulates(leaf.accumulate, dtype):
+        fail(leaf.op, f"'{leaf.accumulate}' does not accumulate into {dtype} array '{leaf.output.array.name}'")
+    if leaf.contracted and (leaf.accumulate, leaf.function) != ("arith.addf", "arith.mulf"):
+        fail(leaf.op, "only 'fma=' of a product rounds once")
+    if leaf.asynchronous and (problem := async_problem(leaf)) is not None:
+        fail(leaf.op, f"'async=' of {describe_access(leaf.output)}: {problem}")
+    for access in leaf.accesses:
+        for dimension, expression in enumerate(access.index):
+            _verify_bounds(leaf, access, dimension, expression)
+        _verify_lanes(leaf, access)
+    _verify_independent(leaf)
+
+
+def _verify_independent(leaf: Leaf) -> None:
+    """Check that no statement depends on another iteration of itself; only statements that read their array can."""
+    if all(access.array is not leaf.output.array for access in leaf.reads):
+        return
+    found = dependent_iteration(leaf)
+    if found is not None:
+        raise KernelVerifyException(
+            f"dependent iteration is not supported: the statement reads '{leaf.output.array.name}' where another "
+            f"iteration writes it ({describe_dependence(leaf, found)})",
+            leaf.op,
+            found.access,
+            "accumulate with += *= max= ..., or write the result to another array",
+        )
+
+
+def _verify_lanes(leaf: Leaf, access: Access) -> None:
+    """Check that no vector runs through slots of a folded dimension or splits granules of a swizzled one."""
+    for scope in leaf.chain:
+        if scope.mapping is Mapping.VECTOR:
+            for problem in (folded_lanes(access, scope, access.array.buffer.reuse), swizzled_lanes(access, scope)):
+                if problem is not None:
+                    fail(leaf.op, problem.text)
+
+
+def folded_lanes(access: Access, scope: Scope, slots: Sequence[int]) -> Reason | None:
+    """Why the access cannot be a vector access over `scope` under `slots`; None if it can."""
+    if any(count > 1 and e.uses(scope.depth) for e, count in zip(access.index, slots, strict=True)):
+        return Reason(f"{describe_access(access)} runs through a folded dimension over {describe_scope(scope)}")
+    return None
+
+
+def swizzled_lanes(access: Access, scope: Scope, swizzles: MappingABC[int, Swizzle] | None = None) -> Reason | None:
+    """Why the access cannot be a vector access over `scope` under `swizzles` (None: the buffer's); None if it can."""
+    extents = [s.extent for s in scope.chain]
+    buffer = access.array.buffer
+    for dimension, swizzle in (buffer.swizzles if swizzles is None else swizzles).items():
+        granule, by = granule_numbers(access.index, buffer.shape, dimension, swizzle, extents)
+        if granule.uses(scope.depth) or by.uses(scope.depth):
+            return Reason(f"{describe_access(access)} runs through granules of a swizzle over {describe_scope(scope)}")
+    return None
+
+
+def async_problem(leaf: Leaf) -> Reason | None:
+    """Why a statement cannot be an asynchronous copy on any machine; None if it can."""
+    (source, *others) = leaf.inputs
+    plain = leaf.function is None and leaf.accumulate is None and not others
+    if not plain or not isinstance(source, Access):
+        return Reason("only plain copies of an array run on their own")
+    memories = source.array.buffer.memory, leaf.output.array.buffer.memory
+    if memories != (Memory.HEAP, Memory.SHARED):
+        return Reason(
+            f"it must copy from heap to shared memory, not from {memories[0].value} to {memories[1].value} memory"
+        )
+    if not any(s.mapping is Mapping.GRID for s in leaf.chain):
+        return Reason("only blocks of a grid (a scope ':g' around it) have copies that run on their own")
+    return None
+
+
+def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:
+    """Least and greatest value of an index over the statement's domain; exact if the box alone leaves `extent`.
+
+    A statement that never runs is never out of bounds.
+    """
+    low, high = expression.bounds(leaf.extents)
+    if (low >= 0 and high < extent) or (expression.is_linear and not leaf.guards):
+        return low, high
+    found = bounds_over_domain(expression, leaf.extents, leaf.guards)
+    return (0, extent - 1) if found is None else found
+
+
+def _verify_bounds(leaf: Leaf, access: Access, dimension: int, expression: Expr) -> None:
+    extent = access.array.shape[dimension]
+    low, high = index_bounds(leaf, expression, extent)
+    if low < 0 or high >= extent:
+        fail(
+            leaf.op,
+            f"access {describe_access(access)} is out of bounds: dimension {dimension} of '{access.array.name}' has "
+            f"extent {extent}, the index runs from {low} to {high}",
+        )

@@ -1,0 +1,248 @@
+"""Verification of what the operations of a kernel say, before there is a view: declarations, scopes, maps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, IndexType, NoneAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineConstraintKind, AffineExpr
+
+from pdojo.dialect.attributes import IndexValueAttr, Intent, Memory
+from pdojo.dialect.functions import is_element_type
+from pdojo.dialect.names import is_machine_name, name_problem
+from pdojo.dialect.narrowing import is_memref
+from pdojo.dialect.ops import MOST_SCOPES, BufferOp, KernelOp, OpOp, ScopeOp, Swizzle
+from pdojo.dialect.reason import Reason
+from pdojo.dialect.syntax import MOST_PARTS, names_of
+from pdojo.dialect.verification.exception import fail
+from pdojo.dialect.view.messages import describe_scope as describe_scope
+
+if TYPE_CHECKING:
+    pass
+
+
+LARGEST = 1 << 62
+"""Bound of extents and of the numbers in index expressions, exclusive."""
+
+
+def verify_interface(kernel: KernelOp) -> None:
+    """Raise `KernelVerifyException` if the header is malformed: names, types, alignments, machine."""
+    problem = name_problem(kernel.sym_name.data)
+    if problem is not None:
+        fail(kernel, f"kernel: {problem}")
+    if kernel.machine is not None and not is_machine_name(kernel.machine.data):
+        fail(
+            kernel,
+            f"machine {kernel.machine.data[:60]!r}: a kernel names a machine that is known; give a machine file to the "
+            f"tool (--machine FILE), and its name to the kernel",
+        )
+    arguments = kernel.body.block.args
+    names = names_of(kernel.arg_names)
+    if not len(arguments) == len(names) == len(kernel.arg_intents.data):
+        fail(kernel, f"kernel has {len(arguments)} arguments but {len(names)} names")
+    if kernel.arg_alignments is not None and len(kernel.arg_alignments.data) != len(names):
+        fail(kernel, f"kernel has {len(names)} arguments but {len(kernel.arg_alignments.data)} alignments")
+    for name, argument in zip(names, arguments, strict=True):
+        _verify_array_type(kernel, name, argument)
+    _verify_unique(kernel, names)
+
+
+def _verify_unique(kernel: KernelOp, interface: Iterable[str]) -> None:
+    seen: set[str] = set()
+    operations: list[Operation] = [kernel, *kernel.guests(), *kernel.buffers()]
+    for operation in operations:
+        for name in names_of(operation.array_names) if isinstance(operation, BufferOp) else interface:
+            if name in seen:
+                fail(operation, f"array '{name}' is declared twice")
+            problem = name_problem(name)
+            if problem is not None:
+                fail(operation, f"array: {problem}")
+            seen.add(name)
+
+
+def _verify_array_type(operation: Operation, name: str, array: SSAValue) -> None:
+    if not is_memref(array.type):
+        fail(operation, f"array '{name}' must be a memref, not {array.type}")
+    if not is_element_type(array.type.element_type):
+        fail(
+            operation,
+            f"array '{name}' has element type {array.type.element_type}; known are f64 f32 f16 bf16 i64 i32 i16 i8 i1",
+        )
+    shape = array.type.get_shape()
+    if any(extent < 1 for extent in shape):
+        spelled = ", ".join("?" if extent == DYNAMIC_INDEX else str(extent) for extent in shape)
+        fail(operation, f"array '{name}' needs static extents of at least 1, not [{spelled}]")
+    if prod(shape) * 8 >= 1 << 63:
+        fail(operation, f"array '{name}' of {list(shape)} elements is larger than any memory")
+    if not isinstance(array.type.layout, NoneAttr):
+        fail(
+            operation,
+            f"array '{name}' has the layout {array.type.layout}, which pdojo does not know: arrays are dense, in "
+            f"row-major order",
+        )
+    if not isinstance(array.type.memory_space, NoneAttr):
+        fail(operation, f"array '{name}' has the memory space {array.type.memory_space}; write where a buffer lies")
+
+
+def verify_body(kernel: KernelOp) -> None:
+    """Raise `KernelVerifyException` if a declaration, a scope or a map is malformed."""
+    declared = True
+    position = -1
+    for operation in kernel.body.block.ops:
+        if isinstance(operation, BufferOp):
+            if not declared:
+                fail(operation, "buffers are declared before the first scope or op")
+            _verify_buffer(operation)
+            if operation.host is not None:
+                position = _verify_guests(kernel, operation, position)
+            else:
+                position = len(kernel.arg_intents.data)
+        else:
+            declared = False
+            _verify_structure(operation)
+    if declared:
+        fail(kernel, "kernel has no statements")
+
+
+def _verify_buffer(buffer: BufferOp) -> None:
+    names = names_of(buffer.array_names)
+    if not names or len(names) != len(buffer.arrays):
+        fail(buffer, f"buffer has {len(names)} names for {len(buffer.arrays)} arrays")
+    for name, array in zip(names, buffer.arrays, strict=True):
+        _verify_array_type(buffer, name, array)
+        if array.type != buffer.array_type:
+            fail(buffer, f"array '{name}' has type {array.type}; arrays of one buffer have one type")
+    if buffer.reuse is not None and len(buffer.reuse.data) != len(buffer.array_type.get_shape()):
+        fail(buffer, f"buffer '{names[0]}' has {len(buffer.reuse.data)} numbers of slots for its dimensions")
+    _verify_swizzles(buffer, names[0])
+    for extent, slots in zip(buffer.array_type.get_shape(), buffer.slots, strict=True):
+        if slots < 0 or (slots > 1 and slots >= extent):
+            known = "a circular buffer has at least 2, and fewer than there are indices"
+            fail(buffer, f"buffer '{names[0]}' has {slots} slots for {extent} indices; {known}")
+
+
+def _verify_swizzles(buffer: BufferOp, name: str) -> None:
+    swizzles, shape, slots = buffer.swizzles, buffer.array_type.get_shape(), buffer.slots
+    for dimension, swizzle in swizzles.items():
+        problem = swizzle_problem(shape, slots, dimension, swizzle)
+        if problem is None and swizzle.by in swizzles:
+            problem = f"dimension {swizzle.by} is swizzled itself"
+        if problem is None and buffer.memory.data is Memory.REGISTER:
+            problem = "registers have no addresses"
+        if problem is None and buffer.host is not None:
+            problem = "its memory is the caller's"
+        if problem is not None:
+            fail(buffer, f"dimension {dimension} of buffer '{name}' cannot be swizzled: {problem}")
+
+
+def swizzle_problem(shape: Sequence[int], slots: Sequence[int], dimension: int, swizzle: Swizzle) -> Reason | None:
+    """Why a dimension cannot be swizzled so; None if it can."""
+    by, granule = swizzle
+    if not 0 <= by < len(shape) or by == dimension:
+        return Reason("'by' must be another dimension")
+    if slots[dimension] or slots[by]:
+        return Reason(f"dimensions {dimension} and {by} must be whole, not reused or folded")
+    granules = shape[dimension] // max(granule, 1)
+    if granule < 1 or shape[dimension] % granule or granules < 2 or granules & (granules - 1):
+        return Reason(f"'granule' must divide the extent {shape[dimension]} into 2, 4, 8 ... granules")
+    return None
+
+
+def _verify_guests(kernel: KernelOp, guests: BufferOp, behind: int) -> int:
+    """Check temporaries in an interface array: one declaration per array, in order, before all other buffers."""
+    name = names_of(guests.array_names)[0]
+    arguments = list(kernel.body.block.args)
+    position = next((k for k, argument in enumerate(arguments) if argument is guests.host), None)
+    if position is None or arguments[position].type != guests.array_type:
+        fail(guests, f"array '{name}' can live in an interface array of its type only, not in another value")
+    if kernel.arg_intents.data[position].data is Intent.IN:
+        fail(guests, f"array '{name}' cannot live in '{names_of(kernel.arg_names)[position]}', an input of the kernel")
+    if guests.memory.data is not Memory.HEAP or guests.reuse is not None:
+        fail(guests, f"array '{name}' lives in the caller's memory, which is on the heap and not reused")
+    if position <= behind:
+        fail(guests, "arrays in interface arrays are declared first, in the order of these, one buffer for each")
+    return position
+
+
+def _verify_structure(operation: Operation, depth: int = 0) -> None:
+    """Check that scopes are neither empty nor too deep, hold scopes and statements, and maps use variables in scope."""
+    match operation:
+        case ScopeOp():
+            count, block = operation.count, operation.body.block
+            if not 1 <= count < LARGEST:
+                fail(operation, f"a scope needs at least one iteration and fewer than 2^62, not {count}")
+            if depth == MOST_SCOPES:
+                fail(operation, f"scopes are nested more than {MOST_SCOPES} deep")
+            if block.is_empty:
+                fail(operation, f"scope of extent {count} is empty")
+            if [a.type for a in block.args] != [IndexType()]:
+                fail(operation, "a scope has one induction variable of type index")
+            _verify_guard(operation)
+            for child in block.ops:
+                _verify_structure(child, depth + 1)
+        case OpOp():
+            _verify_maps(operation)
+        case _:
+            fail(operation, f"'{operation.name}' cannot be part of a pdojo.kernel")
+
+
+def _verify_guard(scope: ScopeOp) -> None:
+    variables = scope.guard_ivs
+    if scope.guard is not None:
+        if scope.guard.data.num_dims != len(variables) + 1 or scope.guard.data.num_symbols:
+            fail(scope, "the guard's dimensions must be its operands and the own variable, and it has no symbols")
+        for constraint in scope.guard.data.constraints:
+            if constraint.kind is not AffineConstraintKind.ge or constraint.rhs != AffineExpr.constant(0):
+                fail(scope, "a guard is a conjunction of 'expression >= 0'")
+            _verify_expression(scope, constraint.lhs)
+    _verify_variables(scope, variables)
+
+
+def _verify_variables(operation: Operation, variables: Iterable[SSAValue]) -> None:
+    enclosing: set[SSAValue] = set()
+    around = operation.parent_op()
+    while isinstance(around, ScopeOp):
+        enclosing.update(around.body.block.args)
+        around = around.parent_op()
+    if not enclosing.issuperset(variables):
+        fail(operation, "index expressions use induction variables of enclosing scopes only")
+
+
+def _verify_maps(op: OpOp) -> None:
+    inputs, hints = op.inputs.data, op.hints
+    output, read, ivs = op.operand_groups
+    _verify_variables(op, ivs)
+    maps = [op.output_map, *(m for m in inputs if isinstance(m, AffineMapAttr))]
+    arrays = [output, *read]
+    if len(maps) != len(arrays):
+        fail(op, f"op has {len(maps) - 1} accesses among its inputs but {len(arrays) - 1} arrays")
+    if hints is not None and len(hints.data) != len(arrays):
+        fail(op, f"op has hints for {len(hints.data)} of its {len(arrays)} accesses")
+    values = [i.map for i in inputs if isinstance(i, IndexValueAttr)]
+    for index_map in (*maps, *values):
+        if index_map.data.num_dims != len(ivs) or index_map.data.num_symbols:
+            fail(op, f"{index_map} must have one dimension per induction variable of the op and no symbols")
+        for expression in index_map.data.results:
+            _verify_expression(op, expression)
+    for array, index_map in zip(arrays, maps, strict=True):
+        assert is_memref(array.type)
+        rank = array.type.get_num_dims()
+        if len(index_map.data.results) != rank:
+            fail(op, f"access has {len(index_map.data.results)} indices for an array of {rank} dimensions")
+
+
+def _verify_expression(operation: Operation, expression: AffineExpr) -> None:
+    """Check that an expression is small enough for recursion, and its numbers for the integers of generated code."""
+    parts, seen = [expression], 0
+    while parts:
+        part = parts.pop()
+        seen += 1
+        if isinstance(part, AffineBinaryOpExpr):
+            parts += (part.lhs, part.rhs)
+        if seen > 2 * MOST_PARTS:
+            fail(operation, f"an index expression has more than {MOST_PARTS} parts")
+        if isinstance(part, AffineConstantExpr) and abs(part.value) >= LARGEST:
+            fail(operation, f"{part.value} is too large for an index expression, which stays below 2^62")

@@ -1,0 +1,60 @@
+"""Verification of a kernel: structure, names, types, bounds and placement of mappings (cheap, after every move).
+
+Messages name the array, the scope and the position in the tree; the parsers add the source position.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.verification.exception import fail
+from pdojo.dialect.verification.mappings import misplaced_mapping
+from pdojo.dialect.verification.statements import verify_statement
+from pdojo.dialect.verification.structure import verify_body, verify_interface
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.messages import describe_scope as describe_scope
+from pdojo.dialect.view.nest import Nest, Scope
+
+if TYPE_CHECKING:
+    pass
+
+
+def verify_kernel(kernel: KernelOp) -> None:
+    """Raise `KernelVerifyException` with one precise message if the kernel is malformed."""
+    verify_interface(kernel)
+    verify_body(kernel)
+    try:
+        nest = nest_of(kernel)
+    except ValueError as error:
+        fail(kernel, str(error))
+    _verify_tree(nest)
+
+
+def verify_nest(nest: Nest) -> None:
+    """`verify_kernel` for a kernel whose view exists already."""
+    verify_interface(nest.kernel)
+    verify_body(nest.kernel)
+    _verify_tree(nest)
+
+
+def _verify_tree(nest: Nest) -> None:
+    _verify_ids(nest)
+    for scope in nest.scopes:
+        _verify_scope(scope)
+    for leaf in nest.leaves:
+        verify_statement(leaf)
+
+
+def _verify_ids(nest: Nest) -> None:
+    seen: set[str] = set()
+    for node in (*nest.scopes, *nest.leaves):
+        if node.id and node.id in seen:
+            fail(node.op, f"identifier '{node.id}' is used twice")
+        seen.add(node.id)
+
+
+def _verify_scope(scope: Scope) -> None:
+    problem = misplaced_mapping(scope)
+    if problem is not None:
+        fail(scope.op, problem.text)

@@ -1,0 +1,153 @@
+"""The view of a kernel, computed from its operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineSet
+
+from pdojo.dialect.affine import Expr, from_affine, var
+from pdojo.dialect.attributes import IndexValueAttr, Memory
+from pdojo.dialect.functions import byte_width, dtype_name
+from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_memref
+from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.syntax import names_of
+from pdojo.dialect.view.nest import NO_HINTS, Access, Array, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope
+
+
+def nest_of(kernel: KernelOp) -> Nest:
+    """Compute the view of a kernel; index expressions are in canonical form."""
+    return _Builder(kernel).build()
+
+
+class _Builder:
+    def __init__(self, kernel: KernelOp) -> None:
+        self.kernel = kernel
+        self.arrays: dict[SSAValue, Array] = {}
+        self.buffers: list[Buffer] = []
+        self.leaves: list[Leaf] = []
+        self.scopes: list[Scope] = []
+        self.depths: dict[SSAValue, int] = {}
+        """Depths of the scopes met so far, by induction variable."""
+
+    def build(self) -> Nest:
+        self._interface()
+        children = self._children(self.kernel.body.block.ops, None, ())
+        arrays = {a.name: a for a in self.arrays.values()}
+        return Nest(self.kernel, arrays, self.buffers, children, self.leaves, self.scopes)
+
+    def _interface(self) -> None:
+        kernel = self.kernel
+        aligned = kernel.arg_alignments
+        guests = {op.host: op for op in kernel.guests()}
+        rows = zip(kernel.body.block.args, names_of(kernel.arg_names), kernel.arg_intents.data, strict=True)
+        for position, (argument, name, intent) in enumerate(rows):
+            dtype, shape = element_and_shape(argument)
+            alignment = byte_width(dtype) if aligned is None else aligned.data[position].value.data
+            flags = (0,) * len(shape)
+            hosted = guests.get(argument)
+            names = (name, *(names_of(hosted.array_names) if hosted is not None else ()))
+            buffer = Buffer(names, dtype, shape, flags, Memory.HEAP, intent.data, None, alignment, hosted)
+            self.buffers.append(buffer)
+            self.arrays[argument] = Array(name, buffer, argument)
+
+    def _declare(self, op: BufferOp) -> None:
+        names = names_of(op.array_names)
+        if op.host is not None:
+            for name, value in zip(names, op.arrays, strict=True):
+                self.arrays[value] = Array(name, self.arrays[op.host].buffer, value)
+            return
+        dtype, shape = element_and_shape(op.arrays[0])
+        width, swizzles = byte_width(dtype), op.swizzles
+        buffer = Buffer(names, dtype, shape, op.slots, op.memory.data, None, op, width, swizzles=swizzles)
+        self.buffers.append(buffer)
+        for name, value in zip(names, op.arrays, strict=True):
+            self.arrays[value] = Array(name, buffer, value)
+
+    def _children(self, ops: Iterable[Operation], parent: Scope | None, extents: tuple[int, ...]) -> list[Node]:
+        children: list[Node] = []
+        for op in ops:
+            match op:
+                case OpOp():
+                    children.append(self._leaf(op, parent, len(children), extents))
+                case ScopeOp():
+                    children.append(self._scope(op, parent, len(children), extents))
+                case BufferOp():
+                    self._declare(op)
+                case _:
+                    raise ValueError(f"'{op.name}' cannot be part of a pdojo.kernel")
+        return children
+
+    def _scope(self, op: ScopeOp, parent: Scope | None, position: int, outer: tuple[int, ...]) -> Scope:
+        depth, count, block = len(outer), op.count, op.body.block
+        own = block.args[0]
+        self.depths[own] = depth
+        extents = (*outer, count)
+        conjunction = op.guard
+        guard: tuple[Expr, ...] = ()
+        if conjunction is not None:
+            depths = tuple(self.depths[iv] for iv in (*op.guard_ivs, own))
+            guard = _converted(conjunction, depths, extents)
+        scope = Scope(op, parent, position, depth, count, op.mapping.data, guard)
+        self.scopes.append(scope)
+        first = len(self.leaves)
+        scope.children = self._children(block.ops, scope, extents)
+        scope.leaves = self.leaves[first:]
+        return scope
+
+    def _leaf(self, op: OpOp, parent: Scope | None, position: int, extents: tuple[int, ...]) -> Leaf:
+        written, read, ivs = op.operand_groups
+        depths = tuple(self.depths[iv] for iv in ivs)
+        hints = iter((NO_HINTS,) * (1 + len(read)) if op.hints is None else op.hints.data)
+        arrays = iter(read)
+        output = Access(self.arrays[written], _converted(op.output_map, depths, extents), next(hints))
+        inputs: list[Input] = []
+        for value in op.inputs.data:
+            if isinstance(value, AffineMapAttr):
+                array = self.arrays[next(arrays)]
+                inputs.append(Access(array, _converted(value, depths, extents), next(hints)))
+            elif isinstance(value, IndexValueAttr):
+                (expression,) = _converted(value.map, depths, extents)
+                inputs.append(Index(expression, dtype_name(value.type)))
+            else:
+                inputs.append(_constant(value))
+        function = None if op.function is None else op.function.data
+        accumulate = None if op.accumulate is None else op.accumulate.data
+        leaf = Leaf(op, parent, position, len(self.leaves), output, tuple(inputs), function, accumulate)
+        self.leaves.append(leaf)
+        return leaf
+
+
+@lru_cache(maxsize=1 << 16)
+def _converted(
+    attribute: AffineMapAttr | AffineSetAttr, depths: tuple[int, ...], extents: tuple[int, ...]
+) -> tuple[Expr, ...]:
+    """The expressions of a map, or of a set's `e >= 0`, in canonical form; remembered, as moves change few of them."""
+    data = attribute.data
+    expressions = [c.lhs for c in data.constraints] if isinstance(data, AffineSet) else data.results
+    dims = [var(depth) for depth in depths]
+    return tuple(from_affine(e, dims, extents) for e in expressions)
+
+
+def _constant(value: Attribute) -> Constant:
+    assert is_integer_constant(value) or is_float_constant(value)
+    return Constant(value.value.data, dtype_name(value.type))
+
+
+def element_and_shape(value: SSAValue) -> tuple[str, tuple[int, ...]]:
+    """Element type by name, and extents, of a memref value."""
+    assert is_memref(value.type)
+    return dtype_name(value.type.element_type), tuple(value.type.get_shape())
+
+
+def assign_ids(kernel: KernelOp) -> None:
+    """Give every scope and statement that has none an identifier: its number in textual order."""
+    nodes = [op for op in kernel.walk() if isinstance(op, ScopeOp | OpOp)]
+    used = {op.id.data for op in nodes if op.id is not None}
+    fresh = (name for k in range(2 * len(nodes)) if (name := str(k)) not in used)
+    for op in nodes:
+        if op.id is None:
+            op.properties["id"] = StringAttr(next(fresh))

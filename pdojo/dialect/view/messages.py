@@ -1,0 +1,23 @@
+"""Scopes, accesses and dependences in messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.view.nest import Access, Scope
+
+if TYPE_CHECKING:
+    pass
+
+
+def describe_scope(scope: Scope) -> str:
+    """`scope {1} of extent 512:v` for messages."""
+    suffix = "" if scope.mapping is Mapping.SEQUENTIAL else f":{scope.mapping.value}"
+    suffix += f"({scope.intrinsic})" if scope.intrinsic else ""
+    return f"scope {{{scope.depth}}} of extent {scope.extent}{suffix}"
+
+
+def describe_access(access: Access) -> str:
+    """`x[{0},{1}*16+{2}]` for messages."""
+    return f"{access.array.name}[{','.join(e.render('{{{}}}'.format) for e in access.index)}]"
