@@ -21,7 +21,7 @@ from rich.progress import track
 
 from pdojo.backends.c.targets import c_text
 from pdojo.backends.llvm.targets import llvm_text
-from pdojo.backends.loops.kernel import lower_kernel
+from pdojo.backends.loops.loop_function import lower_kernel
 from pdojo.backends.snitch.targets import snitch_text
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine

@@ -183,7 +183,8 @@ def judge(
 ) -> Result:
     """Plant one defect and find what notices it; `killer` is the test that did before, and runs first.
 
-    The copy may be hard links to `root` if that is a private copy itself. `quick` skips tests that take minutes.
+    The copy may be hard links to `root` if that is a private copy itself. `quick` skips tests that take minutes. Raises
+    UsageError if what notices the defect fails without it, too.
     """
     began = time.monotonic()
     with private_copy(root, mutant, linked=linked) as copy:
@@ -192,6 +193,10 @@ def judge(
         if noticed is None and not quick:
             outcome = "walks"
             noticed = runner.first_failure(copy, walks(mutant, walk_minutes))
+    if noticed is not None:
+        with private_copy(root, None, linked=linked) as healthy:
+            if not runner.passes(healthy, noticed[1]):
+                raise UsageError(f"without any defect {noticed[1]} fails already; repair it first")
     seconds = round(time.monotonic() - began, 1)
     if noticed is None:
         return Result(mutant.name, "survived", "", "", seconds)

@@ -22,7 +22,7 @@ from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import (
-    Touches,
+    Uses,
     carried,
     displaced_buffers,
     private_buffers,
@@ -100,10 +100,10 @@ class JoinScopes(Transformation[Scope]):
         racing = threaded and not site.mapping.declares_tree
         leaves = site.leaves, second.leaves
 
-        def reversed_pair(touches: Touches) -> Conflict | None:
-            found = program.conflict(*leaves, (*outside, AFTER), racing=racing, touches=touches)
+        def reversed_pair(uses: Uses) -> Conflict | None:
+            found = program.conflict(*leaves, (*outside, AFTER), racing=racing, uses=uses)
             if found is None and threaded:
-                found = program.conflict(*leaves, (*outside, BEFORE), racing=racing, touches=touches)
+                found = program.conflict(*leaves, (*outside, BEFORE), racing=racing, uses=uses)
             return found
 
         found = reordered(program, self, site, shared_buffers(*leaves), reversed_pair)
@@ -242,7 +242,7 @@ class SplitScopes(Transformation[Scope]):
 
     def _shifted(self, program: Program, site: Scope) -> Reason | None:
         relation = (*same_iteration(site), AFTER)
-        conflict = program.conflict(*self._parts(site), relation, touches=program.element_touches)
+        conflict = program.conflict(*self._parts(site), relation, uses=program.element_uses)
         if conflict is not None:
             return carried("the first part needs earlier iterations of the second", conflict)
         first, second = self._parts(site)
@@ -253,8 +253,8 @@ class SplitScopes(Transformation[Scope]):
         first, second = self._parts(site)
         relation = (*same_iteration(site), AFTER)
 
-        def reversed_pair(touches: Touches) -> Conflict | None:
-            return program.conflict(first, second, relation, touches=touches)
+        def reversed_pair(uses: Uses) -> Conflict | None:
+            return program.conflict(first, second, relation, uses=uses)
 
         found = reordered(program, self, site, shared_buffers(first, second), reversed_pair)
         if isinstance(found, Conflict):

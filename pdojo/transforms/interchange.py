@@ -21,7 +21,7 @@ from pdojo.transforms.base import Transformation
 from pdojo.transforms.digits import only_scope
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import (
-    Touches,
+    Uses,
     carried,
     folded_buffers,
     private_buffers,
@@ -71,10 +71,10 @@ class SwapScopes(Transformation[Scope]):
         outside, leaves, threaded = same_iteration(site), site.leaves, inner.mapping.is_threaded
         racing = threaded and not inner.mapping.declares_tree
 
-        def turned(touches: Touches) -> Conflict | None:
-            found = program.conflict(leaves, leaves, (*outside, BEFORE, AFTER), touches=touches)
+        def turned(uses: Uses) -> Conflict | None:
+            found = program.conflict(leaves, leaves, (*outside, BEFORE, AFTER), uses=uses)
             if found is None and threaded:
-                found = program.conflict(leaves, leaves, (*outside, ANY, BEFORE), racing=racing, touches=touches)
+                found = program.conflict(leaves, leaves, (*outside, ANY, BEFORE), racing=racing, uses=uses)
             return found
 
         found = reordered(program, self, site, folded_buffers(leaves), turned)

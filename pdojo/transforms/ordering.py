@@ -13,8 +13,9 @@ from collections.abc import Mapping as MappingABC
 from typing import Any, TypeAlias
 
 from pdojo.dialect.analysis.collision import EQUAL, Relation
-from pdojo.dialect.analysis.program import Conflict, Program, Touch
+from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.analysis.races import find_race
+from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_scope
@@ -22,7 +23,7 @@ from pdojo.dialect.view.nest import Buffer, Leaf, Node, Scope
 from pdojo.dialect.view.storage import private_scope
 from pdojo.transforms.base import Site, Transformation
 
-Touches: TypeAlias = MappingABC[Leaf, tuple[Touch, ...]] | None
+Uses: TypeAlias = MappingABC[Leaf, tuple[Use, ...]] | None
 """Accesses to look at; None: those of the program, to cells."""
 
 Move: TypeAlias = Transformation[Any]
@@ -107,7 +108,7 @@ def reordered(
     move: Move,
     site: Scope | Leaf,
     folded: Sequence[Buffer],
-    ask: Callable[[Touches], Conflict | None],
+    ask: Callable[[Uses], Conflict | None],
 ) -> Conflict | Reason | None:
     """Why the instances cannot take the order of a transformation; None if they can.
 
@@ -118,5 +119,5 @@ def reordered(
     if conflict is None:
         return None
     if conflict.first_access.array.buffer in folded:
-        conflict = ask(program.element_touches)
+        conflict = ask(program.element_uses)
     return storage_after(program, move, site, folded) if conflict is None else conflict

@@ -154,7 +154,7 @@ class ShareBuffer(Transformation[Array]):
             return violation
         if not any(s.mapping.is_concurrent for s in program.nest.scopes):
             return None
-        race = find_race(program, program.touches_together(site.buffer, host.buffer), {host.buffer})
+        race = find_race(program, program.uses_shared(site.buffer, host.buffer), {host.buffer})
         if race is None:
             return None
         return Reason(f"iterations of {describe_scope(race.scope)} would share memory", str(race.conflict))

@@ -15,7 +15,8 @@ from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.analysis.collision import Domain, Relation, Witness
-from pdojo.dialect.analysis.program import Conflict, Program, Touch
+from pdojo.dialect.analysis.program import Conflict, Program
+from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.rewriting import chain_ops, move_into, reindex, set_guard
@@ -158,10 +159,10 @@ def free_scope(parts: Sequence[Part], identifier: str, site: Scope, rewriter: Pa
     set_guard(scope, parts[0].guard, (*outside, scope), rewriter)
 
 
-def delayed(program: Program, leaves: Iterable[Leaf], depth: int, delay: int) -> dict[Leaf, tuple[Touch, ...]]:
+def delayed(program: Program, leaves: Iterable[Leaf], depth: int, delay: int) -> dict[Leaf, tuple[Use, ...]]:
     """The element accesses of statements whose iterations at `depth` are counted from `delay` on."""
     value = {depth: var(depth) - delay}
-    found: dict[Leaf, tuple[Touch, ...]] = {}
+    found: dict[Leaf, tuple[Use, ...]] = {}
     for leaf in leaves:
         extents = list(leaf.extents)
         extents[depth] = max(1, extents[depth] + delay)
@@ -170,7 +171,7 @@ def delayed(program: Program, leaves: Iterable[Leaf], depth: int, delay: int) ->
         domain = Domain(tuple(extents), tuple(guards))
         found[leaf] = tuple(
             replace(t, domain=domain, cell=tuple(e.substitute(value, extents) for e in t.cell))
-            for t in program.element_touches[leaf]
+            for t in program.element_uses[leaf]
         )
     return found
 
@@ -181,7 +182,7 @@ def conflict_delayed(
     """A conflict of elements if the iterations of `second` at the relation's last depth counted from `delay` on."""
     depth = len(relation) - 1
     later = delayed(program, second, depth, delay)
-    found = program.conflict(first, second, relation, touches=program.element_touches, seconds=later)
+    found = program.conflict(first, second, relation, uses=program.element_uses, seconds=later)
     if found is None:
         return None
     there = found.witness.second

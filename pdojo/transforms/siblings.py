@@ -15,7 +15,7 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.nest import Buffer, Leaf, Scope, leaves_of
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import Touches, carried, reassociates, reordered, same_iteration, shared_buffers
+from pdojo.transforms.ordering import Uses, carried, reassociates, reordered, same_iteration, shared_buffers
 
 
 def observed(program: Program, exchanged: Iterable[Leaf]) -> set[Buffer]:
@@ -65,8 +65,8 @@ class SwapNodes(Transformation[Scope | Leaf]):
         pair, relation = (leaves_of(site), leaves_of(second)), same_iteration(site)
         seen = observed(program, [*leaves_of(site), *leaves_of(second)])
 
-        def exchanged(touches: Touches) -> Conflict | None:
-            return program.conflict(*pair, relation, touches=touches, only=seen)
+        def exchanged(uses: Uses) -> Conflict | None:
+            return program.conflict(*pair, relation, uses=uses, only=seen)
 
         found = reordered(program, self, site, shared_buffers(*pair), exchanged)
         return carried("the second depends on the first", found) if isinstance(found, Conflict) else found

@@ -57,7 +57,7 @@ def _lost(program: Program, site: Dimension, slots: tuple[int, ...]) -> Reason |
 
 def _shared_slot(program: Program, buffer: Buffer, slots: tuple[int, ...]) -> Reason | None:
     """Why concurrent iterations would share a slot of which they had several; None if they would not."""
-    race = find_race(program, program.touches_if(reuse={buffer: slots}, only={buffer}), {buffer})
+    race = find_race(program, program.uses_if(reuse={buffer: slots}, only={buffer}), {buffer})
     if race is None:
         return None
     return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))
@@ -255,7 +255,7 @@ class MaterializeDims(Transformation[Dimension]):
         if (lost := _lost(program, site, slots)) is not None:
             return lost
         buffer = site.array.buffer
-        race = find_race(program, program.touches_if(reuse={buffer: slots}, only={buffer}), {buffer})
+        race = find_race(program, program.uses_if(reuse={buffer: slots}, only={buffer}), {buffer})
         if race is None:
             return None
         return Reason(

@@ -19,7 +19,8 @@ from pdojo.dialect.analysis.integer_sets import Reach, unreached
 from pdojo.dialect.analysis.lanes import Stride, stride_over
 from pdojo.dialect.analysis.placement import is_special
 from pdojo.dialect.analysis.program import Conflict, Program
-from pdojo.dialect.analysis.storage_check import describe_use, uninitialised, uses_of
+from pdojo.dialect.analysis.storage_check import describe_use, uninitialised
+from pdojo.dialect.analysis.uses import uses_of
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
@@ -356,9 +357,9 @@ class StageIn(Staging):
         """No element that is read is written in the same iteration of the scopes around."""
         relation = same_iteration(site)
         for leaf, access in self.accesses(site, copy.source):
-            read = next(t for t in program.touches[leaf] if t.access is access)
+            read = next(t for t in program.uses[leaf] if t.access is access)
             for other in site.leaves:
-                write = program.touches[other][0]
+                write = program.uses[other][0]
                 if write.access.array.buffer is not copy.source.buffer:
                     continue
                 equal = tuple(zip(read.cell, write.cell, strict=True))

@@ -57,7 +57,7 @@ ANALYSIS = "test/property/test_fast_paths.py"
 RUNS_LIT = "test/unit/test_filecheck.py"
 """The test that runs all lit tests; here they run directly."""
 
-UNRELATED = ("mutants", "docs", "measurement", "executable", "fuzz_ends", "tools_run_tune", "start")
+UNRELATED = ("mutants", "docs", "docs_map", "measurement", "executable", "fuzz_ends", "tools_run_tune", "start")
 """Unit tests unrelated to moves: of the checkout, of time, of processes."""
 
 SILENT = 600
@@ -141,8 +141,15 @@ class Runner:
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
+        self._passing: dict[str, bool] = {}
         self._lock = threading.Lock()
         self.stopped = False
+
+    def passes(self, copy: Path, test: str) -> bool:
+        """Whether a test that noticed a defect passes in a copy without defects; asked once per test."""
+        if test not in self._passing:
+            self._passing[test] = self.first_failure(copy, asked_before(copy, test)) is None
+        return self._passing[test]
 
     def first_failure(self, copy: Path, stages: Sequence[Stage]) -> tuple[Stage, str] | None:
         """The first failing stage in the copy, and its failed test; None if all succeed."""

@@ -20,7 +20,8 @@ from pdojo.dialect.analysis.conditions import Conditions, conditions_of
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.program import Program, caller_of
 from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.analysis.storage_check import Caller, Use
+from pdojo.dialect.analysis.storage_check import Caller
+from pdojo.dialect.analysis.uses import Use, uses_together
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
@@ -146,7 +147,7 @@ def judge_memories_that_arrays_leave(monkeypatch: pytest.MonkeyPatch) -> Answers
         quick = found is None and self.storage.exact_queries == before
         asked[quick] += 1
         if quick and asked[True] <= JUDGED:
-            uses = storage_check.uses_together(self.nest, [guest, host], host.reuse)
+            uses = uses_together(self.nest, [guest, host], host.reuse)
             violation = storage_check.compare_flows(uses, storage_check.owner_depth(uses, host.reuse), caller_of(host))
             assert violation is None, violation
         return found

@@ -14,8 +14,9 @@ from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
 from pdojo.dialect.analysis.collision import AFTER, BEFORE, EQUAL, Domain, Relation, tells_apart
 from pdojo.dialect.analysis.coverage import covers
 from pdojo.dialect.analysis.lanes import lane_problem
-from pdojo.dialect.analysis.program import Program, Touch
-from pdojo.dialect.analysis.storage_check import compare_flows, uses_of
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.storage_check import compare_flows
+from pdojo.dialect.analysis.uses import Use, uses_of
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.nest import Leaf
@@ -27,10 +28,10 @@ def program(body: str, target: str = "toy") -> Program:
     return Program(parse_notation(f"kernel k(x) -> (y)\n{body}\n")[0], machine(target))
 
 
-def conflict(state: Program, relation: Relation, touches: dict[Leaf, tuple[Touch, ...]] | None = None) -> bool:
+def conflict(state: Program, relation: Relation, uses: dict[Leaf, tuple[Use, ...]] | None = None) -> bool:
     """Whether instances of the last statement conflict that are related so."""
     leaf = state.nest.leaves[-1]
-    return state.conflict([leaf], [leaf], relation, touches=touches) is not None
+    return state.conflict([leaf], [leaf], relation, uses=uses) is not None
 
 
 SUMS = "x f32 [4, 4] heap\ny f32 [4, 4] heap\nt f32 [{}] heap\n\n4 4 t[{{0}},{{1}}] += x[{{0}},{{1}}]"
@@ -60,7 +61,7 @@ def test_accumulations_into_two_elements_of_one_cell_conflict(shape: str, relati
 
 def test_accumulations_conflict_in_cells_that_would_be_shared() -> None:
     plain = program(SUMS.format("4, 4"))
-    reused = plain.touches_if(reuse={plain.nest.arrays["t"].buffer: (1, 0)})
+    reused = plain.uses_if(reuse={plain.nest.arrays["t"].buffer: (1, 0)})
     assert conflict(plain, (BEFORE,), reused)
     assert not conflict(plain, (EQUAL, BEFORE), reused)
 

@@ -208,10 +208,10 @@ def test_what_integer_sets_do_not_settle_is_left_to_checks_that_prove_it(monkeyp
     """A move that is listed is made: neither asks more than the other."""
     decide = conditions.find_race
 
-    def undecided_in_nests(program: Program, touches: Any) -> Race | None:
+    def undecided_in_nests(program: Program, uses: Any) -> Race | None:
         if any(scope.depth for scope in program.nest.scopes) or any(s.mapping.is_threaded for s in program.nest.scopes):
             raise Undecided("integer sets do not settle it")
-        return decide(program, touches)
+        return decide(program, uses)
 
     monkeypatch.setattr(conditions, "find_race", undecided_in_nests)
     game = Game(parse_notation(RACE.replace("y[0] +=", "y[0] max="))[0], machine("toy"))

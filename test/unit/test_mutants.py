@@ -136,6 +136,13 @@ def test_a_healthy_copy_notices_nothing(tmp_path: Path) -> None:
     assert failed[1] == "here::test_it"
 
 
+def test_a_test_that_fails_without_the_defect_notices_nothing(tmp_path: Path) -> None:
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test" / "test_it.py").write_text("def test_good(): ...\ndef test_bad():\n    assert False\n")
+    assert Runner().passes(tmp_path, "test/test_it.py::test_good[a]")
+    assert not Runner().passes(tmp_path, "test/test_it.py::test_bad")
+
+
 def test_what_takes_long_is_no_test_that_hangs() -> None:
     def run(script: str) -> str | None:
         with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as process:

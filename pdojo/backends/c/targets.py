@@ -9,7 +9,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.target import Target
 
-from pdojo.backends.c.kernel import kernel_text
+from pdojo.backends.c.kernel_text import kernel_text
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.spelling import Spelling
 from pdojo.dialect.machines.intrinsic import Intrinsic

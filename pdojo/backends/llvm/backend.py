@@ -31,7 +31,7 @@ class LLVMBackend:
 
     def check_lowers(self, nest: Nest, machine: Machine) -> None:
         """Raise LoweringError for a kernel that has no code for the machine."""
-        from pdojo.backends.llvm.kernel import lower_kernel
+        from pdojo.backends.llvm.kernel_functions import lower_kernel
 
         lower_kernel(nest, frozenset(machine.features), {i.name: i for i in machine.intrinsics})
 

@@ -11,7 +11,7 @@ from xdsl.dialects.llvm import FuncOp
 
 from pdojo.backends.llvm import optimize
 from pdojo.backends.llvm.convert import convert_module
-from pdojo.backends.llvm.kernel import SHARED_BYTES, THREAD_BYTES
+from pdojo.backends.llvm.kernel_functions import SHARED_BYTES, THREAD_BYTES
 from pdojo.backends.llvm.lowering import lower
 from pdojo.backends.llvm.optimize import Effort, Processor
 from pdojo.backends.llvm.tensor import called, link

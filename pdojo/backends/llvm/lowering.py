@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from pdojo.backends.llvm.kernel import Lowered, lower_kernel, runtime_declarations
+from pdojo.backends.llvm.kernel_functions import Lowered, lower_kernel, runtime_declarations
 from pdojo.backends.llvm.tensor import declarations
 from pdojo.backends.llvm.x86 import Features
 from pdojo.dialect.machines.intrinsic import Intrinsic

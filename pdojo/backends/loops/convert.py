@@ -16,7 +16,7 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
-from pdojo.backends.loops.kernel import lower_kernel
+from pdojo.backends.loops.loop_function import lower_kernel
 from pdojo.dialect.ops import CallOp, KernelOp
 from pdojo.dialect.view.build import nest_of
 

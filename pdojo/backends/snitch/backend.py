@@ -86,7 +86,7 @@ class SnitchBackend:
 
     def check_lowers(self, nest: Nest, machine: Machine) -> None:
         """Raise LoweringError for a kernel that has no code for the core."""
-        from pdojo.backends.snitch.kernel import lower_kernel
+        from pdojo.backends.snitch.kernel_code import lower_kernel
 
         lower_kernel(nest, machine)
 

@@ -10,7 +10,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from pdojo.backends.snitch.assembly import function_ops
-from pdojo.backends.snitch.kernel import lower_kernel
+from pdojo.backends.snitch.kernel_code import lower_kernel
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import known_machine, machine
 from pdojo.dialect.ops import CallOp, KernelOp

@@ -13,7 +13,7 @@ from xdsl.utils.target import Target
 
 from pdojo.backends.placement import plan_memory
 from pdojo.backends.snitch.assembly import function_ops
-from pdojo.backends.snitch.kernel import lower_kernel
+from pdojo.backends.snitch.kernel_code import lower_kernel
 from pdojo.backends.snitch.lowering import convert, machine_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine

@@ -11,14 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.coverage import common_depth
+from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.view.paths import node_path
-
-if TYPE_CHECKING:
-    from pdojo.dialect.analysis.storage_check import Use
 
 CLIP = 2
 """Iterations of each scope that are run."""

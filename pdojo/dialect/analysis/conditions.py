@@ -102,7 +102,7 @@ def _storage(program: Program, buffer: Buffer) -> Reason | None:
 
 
 def _race(program: Program, buffer: Buffer) -> Reason | None:
-    mine = {leaf: tuple(t for t in ts if t.access.array.buffer is buffer) for leaf, ts in program.touches.items()}
+    mine = {leaf: tuple(t for t in ts if t.access.array.buffer is buffer) for leaf, ts in program.uses.items()}
     race = find_race(program, mine)
     if race is None:
         return None

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.coverage import common_depth, reaches
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
-from pdojo.dialect.analysis.storage_check import Use, content_of, flow, last_writes
+from pdojo.dialect.analysis.storage_check import content_of, flow, last_writes
+from pdojo.dialect.analysis.uses import Use, domain_of
 from pdojo.dialect.view.nest import Access, Array, Leaf, Nest
 from pdojo.dialect.view.paths import node_path
 
@@ -103,7 +104,7 @@ class Origins:
 def element_uses(nest: Nest, array: Array, extra: Sequence[tuple[Leaf, Access]] = ()) -> list[Use]:
     """All accesses to the array, as accesses to its elements, then the hypothetical reads `extra`."""
     present = [(leaf, a) for leaf in nest.leaves for a in leaf.accesses if a.array is array]
-    return [Use(leaf, a, leaf.chain, a.index) for leaf, a in (*present, *extra)]
+    return [Use(leaf, a, leaf.chain, domain_of(leaf), a.index, array) for leaf, a in (*present, *extra)]
 
 
 def number_of(uses: Sequence[Use], leaf: Leaf, access: Access) -> int:

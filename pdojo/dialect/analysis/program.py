@@ -9,23 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingABC
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, TypeVar, cast
 
-from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation, Witness
 from pdojo.dialect.analysis.liveness import LiveRange, live_ranges
 from pdojo.dialect.analysis.origins import Origins
 from pdojo.dialect.analysis.remembered import Remembered
-from pdojo.dialect.analysis.storage_check import (
-    Caller,
-    StorageChecks,
-    remapped_chain,
-    uses_of,
-    uses_together,
-)
+from pdojo.dialect.analysis.storage_check import Caller, StorageChecks
 from pdojo.dialect.analysis.turns import done_before
+from pdojo.dialect.analysis.uses import Use, domain_of, remapped_chain, uses_of, uses_together
 from pdojo.dialect.attributes import Intent, Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS
 from pdojo.dialect.machines.machine import Machine
@@ -64,32 +58,6 @@ def _describe(access: Access, writes: bool, iteration: tuple[int, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
-    """One access of a statement as the dependence analysis sees it."""
-
-    leaf: Leaf
-    access: Access
-    reads: bool
-    writes: bool
-    domain: Domain
-    cell: tuple[Expr, ...]
-    whole: bool = False
-    """Whether the cell is the element: every array has memory of its own."""
-
-    @property
-    def memory(self) -> Array | Buffer:
-        """The memory within which equal cells are one place."""
-        return self.access.array if self.whole else self.access.array.buffer
-
-    @property
-    def commutes_with(self) -> tuple[str, str] | None:
-        """The array and function of an accumulation: two touches with equal ones commute on one element."""
-        if self.writes and self.leaf.accumulate is not None:
-            return self.access.array.name, self.leaf.accumulate
-        return None
-
-
-@dataclass(frozen=True, slots=True)
 class Known:
     """Answers about the states of a game, by the content of the questions."""
 
@@ -116,6 +84,7 @@ class Program:
         self.machine = machine
         self.known = known or Known()
         self._nest = nest
+        self._retired = False
         self.verdicts: dict[Hashable, object] = {}
         """Decisions about this program; those who decide choose the keys."""
 
@@ -140,10 +109,14 @@ class Program:
         """Answers to where values come from."""
         return self.known.origins
 
-    @cached_property
+    @property
     def nest(self) -> Nest:
-        """The kernel as a tree of scopes and statements."""
-        return self._nest or nest_of(self.kernel)
+        """The kernel as a tree of scopes and statements. Raises RuntimeError if the kernel was rewritten since."""
+        if self._retired:
+            raise RuntimeError("the kernel was rewritten in place; ask the program that succeeds this one")
+        if self._nest is None:
+            self._nest = nest_of(self.kernel)
+        return self._nest
 
     @cached_property
     def text(self) -> str:
@@ -163,24 +136,21 @@ class Program:
         return {leaf: texts[leaf.parent] for leaf in self.nest.leaves}
 
     @cached_property
-    def touches(self) -> dict[Leaf, tuple[Touch, ...]]:
+    def uses(self) -> dict[Leaf, tuple[Use, ...]]:
         """The accesses of every statement under the mappings and reuse flags of the kernel."""
-        return self.touches_if()
+        return self.uses_if()
 
     @cached_property
-    def element_touches(self) -> dict[Leaf, tuple[Touch, ...]]:
+    def element_uses(self) -> dict[Leaf, tuple[Use, ...]]:
         """The accesses of every statement if every element had memory of its own: the meaning of the program."""
-        return {
-            leaf: tuple(replace(t, cell=t.access.index, whole=True) for t in touches)
-            for leaf, touches in self.touches.items()
-        }
+        return {leaf: tuple(use.of_element() for use in uses) for leaf, uses in self.uses.items()}
 
-    def touches_if(
+    def uses_if(
         self,
         mappings: MappingABC[Scope, Mapping] | None = None,
         reuse: MappingABC[Buffer, Sequence[int]] | None = None,
         only: Container[Buffer] | None = None,
-    ) -> dict[Leaf, tuple[Touch, ...]]:
+    ) -> dict[Leaf, tuple[Use, ...]]:
         """The accesses as they would be if some scopes had other mappings, or some buffers other reuse flags.
 
         `only` names the buffers that matter.
@@ -193,27 +163,23 @@ class Program:
             if any(reused) and (only is None or buffer in only)
         }
 
-        def touch(leaf: Leaf, access: Access, domain: Domain) -> Touch:
-            buffer = access.array.buffer
-            cell = cell_of(access, chains[leaf], flags[buffer], copies.get(buffer, ()))
-            writes = access is leaf.output
-            return Touch(leaf, access, not writes or leaf.accumulate is not None, writes, domain, cell)
+        def use(leaf: Leaf, access: Access, domain: Domain) -> Use:
+            buffer, chain = access.array.buffer, chains[leaf]
+            cell = cell_of(access, chain, flags[buffer], copies.get(buffer, ()))
+            return Use(leaf, access, chain, domain, cell, buffer)
 
         return {
-            leaf: tuple(touch(leaf, a, domain) for a in leaf.accesses if only is None or a.array.buffer in only)
+            leaf: tuple(use(leaf, a, domain) for a in leaf.accesses if only is None or a.array.buffer in only)
             for leaf in self.nest.leaves
-            for domain in (Domain(leaf.extents, leaf.guards),)
+            for domain in (domain_of(leaf),)
         }
 
-    def touches_together(self, guest: Buffer, host: Buffer) -> dict[Leaf, tuple[Touch, ...]]:
+    def uses_shared(self, guest: Buffer, host: Buffer) -> dict[Leaf, tuple[Use, ...]]:
         """The accesses to two buffers as they would be if the arrays of both lived in `host`."""
-        found: dict[Leaf, list[Touch]] = {leaf: [] for leaf in self.nest.leaves}
+        found: dict[Leaf, list[Use]] = {leaf: [] for leaf in self.nest.leaves}
         for use in uses_together(self.nest, [guest, host], host.reuse):
-            array = Array(use.access.array.name, host, use.access.array.value)
-            access = Access(array, use.access.index, use.access.hints)
-            domain = Domain(use.leaf.extents, use.leaf.guards)
-            found[use.leaf].append(Touch(use.leaf, access, use.reads, use.writes, domain, use.cell))
-        return {leaf: tuple(touches) for leaf, touches in found.items()}
+            found[use.leaf].append(use)
+        return {leaf: tuple(uses) for leaf, uses in found.items()}
 
     @cached_property
     def live_ranges(self) -> dict[Buffer, LiveRange]:
@@ -231,18 +197,18 @@ class Program:
         relation: Relation,
         *,
         racing: bool = False,
-        touches: MappingABC[Leaf, tuple[Touch, ...]] | None = None,
-        seconds: MappingABC[Leaf, tuple[Touch, ...]] | None = None,
+        uses: MappingABC[Leaf, tuple[Use, ...]] | None = None,
+        seconds: MappingABC[Leaf, tuple[Use, ...]] | None = None,
         only: Container[Buffer] | None = None,
     ) -> Conflict | None:
         """A conflict of a statement of `first` with one of `second`, for iterations related by `relation`.
 
-        With `racing`, accumulations into one cell conflict too: concurrent ones lose updates. `touches` replace the
+        With `racing`, accumulations into one cell conflict too: concurrent ones lose updates. `uses` replace the
         accesses of the program, `seconds` those of the second instance; `only` names the buffers that matter.
         """
-        known = self.touches if touches is None else touches
+        known = self.uses if uses is None else uses
         for one, other in _pairs(first, second, known, known if seconds is None else seconds):
-            if only is not None and one.access.array.buffer not in only:
+            if only is not None and one.buffer not in only:
                 continue
             witness = self._collide(one, other, relation, racing=racing)
             if witness is not None:
@@ -254,13 +220,13 @@ class Program:
         first: Iterable[Leaf],
         second: Iterable[Leaf],
         relation: Relation,
-        seconds: MappingABC[Leaf, tuple[Touch, ...]] | None = None,
+        seconds: MappingABC[Leaf, tuple[Use, ...]] | None = None,
     ) -> bool:
         """Whether `relation` relates accumulations that commute, but round differently in another order.
 
         `seconds` are the element accesses of the second instance (None: those of the program).
         """
-        known = self.element_touches
+        known = self.element_uses
         for one, other in _pairs(first, second, known, known if seconds is None else seconds):
             mine = one.commutes_with
             if mine is None or mine != other.commutes_with or ACCUMULATIONS[mine[1]].exact:
@@ -270,11 +236,11 @@ class Program:
                 return True
         return False
 
-    def _collide(self, one: Touch, other: Touch, relation: Relation, *, racing: bool) -> Witness | None:
+    def _collide(self, one: Use, other: Use, relation: Relation, *, racing: bool) -> Witness | None:
         equal = tuple(zip(one.cell, other.cell, strict=True))
         if racing or one.commutes_with is None or one.commutes_with != other.commutes_with:
             return self.collisions.find(Query(one.domain, other.domain, equal, relation))
-        if one.whole:
+        if isinstance(one.memory, Array):
             return None
         # Commuting accumulations conflict only if one cell holds two elements, which differ in an index that the cell
         # replaces by a slot.
@@ -320,13 +286,10 @@ class Program:
         return self.successor(nest.kernel, nest)
 
     def retire(self) -> None:
-        """Invalidate this view after its kernel was rewritten in place.
-
-        Scopes refer to each other in cycles; breaking these frees their memory at once.
-        """
-        for scope in self.nest.scopes:
-            vars(scope).clear()
-        vars(self).clear()
+        """Invalidate this program after its kernel was rewritten in place: its nest cannot be asked for any more."""
+        self.nest.release()
+        self._nest = None
+        self._retired = True
 
 
 def caller_of(buffer: Buffer) -> Caller | None:
@@ -339,16 +302,16 @@ def caller_of(buffer: Buffer) -> Caller | None:
 def _pairs(
     first: Iterable[Leaf],
     second: Iterable[Leaf],
-    firsts: MappingABC[Leaf, tuple[Touch, ...]],
-    seconds: MappingABC[Leaf, tuple[Touch, ...]],
-) -> Iterator[tuple[Touch, Touch]]:
+    firsts: MappingABC[Leaf, tuple[Use, ...]],
+    seconds: MappingABC[Leaf, tuple[Use, ...]],
+) -> Iterator[tuple[Use, Use]]:
     """Pairs of accesses to one buffer, at least one writing."""
-    others: dict[Array | Buffer, list[Touch]] = {}
+    others: dict[Array | Buffer, list[Use]] = {}
     for leaf in second:
-        for touch in seconds[leaf]:
-            others.setdefault(touch.memory, []).append(touch)
+        for use in seconds[leaf]:
+            others.setdefault(use.memory, []).append(use)
     for leaf in first:
-        for touch in firsts[leaf]:
-            for other in others.get(touch.memory, ()):
-                if touch.writes or other.writes:
-                    yield touch, other
+        for use in firsts[leaf]:
+            for other in others.get(use.memory, ()):
+                if use.writes or other.writes:
+                    yield use, other

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.collision import BEFORE, EQUAL, Domain, Query, Relation
-from pdojo.dialect.analysis.program import Conflict, Program, Touch
+from pdojo.dialect.analysis.program import Conflict, Program
+from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Scope
 from pdojo.dialect.view.storage import cell_of, copy_depths
@@ -28,21 +29,21 @@ class Race:
 
 def find_race(
     program: Program,
-    touches: MappingABC[Leaf, tuple[Touch, ...]] | None = None,
+    uses: MappingABC[Leaf, tuple[Use, ...]] | None = None,
     only: Container[Buffer] | None = None,
     scopes: Sequence[Scope] | None = None,
 ) -> Race | None:
     """The first race of a program, None if there is none.
 
-    `touches` replace the accesses of the program; `only` names the buffers and `scopes` the scopes that matter (None:
+    `uses` replace the accesses of the program; `only` names the buffers and `scopes` the scopes that matter (None:
     all).
     """
-    known = program.touches if touches is None else touches
+    known = program.uses if uses is None else uses
     for scope in program.nest.scopes if scopes is None else scopes:
         if scope.mapping.is_threaded:
             relation = _across(scope)
             racing = not scope.mapping.declares_tree
-            conflict = program.conflict(scope.leaves, scope.leaves, relation, racing=racing, touches=known, only=only)
+            conflict = program.conflict(scope.leaves, scope.leaves, relation, racing=racing, uses=known, only=only)
         elif scope.mapping is Mapping.VECTOR:
             conflict = _lanes_conflict(program, scope, known, only)
         else:
@@ -57,18 +58,18 @@ def _across(scope: Scope) -> Relation:
 
 
 def _lanes_conflict(
-    program: Program, scope: Scope, touches: MappingABC[Leaf, tuple[Touch, ...]], only: Container[Buffer] | None
+    program: Program, scope: Scope, uses: MappingABC[Leaf, tuple[Use, ...]], only: Container[Buffer] | None
 ) -> Conflict | None:
     """A lane that reads a cell that an earlier lane writes, or two lanes that overwrite one cell.
 
     Lanes read before any of them writes, so only a write of an earlier lane that a later one reads is lost.
     """
     leaves: Sequence[Leaf] = scope.leaves
-    writes = {leaf: tuple(t for t in touches[leaf] if t.writes) for leaf in leaves}
-    reads = {leaf: tuple(t for t in touches[leaf] if not t.writes) for leaf in leaves}
+    writes = {leaf: tuple(t for t in uses[leaf] if t.writes) for leaf in leaves}
+    reads = {leaf: tuple(t for t in uses[leaf] if not t.writes) for leaf in leaves}
     relation = _across(scope)
-    flow = program.conflict(leaves, leaves, relation, touches=writes, seconds=reads, only=only)
-    return flow or program.conflict(leaves, leaves, relation, touches=writes, only=only)
+    flow = program.conflict(leaves, leaves, relation, uses=writes, seconds=reads, only=only)
+    return flow or program.conflict(leaves, leaves, relation, uses=writes, only=only)
 
 
 def racing_scope(program: Program, leaf: Leaf, index: tuple[Expr, ...], reuse: Sequence[int]) -> Scope | None:

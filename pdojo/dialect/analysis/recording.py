@@ -8,8 +8,9 @@ from typing import ClassVar, TypeVar, cast
 
 from pdojo.dialect.analysis.collision import Collisions, Order, Query, Relation, Witness, impossible
 from pdojo.dialect.analysis.origins import Origins
-from pdojo.dialect.analysis.program import Conflict, Known, Program, Touch
-from pdojo.dialect.analysis.storage_check import StorageChecks, Use
+from pdojo.dialect.analysis.program import Conflict, Known, Program
+from pdojo.dialect.analysis.storage_check import StorageChecks
+from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
@@ -75,7 +76,7 @@ class RecordingProgram(Program):
         """The program for another kernel, with the same record."""
         return RecordingProgram(kernel, self.machine, self.record, self.known, nest)
 
-    def _collide(self, one: Touch, other: Touch, relation: Relation, *, racing: bool) -> Witness | None:
+    def _collide(self, one: Use, other: Use, relation: Relation, *, racing: bool) -> Witness | None:
         collisions = cast(_Collisions, self.collisions)
         collisions.last = None
         witness = super()._collide(one, other, relation, racing=racing)

@@ -9,8 +9,7 @@ one iteration of the scopes that index the reused dimensions); otherwise islpy c
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from collections.abc import Mapping as MappingABC
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -19,36 +18,14 @@ from pdojo.dialect.analysis.clobber import lost_value
 from pdojo.dialect.analysis.collision import Domain, tells_apart
 from pdojo.dialect.analysis.coverage import common_depth, covers
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.nest import Leaf
 from pdojo.dialect.view.paths import node_path, relative_paths
-from pdojo.dialect.view.storage import cell_of, copy_depths
 
 if TYPE_CHECKING:
     import islpy as isl
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """One access to a buffer: how it reads or writes, which element, which cell."""
-
-    leaf: Leaf
-    access: Access
-    chain: tuple[Scope, ...]
-    """The enclosing scopes, under the mappings that are asked about."""
-    cell: tuple[Expr, ...]
-
-    @property
-    def writes(self) -> bool:
-        """Whether the access writes."""
-        return self.access is self.leaf.output
-
-    @property
-    def reads(self) -> bool:
-        """Whether the access reads: an input, or an accumulation."""
-        return not self.writes or self.leaf.accumulate is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,34 +95,6 @@ def _names(uses: Sequence[Use], caller: Caller | None) -> list[str]:
 
 def _overwritten(name: str, detail: str) -> Reason:
     return Reason(f"'{name}' would be overwritten before its last read", detail)
-
-
-def uses_of(
-    nest: Nest, name: str, reuse: Sequence[int], mappings: MappingABC[Scope, Mapping] | None = None
-) -> list[Use]:
-    """All accesses to the buffer of array `name`, as if it had slots `reuse` and some scopes had other mappings."""
-    return uses_together(nest, [nest.arrays[name].buffer], reuse, mappings)
-
-
-def uses_together(
-    nest: Nest, buffers: Sequence[Buffer], reuse: Sequence[int], mappings: MappingABC[Scope, Mapping] | None = None
-) -> list[Use]:
-    """All accesses to some buffers, as if they were one with slots `reuse`, and some scopes had other mappings."""
-    placed = [
-        (leaf, access, remapped_chain(leaf, mappings))
-        for leaf in nest.leaves
-        for access in leaf.accesses
-        if access.array.buffer in buffers
-    ]
-    copies = copy_depths([(access, chain) for _, access, chain in placed], reuse)
-    return [Use(leaf, access, chain, cell_of(access, chain, reuse, copies)) for leaf, access, chain in placed]
-
-
-def remapped_chain(leaf: Leaf, mappings: MappingABC[Scope, Mapping] | None) -> tuple[Scope, ...]:
-    """The scopes around a statement, some with other mappings."""
-    if not mappings:
-        return leaf.chain
-    return tuple(replace(s, mapping=mappings[s]) if s in mappings else s for s in leaf.chain)
 
 
 def owner_depth(uses: Sequence[Use], reuse: Sequence[int]) -> int | None:

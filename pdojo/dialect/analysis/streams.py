@@ -15,8 +15,9 @@ from pdojo.dialect.analysis.collision import ANY, BEFORE, EQUAL, Relation
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.hints import ORDINARY
 from pdojo.dialect.analysis.lanes import Stride, known_alignment, linear_address, stride_over
-from pdojo.dialect.analysis.program import Conflict, Program, Touch
+from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.analysis.stream_patterns import Pattern, address_in_bytes, condensed, joint_walk, pattern_of
+from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.machines.machine import Machine
@@ -149,16 +150,16 @@ def _read_after_write(program: Program, region: Scope) -> Conflict | None:
         for first in region.leaves:
             for second in region.leaves:
                 for relation in _earlier(region, first, second):
-                    found = program.conflict([first], [second], relation, racing=True, touches=writes, seconds=reads)
+                    found = program.conflict([first], [second], relation, racing=True, uses=writes, seconds=reads)
                     if found is not None:
                         return found
     return None
 
 
-def _on_heap(program: Program, leaf: Leaf, *, writes: bool, streamed: bool | None) -> tuple[Touch, ...]:
+def _on_heap(program: Program, leaf: Leaf, *, writes: bool, streamed: bool | None) -> tuple[Use, ...]:
     """The accesses of a statement to the heap: by streams, by loads and stores, or (None) by both."""
-    touches = (t for t in program.touches[leaf] if t.access.array.buffer.memory is Memory.HEAP)
-    wanted = (t for t in touches if streamed is None or is_streamed(t.access) is streamed)
+    uses = (t for t in program.uses[leaf] if t.access.array.buffer.memory is Memory.HEAP)
+    wanted = (t for t in uses if streamed is None or is_streamed(t.access) is streamed)
     return tuple(t for t in wanted if (t.writes if writes else t.reads))
 
 
@@ -178,7 +179,7 @@ def _write_after_write(program: Program, region: Scope) -> Conflict | None:
     relation = (*(EQUAL,) * region.depth, ANY)
     for first in region.leaves:
         others = [leaf for leaf in region.leaves if leaf is not first]
-        found = program.conflict([first], others, relation, racing=True, touches=streamed, seconds=everything)
+        found = program.conflict([first], others, relation, racing=True, uses=streamed, seconds=everything)
         if found is not None:
             return found
     return None

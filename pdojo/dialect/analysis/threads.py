@@ -22,7 +22,8 @@ from typing import TypeAlias
 from pdojo.dialect.affine import Expr, linear, var
 from pdojo.dialect.analysis.collision import EQUAL, Query
 from pdojo.dialect.analysis.lanes import physical_bytes
-from pdojo.dialect.analysis.program import Conflict, Program, Touch
+from pdojo.dialect.analysis.program import Conflict, Program
+from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
@@ -106,36 +107,36 @@ class _Level:
 
     def problem(self) -> Reason | None:
         """Why the buffer is neither distributed nor replicated; None if it is one of them."""
-        touches = [t for leaf in self.program.nest.leaves for t in self.program.touches[leaf] if self._is_mine(t)]
-        threads = [self._threads(t.leaf) for t in touches]
+        uses = [t for leaf in self.program.nest.leaves for t in self.program.uses[leaf] if self._is_mine(t)]
+        threads = [self._threads(t.leaf) for t in uses]
         # Outside of all threads, or always in the first one.
         if not any(threads) or all(around and all(s.extent == 1 for s in around) for around in threads):
             return None
-        indexed = [t for t in touches if any(e.uses(s.depth) for s in self._threads(t.leaf) for e in t.cell)]
-        return self._not_distributed(touches, indexed) if indexed else self._not_replicated(touches)
+        indexed = [t for t in uses if any(e.uses(s.depth) for s in self._threads(t.leaf) for e in t.cell)]
+        return self._not_distributed(uses, indexed) if indexed else self._not_replicated(uses)
 
-    def _is_mine(self, touch: Touch) -> bool:
-        return touch.access.array.buffer is self.buffer
+    def _is_mine(self, use: Use) -> bool:
+        return use.access.array.buffer is self.buffer
 
     def _threads(self, leaf: Leaf) -> list[Scope]:
         return [s for s in leaf.chain if s.mapping is self.mapping]
 
-    def _not_distributed(self, touches: Sequence[Touch], indexed: Sequence[Touch]) -> Reason | None:
+    def _not_distributed(self, uses: Sequence[Use], indexed: Sequence[Use]) -> Reason | None:
         name, place = self.buffer.names[0], _place(self.buffer)
         wanted = [s.extent for s in self._threads(indexed[0].leaf)]
-        for touch in touches:
-            if [s.extent for s in self._threads(touch.leaf)] != wanted:
+        for use in uses:
+            if [s.extent for s in self._threads(use.leaf)] != wanted:
                 return Reason(
                     f"'{name}' is in {place}: threads that are indexed at one access must be so at every access",
-                    f"{describe_access(indexed[0].access)} is, {describe_access(touch.access)} is not by the same",
+                    f"{describe_access(indexed[0].access)} is, {describe_access(use.access)} is not by the same",
                 )
-        for one, other in combinations_with_replacement(touches, 2):
+        for one, other in combinations_with_replacement(uses, 2):
             conflict = self._shared_cell(one, other)
             if conflict is not None:
                 return Reason(f"'{name}' is in {place}, but two threads access one of its cells", str(conflict))
         return None
 
-    def _shared_cell(self, one: Touch, other: Touch) -> Conflict | None:
+    def _shared_cell(self, one: Use, other: Use) -> Conflict | None:
         """Two different threads that access one cell."""
         pairs = zip(self._threads(one.leaf), self._threads(other.leaf), strict=True)
         query = Query(
@@ -150,9 +151,9 @@ class _Level:
             return None
         return Conflict(one.leaf, one.access, other.leaf, other.access, witness, one.writes, other.writes)
 
-    def _not_replicated(self, touches: Sequence[Touch]) -> Reason | None:
+    def _not_replicated(self, uses: Sequence[Use]) -> Reason | None:
         name, place = self.buffer.names[0], _place(self.buffer)
-        for write in touches:
+        for write in uses:
             threads = self._threads(write.leaf)
             if not write.writes or not threads:
                 continue
@@ -162,7 +163,7 @@ class _Level:
                     "value",
                     f"write of {describe_access(write.access)}",
                 )
-            for read in touches:
+            for read in uses:
                 if threads[0] in read.leaf.chain and read.commutes_with != write.commutes_with:
                     return Reason(
                         f"'{name}' is in {place}, where threads have the sum over {describe_scope(threads[0])} only "

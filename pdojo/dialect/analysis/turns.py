@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.dialect.analysis.collision import BEFORE, EQUAL, Collisions, Domain, Query, Relation
+from pdojo.dialect.analysis.collision import BEFORE, EQUAL, Collisions, Query, Relation
 from pdojo.dialect.analysis.coverage import common_depth
-from pdojo.dialect.analysis.storage_check import Use
+from pdojo.dialect.analysis.uses import Use
 
 
 def done_before(first: Sequence[Use], second: Sequence[Use], collisions: Collisions) -> bool:
@@ -30,6 +30,5 @@ def _comes_after(one: Use, other: Use, collisions: Collisions) -> bool:
     follows = other.leaf.order < one.leaf.order or (other.leaf is one.leaf and one.writes)
     if follows:
         relations.append((EQUAL,) * depth)
-    mine, others = (Domain(u.leaf.extents, u.leaf.guards) for u in (one, other))
     equal = tuple(zip(other.cell, one.cell, strict=True))
-    return any(collisions.find(Query(others, mine, equal, relation)) is not None for relation in relations)
+    return any(collisions.find(Query(other.domain, one.domain, equal, relation)) is not None for relation in relations)

@@ -15,7 +15,8 @@ from pdojo.dialect.analysis.integer_sets import bounded, context, domain_constra
 from pdojo.dialect.analysis.placement import meaning_problems
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.analysis.storage_check import describe_use, uninitialised, uses_of
+from pdojo.dialect.analysis.storage_check import describe_use, uninitialised
+from pdojo.dialect.analysis.uses import uses_of
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Array, Leaf

@@ -295,6 +295,12 @@ class Nest:
         """The view of a copy of the kernel (`copy().kernel`), in half the time of `kernel.clone()` and `nest_of`."""
         return _Copier(self).copy()
 
+    def release(self) -> None:
+        """End the view: break the cycles in which scopes refer to each other, which frees their memory at once."""
+        for scope in self.scopes:
+            scope.children, scope.leaves = [], []
+            vars(scope).pop("chain", None)
+
 
 def leaves_of(node: Node) -> list[Leaf]:
     """The statements in a subtree, in textual order."""

@@ -99,8 +99,8 @@ class Parallelize(MapScope):
                 if inner.mapping.is_threaded:
                     return Reason(f"{describe_scope(inner)} inside is parallel already")
         relation = (*same_iteration(site), BEFORE)
-        touches = program.touches_if({site: Mapping.PARALLEL})
-        race = program.conflict(site.leaves, site.leaves, relation, racing=True, touches=touches)
+        uses = program.uses_if({site: Mapping.PARALLEL})
+        race = program.conflict(site.leaves, site.leaves, relation, racing=True, uses=uses)
         if race is not None:
             summed = race.first is race.second and race.first.accumulate is not None and race.first_writes
             hint = "; split_reduction gives each iteration a partial result" if summed and race.second_writes else ""
@@ -154,11 +154,11 @@ class Vectorize(MapScope):
         if leaf.accumulate is None and not any(e.uses(site.depth) for e in leaf.output.index):
             return Reason(f"all lanes would write {describe_access(leaf.output)}")
         # Lanes read before any of them writes, so a value is lost only if a later lane reads what an earlier writes.
-        touches = program.touches_if({site: Mapping.VECTOR})
-        writes = {leaf: tuple(t for t in touches[leaf] if t.writes)}
-        reads = {leaf: tuple(t for t in touches[leaf] if not t.writes)}
+        uses = program.uses_if({site: Mapping.VECTOR})
+        writes = {leaf: tuple(t for t in uses[leaf] if t.writes)}
+        reads = {leaf: tuple(t for t in uses[leaf] if not t.writes)}
         relation = (*same_iteration(site), BEFORE)
-        conflict = program.conflict([leaf], [leaf], relation, touches=writes, seconds=reads)
+        conflict = program.conflict([leaf], [leaf], relation, uses=writes, seconds=reads)
         if conflict is not None:
             return Reason("a lane reads what an earlier lane writes", str(conflict))
         return None

@@ -32,9 +32,9 @@ class MapThreads(MapScope):
         if not program.machine.gpu.block_threads:
             return Reason(f"{program.machine.name} has no blocks of threads")
         relation = (*same_iteration(site), BEFORE)
-        touches = program.touches_if({site: self.mapping})
+        uses = program.uses_if({site: self.mapping})
         racing = not self.mapping.declares_tree
-        race = program.conflict(site.leaves, site.leaves, relation, racing=racing, touches=touches)
+        race = program.conflict(site.leaves, site.leaves, relation, racing=racing, uses=uses)
         if race is None:
             return None
         summed = race.first_writes and race.second_writes and race.first.accumulate is not None

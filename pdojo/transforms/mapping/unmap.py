@@ -11,8 +11,8 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.analysis.storage_check import remapped_chain
 from pdojo.dialect.analysis.streams import has_extremum
+from pdojo.dialect.analysis.uses import remapped_chain
 from pdojo.dialect.attributes import Mapping, MappingAttr, Memory, Numerics
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_scope
@@ -112,7 +112,7 @@ def storage_reason(program: Program, site: Scope) -> Reason | None:
             violation = program.storage_violation(buffer.names[0], buffer.reuse, mappings)
             if violation is not None:
                 return violation
-            race = find_race(program, program.touches_if(mappings, only={buffer}), {buffer}, site.chain[:-1])
+            race = find_race(program, program.uses_if(mappings, only={buffer}), {buffer}, site.chain[:-1])
             if race is not None:
                 return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))
     return None

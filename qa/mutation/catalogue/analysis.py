@@ -104,14 +104,14 @@ MUTANTS = (
     family(_PROGRAM, "_pairs", *_SCHEDULE)(
         "conflict: only writes of the second",
         "Values that the second statement reads are overwritten.",
-        without("touch"),
+        without("use"),
     ),
     family(_PROGRAM, "_pairs", *_SCHEDULE)(
         "conflict: arrays instead of buffers",
         "Arrays that share memory overwrite each other.",
         replaced(
-            "others.get(touch.memory, ())",
-            "[o for o in others.get(touch.memory, ()) if o.access.array is touch.access.array]",
+            "others.get(use.memory, ())",
+            "[o for o in others.get(use.memory, ()) if o.access.array is use.access.array]",
         ),
     ),
     family(_PROGRAM, "Program.reorders", "join_scopes", "swap_scopes", "swap_nodes")(
@@ -146,7 +146,7 @@ MUTANTS = (
         "A statement is taken to read what it writes itself.",
         replaced("str(step)", "str(1 - step)"),
     ),
-    family(_CHECK, "uses_together", *_STORAGE)(
+    family("dialect/analysis/uses.py", "uses_together", *_STORAGE)(
         "flow: mappings that would change are ignored",
         "Slots of lanes and copies are taken to be those of before.",
         answers("remapped_chain", "leaf.chain"),
@@ -283,7 +283,7 @@ MUTANTS = (
         "Legal reuse is refused, because elements that nobody wrote before count as lost.",
         without("written"),
     ),
-    family(_PROGRAM, "Program.touches_if", *_STORAGE)(
+    family(_PROGRAM, "Program.uses_if", *_STORAGE)(
         "conflict: slots that would change are ignored",
         "Races in slots that are to be shared are missed.",
         assigned("flags", "{buffer: buffer.reuse for buffer in self.nest.buffers}"),

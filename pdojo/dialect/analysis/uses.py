@@ -1,0 +1,94 @@
+"""The uses of memory: the accesses of statements, with the iterations and the places that questions are about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingABC
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.collision import Domain
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.storage import cell_of, copy_depths
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One access of a statement: how it reads or writes, which element, which place."""
+
+    leaf: Leaf
+    access: Access
+    chain: tuple[Scope, ...]
+    """The enclosing scopes, under the mappings that are asked about."""
+    domain: Domain
+    """The iterations of the statement."""
+    cell: tuple[Expr, ...]
+    """The place in `memory`."""
+    memory: Array | Buffer
+    """Equal cells of one memory are one place. In an array, every element has a place of its own."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether the access writes."""
+        return self.access is self.leaf.output
+
+    @property
+    def reads(self) -> bool:
+        """Whether the access reads: an input, or an accumulation."""
+        return not self.writes or self.leaf.accumulate is not None
+
+    @property
+    def buffer(self) -> Buffer:
+        """The buffer that is, or holds, the memory."""
+        return self.memory.buffer if isinstance(self.memory, Array) else self.memory
+
+    @property
+    def commutes_with(self) -> tuple[str, str] | None:
+        """The array and function of an accumulation: two uses with equal ones commute on one element."""
+        if self.writes and self.leaf.accumulate is not None:
+            return self.access.array.name, self.leaf.accumulate
+        return None
+
+    def of_element(self) -> Use:
+        """The use if every element had a place of its own: the meaning of the program."""
+        return replace(self, cell=self.access.index, memory=self.access.array)
+
+
+def uses_of(
+    nest: Nest, name: str, reuse: Sequence[int], mappings: MappingABC[Scope, Mapping] | None = None
+) -> list[Use]:
+    """All accesses to the buffer of array `name`, as if it had slots `reuse` and some scopes had other mappings."""
+    return uses_together(nest, [nest.arrays[name].buffer], reuse, mappings)
+
+
+def uses_together(
+    nest: Nest, buffers: Sequence[Buffer], reuse: Sequence[int], mappings: MappingABC[Scope, Mapping] | None = None
+) -> list[Use]:
+    """All accesses to some buffers, as if all were in the last of them with slots `reuse`.
+
+    `mappings` are other mappings of some scopes.
+    """
+    placed = [
+        (leaf, access, remapped_chain(leaf, mappings))
+        for leaf in nest.leaves
+        for access in leaf.accesses
+        if access.array.buffer in buffers
+    ]
+    copies = copy_depths([(access, chain) for _, access, chain in placed], reuse)
+    return [
+        Use(leaf, access, chain, domain_of(leaf), cell_of(access, chain, reuse, copies), buffers[-1])
+        for leaf, access, chain in placed
+    ]
+
+
+def domain_of(leaf: Leaf) -> Domain:
+    """The iterations of a statement."""
+    return Domain(leaf.extents, leaf.guards)
+
+
+def remapped_chain(leaf: Leaf, mappings: MappingABC[Scope, Mapping] | None) -> tuple[Scope, ...]:
+    """The scopes around a statement, some with other mappings."""
+    if not mappings:
+        return leaf.chain
+    return tuple(replace(s, mapping=mappings[s]) if s in mappings else s for s in leaf.chain)
