@@ -139,6 +139,8 @@ def test_a_healthy_copy_notices_nothing(tmp_path: Path) -> None:
 def test_a_test_that_fails_without_the_defect_notices_nothing(tmp_path: Path) -> None:
     (tmp_path / "test").mkdir()
     (tmp_path / "test" / "test_it.py").write_text("def test_good(): ...\ndef test_bad():\n    assert False\n")
+    profile = "from hypothesis import settings\nsettings.register_profile('first')\n"
+    (tmp_path / "test" / "conftest.py").write_text(profile)
     assert Runner().passes(tmp_path, "test/test_it.py::test_good[a]")
     assert not Runner().passes(tmp_path, "test/test_it.py::test_bad")
 
