@@ -10,7 +10,8 @@ from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 from xdsl.utils.target import Target
 
-from pdojo.transforms.registry import TRANSFORMATION_NAMES, pass_factory
+from pdojo.transforms.pass_names import passes_by_name
+from pdojo.transforms.registry import TRANSFORMATION_NAMES
 
 
 def _dialect() -> Dialect:
@@ -103,7 +104,7 @@ PDOJO_UNIVERSE = Universe(
         "convert-pdojo-to-llvm": _convert_to_llvm,
         "convert-pdojo-to-loops": _convert_to_loops,
         "convert-pdojo-to-snitch": _convert_to_snitch,
-        **{f"pdojo-{name.replace('_', '-')}": pass_factory(name) for name in TRANSFORMATION_NAMES},
+        **passes_by_name(TRANSFORMATION_NAMES),
     },
     # xDSL has a target `llvm` of its own; pdojo-opt calls ours `llvm`, `asm`, `obj`, ... for short.
     all_targets={

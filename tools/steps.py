@@ -60,10 +60,10 @@ def parse_passes(available: PassFactories, text: str) -> PassPipeline:
 
 def _plugin_passes() -> PassFactories:
     """The passes of plug-in moves; finding them is slow, so it is done for unknown names only."""
-    from pdojo.transforms.registry import TRANSFORMATION_NAMES, pass_factory, transformation_names
+    from pdojo.transforms.pass_names import passes_by_name
+    from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation_names
 
-    names = transformation_names()[len(TRANSFORMATION_NAMES) :]
-    return {f"pdojo-{name.replace('_', '-')}": pass_factory(name) for name in names}
+    return passes_by_name(transformation_names()[len(TRANSFORMATION_NAMES) :])
 
 
 def _pipeline_message(error: ArgSpecParseError) -> str:

@@ -7,7 +7,7 @@ A library has variants: different ways to compute a kernel, as the fastest is no
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -139,36 +139,3 @@ def build(peer: Peer, threads: int) -> PeerBuild:
         case _:
             from benchmarks.peers.plain_numpy import build as implementation
     return implementation(workload, peer.variant, threads)
-
-
-@dataclass
-class Fresh:
-    """A call that returns new memory."""
-
-    function: Callable[..., Any]
-    inputs: Sequence[Any]
-    output: NDArray[Any]
-    result: Any = None
-
-    def __call__(self) -> None:
-        """Run the call."""
-        self.result = self.function(*self.inputs)
-
-    def finish(self) -> None:
-        """Copy the result into the output array."""
-        self.output[...] = self.result
-        self.result = None
-
-
-class Into:
-    """A call that writes into the output array."""
-
-    def __init__(self, call: Callable[[], object]) -> None:
-        self._call = call
-
-    def __call__(self) -> None:
-        """Run the call."""
-        self._call()
-
-    def finish(self) -> None:
-        """Do nothing: the result is in the output array."""

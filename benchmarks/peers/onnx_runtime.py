@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.peers import Fresh, Into
+from benchmarks.peers.calls import Fresh, Into
 from benchmarks.peers.threads import unbound
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from benchmarks.peers import Fresh, Into
 from benchmarks.peers.array_functions import SHARED, Function, Sizes
+from benchmarks.peers.calls import Fresh, Into
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload
 

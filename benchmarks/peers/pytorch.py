@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from benchmarks.peers import Fresh, Into
+from benchmarks.peers.calls import Fresh, Into
 from pdojo.kernels import Workload
 
 Tensor: TypeAlias = Any

@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from benchmarks.peers import Into
+from benchmarks.peers.calls import Into
 from benchmarks.peers.threads import unbound
 from benchmarks.peers.tvm_cache import found_path, trials_of
 from pdojo.errors import UsageError

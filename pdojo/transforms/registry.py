@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -11,8 +10,6 @@ from pdojo.errors import IllegalMove, PluginError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-    from xdsl.passes import ModulePass
 
     from pdojo.transforms.base import Transformation
     from pdojo.transforms.move import Move
@@ -124,17 +121,6 @@ def _third_party(name: str) -> type[AnyTransformation]:
     if wanted.name != name:
         raise PluginError(f"{describe(others[name])} calls itself '{wanted.name}'; the two names must be equal")
     return wanted
-
-
-def pass_factory(name: str) -> Callable[[], type[ModulePass]]:
-    """A function that returns the pass of a transformation, for lazy registration with xDSL."""
-
-    def load() -> type[ModulePass]:
-        from pdojo.transforms.passes import pass_for
-
-        return pass_for(name)
-
-    return load
 
 
 def instantiate(move: Move) -> AnyTransformation:
