@@ -1,12 +1,13 @@
-"""Timing of programs in turns, on inputs that no search has used."""
+"""Timing of programs in turns, checked against the plain one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
-from pdojo.backends.backend import backend_of
-from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Outcome, cost_of
+from pdojo.backends.backend import Runs, backend_of
+from pdojo.backends.measure import Event, KernelReference, MeasuredProgram, Options, Outcome, cost_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 
@@ -28,6 +29,41 @@ class Timed:
         return cost_of(self.outcome)
 
 
+class Stopwatch:
+    """Times programs and compares their results with those of the plain program, a text in the notation.
+
+    Processes are started once. One thread measures; another one may call `interrupt`.
+    """
+
+    def __init__(self, machine: Machine, plain: str, options: Options | None = None) -> None:
+        self._machine = machine
+        self._reference = KernelReference(plain)
+        self._options = options or Options(threads=machine.threads)
+        self._started: Runs | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def compare(self, programs: Sequence[MeasuredProgram], listen: Callable[[Event], None]) -> list[Outcome]:
+        """Time programs in turns. Raises MeasurementError if it fails or is interrupted."""
+        if self._started is None:
+            self._started = backend_of(self._machine).runs()
+        return self._started.compare(programs, self._options, self._reference, listen)
+
+    def interrupt(self) -> None:
+        """Interrupt the current measurement."""
+        if self._started is not None:
+            self._started.interrupt()
+
+    def close(self) -> None:
+        """End all processes; no measurement may be running."""
+        if self._started is not None:
+            self._started.close()
+
+
 def measure(
     programs: Sequence[tuple[str, KernelOp, int]], machine: Machine, seed: int, tell: Callable[[str], None]
 ) -> list[Timed]:
@@ -39,12 +75,7 @@ def measure(
     distinct = {program.text: program for program in wanted}
     titles = {program.text: title for program, (title, _, _) in reversed(list(zip(wanted, programs, strict=True)))}
     shown = [titles[text] for text in distinct]
-    with backend_of(machine).runs() as runs:
-        outcomes = runs.compare(
-            list(distinct.values()),
-            Options(threads=machine.threads, seed=seed),
-            KernelReference(wanted[0].text),
-            lambda event: tell(f"{shown[event.index]}: {event.phase}"),
-        )
+    with Stopwatch(machine, wanted[0].text, Options(threads=machine.threads, seed=seed)) as watch:
+        outcomes = watch.compare(list(distinct.values()), lambda event: tell(f"{shown[event.index]}: {event.phase}"))
     found = dict(zip(distinct, outcomes, strict=True))
     return [Timed(title, found[each.text], n) for each, (title, _, n) in zip(wanted, programs, strict=True)]

@@ -11,7 +11,7 @@ import pytest
 from pdojo_tools import run, tune
 from pdojo_tools.playing.generated import code_lines, forms_for
 from pdojo_tools.playing.session import PlaySession
-from pdojo_tools.playing.stopwatch import Stopwatch, Times, spell_cycles, spell_time
+from pdojo_tools.playing.stopwatch import PlayStopwatch, Times, spell_cycles, spell_time
 from pdojo_tools.playing.trace_pane import summary
 
 from pdojo.backends.measure import Simulated, Worker
@@ -115,7 +115,7 @@ def test_tune_without_measuring(tmp_path: Path, said: Said) -> None:
 def test_play() -> None:
     dojo = Dojo.of(Game(workload("relu:4x8", "f64").instantiate(), SNITCH))
     session = PlaySession(dojo)
-    stopwatch = Stopwatch(SNITCH, session.view.states[0])
+    stopwatch = PlayStopwatch(SNITCH, session.view.states[0])
     try:
         session.make(Move.parse("stream@y:0"))
         states = list(session.view.states)

@@ -15,7 +15,7 @@ from pdojo_tools.playing.lane import Lane
 from pdojo_tools.playing.moves_pane import MovesPane
 from pdojo_tools.playing.page import Marks, difference, marks_of
 from pdojo_tools.playing.session import PlaySession, State, View, find_candidates, preview, spell_count
-from pdojo_tools.playing.stopwatch import Stopwatch, Times
+from pdojo_tools.playing.stopwatch import PlayStopwatch, Times
 from pdojo_tools.playing.trace_pane import TracePane, summary
 from textual import on
 from textual.binding import Binding
@@ -47,7 +47,7 @@ class PlayApp(Desk):
         super().__init__(session, path)
         self.times = Times()
         self._clock, self._coder = Lane("clock"), Lane("code")
-        self._stopwatch = Stopwatch(session.dojo.machine, self.view.states[0], options)
+        self._stopwatch = PlayStopwatch(session.dojo.machine, self.view.states[0], options)
         self._looking = Event()
         """Set to cancel the search for moves."""
         self._timing: Event | None = None

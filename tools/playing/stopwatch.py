@@ -8,25 +8,19 @@ from threading import Event as Stop
 
 from pdojo_tools.playing.session import State
 
-from pdojo.backends.backend import Runs, backend_of
-from pdojo.backends.measure import Event, KernelReference, MeasuredProgram, Options, Outcome, Success, cost_of
+from pdojo.backends.measure import Event, MeasuredProgram, Options, Outcome, Success, cost_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import MeasurementError
+from pdojo.search.timing import Stopwatch
 
 _GIVEN_UP = "the measurement was given up"
 
 
-class Stopwatch:
-    """Times programs and compares their results with the interpreter's on the plain program.
-
-    One thread measures; another one may call `interrupt`.
-    """
+class PlayStopwatch(Stopwatch):
+    """Times the states of a game."""
 
     def __init__(self, machine: Machine, plain: State, options: Options | None = None) -> None:
-        self._machine = machine
-        self._plain = plain
-        self._options = options or Options(threads=machine.threads)
-        self._started: Runs | None = None
+        super().__init__(machine, plain.page.text, options)
         self.phase = ""
         """The current phase of a measurement."""
 
@@ -39,9 +33,8 @@ class Stopwatch:
                 raise MeasurementError(_GIVEN_UP)
             self.phase = event.phase
 
-        programs = [MeasuredProgram(state.page.text, self._machine) for state in states]
         try:
-            outcomes = self._runs().compare(programs, self._options, KernelReference(self._plain.page.text), listen)
+            outcomes = self.compare([MeasuredProgram(state.page.text, self._machine) for state in states], listen)
         except MeasurementError:
             # A worker that was killed at its start raises another message.
             if not stopped.is_set():
@@ -51,21 +44,6 @@ class Stopwatch:
                 return outcomes
         self.close()
         raise MeasurementError(_GIVEN_UP)
-
-    def _runs(self) -> Runs:
-        if self._started is None:
-            self._started = backend_of(self._machine).runs()
-        return self._started
-
-    def interrupt(self) -> None:
-        """Interrupt the current measurement; with `stopped` set, it ends at once."""
-        if self._started is not None:
-            self._started.interrupt()
-
-    def close(self) -> None:
-        """End all processes; no measurement may be running."""
-        if self._started is not None:
-            self._started.close()
 
 
 @dataclass(frozen=True)
