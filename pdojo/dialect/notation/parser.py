@@ -14,6 +14,7 @@ from pdojo.dialect.notation.source import Source, Span, did_you_mean
 from pdojo.dialect.notation.statements import parse_scope, parse_statement
 from pdojo.dialect.notation.values import ArrayName
 from pdojo.dialect.ops import MOST_SCOPES, KernelOp, ScopeOp
+from pdojo.dialect.verification.exception import KernelVerifyException
 from pdojo.dialect.view.build import assign_ids
 from pdojo.errors import NotationError
 
@@ -177,8 +178,6 @@ class _Tree:
         return self.kernel
 
     def _located(self, error: VerifyException) -> NotationError:
-        from pdojo.dialect.verification.exception import KernelVerifyException
-
         if not isinstance(error, KernelVerifyException):
             return self.source.error(self.places[self.kernel], str(error))
         span = self.places.get(error.operation, self.places[self.kernel])
