@@ -19,6 +19,7 @@ from pdojo_tools.programs import load_kernel, machine_for
 
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.backend import backend_of
+from pdojo.backends.calls import run_on_random
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Ok, Options, Outcome, Success
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.machines.machine import Machine
@@ -75,7 +76,7 @@ def _run(args: Sequence[str] | None) -> None:
             (outcome,) = runs.compare([MeasuredProgram.of(kernel, machine)], options, reference)
         _report(kernel, machine, outcome, timed=given.time)
     if given.save is not None:
-        _save(given.save, backend.execute(kernel, machine, given.seed))
+        _save(given.save, run_on_random(kernel, machine, given.seed))
         sys.stdout.write(f"saved inputs and outputs in {given.save}\n")
 
 

@@ -52,8 +52,8 @@ def _tune(
     console: Console, given: argparse.Namespace, command: Sequence[str], connection: Connection | None = None
 ) -> None:
     """Tune on this machine, or on the connection's cluster."""
+    from pdojo_tools.tuning.result_files import Targets
     from pdojo_tools.tuning.session import TuneSession
-    from pdojo_tools.tuning.targets import Targets
 
     with console.status("expert pass", refresh_per_second=1):
         host = None if connection is None else connection.host()

@@ -7,22 +7,22 @@ from typing import Any, TypeAlias
 
 from benchmarks.records import OURS, Record, geometric_mean
 from benchmarks.snitch.job import COMPILER, SEARCH, STRATEGIES
-from pdojo.backends.measure import Simulated
+from pdojo.backends.measure import SimulatedOnSnitch
 
 JSON: TypeAlias = dict[str, Any]
 OTHERS = ("gcc -O2", "handwritten", "xDSL")
 """Authors whose cycles on RTL are known."""
 
 
-def simulated(record: Record, strategy: str, library: str = OURS) -> Simulated | None:
+def simulated(record: Record, strategy: str, library: str = OURS) -> SimulatedOnSnitch | None:
     """The outcome of a strategy; None if it has none or failed. '' matches any variant of another library."""
     for row in record.rows:
         if row.library == library and strategy in ("", row.variant):
-            return row.outcome if isinstance(row.outcome, Simulated) else None
+            return row.outcome if isinstance(row.outcome, SimulatedOnSnitch) else None
     return None
 
 
-def best(record: Record) -> tuple[str, Simulated] | None:
+def best(record: Record) -> tuple[str, SimulatedOnSnitch] | None:
     """The strategy with the fewest cycles, the first of equal ones; None if all failed."""
     found = [(s, each) for s in STRATEGIES if (each := simulated(record, s)) is not None]
     return min(found, key=lambda pair: pair[1].cycles) if found else None
@@ -59,7 +59,7 @@ def summary(records: Sequence[Record]) -> JSON:
         f"{record.label}: {row.variant}"
         for record in records
         for row in record.rows
-        if row.library == OURS and not isinstance(row.outcome, Simulated)
+        if row.library == OURS and not isinstance(row.outcome, SimulatedOnSnitch)
     ]
     means = {f"{fast} over {slow}": mean(records, slow, fast) for slow, fast in COMPARED}
     dtypes = sorted({record.data["dtype"] for record in records}, reverse=True)

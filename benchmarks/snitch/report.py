@@ -17,7 +17,7 @@ from benchmarks.records import OURS, Record
 from benchmarks.snitch.baselines import SOURCE
 from benchmarks.snitch.figures import OTHERS, best, cycles_of, part_of_peak, simulated, summary
 from benchmarks.snitch.job import COMPILER, STRATEGIES
-from pdojo.backends.measure import Outcome, Simulated
+from pdojo.backends.measure import Outcome, SimulatedOnSnitch
 
 
 def print_figures(console: Console, records: Sequence[Record]) -> None:
@@ -56,7 +56,7 @@ def _figure_8(records: Sequence[Record], strategies: Sequence[str]) -> Table:
     return table
 
 
-def _parts(record: Record, found: Simulated) -> list[str]:
+def _parts(record: Record, found: SimulatedOnSnitch) -> list[str]:
     peak = part_of_peak(record, found.cycles)
     return [f"{found.cycles:,}", f"{peak:.0%}", f"{found.utilisation:.0%}", f"{found.fraction_of_peak:.0%}"]
 
@@ -64,10 +64,10 @@ def _parts(record: Record, found: Simulated) -> list[str]:
 def _verdict(record: Record) -> str:
     """Whether the results of all strategies are exact, right or missing."""
     ours = [row for row in record.rows if row.library == OURS]
-    failed = [row.variant for row in ours if not isinstance(row.outcome, Simulated)]
+    failed = [row.variant for row in ours if not isinstance(row.outcome, SimulatedOnSnitch)]
     if failed:
         return f"[red]no result: {', '.join(failed)}[/red]"
-    exact = all(isinstance(row.outcome, Simulated) and row.outcome.same_bits for row in ours)
+    exact = all(isinstance(row.outcome, SimulatedOnSnitch) and row.outcome.same_bits for row in ours)
     return "[green]exact[/green]" if exact else "[green]right[/green]"
 
 
@@ -119,7 +119,7 @@ def _print_notes(console: Console, records: Sequence[Record]) -> None:
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for record in records:
         for row in record.rows:
-            if not isinstance(row.outcome, Simulated):
+            if not isinstance(row.outcome, SimulatedOnSnitch):
                 style = "red" if row.library == OURS else "yellow"
                 reasons.setdefault((style, row.variant, _short(row.outcome)), []).append(_name(record))
     for (style, variant, reason), names in reasons.items():

@@ -19,7 +19,7 @@ from benchmarks.snitch.job import USUAL, label_of, measure
 from benchmarks.snitch.kernels import DTYPES, MicroKernel, chosen
 from benchmarks.snitch.report import print_figures, write_plots
 from pdojo.backends.garbage import collect_now
-from pdojo.backends.measure import Simulated
+from pdojo.backends.measure import SimulatedOnSnitch
 from pdojo.backends.measure.pool import Workers
 from pdojo.backends.snitch.backend import version
 from pdojo.dialect.machines.machine_file import machine_to_json
@@ -121,5 +121,5 @@ def _failed(records: Sequence[Record]) -> list[str]:
         f"{record.label}, {row.variant}"
         for record in records
         for row in record.rows
-        if row.library == OURS and not isinstance(row.outcome, Simulated)
+        if row.library == OURS and not isinstance(row.outcome, SimulatedOnSnitch)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pdojo.api.programs import KernelLike, kernel_of, machine_named, machine_of
+from pdojo.api.programs import KernelLike, kernel_of, machine_for, machine_named
 from pdojo.backends.arguments import Outputs
 from pdojo.backends.arrays import AnyArray
 from pdojo.backends.calls import call, compile_for
@@ -85,4 +85,4 @@ def game(subject: KernelLike, machine: Machine | str | None = None) -> Game:
     ...
     """
     kernel = kernel_of(subject)
-    return Game(kernel, machine_of(kernel, machine))
+    return Game(kernel, machine_for(kernel, machine))

@@ -12,7 +12,7 @@ from xdsl.universe import Universe
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.registry import host, known_machine, machine
+from pdojo.dialect.machines.registry import host, machine, machine_of
 from pdojo.dialect.notation.source import did_you_mean
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
@@ -167,15 +167,12 @@ def machine_named(wanted: Machine | str) -> Machine:
     return wanted
 
 
-def machine_of(kernel: KernelOp, wanted: Machine | str | None, threads: int | None = None) -> Machine:
+def machine_for(kernel: KernelOp, wanted: Machine | str | None, threads: int | None = None) -> Machine:
     """The machine that a caller means, with that number of threads; None is the one that the kernel names, or the host.
 
     Raises UsageError for an unknown machine, and for less than one thread.
     """
     if threads is not None and threads < 1:
         raise UsageError(f"a kernel runs on at least 1 thread, not {threads}")
-    if wanted is not None:
-        described = machine_named(wanted)
-    else:
-        described = host() if kernel.machine is None else known_machine(kernel.machine.data)
+    described = machine_of(kernel) if wanted is None else machine_named(wanted)
     return described if threads is None else replace(described, threads=threads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pdojo.api.programs import KernelLike, machine_of, named
+from pdojo.api.programs import KernelLike, machine_for, named
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.source import did_you_mean
 from pdojo.errors import UsageError
@@ -77,7 +77,7 @@ def tune(
     pdojo.errors.UsageError: unknown strategy 'annealing'; did you mean 'anneal'?
     """
     found = named(subject)
-    described = machine_of(found.kernel, machine, threads)
+    described = machine_for(found.kernel, machine, threads)
     if seed is not None and not 0 <= seed < FRESH:
         raise UsageError(f"a seed is a number from 0 to 2^62, not {seed}")
     options = {

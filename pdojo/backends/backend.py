@@ -7,7 +7,7 @@ A machine names its backend (`Machine.backend`). A backend is a folder here, or 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.plugins import BACKENDS, find, plugins
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError, PluginError, UsageError
+
+if TYPE_CHECKING:
+    from pdojo.backends.executable import Executable
 
 Listing: TypeAlias = Callable[[KernelOp, Machine], str]
 """The code of a kernel as text. Raises LoweringError if there is none."""
@@ -72,7 +75,10 @@ class Backend(Protocol):
 
     @property
     def listings(self) -> Mapping[str, Listing]:
-        """Code as text by the names of `pdojo-opt -t`; machine code first."""
+        """Code as text, by the name of its form, machine code first.
+
+        `pdojo-play` and reports show these forms. `pdojo-opt -t` knows targets of xDSL, which one registers with xDSL.
+        """
         ...
 
     def check_lowers(self, nest: Nest, machine: Machine) -> None:
@@ -87,16 +93,26 @@ class Backend(Protocol):
         """Processes that run programs; they start when they are needed."""
         ...
 
-    def execute(self, kernel: KernelOp, machine: Machine, seed: int) -> Arrays:
-        """Run a kernel once in this process, on random inputs.
+    def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
+        """Run a kernel once in this process on `inputs`, the arrays that it reads; returns the arrays that it writes.
 
-        Returns all interface arrays after the call, and the contents of each `inout` array before it as
-        `NAME_before`.
+        The inputs are not changed. Raises LoweringError if this computer cannot run it.
         """
         ...
 
     def environment(self) -> Mapping[str, Any]:
         """Facts that costs depend on besides program and machine, by name: processor, tool chain, versions."""
+        ...
+
+
+@runtime_checkable
+class Compiles(Protocol):
+    """What a backend may offer besides: kernels as callables of this process, for `pdojo.compile`."""
+
+    def compile(
+        self, kernel: KernelOp, machine: Machine, threads: int | None, optimize: Literal["search", "full"]
+    ) -> Executable:
+        """The kernel as a callable. Raises LoweringError if this computer cannot run it."""
         ...
 
 
@@ -125,7 +141,7 @@ class _NoBackend:
         """Raise UsageError."""
         raise UsageError(self._why)
 
-    def execute(self, kernel: KernelOp, machine: Machine, seed: int) -> Arrays:
+    def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
         """Raise UsageError."""
         raise UsageError(self._why)
 

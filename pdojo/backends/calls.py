@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 from pdojo.backends.arguments import CallArguments, Outputs
 from pdojo.backends.arrays import AnyArray, parameters_of
-from pdojo.backends.backend import Arrays, backend_of
+from pdojo.backends.backend import Arrays, Compiles, backend_of
 from pdojo.backends.executable import Executable
 from pdojo.backends.executable import compile as compile_here
-from pdojo.backends.measure.arrays import random_arguments
+from pdojo.backends.measure.arrays import random_arguments, random_inputs
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
-from pdojo.errors import LoweringError, UsageError
-
-
-@runtime_checkable
-class Compiles(Protocol):
-    """A backend whose code can be called in this process."""
-
-    def compile(
-        self, kernel: KernelOp, machine: Machine, threads: int | None, optimize: Literal["search", "full"]
-    ) -> Executable:
-        """The kernel as a callable. Raises LoweringError if this computer cannot run it."""
-        ...
-
-
-@runtime_checkable
-class Calls(Protocol):
-    """A backend that runs kernels on the caller's arrays in a simulator, not as a callable."""
-
-    def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
-        """Run the kernel once on `inputs`, the arrays that it reads; returns the arrays that it writes."""
-        ...
+from pdojo.errors import LoweringError
 
 
 def compile_for(
@@ -73,10 +53,17 @@ def call(kernel: KernelOp, arrays: Sequence[AnyArray], machine: Machine | None, 
     inputs = {} if arrays else random_arguments(parameters, seed)
     arguments = CallArguments.of(kernel.sym_name.data, parameters, arrays, inputs)
     rows = list(zip(parameters, arguments.views, strict=True))
-    if not isinstance(backend, Calls):
-        raise UsageError(f"the backend '{machine.backend}' does not run kernels on arrays of a caller")
     results = backend.call(kernel, machine, {p.name: array for p, array in rows if p.intent is not Intent.OUT})
     for parameter, array in rows:
         if parameter.written:
             array[...] = results[parameter.name]
     return arguments.outputs
+
+
+def run_on_random(kernel: KernelOp, machine: Machine, seed: int) -> Arrays:
+    """All interface arrays after a call on random inputs, and each `inout` array before it as `NAME_before`."""
+    parameters = parameters_of(nest_of(kernel))
+    inputs = random_inputs(parameters, seed)
+    outputs = backend_of(machine).call(kernel, machine, inputs)
+    before = {f"{p.name}_before": inputs[p.name] for p in parameters if p.written and p.name in inputs}
+    return {**before, **{p.name: outputs[p.name] if p.written else inputs[p.name] for p in parameters}}

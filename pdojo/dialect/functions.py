@@ -1,4 +1,4 @@
-"""Functions of statements: the standard operations that a `pdojo.op` may name, their types and their spelling.
+"""Functions of statements: the standard operations that a `pdojo.op` may name, and their types.
 
 A function is named by the operation that computes it (`arith.addf`, `math.exp`); comparisons carry their predicate
 (`arith.cmpf.olt`). No function (`None`) is a copy. Integers are signless: signedness belongs to the function.

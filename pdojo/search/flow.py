@@ -1,4 +1,4 @@
-"""The steps of tuning: expert pass, search, verification, last measurement, and the choice of the result."""
+"""The steps of tuning after the expert pass: search, verification, last measurement, and the choice of the result."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def tune_subject(
     found = None if plan is None else _searched(subject, plan, database, listener, rivals)
     if found is not None:
         listener.found(found)
-    tuning, decision = verified(subject, found, listener)
+    tuning, decision = verify_found(subject, found, listener)
     if found is not None and found.is_interrupted:
         # After Ctrl-C nobody waits for measurements; the best was checked when it became the incumbent.
         return TuneResult(subject, tuning, decision, (), found, is_interrupted=True)
@@ -104,8 +104,8 @@ def tune_subject(
             inputs = seed if found is None else FRESH + found.seed
             with listener.doing(doing) as tell:
                 timed += measure(_rows(subject, tuning, found), subject.machine, inputs, tell)
-            check_timed(timed, listener)
-            tuning, decision = decided(subject, tuning, decision, found, timed, listener)
+            require_timed(timed, listener)
+            tuning, decision = settle(subject, tuning, decision, found, timed, listener)
     except KeyboardInterrupt:
         is_interrupted = True
     return TuneResult(subject, tuning, decision, timed, found, is_interrupted)
@@ -141,7 +141,7 @@ def find(
         evaluator.close()
 
 
-def verified(subject: Subject, found: Found | None, listener: TuneListener) -> tuple[Tuning, Decision]:
+def verify_found(subject: Subject, found: Found | None, listener: TuneListener) -> tuple[Tuning, Decision]:
     """The best program and the decision about it. Raises InvalidKernel if it is wrong."""
     tuning, note = subject.passed if found is None else found.best, ""
     if found is not None and print_notation(tuning.after) == print_notation(subject.passed.after):
@@ -171,14 +171,14 @@ def _rows(subject: Subject, tuning: Tuning, found: Found | None) -> list[tuple[s
     ]
 
 
-def check_timed(timed: Sequence[Timed], listener: TuneListener) -> None:
-    """Tell the listener. Raises MeasurementError if the tuned program failed."""
+def require_timed(timed: Sequence[Timed], listener: TuneListener) -> None:
+    """Tell the listener of the last measurement. Raises MeasurementError if the tuned program failed in it."""
     listener.measured(timed)
     if timed[-1].cost == inf:
         raise MeasurementError(f"the tuned program: {timed[-1].outcome.summary}")
 
 
-def decided(
+def settle(
     subject: Subject,
     tuning: Tuning,
     decision: Decision,

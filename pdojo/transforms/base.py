@@ -19,11 +19,10 @@ from xdsl.utils.exceptions import VerifyException
 from pdojo.dialect.analysis.capacity import is_crowded
 from pdojo.dialect.analysis.conditions import Conditions, conditions_of
 from pdojo.dialect.analysis.excerpts import content_of, excerpt_of
-from pdojo.dialect.analysis.placement import is_special
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.special_mappings import is_special
 from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.registry import known_machine
+from pdojo.dialect.machines.registry import machine_of
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.verify import verify_nest
@@ -286,11 +285,6 @@ EFFECT = {
 def spelled(name: str) -> str:
     """The spelling of a parameter in moves: `with` for the field `with_`, because `with` is a Python keyword."""
     return name.removesuffix("_")
-
-
-def machine_of(kernel: KernelOp) -> Machine:
-    """The machine that the kernel names, or the host."""
-    return known_machine("host" if kernel.machine is None else kernel.machine.data)
 
 
 def locate(program: Program, site: Site) -> str:

@@ -73,13 +73,15 @@ class Example:
 
 
 def example_of(cls: type[Transformation[Any]]) -> Example:
-    """The example in a transformation's docstring. Raises ValueError if there is none."""
+    """The example in a transformation's docstring. Raises ValueError if there is none, or its columns overlap."""
     paragraphs = _paragraphs(cls)
     for name, lines in pairwise(paragraphs):
         match = _MOVE.fullmatch(name)
         if match is None:
             continue
         column = next(line.index(_ARROW) for line in lines.splitlines() if _ARROW in line)
+        if any(line[column : column + len(_ARROW)].strip(" ->") for line in lines.splitlines()):
+            raise ValueError(f"the example of {cls.__name__}: text stands in the column of the arrow; move it aside")
         left = [line[:column].rstrip() for line in lines.splitlines()]
         right = [line[column + len(_ARROW) :].strip() for line in lines.splitlines()]
         sides = tuple(filter(None, left)), tuple(filter(None, right))

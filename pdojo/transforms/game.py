@@ -9,8 +9,8 @@ from typing import Any
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.placement import check_tensor_scopes
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.special_mappings import check_tensor_scopes
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.machines.machine import Machine

@@ -17,8 +17,8 @@ from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.integer_sets import Reach, unreached
 from pdojo.dialect.analysis.lanes import Stride, stride_over
-from pdojo.dialect.analysis.placement import is_special
 from pdojo.dialect.analysis.program import Conflict, Program
+from pdojo.dialect.analysis.special_mappings import is_special
 from pdojo.dialect.analysis.storage_check import describe_use, uninitialised
 from pdojo.dialect.analysis.uses import uses_of
 from pdojo.dialect.attributes import Intent, Mapping, Memory

@@ -34,7 +34,10 @@ _ANALYSIS = "dialect/analysis"
 RULED = (
     *(f"{_ANALYSIS}/{name}.py" for name in ("clobber", "collision", "conditions", "coverage")),
     *(f"{_ANALYSIS}/{name}.py" for name in ("excerpts", "frames", "lanes")),
-    *(f"{_ANALYSIS}/{name}.py" for name in ("origins", "placement", "program", "races", "storage_check", "turns")),
+    *(
+        f"{_ANALYSIS}/{name}.py"
+        for name in ("origins", "special_mappings", "program", "races", "storage_check", "turns")
+    ),
     "dialect/affine.py",
     "dialect/view/storage.py",
 )

@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 
 from differential.compiled import kernel, random_inputs, run, same
 from pdojo.backends.executable import compile
+from pdojo.backends.llvm.math import MATH_FUNCTIONS
 from pdojo.dialect.functions import FUNCTIONS
 from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from property.kernels import Features, kernel_texts
 
-_APPROXIMATE = "exp exp2 expm1 log log2 log1p rsqrt sin cos tanh erf powf"
-"""Functions that round more than once."""
 _UNSPECIFIED = ("arith.bitcast", "math.copysign", "arith.maxnumf", "arith.minnumf")
 """Functions that show the sign of a NaN, or may return either of two zeros."""
-_EXACT = frozenset(FUNCTIONS) - {f"math.{f}" for f in _APPROXIMATE.split()} - frozenset(_UNSPECIFIED)
+_EXACT = frozenset(FUNCTIONS) - frozenset(MATH_FUNCTIONS) - frozenset(_UNSPECIFIED)
 FEATURES = replace(Features(), functions=_EXACT, facts=False, hints=False)
 """Kernels whose results are the same bits everywhere."""
 

@@ -12,6 +12,7 @@ from differential.library import close
 from differential.snitch import DIVIDES, SNITCH, run_snitch
 from differential.test_llvm_functions import COUNT, FUNCTIONS, agrees, signatures, special_values
 from pdojo.backends.arrays import parameters_of
+from pdojo.backends.llvm.math import MATH_FUNCTIONS
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
@@ -22,8 +23,6 @@ from pdojo.transforms.game import Game
 from qa.random_kernels import features_for, random_text
 from qa.walks import Counts, draw
 
-APPROXIMATE = frozenset(f"math.{f}" for f in "exp exp2 expm1 log log2 log1p rsqrt sin cos tanh erf powf".split())
-"""Functions with a stated error bound."""
 REASSOCIATED = frozenset(("split_reduction", "merge_reduction", "swap_scopes", "vectorize", "contract", "reciprocal"))
 
 
@@ -51,7 +50,7 @@ def agree(program: KernelOp, found: Arrays, wanted: Arrays, *, exact: bool = Tru
 
 def is_exact(program: KernelOp) -> bool:
     """Whether no function of a kernel is approximated."""
-    return not any(leaf.function in APPROXIMATE for leaf in nest_of(program).leaves)
+    return not any(leaf.function in MATH_FUNCTIONS for leaf in nest_of(program).leaves)
 
 
 def inputs_for(program: KernelOp, seed: int = 0) -> Arrays:

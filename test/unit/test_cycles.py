@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pdojo.backends.backend import backend_of
-from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Simulated, Simulation
+from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Simulated, SimulatedOnSnitch, Simulation
 from pdojo.backends.measure.outcome import Deadlock, Timeout, Trap, WrongResult, outcome_from_json
 from pdojo.backends.snitch.assembler import assemble
 from pdojo.backends.snitch.executable import SimulatedKernel, load
@@ -153,7 +153,7 @@ def test_a_result_of_f64_from_functions_of_f32() -> None:
 
 def test_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
     right = outcome(STREAMED, exact=True)
-    assert isinstance(right, Simulated)
+    assert isinstance(right, SimulatedOnSnitch)
     assert right.same_bits
     assert right.check is not None
     assert 0.3 < right.utilisation < 1
@@ -207,7 +207,7 @@ def test_other_inputs() -> None:
     programs = [candidate(WRONG).program, candidate(STREAMED).program]
     with backend_of(SNITCH).runs() as runs:
         found = runs.compare(programs, Options(seed=1), KernelReference(SCALE))
-    assert [type(each) for each in found] == [WrongResult, Simulated]
+    assert [type(each) for each in found] == [WrongResult, SimulatedOnSnitch]
 
 
 def test_settings(cycles: Cycles) -> None:

@@ -1,17 +1,28 @@
-"""docs/README.md is a map of all pages, and relative links of pages lead somewhere."""
+"""docs/README.md is a map of all pages; relative links and names of modules in pages and docstrings lead somewhere."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
+
+from pdojo.dialect.ops import PDOJO
+from pdojo.dialect.plugins import BACKENDS, MACHINES, TARGETS, TRANSFORMATIONS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 _LINK = re.compile(r"\]\((?!\w+:)([^)\s]+)\)")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+_DOTTED = re.compile(r"`(pdojo(?:\.\w+)+)[`(]")
+SOURCES = sorted(file for part in ("pdojo", "tools", "qa", "benchmarks") for file in (ROOT / part).rglob("*.py"))
+NO_MODULES = {
+    *(MACHINES, TRANSFORMATIONS, BACKENDS, TARGETS),
+    *("pdojo.shared_bytes", "pdojo.thread_bytes", "pdojo.stack_bytes", "pdojo.workspace_bytes"),
+}
+"""Groups of entry points, and attributes of functions."""
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("**/*.md"), *(ROOT / "benchmarks/results").glob("**/*.md")])
 
 
@@ -52,3 +63,22 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
         assert file.exists(), f"{page.relative_to(ROOT)}: {link}"
         assert file.is_relative_to(ROOT), f"{page.relative_to(ROOT)} links out of the project: {link}"
         assert not anchor or anchor in anchors(file), f"{page.relative_to(ROOT)}: no heading for {link}"
+
+
+def test_dotted_names_exist() -> None:
+    """`pdojo.a.b` between back quotes is a module, something in one, an operation, or in `NO_MODULES`."""
+    pages = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which tells of names that are gone
+    known = NO_MODULES | {operation.name for operation in PDOJO.operations}
+    named = [(file, name) for file in (*pages, *SOURCES) for name in _DOTTED.findall(file.read_text())]
+    assert len(named) > 50
+    gone = {f"{file.relative_to(ROOT)}: {name}" for file, name in named if name not in known and not is_there(name)}
+    assert not gone, sorted(gone)
+
+
+def is_there(name: str) -> bool:
+    """Whether Python finds a dotted name."""
+    try:
+        resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True

@@ -150,11 +150,14 @@ def test_a_replay_that_breaks_off_leaves_a_game(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_program_whose_kernel_was_changed_cannot_be_asked() -> None:
     program = Game(parse(), TOY).program.copy()
+    assert program.text
+    assert program.uses
     scope = program.nest.scopes[0]
     make(program, Move.parse("tile_scope@t:0{size=8}"))
-    for ask in (lambda: program.text, lambda: program.kernel, lambda: program.nest, lambda: scope.extent):
-        with pytest.raises(AttributeError):
+    for ask in (lambda: program.text, lambda: program.uses, lambda: program.kernel, lambda: program.nest):
+        with pytest.raises(RuntimeError, match="the kernel was rewritten in place"):
             ask()
+    assert not scope.children
 
 
 def test_a_refused_move_changes_nothing() -> None:

@@ -12,7 +12,7 @@ from pdojo.backends.llvm.lowering import lower
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.tensor import available
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.machines.intrinsic import BACKENDS
+from pdojo.dialect.machines.intrinsic import LANGUAGES
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.pattern import pattern_of
 from pdojo.dialect.machines.registry import machine, machines
@@ -43,7 +43,7 @@ def test_shipped(name: str, intrinsic: object) -> None:
     found = next(i for i in machine(name).intrinsics if i is intrinsic)
     pattern = pattern_of(found)
     validate(Program(pattern.nest.kernel, machine("toy")))
-    assert set(found.templates) <= set(BACKENDS)
+    assert set(found.templates) <= set(LANGUAGES)
 
 
 MISTAKES = {

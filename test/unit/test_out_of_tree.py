@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "out_of_tree"
@@ -18,6 +19,7 @@ y f32 [8] heap
 8 y[{0}] = 1
 2 4 y[{0}*4+{1}] += x[{0}*4+{1}] * x[{0}*4+{1}]
 """
+TWICE = "kernel twice(x) -> (x)\nx f32 [8] heap\n\n8 x[{0}] = x[{0}] + x[{0}]\n"
 LAST = "kernel last(x) -> (y)\nx f32 [8] heap\ny f32 [1] heap\n\n8 y[0] = x[{0}]\n"
 
 
@@ -78,10 +80,31 @@ def test_a_backend_of_another_package(installed: Path, tmp_path: Path) -> None:
     assert tuned.returncode == 0, tuned.stderr
     assert trace.read_text().startswith("# pdojo trace")
     assert "<td>acme</td>" in report.read_text()
+    assert "acme-asm: " in report.read_text()
     refused = run(installed, str(kernel), "--machine=acme-2", "--pass=greedy", tool="tune")
     assert "unknown pass 'greedy'; known are naive" in refused.stderr
     unknown = run(installed, str(kernel), "--machine=acme-2", "--search=sample", "--evaluator=runtime", tool="tune")
     assert "--evaluator runtime knows nothing about programs for acme-2; take acme" in unknown.stderr
+
+
+def test_a_backend_of_another_package_runs_on_given_arrays(installed: Path, tmp_path: Path) -> None:
+    kernel, saved = tmp_path / "twice.pdojo", tmp_path / "arrays.npz"
+    kernel.write_text(TWICE)
+    ran = run(installed, str(kernel), "--machine=acme-2", "--no-time", f"--save={saved}", tool="run")
+    assert ran.returncode == 0, ran.stderr
+    arrays = np.load(saved)
+    assert sorted(arrays) == ["x", "x_before"]
+    np.testing.assert_array_equal(arrays["x"], 2 * arrays["x_before"])
+    code = (
+        f"import pdojo, numpy as np\n"
+        f"x = np.ones(8, np.float32)\n"
+        f"pdojo.run(pdojo.load({str(kernel)!r}), x, machine='acme-2')\n"
+        f"print(x.sum())"
+    )
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    called = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert called.stdout == "16.0\n", called.stderr
 
 
 def test_a_backend_that_nobody_has() -> None:

@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 from pdojo_tools.outputs import check_writable, write_output
-from pdojo_tools.tuning.targets import Targets
+from pdojo_tools.tuning.result_files import Targets
 
 from pdojo.errors import UsageError
 

@@ -17,7 +17,7 @@ from benchmarks.snitch.baselines import BASELINES, baselines_of
 from benchmarks.snitch.compiler import c_source, compiled_outcome, find_compiler
 from benchmarks.snitch.figures import best, cycles_of, part_of_peak, summary
 from benchmarks.snitch.kernels import DTYPES, MICRO_KERNELS, MicroKernel, chosen, required_operations
-from pdojo.backends.measure import CompileError, Simulated
+from pdojo.backends.measure import CompileError, SimulatedOnSnitch
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.machines.registry import machine
@@ -90,7 +90,9 @@ def test_baselines() -> None:
 
 
 def outcome(cycles: int) -> dict[str, Any]:
-    return Simulated(cycles, cycles, 10, 8, 16, 8, {}, None, same_bits=True).to_json()
+    return SimulatedOnSnitch(
+        cycles=cycles, core_cycles=cycles, instructions=10, fpu_operations=8, flops=16, width=8, same_bits=True
+    ).to_json()
 
 
 def record(label: str, cycles: dict[str, int], baselines: dict[str, int], dtype: str = "f64") -> Record:
@@ -226,7 +228,7 @@ def test_plain_c() -> None:
     for name in ("matmul:8x8x8", "relu:16x16"):
         (kernel,) = chosen([name])
         found = compiled_outcome(compiler, kernel.instantiate("f64"), SNITCH, 0)
-        assert isinstance(found, Simulated), found
+        assert isinstance(found, SimulatedOnSnitch), found
         assert found.check is not None
     with pytest.raises(PdojoError, match="-O2: "):
         compiler.assembly("int main( {")

@@ -18,7 +18,7 @@ from pdojo_tools import tune
 from pdojo_tools.tuning import session
 from pdojo_tools.tuning.limits import budget_text, cost_text, duration, parse_budget, times_text
 from pdojo_tools.tuning.live import Display, best_text, seconds_left
-from pdojo_tools.tuning.targets import Targets
+from pdojo_tools.tuning.result_files import Targets
 from rich.console import Console
 
 from pdojo.backends.measure import Ok

@@ -30,7 +30,7 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Candidate
 from pdojo.search.evaluators.cluster import Cluster, OnCluster
 from pdojo.search.evaluators.cluster.evaluator import WORKER_LOST
-from pdojo.search.flow import check_timed, decided, verified
+from pdojo.search.flow import require_timed, settle, verify_found
 from pdojo.search.planned import Found, PlannedSearch, reason
 from pdojo.search.racing import STAGES, Heat
 from pdojo.search.result import TuneResult
@@ -129,10 +129,10 @@ def _conclude(session: TuneSession, number: int, subject: Subject, standing: Sta
     found, timed = standing.result.found, list(standing.result.timed)
     narrator = Narrator(session.console, subject)
     narrator.found(found)
-    tuning, decision = verified(subject, found, narrator)
+    tuning, decision = verify_found(subject, found, narrator)
     if timed:
-        check_timed(timed, narrator)
-        tuning, decision = decided(subject, tuning, decision, found, timed, narrator)
+        require_timed(timed, narrator)
+        tuning, decision = settle(subject, tuning, decision, found, timed, narrator)
     session.conclude(number, TuneResult(subject, tuning, decision, timed, found))
 
 

@@ -16,7 +16,7 @@ from pdojo_tools.tuning.narrator import Narrator
 from pdojo_tools.tuning.prefixes import prefixes_of
 from pdojo_tools.tuning.provenance import provenance
 from pdojo_tools.tuning.report.chapter import Chapter
-from pdojo_tools.tuning.targets import Targets
+from pdojo_tools.tuning.result_files import Targets
 from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule

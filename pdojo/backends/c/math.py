@@ -18,6 +18,7 @@ from xdsl.rewriter import InsertPoint
 from pdojo.backends.c.expressions import strip
 from pdojo.backends.llvm.math import MATH_FUNCTIONS, emit_math
 from pdojo.backends.llvm.ops import SelectOp
+from pdojo.dialect.functions import FUNCTIONS
 from pdojo.errors import LoweringError
 
 INLINED = frozenset(MATH_FUNCTIONS)
@@ -53,7 +54,7 @@ def function_text(function: str, dtype: str, use: Callable[[str], str]) -> str:
     """The C function `pd_NAME_DTYPE` for a key of `MATH_FUNCTIONS`, in f32 or f64; calls `use` for its helpers."""
     name = function.removeprefix("math.")
     element = f32 if dtype == "f32" else f64
-    block = Block(arg_types=[element] * (2 if function == "math.powf" else 1))
+    block = Block(arg_types=[element] * FUNCTIONS[function].arity)
     result = emit_math(function, block.args, Builder(InsertPoint.at_end(block)))
     printed = _Printer(block, result, use)
     kind = _TYPES[dtype]

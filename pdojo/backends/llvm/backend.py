@@ -45,16 +45,16 @@ class LLVMBackend:
         """A worker process, which times programs in turns."""
         return Worker()
 
-    def execute(self, kernel: KernelOp, machine: Machine, seed: int) -> Arrays:
-        """Compile a kernel and call it once on random inputs."""
+    def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
+        """Compile a kernel and call it once."""
         from pdojo.backends.arrays import empty_for
 
         executable = self.compile(kernel, machine, machine.threads, "full")
-        parameters, inputs = executable.parameters, executable.random_inputs(seed)
-        before = {f"{p.name}_before": inputs[p.name].copy() for p in parameters if p.written and p.name in inputs}
-        arrays = {p.name: inputs[p.name] if p.name in inputs else empty_for(p) for p in parameters}
+        arrays = {p.name: empty_for(p) for p in executable.parameters}
+        for name, array in inputs.items():
+            arrays[name][...] = array
         executable(**arrays)
-        return {**before, **arrays}
+        return {p.name: arrays[p.name] for p in executable.parameters if p.written}
 
     def compile(
         self, kernel: KernelOp, machine: Machine, threads: int | None, optimize: Literal["search", "full"]

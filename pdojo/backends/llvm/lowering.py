@@ -16,7 +16,7 @@ from pdojo.backends.llvm.tensor import declarations
 from pdojo.backends.llvm.x86 import Features
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.registry import known_machine, machine
+from pdojo.dialect.machines.registry import machine, machine_of
 from pdojo.dialect.ops import CallOp, KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
@@ -86,8 +86,7 @@ def _intrinsics(nest: Nest, described: Machine | None) -> dict[str, Intrinsic]:
     if not any(scope.intrinsic for scope in nest.scopes):
         return {}
     if described is None:
-        named = nest.kernel.machine
-        described = known_machine("host" if named is None else named.data)
+        described = machine_of(nest.kernel)
     return {i.name: i for i in described.intrinsics}
 
 

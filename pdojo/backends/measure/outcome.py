@@ -122,24 +122,13 @@ class Ok(Success):
         return f"{self.median * 1e3:.4g} ms (min {self.minimum * 1e3:.4g}, spread {self.spread:.0%})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Simulated(Success):
-    """The candidate ran on a simulated core."""
+    """The candidate ran on a simulated processor."""
 
     unit: ClassVar = "cycles"
     cycles: int
     """Cycles from the first instruction to the last result in memory."""
-    core_cycles: int
-    """Cycles from the first instruction to the return of the function."""
-    instructions: int
-    fpu_operations: int
-    """Instructions that the FPU took."""
-    flops: int
-    """Floating-point operations; a fused multiply-add counts as two."""
-    width: int
-    """Bytes of the element type whose peak `fraction_of_peak` refers to."""
-    stalls: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Cycles in which the FP subsystem waited, by cause."""
     check: Check | None = None
     """None if the result was not checked."""
     same_bits: bool | None = None
@@ -153,14 +142,41 @@ class Simulated(Success):
 
     @property
     def figures(self) -> Mapping[str, str]:
-        """Cycles, instructions, and how busy the FPU was."""
-        counts = {"cycles": f"{self.cycles:,}", "instructions": f"{self.instructions:,}"}
-        return {**counts, "FPU busy": f"{self.utilisation:.1%}", "of peak": f"{self.fraction_of_peak:.1%}"}
+        """Cycles."""
+        return {"cycles": f"{self.cycles:,}"}
 
     @property
     def rightness(self) -> str:
         """`not checked`, `right`, or `exact` if the bits are the interpreter's on this program."""
         return "exact" if self.check is not None and self.same_bits else super().rightness
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        return f"{self.cycles:,} cycles"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedOnSnitch(Simulated):
+    """The candidate ran on a simulated Snitch core."""
+
+    core_cycles: int
+    """Cycles from the first instruction to the return of the function."""
+    instructions: int
+    fpu_operations: int
+    """Instructions that the FPU took."""
+    flops: int
+    """Floating-point operations; a fused multiply-add counts as two."""
+    width: int
+    """Bytes of the element type whose peak `fraction_of_peak` refers to."""
+    stalls: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Cycles in which the FP subsystem waited, by cause."""
+
+    @property
+    def figures(self) -> Mapping[str, str]:
+        """Cycles, instructions, and how busy the FPU was."""
+        counts = {"cycles": f"{self.cycles:,}", "instructions": f"{self.instructions:,}"}
+        return {**counts, "FPU busy": f"{self.utilisation:.1%}", "of peak": f"{self.fraction_of_peak:.1%}"}
 
     @property
     def utilisation(self) -> float:
@@ -277,7 +293,18 @@ def cost_of(outcome: Outcome) -> float:
 
 _KINDS: dict[str, type[Outcome]] = {
     kind.__name__: kind
-    for kind in (Ok, Simulated, CompileError, Timeout, Crash, WrongResult, Deadlock, Trap, OutOfMemory)
+    for kind in (
+        Ok,
+        Simulated,
+        SimulatedOnSnitch,
+        CompileError,
+        Timeout,
+        Crash,
+        WrongResult,
+        Deadlock,
+        Trap,
+        OutOfMemory,
+    )
 }
 
 
@@ -287,6 +314,8 @@ def outcome_from_json(data: JSON) -> Outcome:
     kind = values.pop("kind", None)
     if kind not in _KINDS:
         raise ValueError(f"'{kind}' is no kind of outcome; known: {', '.join(_KINDS)}")
+    if kind == "Simulated" and "core_cycles" in values:
+        kind = "SimulatedOnSnitch"  # the name before there were other simulators
     if kind == "Ok":
         values["samples"] = tuple(values["samples"])
     if values.get("check") is not None:

@@ -13,7 +13,6 @@ from pdojo.backends.measure.worker import Event, Listener
 from pdojo.backends.sources import RUNNING, source_digest
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import UsageError
 
@@ -96,17 +95,6 @@ class SnitchBackend:
     def runs(self) -> SimulatedRuns:
         """Processes with simulators."""
         return SimulatedRuns()
-
-    def execute(self, kernel: KernelOp, machine: Machine, seed: int) -> Arrays:
-        """Simulate a kernel once on random inputs."""
-        from pdojo.backends.arrays import parameters_of
-        from pdojo.backends.measure.arrays import random_inputs
-
-        parameters = parameters_of(nest_of(kernel))
-        given = random_inputs(parameters, seed)
-        outputs = self.call(kernel, machine, given)
-        before = {f"{p.name}_before": given[p.name] for p in parameters if p.written and p.name in given}
-        return {**before, **{p.name: outputs[p.name] if p.written else given[p.name] for p in parameters}}
 
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
         """Simulate a kernel once on `inputs`, the arrays that it reads; returns the arrays that it writes."""

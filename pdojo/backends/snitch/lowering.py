@@ -43,12 +43,12 @@ def convert(op: ModuleOp, described: Machine | None = None) -> None:
                 f"use convert-pdojo-to-loops for a module with pdojo.call"
             )
     for kernel in [k for k in op.body.block.ops if isinstance(k, KernelOp)]:
-        function = lower_kernel(nest_of(kernel), described or machine_of(kernel))
+        function = lower_kernel(nest_of(kernel), described or core_of(kernel))
         Rewriter.insert_op(function_ops(function), InsertPoint.before(kernel))
         Rewriter.erase_op(kernel)
 
 
-def machine_of(kernel: KernelOp) -> Machine:
+def core_of(kernel: KernelOp) -> Machine:
     """The machine that a kernel names, if it is a Snitch core; the default one for other kernels."""
     named = None if kernel.machine is None else known_machine(kernel.machine.data)
     return named if named is not None and named.snitch.frep_instructions else known_machine(DEFAULT_MACHINE)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from pdojo.backends.arrays import Parameter, parameters_of
+from pdojo.backends.llvm.math import MATH_FUNCTIONS
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.backends.measure.check import Rounding, compare_all, same_bits
 from pdojo.backends.measure.outcome import (
@@ -16,7 +17,7 @@ from pdojo.backends.measure.outcome import (
     Deadlock,
     Outcome,
     OutOfMemory,
-    Simulated,
+    SimulatedOnSnitch,
     Timeout,
     Trap,
     WrongResult,
@@ -36,11 +37,6 @@ from pdojo.errors import Deadlock as DeadlockError
 Listener = Callable[[str], None]
 """Called with each phase (`pdojo.backends.measure.worker.Event`) before it begins."""
 
-APPROXIMATED = frozenset(
-    f"math.{name}"
-    for name in ("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sin", "cos", "tanh", "erf", "powf")
-)
-"""Functions for which the interpreter gives other bits."""
 _KEPT = 4
 """References in the cache: searches use the same one again."""
 
@@ -127,17 +123,17 @@ def _compared(
     return Check("interpreter", error.fraction, error.absolute, error.relative)
 
 
-def _simulated(kernel: SimulatedKernel, result: Result, check: Check | None, same: bool | None) -> Simulated:
-    return Simulated(
-        result.cycles,
-        result.core_cycles,
-        result.instructions,
-        result.fpu_operations,
-        result.flops,
-        _width(kernel.parameters),
-        dict(result.fp_stalls),
-        check,
-        same,
+def _simulated(kernel: SimulatedKernel, result: Result, check: Check | None, same: bool | None) -> SimulatedOnSnitch:
+    return SimulatedOnSnitch(
+        cycles=result.cycles,
+        core_cycles=result.core_cycles,
+        instructions=result.instructions,
+        fpu_operations=result.fpu_operations,
+        flops=result.flops,
+        width=_width(kernel.parameters),
+        stalls=dict(result.fp_stalls),
+        check=check,
+        same_bits=same,
     )
 
 
@@ -155,7 +151,7 @@ def _same_bits(nest: Nest, kernel: SimulatedKernel, inputs: Arrays, run: Simulat
 
 def has_own_bits(nest: Nest) -> bool:
     """Whether a program determines the bits of its results: no approximated function, no reduction over lanes."""
-    return not any(leaf.function in APPROXIMATED or _folds_lanes(leaf) for leaf in nest.leaves)
+    return not any(leaf.function in MATH_FUNCTIONS or _folds_lanes(leaf) for leaf in nest.leaves)
 
 
 def _folds_lanes(leaf: Leaf) -> bool:

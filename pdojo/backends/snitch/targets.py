@@ -14,7 +14,7 @@ from xdsl.utils.target import Target
 from pdojo.backends.placement import plan_memory
 from pdojo.backends.snitch.assembly import function_ops
 from pdojo.backends.snitch.kernel_code import lower_kernel
-from pdojo.backends.snitch.lowering import convert, machine_of
+from pdojo.backends.snitch.lowering import convert, core_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
@@ -62,7 +62,7 @@ def snitch_text(kernel: KernelOp, described: Machine) -> str:
 def snitch_source(kernel: KernelOp, described: Machine | None = None) -> SnitchSource:
     """A kernel as assembly; raises LoweringError if the core lacks what it uses."""
     nest = nest_of(kernel)
-    function = lower_kernel(nest, described or machine_of(kernel))
+    function = lower_kernel(nest, described or core_of(kernel))
     module = ModuleOp(function_ops(function))
     module.verify()
     text = StringIO()

@@ -18,9 +18,9 @@ from pdojo.dialect.analysis.excerpts import uses_content
 from pdojo.dialect.analysis.frames import frame_problem
 from pdojo.dialect.analysis.hints import hint_problems, owned_hints, unusable_hints
 from pdojo.dialect.analysis.lanes import lane_problem, register_problem
-from pdojo.dialect.analysis.placement import is_special, machine_problems, meaning_problems
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
+from pdojo.dialect.analysis.special_mappings import is_special, machine_problems, meaning_problems
 from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory

@@ -14,7 +14,8 @@ from hashlib import sha256
 from pdojo.dialect.analysis.lanes import physical_bytes
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.remembered import Content, Verdicts
-from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.analysis.threads import is_in_grid
+from pdojo.dialect.attributes import Memory
 from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.view.nest import Buffer, Nest, Node, leaves_of
 from pdojo.dialect.view.paths import relative_paths
@@ -124,11 +125,7 @@ def _memory_use(program: Program) -> tuple[object, ...]:
     """The buffers in memories of limited size, and their sizes."""
     nest = program.nest
     return tuple(
-        (b.names[0], b.memory, physical_bytes(nest, b), _in_grid(nest, b), live.span)
+        (b.names[0], b.memory, physical_bytes(nest, b), is_in_grid(nest, b), live.span)
         for b, live in program.live_ranges.items()
         if b.memory is not Memory.HEAP
     )
-
-
-def _in_grid(nest: Nest, buffer: Buffer) -> bool:
-    return any(s.mapping is Mapping.GRID for leaf, _ in accesses_of(nest, buffer) for s in leaf.chain)

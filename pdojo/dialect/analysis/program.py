@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import ClassVar, TypeVar, cast
 
 from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation, Witness
@@ -23,6 +22,7 @@ from pdojo.dialect.analysis.uses import Use, domain_of, remapped_chain, uses_of,
 from pdojo.dialect.attributes import Intent, Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS
 from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.notation.printer import print_nest, scope_text
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.build import nest_of
@@ -80,11 +80,10 @@ class Program:
     def __init__(
         self, kernel: KernelOp, machine: Machine, known: Known | None = None, nest: Nest | None = None
     ) -> None:
-        self.kernel = kernel
+        self._kernel: KernelOp | None = kernel
         self.machine = machine
         self.known = known or Known()
         self._nest = nest
-        self._retired = False
         self.verdicts: dict[Hashable, object] = {}
         """Decisions about this program; those who decide choose the keys."""
 
@@ -110,40 +109,46 @@ class Program:
         return self.known.origins
 
     @property
+    def kernel(self) -> KernelOp:
+        """The kernel. Raises RuntimeError, as all questions do, if it was rewritten in place since."""
+        if self._kernel is None:
+            raise RuntimeError("the kernel was rewritten in place: ask the program that succeeds this one")
+        return self._kernel
+
+    @property
     def nest(self) -> Nest:
-        """The kernel as a tree of scopes and statements. Raises RuntimeError if the kernel was rewritten since."""
-        if self._retired:
-            raise RuntimeError("the kernel was rewritten in place; ask the program that succeeds this one")
+        """The kernel as a tree of scopes and statements."""
         if self._nest is None:
             self._nest = nest_of(self.kernel)
         return self._nest
 
-    @cached_property
+    @property
     def text(self) -> str:
         """The canonical text of the kernel."""
-        from pdojo.dialect.notation.printer import print_nest
+        return self.once("text", lambda: print_nest(self.nest))
 
-        return print_nest(self.nest)
-
-    @cached_property
+    @property
     def chain_texts(self) -> dict[Leaf, str]:
         """The scopes around every statement, as a text."""
-        from pdojo.dialect.notation.printer import scope_text
+        return self.once("chain_texts", self._chain_texts)
 
+    def _chain_texts(self) -> dict[Leaf, str]:
         texts: dict[Scope | None, str] = {None: ""}
         for scope in self.nest.scopes:
             texts[scope] = f"{texts[scope.parent]}/{scope_text(scope)}"
         return {leaf: texts[leaf.parent] for leaf in self.nest.leaves}
 
-    @cached_property
+    @property
     def uses(self) -> dict[Leaf, tuple[Use, ...]]:
-        """The accesses of every statement under the mappings and reuse flags of the kernel."""
-        return self.uses_if()
+        """The accesses of every statement under the mappings and slots of the kernel."""
+        return self.once("uses", self.uses_if)
 
-    @cached_property
+    @property
     def element_uses(self) -> dict[Leaf, tuple[Use, ...]]:
         """The accesses of every statement if every element had memory of its own: the meaning of the program."""
-        return {leaf: tuple(use.of_element() for use in uses) for leaf, uses in self.uses.items()}
+        return self.once(
+            "element_uses", lambda: {leaf: tuple(use.of_element() for use in uses) for leaf, uses in self.uses.items()}
+        )
 
     def uses_if(
         self,
@@ -181,10 +186,10 @@ class Program:
             found[use.leaf].append(use)
         return {leaf: tuple(uses) for leaf, uses in found.items()}
 
-    @cached_property
+    @property
     def live_ranges(self) -> dict[Buffer, LiveRange]:
         """Per buffer, the statements and the scope within which its values are needed."""
-        return live_ranges(self.nest)
+        return self.once("live_ranges", lambda: live_ranges(self.nest))
 
     def permits(self, numerics: Numerics) -> bool:
         """Whether moves of this numerics class may be used on the kernel."""
@@ -286,10 +291,10 @@ class Program:
         return self.successor(nest.kernel, nest)
 
     def retire(self) -> None:
-        """Invalidate this program after its kernel was rewritten in place: its nest cannot be asked for any more."""
+        """Invalidate this program after its kernel was rewritten in place: all questions raise RuntimeError."""
         self.nest.release()
-        self._nest = None
-        self._retired = True
+        self._kernel = self._nest = None
+        self.verdicts.clear()
 
 
 def caller_of(buffer: Buffer) -> Caller | None:

@@ -1,8 +1,8 @@
 """Validation of a kernel, at entry and in tests: does it have a meaning?
 
 Every element of every output is written; no element is read before it is written; concurrent iterations do not race;
-reuse flags and shared buffers keep every value; no hint stands where no machine can use it. Moves keep these
-properties, so they are not asked again after one.
+slots and shared buffers keep every value; no hint stands where no machine can use it. After a move, `conditions` asks
+races, storage and hints again; that elements are written, and before they are read, follows from the meaning.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pdojo.dialect.analysis.coverage import fills
 from pdojo.dialect.analysis.hints import unusable_hints
 from pdojo.dialect.analysis.integer_sets import bounded, context, domain_constraints, spell, variables
-from pdojo.dialect.analysis.placement import meaning_problems
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
+from pdojo.dialect.analysis.special_mappings import meaning_problems
 from pdojo.dialect.analysis.storage_check import describe_use, uninitialised
 from pdojo.dialect.analysis.uses import uses_of
 from pdojo.dialect.attributes import Intent

@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 
 from pdojo.errors import LoweringError
 
-BACKENDS = ("llvm", "c", "cuda", "hip", "snitch")
-"""Backends that a template may be for."""
+LANGUAGES = ("llvm", "c", "cuda", "hip", "snitch")
+"""Languages that a template may be in; code is generated from the first two."""
 FREE: Literal["*"] = "*"
 """A stride that may be any number; the template receives it."""
 Stride: TypeAlias = int | Literal["*"]

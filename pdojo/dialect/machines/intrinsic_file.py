@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias, cast
 
 from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.machines.intrinsic import BACKENDS, FREE, Intrinsic, Stride
+from pdojo.dialect.machines.intrinsic import FREE, LANGUAGES, Intrinsic, Stride
 from pdojo.dialect.machines.pattern import pattern_of
 from pdojo.errors import UsageError
 
@@ -16,10 +16,10 @@ Table: TypeAlias = Mapping[str, Any]
 _KEYS = ("name", "meaning", "templates", "features", "strides", "numerics", "registers")
 
 
-def read_intrinsic(value: object, *, checked: bool, trusted: bool) -> Intrinsic:
+def read_intrinsic(value: object, *, deferred: bool, trusted: bool) -> Intrinsic:
     """The intrinsic that a table describes. Raises UsageError with the mistake, without the file's name.
 
-    If `checked`, the meaning is read when it is first needed. If `trusted`, the templates may be compiled.
+    If `deferred`, the meaning is read when it is first needed. If `trusted`, the templates may be compiled.
     """
     if not isinstance(value, dict):
         raise UsageError("must be tables: begin each with [[intrinsics]]")
@@ -29,7 +29,7 @@ def read_intrinsic(value: object, *, checked: bool, trusted: bool) -> Intrinsic:
         raise UsageError("every intrinsic needs a name of letters, digits and _")
     try:
         intrinsic = replace(_checked(name, table), trusted=trusted)
-        if not checked:
+        if not deferred:
             pattern_of(intrinsic)
     except UsageError as error:
         raise UsageError(f"intrinsic '{name}': {error}") from None
@@ -47,8 +47,8 @@ def _checked(name: str, table: Mapping[str, object]) -> Intrinsic:
         raise UsageError("'meaning' must be a kernel in the notation, between triple quotes")
     templates = _texts("templates", table.get("templates", {}))
     for backend in templates:
-        if backend not in BACKENDS:
-            raise UsageError(f"no backend is called '{backend}'; templates are for {', '.join(BACKENDS)}")
+        if backend not in LANGUAGES:
+            raise UsageError(f"no backend is called '{backend}'; templates are for {', '.join(LANGUAGES)}")
     numerics = _words("numerics", table.get("numerics", []))
     classes = [n.value for n in Numerics if n is not Numerics.EXACT]
     for word in numerics:

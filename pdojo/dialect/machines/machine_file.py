@@ -129,7 +129,7 @@ def _value(path: Path, key: str, value: object, *, trusted: bool) -> Any:
     """The value of a key, converted to the type of the field of the same name."""
     if key == "intrinsics":
         try:
-            return _intrinsics(value, checked=path.resolve().parent == FOLDER, trusted=trusted)
+            return _intrinsics(value, deferred=path.resolve().parent == FOLDER, trusted=trusted)
         except UsageError as error:
             raise _error(path, key, str(error)) from None
     return _read(path, key, str(_FIELDS[key].type), value)
@@ -186,11 +186,11 @@ def _lanes(value: object) -> dict[str, tuple[int, ...]] | None:
     return {dtype: lanes for dtype, lanes in rows.items() if lanes is not None}
 
 
-def _intrinsics(value: object, *, checked: bool, trusted: bool) -> tuple[Intrinsic, ...]:
+def _intrinsics(value: object, *, deferred: bool, trusted: bool) -> tuple[Intrinsic, ...]:
     given = _list(value)
     if given is None:
         raise UsageError("must be tables: begin each with [[intrinsics]]")
-    found = tuple(read_intrinsic(table, checked=checked, trusted=trusted) for table in given)
+    found = tuple(read_intrinsic(table, deferred=deferred, trusted=trusted) for table in given)
     names = [i.name for i in found]
     for name in names:
         if names.count(name) > 1:
@@ -273,6 +273,6 @@ def machine_from_json(data: Table) -> Machine:
     for key, part in _PARTS.items():
         kinds = {f.name: _KINDS[str(f.type)][0] for f in fields(part)}
         values[key] = part(**{name: kinds[name](value) for name, value in data[key].items()})
-    found = _intrinsics(data["intrinsics"], checked=True, trusted=True)
+    found = _intrinsics(data["intrinsics"], deferred=True, trusted=True)
     untrusted = data.get(_UNTRUSTED, ())
     return Machine(**values, intrinsics=tuple(replace(i, trusted=i.name not in untrusted) for i in found))

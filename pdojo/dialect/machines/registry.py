@@ -14,6 +14,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import read_machine
 from pdojo.dialect.machines.shipped import shipped_machine
 from pdojo.dialect.names import is_machine_name
+from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.plugins import MACHINES, describe, load, plugins
 from pdojo.errors import PdojoError, PluginError, UsageError
 
@@ -59,6 +60,11 @@ def known_machine(name: str) -> Machine:
     if not is_machine_name(name):
         raise UsageError(f"{name!r} is no name of a machine; only --machine and programs may name a machine file")
     return _introduced.get(name) or _named(name)
+
+
+def machine_of(kernel: KernelOp) -> Machine:
+    """The machine that a kernel names, or the processor that this runs on. Raises as `known_machine` does."""
+    return host() if kernel.machine is None else known_machine(kernel.machine.data)
 
 
 def introduce(described: Machine) -> None:

@@ -1,4 +1,4 @@
-"""The meaning of every function and accumulation, on NumPy arrays in the carriers of `pdojo.dialect.rounding`.
+"""The meaning of every function and accumulation, on NumPy arrays in carriers (`pdojo.dialect.semantics.rounding`).
 
 Operations are computed in the element type. `+ - * / sqrt` and `fma` round once; the other `math` functions are
 computed in float64 and rounded. Integers wrap around (two's complement); unsigned functions look at the same bits.

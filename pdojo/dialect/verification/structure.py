@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, IndexType, NoneAttr
 from xdsl.ir import Operation, SSAValue
@@ -18,11 +17,6 @@ from pdojo.dialect.ops import MOST_SCOPES, BufferOp, KernelOp, OpOp, ScopeOp, Sw
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.syntax import MOST_PARTS, names_of
 from pdojo.dialect.verification.exception import fail
-from pdojo.dialect.view.messages import describe_scope as describe_scope
-
-if TYPE_CHECKING:
-    pass
-
 
 LARGEST = 1 << 62
 """Bound of extents and of the numbers in index expressions, exclusive."""

@@ -5,19 +5,13 @@ Messages name the array, the scope and the position in the tree; the parsers add
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verification.exception import fail
 from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.dialect.verification.statements import verify_statement
 from pdojo.dialect.verification.structure import verify_body, verify_interface
 from pdojo.dialect.view.build import nest_of
-from pdojo.dialect.view.messages import describe_scope as describe_scope
 from pdojo.dialect.view.nest import Nest, Scope
-
-if TYPE_CHECKING:
-    pass
 
 
 def verify_kernel(kernel: KernelOp) -> None:

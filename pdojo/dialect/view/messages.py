@@ -1,14 +1,9 @@
-"""Scopes, accesses and dependences in messages."""
+"""Scopes and accesses in messages."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Access, Scope
-
-if TYPE_CHECKING:
-    pass
 
 
 def describe_scope(scope: Scope) -> str:

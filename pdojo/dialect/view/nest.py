@@ -1,7 +1,8 @@
 """The view of a kernel that analyses, moves, interpreters and backends read: plain objects instead of SSA.
 
-A `Nest` is computed once from a `KernelOp` and never changes. Induction variables are known by the depth of their
-scope, so that index expressions (`pdojo.dialect.affine`) of two nodes that share ancestors are directly comparable.
+A `Nest` is computed once from a `KernelOp` and does not change until it is released. Induction variables are known by
+the depth of their scope, so that index expressions (`pdojo.dialect.affine`) of two nodes that share ancestors are
+directly comparable.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ _GPU = "transforms/mapping/gpu.py"
 _SNITCH = "transforms/mapping/snitch.py"
 _THREADS = "dialect/analysis/threads.py"
 _STREAMS = "dialect/analysis/streams.py"
-_RULES = "dialect/analysis/placement.py"
+_RULES = "dialect/analysis/special_mappings.py"
 
 _storage = family(_UNMAP, "storage_reason", "unmap")
 _parallel = family(_CPU, "Parallelize.check_mapping", "parallelize")

@@ -169,11 +169,10 @@ def _code(tuning: Tuning) -> Iterator[Html]:
     listings = backend_of(machine).listings
     if not listings:
         yield note(f"None: no backend generates code for {machine.name}.")
-    for form, title in _FORMS.items():
-        if form not in listings:
-            continue
+    for form, emit in listings.items():
+        title = _TITLES.get(form, form)
         try:
-            text = listings[form](tuning.after, machine)
+            text = emit(tuning.after, machine)
         except LoweringError as error:
             yield note(f"{title}: there is none for {machine.name}: {error}")
             continue
@@ -184,8 +183,8 @@ def _code(tuning: Tuning) -> Iterator[Html]:
         )
 
 
-_FORMS = {"asm": "Assembly", "snitch-asm": "Assembly", "llvm": "LLVM IR"}
-"""The forms of code that are shown, with their headings."""
+_TITLES = {"asm": "Assembly", "snitch-asm": "Assembly", "llvm": "LLVM IR", "c": "C"}
+"""Headings of forms of code; others have their name."""
 
 
 def _failures(found: Found) -> Html:

@@ -1,7 +1,7 @@
 """Numbering of the memory of a program: which cell an access of an instance touches.
 
 With storage `elements`, every array has memory of its own and a place is an element. With storage `cells`, arrays of a
-buffer share its memory, reused dimensions take the slots of `pdojo.dialect.storage`, and a buffer with a dimension
+buffer share its memory, reused dimensions take the slots of `pdojo.dialect.view.storage`, and a buffer with a dimension
 indexed by a threaded scope has one copy per iteration of that scope: it lives on the stack of the thread, so nothing
 survives the iteration and nothing outside can see it. Buffers that are not on the heap have further copies, those of
 the blocks and threads of a graphics processor (`threads.py`).
