@@ -251,6 +251,15 @@ LISTED = {
         "| 4:v y[{0}*4+{1}] = r[{0}*4+{1}]*2",
         "peel_scope@r:0{after=255}",
     ),
+    "registers of a thread that another one runs again": (
+        "x f32 [4] heap\ny f32 [4] heap\nt f32 [1] stack\n\n4 1:p\n| t[0] = x[{0}]\n| y[{0}] = t[0]",
+        "set_location@t{location=register}",
+    ),
+    "two buffers in registers at once": (
+        "x f32 [300] heap\ny f32 [600] heap\na f32 [300] register\nb f32 [300] register\n\n300:u a[{0}] = x[{0}]\n"
+        "300:u y[{0}] = a[{0}]\n300:u b[{0}] = x[{0}]\n300:u y[{0}+300] = b[{0}]",
+        "swap_nodes@y#0:0",
+    ),
     "unrolled statements": (
         "x f32 [4] heap\ny f32 [16384] heap\nz f32 [4] heap\n\n16380:u y[{0}] = x[0]\n4 y[{0}+16380] = 1\n"
         "4 z[{0}] = x[{0}]",

@@ -45,8 +45,8 @@ _MAPPED = (STREAMING, READONLY, LANE)
 """Hints of accesses that need a mapping around them."""
 
 
-def value_of(hint: Attribute) -> int:
-    """The integer of a hint; -1 if it has none."""
+def value_of(hint: Attribute | None) -> int:
+    """The integer of a hint; -1 if it has none, or there is no hint."""
     return hint.value.data if isinstance(hint, IntegerAttr) else -1
 
 
@@ -109,8 +109,7 @@ def _lane_misfit(program: Program, leaf: Leaf, number: int, value: int) -> Reaso
         )
     for other in region.leaves:
         for position, another in enumerate(other.accesses):
-            taken = another.hints.data.get(LANE)
-            if (other, position) != (leaf, number) and taken is not None and value_of(taken) == value:
+            if (other, position) != (leaf, number) and value_of(another.hints.data.get(LANE)) == value:
                 return Reason(f"{describe_access(another)} takes lane {value} of the region already")
     return None
 
