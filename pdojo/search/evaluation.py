@@ -60,10 +60,14 @@ Listener: TypeAlias = Callable[[str], None]
 
 
 class Evaluator(Protocol):
-    """Computes costs of programs. It is `Computing`, or `Timing` (`pdojo.search.racing`)."""
+    """Computes costs of programs.
+
+    It is either `Computing`, if the cost of a program is always the same (a simulator, a model), or `Timing`
+    (`pdojo.search.racing`), if it is measured and noisy.
+    """
 
     name: str
-    """`runtime`, `analytical`, `cycles`."""
+    """The name that people choose it by, such as `runtime`, `analytical` or `cycles`."""
     unit: str
     """Unit of costs: `s`, `cycles`, or '' for a model's number."""
 

@@ -59,7 +59,11 @@ def _describe(access: Access, writes: bool, iteration: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Answers about the states of a game, by the content of the questions."""
+    """Answers about the states of a game, by the content of the questions.
+
+    What one program alone is asked is in `Program.once`; what a nest or a buffer is asked, in `excerpts` or in
+    `remembered`, by its content.
+    """
 
     collisions: Collisions = field(default_factory=Collisions)
     storage: StorageChecks = field(default_factory=StorageChecks)

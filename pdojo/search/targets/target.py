@@ -32,7 +32,10 @@ class EvaluatorKind:
 
     make: MakeEvaluator
     version: Callable[[], object]
-    """Everything that its costs depend on beside machine and program."""
+    """Everything that its costs depend on beside machine and program; stored costs of other versions are not used.
+
+    `Backend.environment` describes the surroundings of a run, for people and reports.
+    """
     runs: bool = True
     """True if programs run or are simulated; False if costs are estimates."""
 
