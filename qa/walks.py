@@ -273,6 +273,15 @@ def walk(
         yield move
 
 
+def _is_listed(program: Program, move: Move) -> bool:
+    """Whether the move is legal as far as its listing knows: while a walk is shrunk, it may be refused."""
+    try:
+        wanted = instantiate(move)
+        return wanted.refusal(program, wanted.resolve(program, move.at)) is None
+    except PdojoError:
+        return False
+
+
 def play(game: Game, move: Move, referee: Referee, number: int) -> Failure | None:
     """Make a legal move and judge it."""
     before = game.program
@@ -284,6 +293,6 @@ def play(game: Game, move: Move, referee: Referee, number: int) -> Failure | Non
         step = game.trace.steps[-1]
         return referee.judge(before, Applied(game.program, step.move, step.resolved, inverse), number)
     except (PdojoError, DiagnosticException) as error:
-        return Failure("application", str(error))
+        return Failure("application" if _is_listed(before, move) else "nothing: the move is not legal", str(error))
     except Exception:  # noqa: BLE001  # a crash is a finding like any other
         return Failure("no crash", traceback.format_exc(limit=-4))

@@ -15,6 +15,8 @@ settings.register_profile("ci", derandomize=True, deadline=None, suppress_health
 settings.register_profile("first", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate], database=None)
 settings.register_profile("explore", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 
+# What was measured on this processor is not to decide about tests.
+os.environ["PDOJO_UNCALIBRATED"] = "1"
 # Tests start the tools of the environment that runs the tests.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -48,11 +48,24 @@ def copy_bandwidth(
 
     `cold`: the arrays are in no cache. Raises MeasurementError if no variant runs.
     """
-    machine = machine or host()
-    rows = max(1, footprint // (2 * threads * STREAMS * _vector_bytes(machine)))
-    copied = 2 * threads * STREAMS * rows * _vector_bytes(machine)
+    copied, programs = copy_programs(footprint, threads, machine or host())
     options = Options(threads=threads, samples=samples, budget=0.5, cold=cold)
-    return _best("copy", copied, dict(_copies(rows, threads, machine)), options, worker)
+    named = {
+        f"{'non-temporal' if past else 'plain'} stores, {_count(streams)}": program
+        for (past, streams), program in programs.items()
+    }
+    return _best("copy", copied, named, options, worker)
+
+
+def copy_programs(
+    footprint: int, threads: int, machine: Machine
+) -> tuple[int, dict[tuple[bool, int], MeasuredProgram]]:
+    """Copies of `footprint` bytes, rounded down to whole vectors: the bytes, and the programs.
+
+    A program is named by whether its stores go past the caches, and by the number of address streams.
+    """
+    rows = max(1, footprint // (2 * threads * STREAMS * _vector_bytes(machine)))
+    return 2 * threads * STREAMS * rows * _vector_bytes(machine), dict(_copies(rows, threads, machine))
 
 
 def read_bandwidth(
@@ -68,11 +81,25 @@ def read_bandwidth(
 
     `cold`: the array is in no cache. Raises MeasurementError if no variant runs.
     """
-    machine = machine or host()
-    rows = max(1, footprint // (threads * STREAMS * _CHAINS * _vector_bytes(machine)))
-    read = threads * STREAMS * rows * _CHAINS * _vector_bytes(machine)
+    read, programs = read_programs(footprint, threads, machine or host())
     options = Options(threads=threads, samples=samples, budget=0.5, cold=cold)
-    return _best("read", read, dict(_reads(rows, threads, machine)), options, worker)
+    named = {
+        f"reading, {_count(streams)}{', prefetched' if distance else ''}": program
+        for (streams, distance), program in programs.items()
+    }
+    return _best("read", read, named, options, worker)
+
+
+def read_programs(
+    footprint: int, threads: int, machine: Machine, distances: Sequence[int] = (0, _AHEAD)
+) -> tuple[int, dict[tuple[int, int], MeasuredProgram]]:
+    """Reads of `footprint` bytes, rounded down to whole vectors: the bytes, and the programs.
+
+    A program is named by the number of address streams, and by how many bytes it prefetches ahead (0: none).
+    """
+    rows = max(1, footprint // (threads * STREAMS * _CHAINS * _vector_bytes(machine)))
+    programs = dict(_reads(rows, threads, machine, distances))
+    return threads * STREAMS * rows * _CHAINS * _vector_bytes(machine), programs
 
 
 def _best(
@@ -87,9 +114,9 @@ def _best(
     return Bandwidth(moved / times[best], moved, options.threads, best)
 
 
-def _copies(rows: int, threads: int, machine: Machine) -> Iterator[tuple[str, MeasuredProgram]]:
+def _copies(rows: int, threads: int, machine: Machine) -> Iterator[tuple[tuple[bool, int], MeasuredProgram]]:
     lanes = _lanes(machine)
-    for kind, hint in (("plain", ""), ("non-temporal", "!nontemporal")):
+    for hint in ("", "!nontemporal"):
         if hint and not machine.vector_lanes("f32"):
             continue
         for streams in (1, STREAMS):
@@ -103,14 +130,17 @@ def _copies(rows: int, threads: int, machine: Machine) -> Iterator[tuple[str, Me
                 f"kernel copy(x) -> (y)\nx {shape}\ny {shape}\n\n"
                 f"{_parallel(threads)} {scopes} {_vector(lanes)} y{index}{hint} = x{index}\n"
             )
-            yield f"{kind} stores, {_count(streams)}", MeasuredProgram(text, replace(machine, threads=threads))
+            yield (bool(hint), streams), MeasuredProgram(text, replace(machine, threads=threads))
 
 
-def _reads(rows: int, threads: int, machine: Machine) -> Iterator[tuple[str, MeasuredProgram]]:
+def _reads(
+    rows: int, threads: int, machine: Machine, distances: Sequence[int]
+) -> Iterator[tuple[tuple[int, int], MeasuredProgram]]:
     lanes = _lanes(machine)
     heap = f"heap align {_alignment(lanes)}"
     vector = _vector(lanes)
-    for streams, hint in product((1, STREAMS), ("", f"!prefetch({_AHEAD})")):
+    for streams, distance in product((1, STREAMS), distances):
+        hint = f"!prefetch({distance})" if distance else ""
         order = f"{rows} {STREAMS}:u" if streams > 1 else f"{STREAMS} {rows}"
         stream, row = ("{2}", "{1}") if streams > 1 else ("{1}", "{2}")
         text = (
@@ -124,8 +154,7 @@ def _reads(rows: int, threads: int, machine: Machine) -> Iterator[tuple[str, Mea
             f"s[{{0}},{stream},{{3}},{{4}}] += x[{{0}},{stream},{row},{{3}},{{4}}]{hint}\n"
             f"| {STREAMS}:u {_CHAINS}:u {vector} y[{{0}},{{1}},{{2}},{{3}}] = s[{{0}},{{1}},{{2}},{{3}}]\n"
         )
-        ahead = ", prefetched" if hint else ""
-        yield f"reading, {_count(streams)}{ahead}", MeasuredProgram(text, replace(machine, threads=threads))
+        yield (streams, distance), MeasuredProgram(text, replace(machine, threads=threads))
 
 
 def _parallel(threads: int) -> str:

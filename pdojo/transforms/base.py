@@ -113,8 +113,11 @@ class Transformation(RewritePattern, Generic[SiteT]):
         return True
 
     @property
-    def introduces_rules(self) -> bool:  # for subclasses
-        """Whether the move leads to a mapping or a memory with rules of its own, even if `argued`."""
+    def needs_conditions(self) -> bool:  # for subclasses
+        """Whether the check leaves conditions open with these parameters, even if `argued`.
+
+        It does if the move leads to a mapping or a memory with rules of its own, or is made of moves that do not argue.
+        """
         return False
 
     def is_local(self, site: SiteT) -> bool:  # for subclasses
@@ -168,7 +171,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def proves(self, program: Program) -> bool:
         """Whether a move that the check accepts surely keeps the conditions of this program, if the check is right."""
-        return self.argued and not (self.introduces_rules or is_special(program) or is_crowded(program))
+        return self.argued and not (self.needs_conditions or is_special(program) or is_crowded(program))
 
     def fault(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
         """Why the move may not lead to the program after it; None if it may.

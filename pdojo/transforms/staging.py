@@ -69,7 +69,7 @@ class Staging(Transformation[Scope]):
         """Why the copy would lack what the scope needs, or give back the wrong elements; None if neither."""
 
     @property
-    def introduces_rules(self) -> bool:
+    def needs_conditions(self) -> bool:
         """True for shared memory, which belongs to a block, and registers, which belong to one thread."""
         return self.location in (Memory.SHARED.value, Memory.REGISTER.value)
 

@@ -75,7 +75,7 @@ class SetLocation(Transformation[Array]):
     location: str
 
     @property
-    def introduces_rules(self) -> bool:
+    def needs_conditions(self) -> bool:
         """True for shared memory, which belongs to a block, and registers, which belong to one thread."""
         return self.location in (Memory.SHARED.value, Memory.REGISTER.value)
 

@@ -87,6 +87,11 @@ class TileScope(Transformation[Scope]):
             return Reason(f"{self.size} divides the extent {site.extent}: there is no tail")
         return self._peel(site).check(program, site)
 
+    @property
+    def needs_conditions(self) -> bool:
+        """True for a tail that is peeled off: `peel_scope` does not argue about storage."""
+        return self.tail == PEEL
+
     def _peel(self, site: Scope) -> PeelScope:
         return PeelScope(site.extent - site.extent % self.size)
 
@@ -174,6 +179,11 @@ class CollapseScopes(Transformation[Scope]):
         if self.tail not in (GUARD, PEEL):
             return Reason(f"'tail' must be {GUARD} or {PEEL}, not '{self.tail}'")
         return self._check_tail(program, site, inner) if self.tail == PEEL else None
+
+    @property
+    def needs_conditions(self) -> bool:
+        """True for a tail that is put back: `unpeel_scope` does not argue about storage."""
+        return self.tail == PEEL
 
     def _check_tail(self, program: Program, site: Scope, inner: Scope) -> Reason | None:
         tail = program.nest.next_sibling(site)

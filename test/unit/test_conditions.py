@@ -255,6 +255,10 @@ LISTED = {
         "x f32 [4] heap\ny f32 [4] heap\nt f32 [1] stack\n\n4 1:p\n| t[0] = x[{0}]\n| y[{0}] = t[0]",
         "set_location@t{location=register}",
     ),
+    "copies of threads in the tail of tiles": (
+        "x f32 [7] heap\ny f32 [7] heap\nt f32 [7, 4:N] stack\n\n7 4:p t[{0},{1}] = x[{0}]\n7 y[{0}] = x[{0}]",
+        "tile_scope@t:0{size=4 tail=peel}",
+    ),
     "two buffers in registers at once": (
         "x f32 [300] heap\ny f32 [600] heap\na f32 [300] register\nb f32 [300] register\n\n300:u a[{0}] = x[{0}]\n"
         "300:u y[{0}] = a[{0}]\n300:u b[{0}] = x[{0}]\n300:u y[{0}+300] = b[{0}]",

@@ -8,10 +8,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
 from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.machine_file import read_machine
 from pdojo.dialect.machines.shipped import shipped_machine
 
 _ARM = ("aarch64", "arm64")
@@ -19,14 +21,57 @@ _CORES = {"znver4": "x86-64-zen4", "neoverse-v2": "neoverse-v2"}
 """Machine descriptions of cores, by LLVM's names, whose pipelines differ from those that their features suggest."""
 
 
+UNCALIBRATED = "PDOJO_UNCALIBRATED"
+"""Environment variable: if it is set and not empty, measurements of this processor are neither made nor used."""
+
+
 @lru_cache(maxsize=1)
 def detect() -> Machine:
-    """Describe the processor that this runs on, from the operating system and LLVM."""
+    """Describe the processor that this runs on, from the operating system, LLVM, and what was measured on it.
+
+    Raises UsageError for a file of measurements that cannot be read.
+    """
+    found = uncalibrated()
+    file = calibration_file(found)
+    if os.environ.get(UNCALIBRATED) or not file.is_file():
+        return found
+    return replace(found, measured=read_machine(file, shipped_machine).measured)
+
+
+def calibration_file(described: Machine) -> Path:
+    """The file of measurements of this processor, in the user's cache; other processors have other files."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    facts = (processor_name(), described.threads, described.cache_bytes, described.features)
+    return base / "pdojo" / "machines" / f"{sha256(repr(facts).encode()).hexdigest()[:16]}.toml"
+
+
+def processor_name() -> str:
+    """The processor's name in the system's words."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return name or platform.processor() or platform.machine()
+
+
+def parent_of_host() -> Machine | None:
+    """The shipped description that this processor's is made from; None if there is none of the architecture."""
+    found = _described_here()
+    return shipped_machine(found.name) if found.name != "host" else None
+
+
+def _described_here() -> Machine:
     import llvmlite.binding as llvm
 
     detected = cast("Mapping[str, bool]", llvm.get_host_cpu_features())
     features = {name for name, present in detected.items() if present}
-    base = described(platform.machine(), features, llvm.get_host_cpu_name())
+    return described(platform.machine(), features, llvm.get_host_cpu_name())
+
+
+def uncalibrated() -> Machine:
+    """The processor that this runs on, without what was measured on it."""
+    base = _described_here()
     return replace(
         base,
         name="host",

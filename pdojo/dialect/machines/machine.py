@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.machines.measured import Measured
 
 
 class _Part:
@@ -110,6 +112,8 @@ class Machine:
     cpu: Cpu = Cpu()
     gpu: Gpu = Gpu()
     snitch: Snitch = Snitch()
+    measured: Measured = field(default_factory=Measured)
+    """What was measured on the processor; no fact that identifies a machine."""
     intrinsics: tuple[Intrinsic, ...] = ()
     """Instructions that compute whole nests, for `tensorize`; each may need features that the machine lacks."""
 
@@ -120,6 +124,29 @@ class Machine:
     def private_cache(self) -> int:
         """Bytes of the largest cache that belongs to one core: the second one, or the only one."""
         return self.cache_bytes[min(1, len(self.cache_bytes) - 1)] if self.cache_bytes else 0
+
+    @property
+    def usable_cache(self) -> int:
+        """Bytes of the caches that a kernel on all threads may count on.
+
+        If nothing was measured: what the system says, and no more than 2 MiB per thread beside the private cache, as
+        virtual machines report the last cache of the whole socket.
+        """
+        found = self.measured.usable_cache(self.threads)
+        if found is not None:
+            return found
+        return min(self.cache_bytes[-1], (2 << 20) * self.threads + self.private_cache)
+
+    @property
+    def streaming_bytes(self) -> float:
+        """Bytes of all arrays of a kernel from which stores past the caches pay; infinite if they never do.
+
+        If nothing was measured: the last cache, at most 16 MiB, as virtual machines report that of the whole socket.
+        """
+        if self.measured:
+            found = self.measured.nontemporal_from(self.threads)
+            return inf if found is None else found
+        return min(self.cache_bytes[-1], 16 << 20)
 
     def vector_lanes(self, dtype: str) -> tuple[int, ...]:
         """Lane counts at least 2 of the vectors of `dtype`, ascending."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, asdict, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -14,6 +14,7 @@ from pdojo.dialect.machines import FOLDER, shipped_machines
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.intrinsic_file import intrinsic_to_json, read_intrinsic
 from pdojo.dialect.machines.machine import Cpu, Gpu, Machine, Snitch
+from pdojo.dialect.machines.measured import CopyRate, Measured, ReadRate
 from pdojo.dialect.names import is_machine_name
 from pdojo.errors import UsageError
 from pdojo.files import read_text
@@ -23,8 +24,13 @@ Known: TypeAlias = Callable[[str], Machine]
 """A machine by its name. Raises UsageError if none has it."""
 
 _FIELDS = {f.name: f for f in fields(Machine)}
-_PARTS: Mapping[str, type[Cpu | Gpu | Snitch]] = {"cpu": Cpu, "gpu": Gpu, "snitch": Snitch}
-"""Keys whose values are tables with the facts of one kind of machine."""
+_PARTS: Mapping[str, type[Cpu | Gpu | Snitch | Measured]] = {
+    "cpu": Cpu,
+    "gpu": Gpu,
+    "snitch": Snitch,
+    "measured": Measured,
+}
+"""Keys whose values are tables: the facts of one kind of machine, and what was measured."""
 _INHERITS = "inherits"
 _UNTRUSTED = "untrusted"
 """Key of the JSON form, left out if empty: the intrinsics whose code must not run."""
@@ -198,15 +204,59 @@ def _intrinsics(value: object, *, deferred: bool, trusted: bool) -> tuple[Intrin
     return found
 
 
-_KINDS: dict[str, tuple[Callable[[object], Any], str]] = {
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _numbers(value: object) -> dict[str, float] | None:
+    if not isinstance(value, dict):
+        return None
+    rows = {name: _number(number) for name, number in cast("dict[str, object]", value).items()}
+    found = {name: number for name, number in rows.items() if number is not None}
+    return found if len(found) == len(rows) else None
+
+
+_SIMPLE: dict[str, tuple[Callable[[object], Any], str]] = {
     "str": (_word, "a text in quotes"),
     "bool": (_flag, "true or false"),
     "int": (_count, "a whole number of at least 0"),
     "tuple[int, ...]": (_ascending, "a list of positive whole numbers, ascending"),
     "tuple[str, ...]": (_words, "a list of texts"),
+    "float": (_number, "a number of at least 0"),
+    "Mapping[str, float]": (_numbers, "a table of numbers of at least 0, such as exp = 1.2e9"),
     "Mapping[str, tuple[int, ...]]": (_lanes, "a table of lane counts of at least 2, ascending, such as f32 = [4, 8]"),
 }
-"""How values of the simple keys are read, by the type of the field, and the words for a wrong one."""
+"""How values without records are read, by the type of the field, and the words for a wrong one."""
+
+
+def _records(kind: type[CopyRate | ReadRate]) -> Callable[[object], tuple[Any, ...] | None]:
+    """A reader of a list of tables that have the fields of a record."""
+    readers = {f.name: _SIMPLE[str(f.type)][0] for f in fields(kind)}
+
+    def read(value: object) -> tuple[Any, ...] | None:
+        rows = _list(value)
+        found: list[Any] = []
+        for row in rows or ():
+            if not isinstance(row, dict) or row.keys() != readers.keys():
+                return None
+            values = {name: readers[name](one) for name, one in cast("dict[str, object]", row).items()}
+            if None in values.values():
+                return None
+            found.append(kind(**values))
+        return None if rows is None else tuple(found)
+
+    return read
+
+
+_KINDS: dict[str, tuple[Callable[[object], Any], str]] = {
+    **_SIMPLE,
+    "tuple[CopyRate, ...]": (
+        _records(CopyRate),
+        "a list of tables: threads, footprint, nontemporal, streams, rate",
+    ),
+    "tuple[ReadRate, ...]": (_records(ReadRate), "a list of tables: threads, footprint, streams, prefetch, rate"),
+}
+"""How values are read, by the type of the field, and the words for a wrong one."""
 
 
 def _checked(path: Path, described: Machine) -> Machine:
@@ -249,13 +299,13 @@ def machine_to_json(described: Machine) -> dict[str, Any]:
 
 
 def machine_facts(described: Machine) -> dict[str, Any]:
-    """The facts that identify a machine in a database: all but its one-line description and its backend.
+    """The facts that identify a machine in a database: all but its description, its backend and what was measured.
 
     The facts of all kinds of machine stand side by side, as in databases of earlier versions.
     """
     data = machine_to_json(described)
-    del data["description"], data["backend"]
-    for key in _PARTS:
+    del data["description"], data["backend"], data["measured"]
+    for key in _PARTS.keys() & data.keys():
         data |= data.pop(key)
     return data
 
@@ -263,6 +313,8 @@ def machine_facts(described: Machine) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(one) for key, one in cast("Table", value).items()}
+    if isinstance(value, CopyRate | ReadRate):
+        return asdict(value)
     return [_plain(one) for one in cast("tuple[Any, ...]", value)] if isinstance(value, tuple) else value
 
 

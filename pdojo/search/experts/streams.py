@@ -16,7 +16,7 @@ def stream(player: Player) -> None:
     """If the interface arrays exceed the caches, store outputs past the caches and prefetch inputs."""
     nest = player.nest
     footprint = sum(prod(b.shape) * byte_width(b.dtype) for b in nest.buffers if b.op is None)
-    if footprint <= player.game.machine.cache_bytes[-1]:
+    if footprint <= player.game.machine.streaming_bytes:
         return
     for identifier in [leaf.id for leaf in nest.leaves]:
         leaf = player.leaf(identifier)
@@ -42,7 +42,7 @@ def _fetch_ahead(player: Player, leaf: Leaf) -> None:
     for number, access in enumerate(leaf.accesses[1:], 1):
         array = access.array
         size = prod(array.shape) * byte_width(array.dtype)
-        if array.intent is not Intent.IN or size <= player.game.machine.cache_bytes[-1]:
+        if array.intent is not Intent.IN or size <= player.game.machine.streaming_bytes:
             continue
         if next(r.id for r in player.nest.readers[array.name] if r.chain[0].id == outermost.id) != leaf.id:
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qa.mutation.mutant import family
-from qa.mutation.operators import always, answers, assigned, dropped, never, replaced, returns, without
+from qa.mutation.operators import Quoted, always, answers, assigned, dropped, never, replaced, returns, without
 
 _CONDITIONS = "dialect/analysis/conditions.py"
 _FRAMES = "dialect/analysis/frames.py"
@@ -99,7 +99,12 @@ MUTANTS = (
     _proves(
         "conditions: moves to registers are trusted",
         "Moves are listed that put into registers what threads around cannot reach.",
-        without("introduces_rules"),
+        without("needs_conditions"),
+    ),
+    family("transforms/tiling.py", "TileScope.needs_conditions", "tile_scope")(
+        "conditions: tails of tiles are trusted",
+        "Tiles are listed whose tail would leave the scope that owns private copies.",
+        Quoted("return self.tail == PEEL", "return False"),
     ),
     family("transforms/apply.py", "confirm", "unstage")(
         "conditions: not asked where a move is made", "A wrong check ships a wrong program.", never("fault")

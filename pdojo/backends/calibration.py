@@ -1,0 +1,147 @@
+"""Calibration: what a processor reaches, measured with kernels in the notation.
+
+Bandwidths are measured on one thread and on all, plain and past the caches, with one and four address streams, with and
+without prefetching; rates of operations on one thread, on arrays that stay in the private cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from pdojo.backends.bandwidth import copy_programs, read_programs
+from pdojo.backends.measure import MeasuredProgram, Ok, Options, Worker
+from pdojo.backends.peak import peak_kernel
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machines.host import processor_name
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.measured import CopyRate, Measured, ReadRate
+from pdojo.errors import MeasurementError
+
+KeyT = TypeVar("KeyT")
+
+FOOTPRINTS = (1 << 20, 8 << 20, 32 << 20, 96 << 20, 256 << 20)
+"""Bytes of the arrays of copies: from a private cache to memory."""
+READ = (8 << 20, 256 << 20)
+"""Bytes of the arrays of reads."""
+DISTANCES = (0, 512, 1024, 2048, 4096)
+"""Bytes that reads prefetch ahead."""
+_SAMPLES = 5
+_BUDGET = 0.03
+"""Seconds for the samples of one program."""
+_ELEMENTS = 1 << 14
+"""Elements of the arrays of operations."""
+_STEPS = 2_000
+_CHAINS = (8, 10, 12)
+"""Independent sums of multiply-adds to try."""
+
+Tell = Callable[[str, float], None]
+"""Receives the current step, and the fraction of all steps that is done."""
+
+
+def calibrate(machine: Machine, tell: Tell, command: str = "") -> Measured:
+    """Measure this processor, which `machine` describes; takes about ten seconds.
+
+    `command` is recorded as the origin of the numbers. Raises MeasurementError if copies cannot be measured.
+    """
+    counts = tuple(sorted({1, machine.threads}))
+    steps = len(counts) * (len(FOOTPRINTS) + len(READ)) + 2
+    done = 0
+
+    def step(what: str) -> None:
+        nonlocal done
+        tell(what, done / steps)
+        done += 1
+
+    copies: list[CopyRate] = []
+    reads: list[ReadRate] = []
+    with Worker() as worker:
+        for threads in counts:
+            spelled = f"{threads} thread{'s' * (threads > 1)}"
+            for footprint in FOOTPRINTS:
+                step(f"copying {footprint >> 20} MiB, {spelled}")
+                copies += _copies(footprint, threads, machine, worker)
+            for footprint in READ:
+                step(f"reading {footprint >> 20} MiB, {spelled}")
+                reads += _reads(footprint, threads, machine, worker)
+        step("operations")
+        rates = dict(_rates(replace(machine, threads=1), worker))
+        step("starting threads")
+        start = _thread_start(machine, worker)
+    if not copies:
+        raise MeasurementError("no copy could be measured on this processor")
+    now = datetime.now(UTC).strftime("%Y-%m-%d")
+    return Measured(processor_name(), now, command, tuple(copies), tuple(reads), rates, start)
+
+
+def _copies(footprint: int, threads: int, machine: Machine, worker: Worker) -> Iterator[CopyRate]:
+    copied, programs = copy_programs(footprint, threads, machine)
+    for (past, streams), seconds in _times(programs, threads, worker):
+        yield CopyRate(threads, footprint, past, streams, _rounded(copied / seconds))
+
+
+def _reads(footprint: int, threads: int, machine: Machine, worker: Worker) -> Iterator[ReadRate]:
+    read, programs = read_programs(footprint, threads, machine, DISTANCES)
+    for (streams, distance), seconds in _times(programs, threads, worker):
+        yield ReadRate(threads, footprint, streams, distance, _rounded(read / seconds))
+
+
+def _times(programs: dict[KeyT, MeasuredProgram], threads: int, worker: Worker) -> Iterator[tuple[KeyT, float]]:
+    """The shortest time of each program that runs."""
+    options = Options(threads=threads, samples=_SAMPLES, budget=_BUDGET, attempts=1, check=False, even=True)
+    for key, outcome in zip(programs, worker.compare(list(programs.values()), options), strict=True):
+        if isinstance(outcome, Ok):
+            yield key, outcome.minimum
+
+
+def _rates(machine: Machine, worker: Worker) -> Iterator[tuple[str, float]]:
+    """Elements per second of one thread, by operation."""
+    for width in machine.vector_bytes:
+        lanes = width // byte_width("f32")
+        found: list[float] = []
+        for chains in _CHAINS:
+            program = MeasuredProgram(peak_kernel("f32", 1, chains, lanes, _STEPS), machine)
+            found += [chains * lanes * _STEPS / seconds for _, seconds in _times({chains: program}, 1, worker)]
+        if found:
+            yield f"fma_{width}", _rounded(max(found))
+    lanes = max(machine.vector_lanes("f32"), default=1)
+    for name, kernel in _operations(lanes):
+        for _, seconds in _times({name: MeasuredProgram(kernel, machine)}, 1, worker):
+            yield name, _rounded(_ELEMENTS / seconds)
+
+
+def _operations(lanes: int) -> Iterator[tuple[str, str]]:
+    vector = f"{lanes}:v" if lanes > 1 else "1"
+    place = f"{{0}}*{lanes}+{{1}}"
+    rows = _ELEMENTS // lanes
+    statements = {
+        "copy": ("", f"y[{place}] = x[{place}]"),
+        "division": ("", f"y[{place}] = 1 / x[{place}]"),
+        "exp": ("", f"y[{place}] = exp(x[{place}])"),
+        "gather": ("", f"y[{place}] = x[{{0}}*{4 * lanes}+{{1}}*4]"),
+        "masked_store": (f" where ({place} < {_ELEMENTS - 1})", f"y[{place}] = x[{place}]"),
+    }
+    for name, (guard, statement) in statements.items():
+        size = 4 * _ELEMENTS if name == "gather" else _ELEMENTS
+        rest = f"\ny[{_ELEMENTS - 1}] = 0" if guard else ""
+        heap = f"heap align {lanes * byte_width('f32')}"
+        header = f"kernel {name}(x) -> (y)\nx f32 [{size}] {heap}\ny f32 [{_ELEMENTS}] {heap}\n"
+        yield name, f"{header}\n{rows} {vector}{guard} {statement}{rest}\n"
+
+
+def _thread_start(machine: Machine, worker: Worker) -> float:
+    """Seconds that starting and joining all threads takes; 0 for one thread, or if it cannot be measured."""
+    threads = machine.threads
+    if threads < 2:
+        return 0.0
+    head = f"kernel start(x) -> (y)\nx f32 [{threads}] heap\ny f32 [{threads}] heap\n\n{threads}"
+    programs = {mapping: MeasuredProgram(f"{head}{mapping} y[{{0}}] = x[{{0}}]\n", machine) for mapping in ("", ":p")}
+    times = dict(_times(programs, threads, worker))
+    return max(0.0, times[":p"] - times[""]) if len(times) == len(programs) else 0.0
+
+
+def _rounded(rate: float) -> float:
+    """Three digits: more are noise."""
+    return float(f"{rate:.3g}")

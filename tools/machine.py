@@ -1,0 +1,126 @@
+"""`pdojo-machine`: the machines that pdojo knows, and what this processor reaches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.outputs import check_writable, write_output
+
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.measured import Measured
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit code."""
+    return run_tool(_run, args)
+
+
+def _arguments() -> Arguments:
+    parser = Arguments(prog="pdojo-machine", description=__doc__)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands.add_parser("list", help="print the names of all machines")
+    show = commands.add_parser("show", help="print a machine as a file")
+    show.add_argument("machine", nargs="?", default="host", help="a name or a TOML file; by default host")
+    calibrate = commands.add_parser(
+        "calibrate", help="measure bandwidths and rates of this processor, in some 20 seconds, for the pass to use"
+    )
+    calibrate.add_argument(
+        "-o", "--output", metavar="FILE", help="write a machine file, - for standard output; host does not use it"
+    )
+    calibrate.add_argument("--name", default="calibrated", help="the machine's name in that file (calibrated)")
+    calibrate.add_argument("--threads", type=positive, metavar="N", help="threads; by default all processors")
+    return parser
+
+
+def _run(args: Sequence[str] | None) -> None:
+    given = _arguments().parse_args(args)
+    match given.command:
+        case "list":
+            _list()
+        case "show":
+            _show(given.machine)
+        case _:
+            _calibrate(given.output, given.name, given.threads)
+
+
+def _list() -> None:
+    from pdojo.dialect.machines.registry import machine, machines
+
+    names = machines()
+    width = max(map(len, names))
+    for name in names:
+        sys.stdout.write(f"{name:{width}} {machine(name).description}\n")
+
+
+def _show(name: str) -> None:
+    from pdojo.dialect.machines.registry import machine
+    from pdojo.dialect.machines.writing import machine_text
+
+    described = machine(name)
+    sys.stdout.write(machine_text(described))
+    sys.stdout.writelines(f"# {line}\n" for line in conclusions(described))
+
+
+def conclusions(described: Machine) -> list[str]:
+    """What follows from the measurements of a machine for programs on all its threads, a sentence each."""
+    measured, threads = described.measured, described.threads
+    source = "measured" if measured else "a guess: nothing was measured (pdojo-machine calibrate)"
+    found = [f"usable cache: {_bytes(described.usable_cache)}, {source}"]
+    if measured:
+        past = measured.nontemporal_from(threads)
+        found.append(f"stores past the caches pay {'nowhere' if past is None else f'from {_bytes(past)} on'}")
+        distance = measured.prefetch_distance(threads)
+        found.append(f"prefetching pays {f'{distance} bytes ahead' if distance else 'nothing'} for reads from memory")
+        found.append(f"starting {threads} threads takes {measured.thread_start * 1e6:.1f} us")
+    return found
+
+
+def _bytes(size: int) -> str:
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+
+
+def _calibrate(output: str | None, name: str, threads: int | None) -> None:
+    from dataclasses import replace
+
+    from pdojo.dialect.machines.host import calibration_file, parent_of_host, uncalibrated
+    from pdojo.dialect.machines.writing import machine_text
+    from pdojo.dialect.names import is_machine_name
+    from pdojo.errors import UsageError
+
+    if not is_machine_name(name):
+        raise UsageError(f"'{name}' is no name of a machine: letters, digits, '_', '-' and '.'")
+    here = uncalibrated()
+    file = output if output is not None else str(calibration_file(here))
+    if output is None:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+    if file != "-":
+        check_writable(file)
+    if threads is not None:
+        here = replace(here, threads=threads)
+    command = "pdojo-machine calibrate" + (f" --threads {threads}" if threads is not None else "")
+    measured = _measure(here, command)
+    described = replace(here, name=name, description=measured.processor, measured=measured)
+    write_output(machine_text(described, parent_of_host()), file)
+    if file != "-":
+        sys.stdout.writelines(f"{line}\n" for line in conclusions(described))
+        sys.stdout.write(f"wrote {file}\n")
+
+
+def _measure(here: Machine, command: str) -> Measured:
+    """The measurements, with their progress on a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from pdojo.backends.calibration import calibrate
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("calibrating", total=1.0)
+        return calibrate(here, lambda what, done: progress.update(task, description=what, completed=done), command)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
