@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -206,6 +207,7 @@ def _settings(console: Console, given: argparse.Namespace) -> JSON:
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise UsageError(f"workload '{twice}' is given twice")
+    calibrate_once(console)
     threads = given.threads or [host().threads]
     if max(threads) > len(os.sched_getaffinity(0)):
         raise UsageError(f"{max(threads)} threads do not fit {len(os.sched_getaffinity(0))} processors")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from pdojo_tools.programs import load_kernel, machine_for
 from pdojo_tools.tables import Row, load_note, measurements, print_program, print_trace
@@ -44,6 +45,7 @@ def _arguments() -> Arguments:
     add = parser.add_argument
     add("--threads", type=positive, metavar="N", help="threads, for everyone; by default the machine's")
     add("--seed", type=random_seed, default=0, metavar="N", help="seed of the random inputs")
+    add("--no-calibrate", action="store_true", help="do not measure this processor if nobody has yet")
     add("--peers", action=argparse.BooleanOptionalAction, default=True, help="compare with libraries where installed")
     return parser
 
@@ -52,6 +54,7 @@ def _run(args: Sequence[str] | None) -> None:
     given = _arguments().parse_args(args)
     began = time.perf_counter()
     console = Console()
+    calibrate_once(console, wanted=not given.no_calibrate)
     kernel = assume_alignment(load_kernel(KERNEL), None)
     machine = machine_for(kernel, "host", given.threads)
     tunings = dict(_tunings(console, kernel, machine))

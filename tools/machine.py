@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from pdojo_tools.command import Arguments, positive, run_tool
 from pdojo_tools.outputs import check_writable, write_output
 
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.measured import Measured
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -85,41 +83,30 @@ def _bytes(size: int) -> str:
 def _calibrate(output: str | None, name: str, threads: int | None) -> None:
     from dataclasses import replace
 
-    from pdojo.dialect.machines.host import calibration_file, parent_of_host, uncalibrated
+    from pdojo_tools.calibrating import COMMAND, keep, measured
+
+    from pdojo.dialect.machines.host import parent_of_host, uncalibrated
     from pdojo.dialect.machines.writing import machine_text
     from pdojo.dialect.names import is_machine_name
     from pdojo.errors import UsageError
 
     if not is_machine_name(name):
         raise UsageError(f"'{name}' is no name of a machine: letters, digits, '_', '-' and '.'")
-    here = uncalibrated()
-    file = output if output is not None else str(calibration_file(here))
-    if output is None:
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
-    if file != "-":
-        check_writable(file)
+    if output is None and threads is not None:
+        raise UsageError("--threads needs -o: host is measured with all of its processors")
+    if output not in (None, "-"):
+        check_writable(output)
+    here, command = uncalibrated(), COMMAND
     if threads is not None:
-        here = replace(here, threads=threads)
-    command = "pdojo-machine calibrate" + (f" --threads {threads}" if threads is not None else "")
-    measured = _measure(here, command)
-    described = replace(here, name=name, description=measured.processor, measured=measured)
-    write_output(machine_text(described, parent_of_host()), file)
-    if file != "-":
+        here, command = replace(here, threads=threads), f"{COMMAND} --threads {threads}"
+    described = measured(here, command, name)
+    if output is None:
+        output = str(keep(described))
+    else:
+        write_output(machine_text(described, parent_of_host()), output)
+    if output != "-":
         sys.stdout.writelines(f"{line}\n" for line in conclusions(described))
-        sys.stdout.write(f"wrote {file}\n")
-
-
-def _measure(here: Machine, command: str) -> Measured:
-    """The measurements, with their progress on a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from pdojo.backends.calibration import calibrate
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("calibrating", total=1.0)
-        return calibrate(here, lambda what, done: progress.update(task, description=what, completed=done), command)
+        sys.stdout.write(f"wrote {output}\n")
 
 
 if __name__ == "__main__":

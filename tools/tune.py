@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.command import run_tool
 from pdojo_tools.tables import print_trace
 from pdojo_tools.tuning.arguments import check_subject, parse
@@ -55,6 +56,8 @@ def _tune(
     from pdojo_tools.tuning.result_files import Targets
     from pdojo_tools.tuning.session import TuneSession
 
+    if connection is None and given.machine in (None, "host"):
+        calibrate_once(console, wanted=not (given.no_calibrate or given.no_measure))
     with console.status("expert pass", refresh_per_second=1):
         host = None if connection is None else connection.host()
         subjects = [subject_of(title, given, host) for title in given.programs]

@@ -162,6 +162,7 @@ def _add_results(parser: Arguments) -> None:
     add = parser.add_argument_group("results").add_argument
     add("--explain", action="store_true", help="only print the pass's moves, and why each was made")
     add("--no-measure", action="store_true", help="neither run nor time the programs")
+    add("--no-calibrate", action="store_true", help="do not measure this processor if nobody has yet")
     add(
         "-o",
         "--output",
