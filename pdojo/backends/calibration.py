@@ -6,6 +6,7 @@ without prefetching; rates of operations on one thread, on arrays that stay in t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,10 +15,14 @@ from typing import TypeVar
 from pdojo.backends.bandwidth import copy_programs, read_programs
 from pdojo.backends.measure import MeasuredProgram, Ok, Options, Worker
 from pdojo.backends.peak import peak_kernel
+from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.host import processor_name
+from pdojo.dialect.machines.intrinsic import FREE, Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.measured import CopyRate, Measured, ReadRate
+from pdojo.dialect.machines.pattern import pattern_of
+from pdojo.dialect.notation.printer import tree_lines
 from pdojo.errors import MeasurementError
 
 KeyT = TypeVar("KeyT")
@@ -34,6 +39,8 @@ _BUDGET = 0.03
 _ELEMENTS = 1 << 14
 """Elements of the arrays of operations."""
 _STEPS = 2_000
+_ACCUMULATORS = 6
+"""Registers that instructions add to: latency times units, and no more than there are tiles."""
 _CHAINS = (8, 10, 12)
 """Independent sums of multiply-adds to try."""
 
@@ -106,10 +113,62 @@ def _rates(machine: Machine, worker: Worker) -> Iterator[tuple[str, float]]:
             found += [chains * lanes * _STEPS / seconds for _, seconds in _times({chains: program}, 1, worker)]
         if found:
             yield f"fma_{width}", _rounded(max(found))
+    yield from _instructions(machine, worker)
     lanes = max(machine.vector_lanes("f32"), default=1)
     for name, kernel in _operations(lanes):
         for _, seconds in _times({name: MeasuredProgram(kernel, machine)}, 1, worker):
             yield name, _rounded(_ELEMENTS / seconds)
+
+
+def _instructions(machine: Machine, worker: Worker) -> Iterator[tuple[str, float]]:
+    """Instructions per second of one thread, by the names of the intrinsics that add to an operand."""
+    for intrinsic in machine.intrinsics:
+        if not (intrinsic.available(machine.features) and intrinsic.trusted):
+            continue
+        text = accumulating_kernel(intrinsic, _ACCUMULATORS, _STEPS)
+        if text is not None:
+            for _, seconds in _times({intrinsic.name: MeasuredProgram(text, machine)}, 1, worker):
+                yield intrinsic.name, _rounded(_ACCUMULATORS * _STEPS / seconds)
+
+
+def accumulating_kernel(intrinsic: Intrinsic, accumulators: int, steps: int) -> str | None:
+    """A kernel that adds to each of some accumulators in registers by the intrinsic, `steps` times.
+
+    None for an intrinsic that adds to no operand, or to several, or whose strides are free.
+    """
+    pattern = pattern_of(intrinsic)
+    written = [array for array in pattern.operands.values() if pattern.writes(array)]
+    free = any(FREE in strides for strides in pattern.strides.values())
+    if len(written) != 1 or written[0].intent is not Intent.INOUT or free:
+        return None
+    (total,) = written
+    name, shape = total.name, [accumulators, *total.shape]
+    factors = [array for array in pattern.operands.values() if array is not total]
+    inner = [array for array in pattern.nest.arrays.values() if array.name not in pattern.operands]
+
+    def within(line: str) -> str:
+        """A line of the meaning two scopes further in, the second of which chooses the accumulator."""
+        deeper = re.sub(r"\{(\d+)\}", lambda m: f"{{{int(m[1]) + 2}}}", line)
+        return re.sub(rf"\b{name}\[", f"{name}[{{1}},", deeper)
+
+    first, *rest = tree_lines(pattern.nest.children)
+    extent, _, statement = first.partition(" ")
+    every = f"{accumulators}:u {' '.join(map(str, total.shape))}"
+    index = ",".join(f"{{{depth}}}" for depth in range(len(shape)))
+    lines = [
+        f"kernel rate({', '.join(array.name for array in factors)}) -> ({name}_out)",
+        "numerics reassociate contract flush",
+        *(f"{array.name} {array.dtype} {list(array.shape)} heap align 64" for array in factors),
+        f"{name}_out {total.dtype} {shape} heap align 64",
+        f"{name} {total.dtype} {shape} stack",
+        *(f"{array.name} {array.dtype} {list(array.shape)} stack" for array in inner),
+        "",
+        f"{every} {name}[{index}] = 0",
+        f"{steps} {accumulators}:u {extent}:m({intrinsic.name}) {within(statement)}".rstrip(),
+        *map(within, rest),
+        f"{every} {name}_out[{index}] = {name}[{index}]",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _operations(lanes: int) -> Iterator[tuple[str, str]]:

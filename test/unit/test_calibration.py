@@ -12,6 +12,9 @@ from pdojo_tools.machine import conclusions, main
 from rich.console import Console
 
 from pdojo.backends import calibration
+from pdojo.backends.backend import backend_of
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines import host as detection
 from pdojo.dialect.machines.machine import Machine
@@ -19,6 +22,8 @@ from pdojo.dialect.machines.machine_file import machine_facts, machine_from_json
 from pdojo.dialect.machines.measured import CopyRate, Measured, ReadRate
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.machines.writing import machine_text
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
 from pdojo.search.experts.heuristic import heuristic
@@ -136,6 +141,28 @@ def test_host_uses_what_was_measured(small: Path, capsys: pytest.CaptureFixture[
     assert replace(host(), measured=Measured()) == detection.uncalibrated()
     assert main(["show"]) == 0
     assert "[measured]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "measured"),
+    [
+        ("x86-64-avx512", {"vpdpbusd_512", "vpdpbusd_512_broadcast", "vdpbf16ps_512", "vdpbf16ps_512_broadcast"}),
+        ("x86-64-amx", {"tdpbf16ps", "tdpbusd", "tdpbsud", "tdpbssd", "tdpbuud"}),
+    ],
+)
+def test_instructions_that_add_are_measured(name: str, measured: set[str]) -> None:
+    """On accumulators in registers; the text is a program that the machine has code for."""
+    described = machine(name)
+    texts = {i.name: calibration.accumulating_kernel(i, 6, 10) for i in described.intrinsics}
+    assert measured <= {name for name, text in texts.items() if text is not None}
+    for intrinsic, text in texts.items():
+        if text is None:
+            continue
+        (kernel,) = parse_notation(text)
+        features = next(i.features for i in described.intrinsics if i.name == intrinsic)
+        able = replace(described, features=tuple(sorted({*described.features, *features})))
+        validate(Program(kernel, able))
+        backend_of(able).check_lowers(nest_of(kernel), able)
 
 
 def test_it_is_measured_once(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,8 @@ class Measured:
     copy: tuple[CopyRate, ...] = ()
     read: tuple[ReadRate, ...] = ()
     rates: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Elements per second of one thread, by operation; `fma_64` is a multiply-add of vectors of 64 bytes in f32."""
+    """Elements of f32 per second of one thread, by operation (`fma_64`: multiply-adds of vectors of 64 bytes), and
+    instructions per second, by the name of an intrinsic."""
     thread_start: float = 0.0
     """Seconds that a parallel scope takes whose threads have nothing to do."""
 
