@@ -18,7 +18,7 @@ from pdojo.backends.peak import peak_kernel
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.host import processor_name
-from pdojo.dialect.machines.intrinsic import FREE, Intrinsic
+from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.measured import CopyRate, Measured, ReadRate
 from pdojo.dialect.machines.pattern import pattern_of
@@ -134,12 +134,11 @@ def _instructions(machine: Machine, worker: Worker) -> Iterator[tuple[str, float
 def accumulating_kernel(intrinsic: Intrinsic, accumulators: int, steps: int) -> str | None:
     """A kernel that adds to each of some accumulators in registers by the intrinsic, `steps` times.
 
-    None for an intrinsic that adds to no operand, or to several, or whose strides are free.
+    None for an intrinsic that adds to no operand, or to several. Operands are dense.
     """
     pattern = pattern_of(intrinsic)
     written = [array for array in pattern.operands.values() if pattern.writes(array)]
-    free = any(FREE in strides for strides in pattern.strides.values())
-    if len(written) != 1 or written[0].intent is not Intent.INOUT or free:
+    if len(written) != 1 or written[0].intent is not Intent.INOUT:
         return None
     (total,) = written
     name, shape = total.name, [accumulators, *total.shape]
