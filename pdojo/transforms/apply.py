@@ -53,11 +53,14 @@ def confirm(move: Move, fault: Reason | None) -> None:
         raise IllegalMove(str(Refusal(move, fault.text, fault.witness)))
 
 
-def legal(program: Program, move: Move) -> tuple[Transformation[Any], Site]:
-    """The transformation of a move, and its site. Raises LocationError or IllegalMove as `apply` does."""
+def legal(program: Program, move: Move, *, foresees: bool = True) -> tuple[Transformation[Any], Site]:
+    """The transformation of a move, and its site. Raises LocationError or IllegalMove as `apply` does.
+
+    Without `foresees`, the caller makes the move and asks the conditions of the program after it.
+    """
     wanted = instantiate(move)
     site = wanted.resolve(program, move.at)
-    refusal = wanted.refusal(program, site)
+    refusal = wanted.refusal(program, site, foresees=foresees)
     if refusal is not None:
         raise IllegalMove(str(refusal))
     return wanted, site

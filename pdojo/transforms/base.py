@@ -134,17 +134,20 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     # The methods below are the same for all transformations, so that found and applicable cannot differ.
 
-    def refusal(self, program: Program, site: SiteT) -> Refusal | None:
-        """Why the move is refused at the site; None if it is legal."""
+    def refusal(self, program: Program, site: SiteT, *, foresees: bool = True) -> Refusal | None:
+        """Why the move is refused at the site; None if it is legal.
+
+        Without `foresees`, conditions that the check does not prove are not asked: the caller makes the move and asks.
+        """
         try:
-            reason = self._asked(program, site)
+            reason = self._asked(program, site, foresees=foresees)
         except Undecided as undecided:
             reason = Reason(str(undecided))
         return None if reason is None else Refusal(self.at(program, site), reason.text, reason.witness)
 
-    def _asked(self, program: Program, site: SiteT) -> Reason | None:
+    def _asked(self, program: Program, site: SiteT, *, foresees: bool) -> Reason | None:
         reason = self._checked(program, site)
-        if reason is None and not self.proves(program):
+        if reason is None and foresees and not self.proves(program):
             reason = self.fault(conditions_of(program), self.rehearse(program, site))
         if reason is None:
             numerics = self.numerics(program, site)
@@ -205,12 +208,15 @@ class Transformation(RewritePattern, Generic[SiteT]):
         copied = program.copy()
         return self.perform(copied, self.resolve(copied, identify(site)))
 
-    def perform(self, program: Program, site: SiteT) -> Program:
-        """The program after the rewrite, which changes the kernel in place; invalidates `program`."""
+    def perform(self, program: Program, site: SiteT, *, release: bool = True) -> Program:
+        """The program after the rewrite, which changes the kernel in place; invalidates `program`.
+
+        Without `release`, nodes of the view before keep what they say: extents, children, accesses.
+        """
         kernel = program.kernel
         self.rewrite(program, site, PatternRewriter(next(iter(kernel.body.block.ops))))
         after = program.successor(kernel)
-        program.retire()
+        program.retire(release=release)
         return after
 
     def at(self, program: Program, site: SiteT) -> Move:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.analysis.conditions import conditions_of
+from pdojo.dialect.analysis.conditions import Conditions, conditions_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.special_mappings import check_tensor_scopes
 from pdojo.dialect.analysis.validate import validate
@@ -16,7 +17,7 @@ from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verification.verify import verify_nest
-from pdojo.errors import IllegalMove, LocationError, UsageError
+from pdojo.errors import IllegalMove, LocationError, Undecided, UsageError
 from pdojo.transforms.apply import confirm, legal, legal_moves, refused_moves
 from pdojo.transforms.base import Refusal, Site, Transformation, identify
 from pdojo.transforms.history import History, Place, Position, place_of
@@ -34,6 +35,26 @@ class Skipped:
 
     def __str__(self) -> str:
         return f"skipped {self.move}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class InPlace:
+    """What moves in place need."""
+
+    draft: Program | None
+    """The present program if nobody else holds it; None: the next move copies it."""
+    conditions: Conditions
+    """Of the latest program that was asked; checks have proved that later ones keep them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A state to return to."""
+
+    length: int
+    """Number of moves."""
+    in_place: InPlace | None
+    """None if moves were not made in place."""
 
 
 class Game:
@@ -60,6 +81,7 @@ class Game:
         validate(self.program)
         check_tensor_scopes(self.program)
         self.trace = Trace.of(initial, machine.name)
+        self._in_place: InPlace | None = None
 
     @property
     def program(self) -> Program:
@@ -96,12 +118,75 @@ class Game:
 
     def apply(self, move: Move | str) -> None:
         """Make a move. Raises LocationError or IllegalMove; the state is unchanged then."""
+        if self._in_place is not None:
+            self._rewrite(Move.parse(move) if isinstance(move, str) else move, self._in_place)
+            return
         program = self.program
         wanted, site = legal(program, Move.parse(move) if isinstance(move, str) else move)
         step, place = _described(program, wanted, site)
         after = wanted.rehearse(program, site)
         confirm(step.move, wanted.fault(conditions_of(program), after, proved=wanted.proves(program)))
         self._add(step, place, after)
+
+    @contextmanager
+    def in_place(self) -> Iterator[Callable[[], bool]]:
+        """A context in which moves rewrite the present program, in a fraction of the time.
+
+        All moves are checked as usual, but a program is invalid after the next move, unless `mark` keeps it. Whether
+        programs are well-formed, and keep the conditions that checks have proved, is asked once, by the function that
+        the context gives. If that returns False, the check of a move is wrong; making the moves again one by one shows
+        which one.
+        """
+        before = conditions_of(self.program)
+        self._in_place = InPlace(None, before)
+        try:
+            yield lambda: self._is_sound(before)
+        finally:
+            self._in_place = None
+
+    def _is_sound(self, before: Conditions) -> bool:
+        try:
+            verify_nest(self.program.nest)
+            return before.broken(conditions_of(self.program), proved=True) is None
+        except (VerifyException, Undecided):
+            return False
+
+    def mark(self) -> Mark:
+        """The present state, to which `rewind` returns at once."""
+        state = self._in_place
+        if state is not None:
+            self._in_place = replace(state, draft=None)
+        return Mark(len(self.trace.steps), state)
+
+    def rewind(self, mark: Mark) -> None:
+        """Take back the moves since the mark. It is used up; marks made after it are invalid."""
+        self._cut(mark.length)
+        if self._in_place is not None:
+            self._in_place = mark.in_place or InPlace(None, conditions_of(self.program))
+
+    def _rewrite(self, move: Move, state: InPlace) -> None:
+        """Make a move in place, on a copy if others may hold the present program."""
+        program = self.program
+        wanted, site = legal(program, move, foresees=False)
+        step, place = _described(program, wanted, site)
+        proved = wanted.proves(program)
+        if program is not state.draft:
+            program = program.copy()
+            site = wanted.resolve(program, identify(site))
+        elif self.programs.positions:
+            self.programs.positions[-1].program = None
+        after = wanted.perform(program, site, release=False)
+        self._add(step, place, after)
+        if proved and wanted.keeps_hints:
+            self._in_place = InPlace(after, state.conditions)
+            return
+        try:
+            confirm(step.move, wanted.breach(state.conditions, after, proved=proved))
+        except IllegalMove:
+            self._cut(len(self.trace.steps) - 1)
+            self._in_place = InPlace(None, state.conditions)
+            raise
+        self._in_place = InPlace(after, conditions_of(after))
 
     def apply_all(self, moves: Iterable[Move | str]) -> None:
         """Make moves in order."""
@@ -156,6 +241,8 @@ class Game:
         """A game of its own in the same state: neither sees the moves of the other."""
         other = Game.__new__(Game)
         other.programs = self.programs.fork()
+        other._in_place = None
+        self.mark()
         other.trace = replace(self.trace, steps=self.trace.steps.copy())
         return other
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from pdojo import load
+from pdojo.dialect.analysis.conditions import Conditions
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.semantics.oracle import equivalent
+from pdojo.dialect.verification.verify import verify_kernel
 from pdojo.errors import UsageError
+from pdojo.search.experts.heuristic import heuristic
 from pdojo.search.experts.player import Player
 from pdojo.transforms.game import Game
+from pdojo.transforms.mapping.cpu import Vectorize
 
 TEXT = """
 kernel k(x) -> (y)
@@ -58,3 +64,71 @@ def test_transact_is_all_or_nothing(player: Player) -> None:
     assert (made(player), player.notes, print_notation(player.game.kernel)) == ([], [], before)
     assert player.transact(lambda: player.attempt("join_scopes", "t:0") and player.attempt("reuse_dims", "t:0"))
     assert made(player) == ["join_scopes@t:0", "reuse_dims@t:0"]
+
+
+@pytest.mark.parametrize("kernel", ["softmax:64x1000", "batchnorm:2x3x7x9"])
+def test_moves_in_place_lead_where_moves_on_copies_lead(kernel: str) -> None:
+    in_place = Game(load(kernel), machine("x86-64-avx512"))
+    heuristic(in_place)
+    on_copies = Game(load(kernel), machine("x86-64-avx512"))
+    on_copies.apply_all(step.resolved for step in in_place.trace.steps)
+    assert print_notation(on_copies.kernel) == print_notation(in_place.kernel)
+    verify_kernel(in_place.kernel)
+    assert print_notation(in_place.initial.kernel) == print_notation(on_copies.initial.kernel)
+    assert [p.text for p in in_place.programs] == [p.text for p in on_copies.programs]
+
+
+def test_a_plan_that_fails_changes_nothing_in_place(player: Player) -> None:
+    game, before = player.game, player.game.program
+    text = before.text
+
+    def inner() -> bool:
+        assert player.attempt("tile_scope", "y:1", size=4)
+        return False
+
+    def outer(is_kept: bool) -> bool:
+        assert player.attempt("join_scopes", "t:0")
+        assert not player.transact(inner)
+        assert player.attempt("join_scopes", "t:1")
+        return is_kept
+
+    with game.in_place() as is_sound:
+        assert not player.transact(lambda: outer(is_kept=False))
+        assert game.program is before
+        assert not player.notes
+        assert player.transact(lambda: outer(is_kept=True))
+        assert player.attempt("reuse_dims", "t:0")
+    assert is_sound()
+    assert before.text == text, "programs that were seen before are not rewritten"
+    assert made(player) == ["join_scopes@t:0", "join_scopes@t:1", "reuse_dims@t:0"]
+    assert equivalent(game.initial.nest, player.nest) is None
+
+
+def test_a_move_in_place_that_breaks_a_condition_is_taken_back(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
+    game = player.game
+    with game.in_place():
+        assert player.attempt("join_scopes", "t:0")
+        assert player.attempt("join_scopes", "t:1")
+        text = game.program.text
+        with monkeypatch.context() as patched:
+            patched.setattr(Conditions, "broken", lambda *_, **__: Reason("a condition"))
+            assert not player.attempt("parallelize", "t:0")
+        assert game.program.text == text
+        assert player.attempt("parallelize", "t:0")
+    assert made(player) == ["join_scopes@t:0", "join_scopes@t:1", "parallelize@t:0"]
+    assert equivalent(game.initial.nest, player.nest) is None
+
+
+def test_a_plan_is_played_again_on_copies_if_a_check_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = Game(parse_notation(TEXT)[0], machine("toy"))
+    # The machine has no vectors of twelve lanes.
+    monkeypatch.setattr(Vectorize, "check", lambda *_: None)
+    monkeypatch.setattr(Vectorize, "argued", True)
+    monkeypatch.setattr(Vectorize, "needs_conditions", False)
+
+    def plan(player: Player) -> None:
+        player.attempt("vectorize", "y:1")
+        player.attempt("join_scopes", "t:0")
+
+    assert [str(note.move) for note in Player.play(game, plan)] == ["join_scopes@t:0"]
+    verify_kernel(game.kernel)

@@ -1,8 +1,9 @@
 """A quick proof that a value is lost: a read, and a write of another element into the read's cell before it.
 
-The first iterations of every scope are run in order. A value is lost if a read finds another element in its cell than
-the one written before, and no iteration that was not run writes the wanted one again in between. The ranges of the
-index expressions prove the latter. Sound, not complete: None proves nothing.
+The first iterations of every scope, and those in which a tile of a dimension begins, are run in order. A value is lost
+if a read finds another element in its cell than the one written before, and no iteration that was not run writes the
+wanted one again in between. The ranges of the index expressions prove the latter. Sound, not complete: None proves
+nothing.
 """
 
 from __future__ import annotations
@@ -77,10 +78,10 @@ def lost_value(uses: Sequence[Use]) -> tuple[Instance, Instance] | None:
 def _first_iterations(uses: Sequence[Use]) -> list[Instance]:
     """The instances that are run, in order; within a statement the reads come first."""
     found: list[tuple[tuple[int, ...], Instance]] = []
-    for use, counts in zip(uses, _counts(uses), strict=True):
+    for use, values in zip(uses, _iterations(uses), strict=True):
         leaf = use.leaf
         path = node_path(leaf)
-        for iteration in product(*map(range, counts)):
+        for iteration in product(*values):
             if all(g.evaluate(iteration) >= 0 for g in leaf.guards):
                 time = [path[0]]
                 for value, position in zip(iteration, path[1:], strict=True):
@@ -90,18 +91,36 @@ def _first_iterations(uses: Sequence[Use]) -> list[Instance]:
     return [instance for _, instance in found]
 
 
-def _counts(uses: Sequence[Use]) -> list[list[int]]:
-    """How many iterations of the scopes around each access are run: fewer if there are more accesses."""
+def _iterations(uses: Sequence[Use]) -> list[list[Sequence[int]]]:
+    """The iterations of the scopes around each access that are run: fewer if there are more accesses."""
     telling = [_telling(use) for use in uses]
+    starts = [_starts(use) for use in uses]
     deepest = max(u.leaf.depth for u in uses)
     for spared in range(deepest + 1):
-        counts = [
-            [min(extent, own.get(k, 1 if k < spared else CLIP)) for k, extent in enumerate(use.leaf.extents)]
-            for use, own in zip(uses, telling, strict=True)
+        found = [
+            [_first(own.get(k, 1 if k < spared else CLIP), begun.get(k, ()), n) for k, n in enumerate(use.leaf.extents)]
+            for use, own, begun in zip(uses, telling, starts, strict=True)
         ]
-        if sum(map(prod, counts)) <= INSTANCES:
-            return counts
-    return [[min(extent, CLIP if k >= deepest - 3 else 1) for k, extent in enumerate(u.leaf.extents)] for u in uses]
+        if sum(prod(map(len, values)) for values in found) <= INSTANCES:
+            return found
+    return [[range(min(n, CLIP if k >= deepest - 3 else 1)) for k, n in enumerate(u.leaf.extents)] for u in uses]
+
+
+def _first(count: int, starts: Sequence[int], extent: int) -> Sequence[int]:
+    """The first `count` iterations, and the further ones at `starts`, of a scope."""
+    return [*range(min(extent, count)), *(start for start in starts if count <= start < extent)]
+
+
+def _starts(use: Use) -> dict[int, list[int]]:
+    """By depth, the iterations in which the second tile of a dimension begins."""
+    found: dict[int, list[int]] = {}
+    for expression in use.cell:
+        for atom, _ in expression.terms:
+            if not isinstance(atom, int) and atom.divisor > MOST_SLOTS and len(atom.numerator.terms) == 1:
+                ((variable, step),) = atom.numerator.terms
+                if isinstance(variable, int) and step > 0:
+                    found.setdefault(variable, []).append(-(-(atom.divisor - atom.numerator.constant) // step))
+    return {depth: sorted(set(starts)) for depth, starts in found.items()}
 
 
 def _telling(use: Use) -> dict[int, int]:

@@ -75,19 +75,24 @@ class Program:
     """A kernel and everything computed about it; built once per state.
 
     `known` is shared between the states of a game, so only what a move touched is asked again. `nest` is the view of
-    the kernel (None: computed).
+    the kernel (None: computed, with the help of `before`, the view before the kernel was rewritten in place).
     """
 
     has_excerpts: ClassVar[bool] = True
     """Whether questions about a part of the program may be asked of that part alone (`excerpts`)."""
 
     def __init__(
-        self, kernel: KernelOp, machine: Machine, known: Known | None = None, nest: Nest | None = None
+        self,
+        kernel: KernelOp,
+        machine: Machine,
+        known: Known | None = None,
+        nest: Nest | None = None,
+        before: Nest | None = None,
     ) -> None:
         self._kernel: KernelOp | None = kernel
         self.machine = machine
         self.known = known or Known()
-        self._nest = nest
+        self._nest, self._before = nest, before
         self.verdicts: dict[Hashable, object] = {}
         """Decisions about this program; those who decide choose the keys."""
 
@@ -123,7 +128,7 @@ class Program:
     def nest(self) -> Nest:
         """The kernel as a tree of scopes and statements."""
         if self._nest is None:
-            self._nest = nest_of(self.kernel)
+            self._nest, self._before = nest_of(self.kernel, self._before), None
         return self._nest
 
     @property
@@ -287,16 +292,17 @@ class Program:
 
     def successor(self, kernel: KernelOp, nest: Nest | None = None) -> Program:
         """The program for the kernel that a move made of this one; keeps `known`."""
-        return Program(kernel, self.machine, self.known, nest)
+        return Program(kernel, self.machine, self.known, nest, None if nest is not None else self.nest)
 
     def copy(self) -> Program:
         """The program for a copy of the kernel, to be changed; keeps `known`."""
         nest = self.nest.copy()
         return self.successor(nest.kernel, nest)
 
-    def retire(self) -> None:
+    def retire(self, *, release: bool = True) -> None:
         """Invalidate this program after its kernel was rewritten in place: all questions raise RuntimeError."""
-        self.nest.release()
+        if release:
+            self.nest.release()
         self._kernel = self._nest = None
         self.verdicts.clear()
 

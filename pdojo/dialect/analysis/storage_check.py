@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.clobber import lost_value
 from pdojo.dialect.analysis.collision import Domain, tells_apart
-from pdojo.dialect.analysis.coverage import common_depth, covers
+from pdojo.dialect.analysis.coverage import common_depth, cover_together, covers
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.reason import Reason
@@ -70,9 +70,13 @@ class StorageChecks:
         if (alone and within_iteration(uses, reuse)) or in_turn(uses, reuse, caller):
             return None
         key = (tuple(reuse), owner, caller, *content_of(uses))
-        return self._answers.of(key, lambda: self._decide(uses, owner, caller))
+        return self._answers.of(key, lambda: self._decide(uses, reuse, owner, caller, alone=alone))
 
-    def _decide(self, uses: Sequence[Use], owner: int | None, caller: Caller | None) -> Reason | None:
+    def _decide(
+        self, uses: Sequence[Use], reuse: Sequence[int], owner: int | None, caller: Caller | None, *, alone: bool
+    ) -> Reason | None:
+        if alone and within_iteration(uses, reuse, together=True):
+            return None
         lost = lost_value(uses)
         if lost is not None:
             read, overwriting = lost
@@ -132,14 +136,15 @@ def _misplaced(uses: Sequence[Use], reuse: Sequence[int]) -> Reason | None:
     )
 
 
-def within_iteration(uses: Sequence[Use], reuse: Sequence[int]) -> bool:
+def within_iteration(uses: Sequence[Use], reuse: Sequence[int], *, together: bool = False) -> bool:
     """Fast path: every value lives within one iteration of the scopes that tell the elements of a cell apart.
 
     Then it lives within one iteration of each scope that all uses share, such as the owner of their copies.
 
     If every reused index equals f + slot, with one f over the scopes common to all uses, two elements of a cell differ
-    in f only, so they belong to different iterations of the common scopes. If every read is covered by a write of its
-    own iteration, no write of another iteration comes between.
+    in f only, so they belong to different iterations of the common scopes. If every read is covered by writes of its
+    own iteration, no write of another iteration comes between. With `together`, several writes may cover a read, such
+    as the parts of a peeled loop; integer sets of single iterations tell.
     """
     if len({u.access.array.name for u in uses}) != 1:
         return False
@@ -150,8 +155,10 @@ def within_iteration(uses: Sequence[Use], reuse: Sequence[int]) -> bool:
         parts = {u.access.index[dimension] - u.cell[dimension] for u in uses}
         if len(parts) != 1 or any(v >= depth for v in next(iter(parts)).variables()):
             return False
-    writes = [u for u in uses if u.writes]
-    return all(any(covers(w.leaf, w.access, r.leaf, r.access) for w in writes) for r in uses if r.reads)
+    writes = [(u.leaf, u.access) for u in uses if u.writes]
+    reads = [u for u in uses if u.reads]
+    left = [r for r in reads if not any(covers(*write, r.leaf, r.access) for write in writes)]
+    return not left or (together and all(cover_together(writes, r.leaf, r.access) for r in left))
 
 
 def in_turn(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None) -> bool:
@@ -215,11 +222,11 @@ def _apart(uses: Sequence[Use], depth: int) -> bool:
 
 
 def content_of(uses: Sequence[Use]) -> UseKey:
-    """All that answers about these uses depend on, as a comparable value."""
+    """All that answers about these uses in sequential order depend on, as a comparable value."""
     return tuple(
         (
             path,
-            tuple((s.extent, s.guard, s.mapping) for s in u.chain),
+            tuple((s.extent, s.guard) for s in u.chain),
             u.access.array.name,
             u.access.index,
             u.cell,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from functools import lru_cache
 
 from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, StringAttr
@@ -18,14 +19,20 @@ from pdojo.dialect.syntax import names_of
 from pdojo.dialect.view.nest import NO_HINTS, Access, Array, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope
 
 
-def nest_of(kernel: KernelOp) -> Nest:
-    """Compute the view of a kernel; index expressions are in canonical form."""
-    return _Builder(kernel).build()
+def nest_of(kernel: KernelOp, before: Nest | None = None) -> Nest:
+    """Compute the view of a kernel; index expressions are in canonical form.
+
+    `before` is the view before the kernel was rewritten in place: accesses of statements that are as they were are
+    taken from it. It is not changed.
+    """
+    return _Builder(kernel, before).build()
 
 
 class _Builder:
-    def __init__(self, kernel: KernelOp) -> None:
+    def __init__(self, kernel: KernelOp, before: Nest | None) -> None:
         self.kernel = kernel
+        self.known_leaves = {} if before is None else {leaf.op: leaf for leaf in before.leaves}
+        self.known_arrays = {} if before is None else {array.value: array for array in before.arrays.values()}
         self.arrays: dict[SSAValue, Array] = {}
         self.buffers: list[Buffer] = []
         self.leaves: list[Leaf] = []
@@ -51,21 +58,31 @@ class _Builder:
             hosted = guests.get(argument)
             names = (name, *(names_of(hosted.array_names) if hosted is not None else ()))
             buffer = Buffer(names, dtype, shape, flags, Memory.HEAP, intent.data, None, alignment, hosted)
-            self.buffers.append(buffer)
-            self.arrays[argument] = Array(name, buffer, argument)
+            self._add(buffer, [name], [argument])
+
+    def _add(self, buffer: Buffer, names: Sequence[str], values: Sequence[SSAValue]) -> None:
+        """Add a buffer and arrays in it; those that are as they were are the same objects."""
+        known = self.known_arrays.get(values[0])
+        buffer = known.buffer if known is not None and same_buffer(known.buffer, buffer) else buffer
+        self.buffers.append(buffer)
+        for name, value in zip(names, values, strict=True):
+            self._name(name, buffer, value)
+
+    def _name(self, name: str, buffer: Buffer, value: SSAValue) -> None:
+        known = self.known_arrays.get(value)
+        is_same = known is not None and known.name == name and known.buffer is buffer
+        self.arrays[value] = known if known is not None and is_same else Array(name, buffer, value)
 
     def _declare(self, op: BufferOp) -> None:
         names = names_of(op.array_names)
         if op.host is not None:
             for name, value in zip(names, op.arrays, strict=True):
-                self.arrays[value] = Array(name, self.arrays[op.host].buffer, value)
+                self._name(name, self.arrays[op.host].buffer, value)
             return
         dtype, shape = element_and_shape(op.arrays[0])
         width, swizzles = byte_width(dtype), op.swizzles
         buffer = Buffer(names, dtype, shape, op.slots, op.memory.data, None, op, width, swizzles=swizzles)
-        self.buffers.append(buffer)
-        for name, value in zip(names, op.arrays, strict=True):
-            self.arrays[value] = Array(name, buffer, value)
+        self._add(buffer, names, op.arrays)
 
     def _children(self, ops: Iterable[Operation], parent: Scope | None, extents: tuple[int, ...]) -> list[Node]:
         children: list[Node] = []
@@ -99,8 +116,25 @@ class _Builder:
         return scope
 
     def _leaf(self, op: OpOp, parent: Scope | None, position: int, extents: tuple[int, ...]) -> Leaf:
-        written, read, ivs = op.operand_groups
-        depths = tuple(self.depths[iv] for iv in ivs)
+        operands = tuple(op.operands)
+        depths = tuple(self.depths[value] for value in operands if value in self.depths)
+        source = (dict(op.properties), operands, depths, extents)
+        known = self.known_leaves.get(op)
+        if known is not None and known.source == source and self._has_same_arrays(known, operands):
+            leaf = Leaf(
+                op,
+                parent,
+                position,
+                len(self.leaves),
+                known.output,
+                known.inputs,
+                known.function,
+                known.accumulate,
+                source,
+            )
+            self.leaves.append(leaf)
+            return leaf
+        written, read, _ = op.operand_groups
         hints = iter((NO_HINTS,) * (1 + len(read)) if op.hints is None else op.hints.data)
         arrays = iter(read)
         output = Access(self.arrays[written], _converted(op.output_map, depths, extents), next(hints))
@@ -116,9 +150,12 @@ class _Builder:
                 inputs.append(_constant(value))
         function = None if op.function is None else op.function.data
         accumulate = None if op.accumulate is None else op.accumulate.data
-        leaf = Leaf(op, parent, position, len(self.leaves), output, tuple(inputs), function, accumulate)
+        leaf = Leaf(op, parent, position, len(self.leaves), output, tuple(inputs), function, accumulate, source)
         self.leaves.append(leaf)
         return leaf
+
+    def _has_same_arrays(self, known: Leaf, operands: Sequence[SSAValue]) -> bool:
+        return all(self.arrays[v] is a.array for v, a in zip(operands, known.accesses, strict=False))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -130,6 +167,11 @@ def _converted(
     expressions = [c.lhs for c in data.constraints] if isinstance(data, AffineSet) else data.results
     dims = [var(depth) for depth in depths]
     return tuple(from_affine(e, dims, extents) for e in expressions)
+
+
+def same_buffer(one: Buffer, other: Buffer) -> bool:
+    """Whether two views of buffers say the same; declarations are compared by identity."""
+    return all(getattr(one, f.name) == getattr(other, f.name) for f in fields(Buffer))
 
 
 def _constant(value: Attribute) -> Constant:

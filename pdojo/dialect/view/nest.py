@@ -168,6 +168,8 @@ class Leaf:
     inputs: tuple[Input, ...]
     function: str | None
     accumulate: str | None
+    source: tuple[object, ...] = ()
+    """What the accesses and inputs were computed from (`build.py`)."""
 
     @property
     def id(self) -> str:
@@ -357,6 +359,7 @@ class _Copier:
         inputs = tuple(self._access(i) if isinstance(i, Access) else i for i in leaf.inputs)
         output, op = self._access(leaf.output), self._op(leaf.op)
         copy = Leaf(op, parent, leaf.position, leaf.order, output, inputs, leaf.function, leaf.accumulate)
+        copy.source = (leaf.source[0], tuple(op.operands), *leaf.source[2:]) if leaf.source else ()
         self.leaves.append(copy)
         return copy
 

@@ -11,14 +11,16 @@ from pdojo.transforms.game import Game
 
 def greedy(game: Game) -> list[Note]:
     """The naive pass, then threads, vectors, unrolling and faster memory wherever they are legal."""
-    player = Player(game)
+    return Player.play(game, _tune)
+
+
+def _tune(player: Player) -> None:
     fuse_and_reuse(player)
     parallelize_outermost(player)
     for leaf in list(player.nest.leaves):
         _vectorize_innermost(player, leaf.id)
     _unroll_small(player)
     place_buffers(player)
-    return player.notes
 
 
 def parallelize_outermost(player: Player) -> None:

@@ -27,7 +27,10 @@ from pdojo.transforms.game import Game
 
 def heuristic(game: Game) -> list[Note]:
     """Tune for a CPU from general rules; no kernel is treated specially."""
-    player = Player(game)
+    return Player.play(game, _tune)
+
+
+def _tune(player: Player) -> None:
     player.exhaust(lambda: player.nest.leaves, "contract", "a fused multiply-add is one instruction")
     drop_unit_loops(player)
     flatten(player)
@@ -43,4 +46,3 @@ def heuristic(game: Game) -> list[Note]:
     unroll_groups(player)
     place_buffers(player)
     stream(player)
-    return player.notes

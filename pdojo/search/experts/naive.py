@@ -8,9 +8,7 @@ from pdojo.transforms.game import Game
 
 def naive(game: Game) -> list[Note]:
     """Join scopes and reuse dimensions until nothing more is legal."""
-    player = Player(game)
-    fuse_and_reuse(player)
-    return player.notes
+    return Player.play(game, fuse_and_reuse)
 
 
 def fuse_and_reuse(player: Player) -> None:

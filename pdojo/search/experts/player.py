@@ -62,13 +62,28 @@ class Player:
 
     def transact(self, plan: Callable[[], bool]) -> bool:
         """Make all moves of a plan, or none if it returns False; returns the plan's result."""
-        made, noted = len(self.game.trace.steps), len(self.notes)
+        mark, noted = self.game.mark(), len(self.notes)
         if plan():
             return True
-        while len(self.game.trace.steps) > made:
-            self.game.undo()
+        self.game.rewind(mark)
         del self.notes[noted:]
         return False
+
+    @classmethod
+    def play(cls, game: Game, plan: Callable[[Player], None]) -> list[Note]:
+        """Make all moves of a plan on a game, in place; returns the notes.
+
+        If the check of a move turns out to be wrong at the end, all moves are made again one by one.
+        """
+        mark = game.mark()
+        player = cls(game)
+        with game.in_place() as is_sound:
+            plan(player)
+        if not is_sound():
+            game.rewind(mark)
+            player = cls(game)
+            plan(player)
+        return player.notes
 
     def lanes(self, leaf: Leaf, extent: int | None = None) -> int:
         """Lanes of the machine's widest vector for the statement's widest operand, at most `extent`; 1 if none."""

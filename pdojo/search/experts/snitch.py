@@ -26,16 +26,21 @@ COPIES = 4
 
 def greedy(game: Game) -> list[Note]:
     """The naive pass, then every hardware move wherever it is legal."""
-    player = Player(game)
+    return Player.play(game, _greedily)
+
+
+def _greedily(player: Player) -> None:
     _simplify(player)
     fuse_and_reuse(player)
     use_hardware(player)
-    return player.notes
 
 
 def heuristic(game: Game) -> list[Note]:
     """Fuse loops, tile the outermost of each nest by four and unroll that tile innermost; then every hardware move."""
-    player = Player(game)
+    return Player.play(game, _tune)
+
+
+def _tune(player: Player) -> None:
     _simplify(player)
     player.exhaust(player.scopes, "join_scopes", "fused loops keep values in registers")
     _recompute(player)
@@ -48,7 +53,6 @@ def heuristic(game: Game) -> list[Note]:
     player.exhaust(player.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
     use_hardware(player)
     _unroll_rest(player)
-    return player.notes
 
 
 def _unroll_rest(player: Player) -> None:
