@@ -6,6 +6,7 @@ import os
 import sys
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -17,6 +18,9 @@ settings.register_profile("explore", deadline=None, max_examples=1000, suppress_
 
 # What was measured on this processor is not to decide about tests.
 os.environ["PDOJO_UNCALIBRATED"] = "1"
+# Nor is what was decided about other kernels, and tests write nothing into the user's files.
+_DATA = TemporaryDirectory(prefix="pdojo-test-")
+os.environ["PDOJO_DATABASE"] = f"{_DATA.name}/search.sqlite"
 # Tests start the tools of the environment that runs the tests.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 

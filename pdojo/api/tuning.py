@@ -57,7 +57,10 @@ def tune(
     many `evaluations` or `seconds`; 1000 evaluations if neither is given. `evaluator` says what costs are: `runtime`,
     `analytical` or `cycles`; None is what fits the machine. `start` is where the search starts: the `plain` kernel, or
     what the `pass` made of it; None is `pass`. `seed` is that of the search and of random inputs; None goes on with the
-    last such run in the database. `fresh` takes a seed that no run has had.
+    last such run in the database. `fresh` takes a seed that no run has had; without a search it races variants again.
+
+    Without a search, the programs that differ in what the pass cannot know (at most 16) race for some seconds, and
+    the fastest is taken; what won is remembered in the database for kernels of the kind. Not if `measure` is false.
 
     `database` is a file, or an open database, in which measurements and the best program are kept and runs go on; None
     keeps nothing. What was found is verified, and measured in turns with the plain program unless `measure` is false.
@@ -86,8 +89,6 @@ def tune(
         "seconds": seconds,
         "evaluator": evaluator,
         "start": start,
-        "fresh": fresh or None,
-        "database": database,
     }
     given = next((name for name, value in options.items() if value is not None), None)
     if search is None and given is not None:
@@ -103,12 +104,13 @@ def tune(
     known = Trace.load(trace) if isinstance(trace, str | Path) else trace
     passed = make_moves(assume_alignment(found.kernel, align, known), described, expert, known)
     return tune_subject(
-        Subject(found.title, found.workload, passed, found.source, expert or "none"),
+        Subject(found.title, found.workload, passed, found.source, expert or "none", known),
         plan,
         listener or TuneListener(),
         database=database,
         seed=seed or 0,
         is_measured=measure,
+        is_fresh=fresh,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -12,17 +13,19 @@ from pdojo.backends.measure import Ok
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import InvalidKernel, MeasurementError
-from pdojo.search.database import Database
+from pdojo.search.database import Database, Problem
+from pdojo.search.database.decisions import DecisionMemory
 from pdojo.search.deciding import Decision, decide
 from pdojo.search.dojo import Dojo
-from pdojo.search.evaluators.named import make_evaluator
+from pdojo.search.evaluators.named import evaluator_for, make_evaluator
 from pdojo.search.planned import Baselines, Found, PlannedSearch, SearchPlan
 from pdojo.search.progress import Progress
-from pdojo.search.racing import LOAD
+from pdojo.search.racing import LOAD, Timing
 from pdojo.search.result import TuneResult
 from pdojo.search.subject import Subject
 from pdojo.search.timing import FRESH, Timed, measure
 from pdojo.search.tuning import Tuning
+from pdojo.search.variants import Raced, VariantRace
 
 
 class TuneListener:
@@ -48,6 +51,9 @@ class TuneListener:
     ) -> AbstractContextManager[Callable[[Progress], None]]:
         """A context for a search; its function receives the progress."""
         return nullcontext(self.progress)
+
+    def raced(self, raced: Raced) -> None:
+        """Variants of the pass were raced, or an earlier race had decided; the best one is tuned further."""
 
     def goes_on(self, search: PlannedSearch) -> None:
         """The search resumes an earlier one, which was interrupted or had a smaller budget."""
@@ -81,14 +87,20 @@ def tune_subject(
     seed: int = 0,
     is_measured: bool = True,
     rivals: Sequence[Dojo] = (),
+    is_fresh: bool = False,
 ) -> TuneResult:
     """Search as planned, verify the best program, and measure it beside the plain program and the pass's.
+
+    Without a search, the pass's variants race first, unless nothing is measured. `is_fresh` races them again if an
+    earlier race has decided.
 
     A `plan` of None does not search. `database` is a file or an open database; None is one in memory. `seed` is the
     seed of the measured inputs without a search. `rivals` are programs from elsewhere. Ctrl-C ends the search; its best
     so far is verified and not measured. Ctrl-C in the last measurement skips that. Raises InvalidKernel for a program
     of another meaning, MeasurementError if it cannot be run, KeyboardInterrupt before a program is verified.
     """
+    if plan is None and is_measured:
+        subject = _raced(subject, database, listener, is_fresh=is_fresh)
     found = None if plan is None else _searched(subject, plan, database, listener, rivals)
     if found is not None:
         listener.found(found)
@@ -118,10 +130,36 @@ def _searched(
     listener: TuneListener,
     rivals: Sequence[Dojo],
 ) -> Found:
-    if isinstance(database, Database):
-        return find(subject, plan, database, listener, rivals)
-    with Database.in_memory() if database is None else Database(database) as opened:
+    with _opened(database) as opened:
         return find(subject, plan, opened, listener, rivals)
+
+
+def _opened(database: str | Path | Database | None) -> AbstractContextManager[Database]:
+    """An open database, which stays open if it was; None is one in memory."""
+    if isinstance(database, Database):
+        return nullcontext(database)
+    return Database.in_memory() if database is None else Database(database)
+
+
+def _raced(
+    subject: Subject, database: str | Path | Database | None, listener: TuneListener, *, is_fresh: bool
+) -> Subject:
+    """The subject with the fastest variant of the pass; the same if the pass leaves nothing open that times decide."""
+    if not subject.passed.choices:
+        return subject
+    evaluator = make_evaluator(evaluator_for(subject.machine, None), subject.machine, subject.plain, 0)
+    try:
+        if not isinstance(evaluator, Timing):
+            return subject
+        with _opened(database) as opened, listener.doing("racing variants of the pass") as tell:
+            start = subject.start("plain")
+            memory = opened.memory(Problem.of(start, subject.workload), evaluator)
+            decisions = DecisionMemory(opened, memory, start.game.program.nest)
+            raced = VariantRace(subject.passed, subject.remade, evaluator, decisions, tell).run(again=is_fresh)
+    finally:
+        evaluator.close()
+    listener.raced(raced)
+    return replace(subject, passed=raced.best.tuning)
 
 
 def find(

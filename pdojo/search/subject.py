@@ -10,7 +10,9 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.kernels import Workload
 from pdojo.search.dojo import Dojo
-from pdojo.search.tuning import Tuning
+from pdojo.search.experts.choices import Decisions
+from pdojo.search.tuning import Tuning, make_moves
+from pdojo.transforms.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Subject:
     """The kernel at other sizes: its workload, or its text in the notation; None if there is neither."""
     expert: str
     """The name of the pass, or `none`."""
+    trace: Trace | None = None
+    """The trace that was replayed before the pass; None if there was none."""
 
     @property
     def machine(self) -> Machine:
@@ -49,6 +53,11 @@ class Subject:
         if where == "plain":
             dojo.become([])
         return dojo
+
+    def remade(self, decisions: Decisions) -> Tuning:
+        """The trace and the pass again, with answers to what the pass leaves open."""
+        expert = None if self.expert == "none" else self.expert
+        return make_moves(self.plain, self.machine, expert, self.trace, decisions)
 
     @property
     def slug(self) -> str:

@@ -8,7 +8,8 @@ from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.search.experts import expert_pass
+from pdojo.search.experts import play_pass
+from pdojo.search.experts.choices import Choice, Decisions
 from pdojo.search.experts.player import Note
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
@@ -21,6 +22,8 @@ class Tuning:
     game: Game
     notes: list[Note] = field(default_factory=list[Note])
     """The expert pass's notes on its moves."""
+    choices: tuple[Choice, ...] = ()
+    """The questions that the pass leaves open, with the answers that it took."""
 
     @property
     def before(self) -> KernelOp:
@@ -40,8 +43,14 @@ def assume_alignment(kernel: KernelOp, given: int | None, trace: Trace | None = 
     return with_alignment(kernel, *(trace.alignments if trace and trace.alignments else (ALIGNMENT,)))
 
 
-def make_moves(kernel: KernelOp, machine: Machine, expert: str | None, trace: Trace | None = None) -> Tuning:
-    """Replay a trace, then run an expert pass; either may be None.
+def make_moves(
+    kernel: KernelOp,
+    machine: Machine,
+    expert: str | None,
+    trace: Trace | None = None,
+    decisions: Decisions | None = None,
+) -> Tuning:
+    """Replay a trace, then run an expert pass; either may be None. `decisions` answer what the pass leaves open.
 
     Raises IllegalMove or LocationError, with the number of the move, for a trace that does not apply.
     """
@@ -53,5 +62,6 @@ def make_moves(kernel: KernelOp, machine: Machine, expert: str | None, trace: Tr
             differs = trace.missing(kernel) if trace else ""
             raise type(error)(f"move {number} of the trace, {step.move}: {error}{differs}") from None
     if expert is not None:
-        tuning.notes = expert_pass(expert, machine)(tuning.game)
+        played = play_pass(expert, tuning.game, decisions)
+        tuning.notes, tuning.choices = played.notes, played.choices
     return tuning

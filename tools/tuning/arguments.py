@@ -27,7 +27,7 @@ says more."""
 COMPARED_BUDGET = 250
 """Default evaluations of each search of a comparison."""
 SEEDS = 5
-_OF_SEARCH = ("neighbourhood", "budget", "evaluator", "start", "database", "ray")
+_OF_SEARCH = ("neighbourhood", "budget", "evaluator", "start", "ray")
 """Options that need a search."""
 
 
@@ -134,8 +134,16 @@ def _add_search(parser: Arguments) -> None:
     )
     add("--start", choices=("plain", "pass"), help="search from the plain kernel, or from the pass's result (default)")
     add("--seed", type=random_seed, metavar="N", help="seed of the search and of the random inputs")
-    add("--database", metavar="FILE", help="where measurements are kept, and runs go on; see docs/database.md")
-    add("--fresh", action="store_true", help="begin a new run instead of going on with the last one")
+    add(
+        "--database",
+        metavar="FILE",
+        help="where measurements and decisions are kept, and runs go on; see docs/database.md",
+    )
+    add(
+        "--fresh",
+        action="store_true",
+        help="begin a new run instead of going on with the last one; without --search, race the pass's variants again",
+    )
 
 
 def _add_comparison(parser: Arguments) -> None:
@@ -220,8 +228,6 @@ def _check_tuning(given: argparse.Namespace) -> None:
         for name in _OF_SEARCH:
             if getattr(given, name) is not None:
                 raise UsageError(f"--{name} belongs to a search; say which one with --search")
-        if given.fresh:
-            raise UsageError("--fresh belongs to a search; say which one with --search")
         return
     for name in ("search", "neighbourhood"):
         if len(getattr(given, name) or [""]) > 1:

@@ -21,6 +21,7 @@ from pdojo.search.progress import Progress
 from pdojo.search.subject import Subject
 from pdojo.search.timing import Timed
 from pdojo.search.tuning import Tuning
+from pdojo.search.variants import Raced
 
 
 class Narrator(TuneListener):
@@ -47,6 +48,10 @@ class Narrator(TuneListener):
         plan = search.plan
         title = f"{self._subject.title}: {plan.strategy}, {plan.neighbourhood}, seed {search.seed}"
         return Display(self._console, title, plan.budget, search.evaluator.unit, baselines)
+
+    def raced(self, raced: Raced) -> None:
+        """Print which variant of the pass won."""
+        self.say(raced_text(raced))
 
     def goes_on(self, search: PlannedSearch) -> None:
         """Print that a run is resumed."""
@@ -105,6 +110,16 @@ class Narrator(TuneListener):
     def decided(self, note: str) -> None:
         """Print what the last measurement decided."""
         self.say(note)
+
+
+def raced_text(raced: Raced) -> str:
+    """A sentence about the variants of a pass."""
+    if not raced.others:
+        return f"an earlier race decided: {raced.best.title}; --fresh would race again"
+    count, time = many(len(raced.others) + 1, "variant"), duration(raced.seconds)
+    if raced.best is raced.start:
+        return f"{count} of the pass raced in {time}: none is faster than the first ({raced.start.title})"
+    return f"{count} of the pass raced in {time}: {raced.best.title} is {raced.gain:.2f} times as fast as the first"
 
 
 def goes_on_text(search: PlannedSearch) -> str:

@@ -75,8 +75,9 @@ class TuneSession:
         given = self.given
         plan = None if given.search is None else plan_of(given, subject.machine)
         narrator = Narrator(self.console, subject)
+        remembers = plan is not None or (subject.passed.choices and not given.no_measure)
         try:
-            with nullcontext() if plan is None else Database(given.database) as database:
+            with Database(given.database) if remembers else nullcontext() as database:
                 result = tune_subject(
                     subject,
                     plan,
@@ -85,6 +86,7 @@ class TuneSession:
                     seed=given.seed or 0,
                     is_measured=not given.no_measure,
                     rivals=() if plan is None else self.rivals(number, subject),
+                    is_fresh=given.fresh,
                 )
         except KeyboardInterrupt:
             if narrator.has_found:

@@ -22,4 +22,4 @@ def subject_of(title: str, given: argparse.Namespace, host: Machine | None = Non
     trace = None if given.trace is None else Trace.load(given.trace)
     expert = None if given.expert == "none" else given.expert
     passed = make_moves(assume_alignment(found.kernel, given.align, trace), machine, expert, trace)
-    return Subject(found.title, found.workload, passed, found.source, given.expert)
+    return Subject(found.title, found.workload, passed, found.source, given.expert, trace)

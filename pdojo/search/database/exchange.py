@@ -18,10 +18,10 @@ from pdojo.search.database.rows import Key, insert, read_json, visible
 from pdojo.search.database.schema import JSON, TABLES, Column, Table, canonical
 
 FORMAT = "pdojo searches"
-LAYOUT = 5
+LAYOUT = 6
 """The layout of exported rows: the version of the tables that last changed it."""
-OLDER = (2, 4)
-"""The older layouts that can be imported, without their duels."""
+OLDER = (2, 4, 5)
+"""The older layouts that can be imported, those before 5 without their duels."""
 
 
 def export_lines(connection: Connection) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _parse(lines: Iterable[str], source: str) -> Iterator[_Record]:
     for number, line in numbered:
         values = _object(line, source, number)
         name = values.pop("table", None)
-        if name == "duels" and layout in OLDER:
+        if name == "duels" and layout < 5:
             continue
         if not isinstance(name, str) or name not in TABLES:
             _fail(source, number, f"'{str(name)[:40]}' is no table; known: {', '.join(TABLES)}")

@@ -190,6 +190,15 @@ SELECT problem, settings, program, trace, timed, cost, against, gain, measured F
 ) WHERE place = 1
 """
 
+# What measurements decided that a pass leaves open, by kind of kernel.
+_VERSION_6 = """
+CREATE TABLE decisions (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL, settings INTEGER NOT NULL REFERENCES settings, text TEXT NOT NULL, gain REAL NOT NULL,
+    measured TEXT NOT NULL, UNIQUE (kind, settings)
+)
+"""
+
 
 def _script(text: str) -> Callable[[sqlite3.Connection], None]:
     def migrate(connection: sqlite3.Connection) -> None:
@@ -200,7 +209,7 @@ def _script(text: str) -> Callable[[sqlite3.Connection], None]:
 
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = tuple(
-    _script(text) for text in (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
+    _script(text) for text in (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
 )
 """Migration N turns version N into version N + 1; version 0 is an empty file. All run in one transaction."""
 VERSION = len(MIGRATIONS)
@@ -287,6 +296,7 @@ TABLES: dict[str, Table] = {
         "run number",
         hashed=False,
     ),
+    "decisions": _table("kind settings>settings text:json gain:cost measured", "kind settings", hashed=False),
 }
 """All tables; a table follows the tables that it refers to."""
 

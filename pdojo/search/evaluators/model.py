@@ -80,6 +80,11 @@ def estimate(nest: Nest, machine: Machine) -> ModelCost | None:
     return ModelCost(total, compute, tuple(memory), starts)
 
 
+def cycles(node: Node, nest: Nest, machine: Machine) -> float:
+    """Cycles of computing in one run of a node, without waiting for memory or threads."""
+    return _Model(nest, machine).compute(node)[0]
+
+
 def _shared(leaf: Leaf, access: Access) -> float:
     """The fraction of a load that one instance pays, if unrolled loops around it share the element."""
     part = 1.0

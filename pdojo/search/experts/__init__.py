@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
+from pdojo.search.experts.choices import Decisions, Played
 from pdojo.search.targets.target import ExpertPass, target_of
+from pdojo.transforms.game import Game
 
 EXPERT_PASSES = ("naive", "greedy", "heuristic")
 """Names of the expert passes that every kind of machine has, weakest first."""
@@ -16,3 +18,11 @@ def expert_pass(name: str, machine: Machine) -> ExpertPass:
     if name not in passes:
         raise UsageError(f"unknown pass '{name}'; known are {', '.join(passes)}")
     return passes[name]()
+
+
+def play_pass(name: str, game: Game, decisions: Decisions | None = None) -> Played:
+    """Run a pass on a game, with answers to the questions that it leaves open. Raises UsageError if there is none."""
+    target = target_of(game.machine)
+    if name in target.open_passes:
+        return target.open_passes[name]()(game, decisions)
+    return Played(expert_pass(name, game.machine)(game))

@@ -11,7 +11,7 @@ from pdojo.transforms.game import Game
 
 def greedy(game: Game) -> list[Note]:
     """The naive pass, then threads, vectors, unrolling and faster memory wherever they are legal."""
-    return Player.play(game, _tune)
+    return Player.play(game, _tune).notes
 
 
 def _tune(player: Player) -> None:

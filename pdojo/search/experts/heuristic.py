@@ -10,6 +10,7 @@ balance best (`threads.py`); unrolls; and hints non-temporal stores for outputs 
 
 from __future__ import annotations
 
+from pdojo.search.experts.choices import Decisions, Played
 from pdojo.search.experts.contraction import tile_contractions
 from pdojo.search.experts.dots import use_dot_units
 from pdojo.search.experts.fusion import fuse_outer
@@ -27,7 +28,12 @@ from pdojo.transforms.game import Game
 
 def heuristic(game: Game) -> list[Note]:
     """Tune for a CPU from general rules; no kernel is treated specially."""
-    return Player.play(game, _tune)
+    return open_heuristic(game).notes
+
+
+def open_heuristic(game: Game, decisions: Decisions | None = None) -> Played:
+    """`heuristic` with these answers to the questions that it leaves open, and with the questions."""
+    return Player.play(game, _tune, decisions)
 
 
 def _tune(player: Player) -> None:

@@ -8,7 +8,7 @@ from pdojo.transforms.game import Game
 
 def naive(game: Game) -> list[Note]:
     """Join scopes and reuse dimensions until nothing more is legal."""
-    return Player.play(game, fuse_and_reuse)
+    return Player.play(game, fuse_and_reuse).notes
 
 
 def fuse_and_reuse(player: Player) -> None:

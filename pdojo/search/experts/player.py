@@ -9,6 +9,7 @@ from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.errors import IllegalMove, LocationError, UsageError
+from pdojo.search.experts.choices import Choices, Decisions, Played
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move, Param
 
@@ -29,6 +30,8 @@ class Player:
     notes: list[Note] = field(default_factory=list[Note])
     sealed: set[str] = field(default_factory=set[str])
     """Finished scopes: passes fuse nothing with them and move nothing out of them."""
+    choices: Choices = field(default_factory=Choices)
+    """Questions that the pass leaves open."""
 
     @property
     def nest(self) -> Nest:
@@ -70,20 +73,20 @@ class Player:
         return False
 
     @classmethod
-    def play(cls, game: Game, plan: Callable[[Player], None]) -> list[Note]:
-        """Make all moves of a plan on a game, in place; returns the notes.
+    def play(cls, game: Game, plan: Callable[[Player], None], decisions: Decisions | None = None) -> Played:
+        """Make all moves of a plan on a game, in place, with these answers to the questions that it leaves open.
 
         If the check of a move turns out to be wrong at the end, all moves are made again one by one.
         """
         mark = game.mark()
-        player = cls(game)
+        player = cls(game, choices=Choices(decisions))
         with game.in_place() as is_sound:
             plan(player)
         if not is_sound():
             game.rewind(mark)
-            player = cls(game)
+            player = cls(game, choices=Choices(decisions))
             plan(player)
-        return player.notes
+        return Played(player.notes, player.choices.made)
 
     def lanes(self, leaf: Leaf, extent: int | None = None) -> int:
         """Lanes of the machine's widest vector for the statement's widest operand, at most `extent`; 1 if none."""

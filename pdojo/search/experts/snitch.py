@@ -26,7 +26,7 @@ COPIES = 4
 
 def greedy(game: Game) -> list[Note]:
     """The naive pass, then every hardware move wherever it is legal."""
-    return Player.play(game, _greedily)
+    return Player.play(game, _greedily).notes
 
 
 def _greedily(player: Player) -> None:
@@ -37,7 +37,7 @@ def _greedily(player: Player) -> None:
 
 def heuristic(game: Game) -> list[Note]:
     """Fuse loops, tile the outermost of each nest by four and unroll that tile innermost; then every hardware move."""
-    return Player.play(game, _tune)
+    return Player.play(game, _tune).notes
 
 
 def _tune(player: Player) -> None:

@@ -1,55 +1,127 @@
-"""Hints for arrays beyond the caches: non-temporal stores for outputs, prefetches for inputs."""
+"""Hints for arrays beyond the caches: non-temporal stores for outputs, prefetches for inputs.
+
+Whether a store past the caches pays, and how far ahead a prefetch should reach, depends on the memory system, which is
+measured: both are left open for kernels that do not fit the caches of the cores (`choices.py`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from pdojo.dialect.analysis.hints import streaming_misfit
 from pdojo.dialect.analysis.lanes import linear_address
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
+from pdojo.search.evaluators.model import cycles
 from pdojo.search.experts.player import Player
+
+NONE = "none"
+AHEAD = (1024, 4096)
+"""Bytes that a prefetch may reach ahead, beside the distance to the next iteration of the outermost scope."""
 
 
 def stream(player: Player) -> None:
-    """If the interface arrays exceed the caches, store outputs past the caches and prefetch inputs."""
-    nest = player.nest
-    footprint = sum(prod(b.shape) * byte_width(b.dtype) for b in nest.buffers if b.op is None)
-    if footprint <= player.game.machine.streaming_bytes:
+    """If the interface arrays exceed the cores' caches, store outputs past the caches and prefetch inputs."""
+    machine = player.game.machine
+    footprint = sum(prod(b.shape) * byte_width(b.dtype) for b in player.nest.buffers if b.op is None)
+    if footprint <= machine.private_cache * machine.threads:
         return
-    for identifier in [leaf.id for leaf in nest.leaves]:
-        leaf = player.leaf(identifier)
-        if leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR:
-            _bypass(player, leaf, leaf.parent)
-            _fetch_ahead(player, player.leaf(identifier))
+    _bypass_caches(player, is_likely=footprint > machine.streaming_bytes)
+    _fetch_ahead(player, is_likely=footprint > machine.streaming_bytes)
 
 
-def _bypass(player: Player, leaf: Leaf, lanes: Scope) -> None:
-    """Hint non-temporal stores for plain stores of whole vectors to an output that nothing reads."""
-    array = leaf.output.array
+def _bypass_caches(player: Player, *, is_likely: bool) -> None:
+    """Hint non-temporal stores wherever they can be used."""
+    stores = [leaf.id for leaf in player.nest.leaves if _may_bypass(player, leaf)]
+    options = ("past the caches", "plain") if is_likely else ("plain", "past the caches")
+    if stores and player.choices.choose("stores", options) == "past the caches":
+        for identifier in stores:
+            why = "the output exceeds the caches: do not read it first"
+            player.attempt("hint", player.leaf(identifier), why, kind="nontemporal")
+
+
+def _may_bypass(player: Player, leaf: Leaf) -> bool:
+    """True for a plain store of whole vectors to an output that nothing reads."""
+    lanes, array = leaf.parent, leaf.output.array
+    if lanes is None or lanes.mapping is not Mapping.VECTOR:
+        return False
     # Several writers may be the parts of one peeled loop.
     written_once = all(w.accumulate is None for w in player.nest.writers[array.name])
     # If another array shares the memory, its lines are in a cache.
     unread = array.intent is Intent.OUT and not player.nest.readers[array.name] and len(array.buffer.names) == 1
-    if written_once and unread and streaming_misfit(leaf, lanes) is None:
-        player.attempt("hint", leaf, "the output exceeds the caches: do not read it first", kind="nontemporal")
+    return written_once and unread and streaming_misfit(leaf, lanes) is None
 
 
-def _fetch_ahead(player: Player, leaf: Leaf) -> None:
-    """Prefetch the first read of a large input in each iteration of the outermost loop that walks through it."""
-    outermost = leaf.chain[0]
-    for number, access in enumerate(leaf.accesses[1:], 1):
-        array = access.array
-        size = prod(array.shape) * byte_width(array.dtype)
-        if array.intent is not Intent.IN or size <= player.game.machine.streaming_bytes:
-            continue
-        if next(r.id for r in player.nest.readers[array.name] if r.chain[0].id == outermost.id) != leaf.id:
-            continue
-        distance = _bytes_per_iteration(access, outermost.depth)
-        if 0 < distance <= player.game.machine.cache_bytes[0] // 2:
-            why = "the next iteration's data comes while this one is computed"
-            player.attempt("hint", leaf, why, kind="prefetch", access=number, value=distance)
+def _fetch_ahead(player: Player, *, is_likely: bool) -> None:
+    """Prefetch large inputs in one pass over each row: rows ahead, or some bytes."""
+    plans = {root.id: _passes(player, root) for root in player.nest.children if isinstance(root, Scope)}
+    rows = any(len(passes) > 1 for passes in plans.values())
+    if not any(plans.values()):
+        return
+    options = [*(["next row"] if rows else []), NONE, *map(str, AHEAD)]
+    preferred = _preferred(player, rows=rows, is_likely=is_likely)
+    distance = player.choices.choose("prefetch", (preferred, *options))
+    if distance == NONE:
+        return
+    where = player.choices.choose("prefetch in", ("the longest pass", "the first pass")) if rows else "the first pass"
+    for root, passes in plans.items():
+        if passes:
+            chosen = max(passes, key=lambda p: p.cost) if where == "the longest pass" else passes[0]
+            for leaf, number in chosen.reads:
+                _prefetch(player, root, leaf, number, distance)
+
+
+def _preferred(player: Player, *, rows: bool, is_likely: bool) -> str:
+    """The distance to try first: what reads gain from by measurement, the next row if that is not known."""
+    if not is_likely:
+        return NONE
+    measured = player.game.machine.measured.prefetch_distance(player.game.machine.threads)
+    return "next row" if rows else str(measured) if measured in AHEAD else NONE
+
+
+def _prefetch(player: Player, root: str, identifier: str, number: int, distance: str) -> None:
+    leaf, scope = player.leaf(identifier), player.scope(root)
+    assert scope is not None
+    access = leaf.accesses[number]
+    ahead = _bytes_per_iteration(access, scope.depth) if distance == "next row" else int(distance)
+    if 0 < ahead <= player.game.machine.private_cache // 4:
+        why = "the data comes while other data is computed with"
+        player.attempt("hint", leaf, why, kind="prefetch", access=number, value=ahead)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One of the parts of a nest that follow each other in an iteration of its outermost scope."""
+
+    cost: float
+    """Estimated cycles of computing."""
+    reads: tuple[tuple[str, int], ...]
+    """The first read of each large input, by statement and number of the access."""
+
+
+def _passes(player: Player, root: Scope) -> list[_Pass]:
+    """The passes of a nest that read large inputs, in order."""
+    parts = root.children if len(root.children) > 1 else [root]
+    found = ((part, _first_reads(player, leaves_of(part))) for part in parts)
+    machine = player.game.machine
+    return [_Pass(cycles(part, player.nest, machine), reads) for part, reads in found if reads]
+
+
+def _first_reads(player: Player, leaves: Sequence[Leaf]) -> tuple[tuple[str, int], ...]:
+    found: dict[str, tuple[str, int]] = {}
+    for leaf in leaves:
+        for number, access in enumerate(leaf.accesses[1:], 1):
+            if _is_large_input(player, access) and leaf.chain and leaf.chain[-1].mapping is Mapping.VECTOR:
+                found.setdefault(access.array.name, (leaf.id, number))
+    return tuple(found.values())
+
+
+def _is_large_input(player: Player, access: Access) -> bool:
+    size = prod(access.array.shape) * byte_width(access.array.dtype)
+    return access.array.intent is Intent.IN and size > player.game.machine.private_cache
 
 
 def _bytes_per_iteration(access: Access, depth: int) -> int:

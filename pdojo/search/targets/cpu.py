@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.evaluation import Evaluator
-from pdojo.search.targets.target import EvaluatorKind, ExpertPass, Target
+from pdojo.search.targets.target import EvaluatorKind, ExpertPass, OpenPass, Target
 
 if TYPE_CHECKING:
     from pdojo.search.neighbourhoods.proposals import Proposals
@@ -30,6 +30,12 @@ def _heuristic() -> ExpertPass:
     from pdojo.search.experts.heuristic import heuristic
 
     return heuristic
+
+
+def _open_heuristic() -> OpenPass:
+    from pdojo.search.experts.heuristic import open_heuristic
+
+    return open_heuristic
 
 
 def _proposals() -> Proposals:
@@ -69,6 +75,7 @@ CPU = Target(
         "analytical": EvaluatorKind(_analytical, _analytical_version, runs=False),
     },
     proposals=_proposals,
+    open_passes={"heuristic": _open_heuristic},
 )
 ANY = Target(passes=CPU.passes, evaluators=CPU.evaluators)
 """Machines without a backend: passes and evaluators of CPUs."""

@@ -6,7 +6,7 @@ A target has the name of the machines' backend. It is a module here, or an entry
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.machines.machine import Machine
@@ -17,11 +17,14 @@ from pdojo.search.evaluation import Evaluator
 from pdojo.transforms.game import Game
 
 if TYPE_CHECKING:
+    from pdojo.search.experts.choices import Decisions, Played
     from pdojo.search.experts.player import Note
     from pdojo.search.neighbourhoods.proposals import Proposals
 
 ExpertPass: TypeAlias = "Callable[[Game], list[Note]]"
 """Makes moves on a game; returns a note for each."""
+OpenPass: TypeAlias = "Callable[[Game, Decisions | None], Played]"
+"""Makes moves on a game with answers to the questions that it leaves open; returns these too."""
 MakeEvaluator: TypeAlias = Callable[[Machine, KernelOp, int], Evaluator]
 """Makes an evaluator for a machine and a plain kernel, with a seed. The caller closes it."""
 
@@ -50,6 +53,8 @@ class Target:
     """Evaluators by name; the first one is the default."""
     proposals: Callable[[], Proposals] | None = None
     """Alternatives to a trace; None if there are none."""
+    open_passes: Mapping[str, Callable[[], OpenPass]] = field(default_factory=dict[str, "Callable[[], OpenPass]"])
+    """The passes of `passes` that leave questions open, by name."""
 
 
 _OWN = {

@@ -1,0 +1,72 @@
+"""What measurements decided that an expert pass leaves open, by kind of kernel and settings of the evaluator."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import log2, prod
+from typing import cast
+
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.notation.printer import print_nest
+from pdojo.dialect.view.nest import Nest
+from pdojo.errors import DatabaseError
+from pdojo.search.database.database import Database
+from pdojo.search.database.memory import SearchMemory
+from pdojo.search.database.rows import now, read_json
+from pdojo.search.database.schema import canonical, digest
+from pdojo.search.experts.choices import Decisions
+
+_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
+
+
+def kind_of(plain: Nest) -> str:
+    """The kind of a kernel: equal for plain kernels that differ in numbers only, and in size by less than four times.
+
+    Extents and constants are numbers; the size is that of the interface arrays in bytes.
+    """
+    size = sum(prod(b.shape) * byte_width(b.dtype) for b in plain.buffers if b.op is None)
+    # Powers of two, which are common, are not at the ends of a class.
+    return digest(f"{(log2(size) + 0.5) // 2:.0f}\n{_NUMBER.sub('#', print_nest(plain))}")
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Remembered answers."""
+
+    answers: Decisions
+    is_own: bool
+    """True if they were decided for this very kernel; False for another one of its kind."""
+
+
+class DecisionMemory:
+    """The decisions about kernels of one kind, under the settings of an evaluator."""
+
+    def __init__(self, database: Database, memory: SearchMemory, plain: Nest) -> None:
+        self._connection = database.connection
+        self._settings = memory.settings.id
+        self._kind, self._program = kind_of(plain), digest(print_nest(plain))
+
+    def find(self) -> Decided | None:
+        """The latest decisions; None if there are none. Raises DatabaseError for a row that holds none."""
+        query = "SELECT text FROM decisions WHERE kind = ? AND settings = ?"
+        rows = self._connection.rows(query, self._kind, self._settings)
+        if not rows:
+            return None
+        found = read_json(rows[0]["text"], self._connection.path)
+        answers, program = found.get("answers"), found.get("program")
+        if not isinstance(answers, dict):
+            raise DatabaseError(f"the database '{self._connection.path}' holds decisions without answers")
+        given = cast("dict[str, object]", answers)
+        return Decided({question: str(answer) for question, answer in given.items()}, program == self._program)
+
+    def keep(self, answers: Decisions, gain: float) -> None:
+        """Replace the decisions; `gain` is the factor by which they are faster than what they raced with."""
+        text = canonical({"answers": dict(answers), "program": self._program})
+        with self._connection.transaction() as connection:
+            connection.execute(
+                "INSERT INTO decisions (kind, settings, text, gain, measured) VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT (kind, settings) DO UPDATE SET text = excluded.text, gain = excluded.gain,"
+                " measured = excluded.measured",
+                (self._kind, self._settings, text, gain, now()),
+            )

@@ -1,0 +1,180 @@
+"""Variants: the programs of an expert pass with other answers to what it leaves open; the fastest one by racing.
+
+First the program of the pass's preferences races with those that differ from it in one answer, then with the one that
+has all answers that won. What won is remembered by kind of kernel; the next kernel of the kind starts from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from time import perf_counter
+
+from pdojo.search.database.decisions import DecisionMemory
+from pdojo.search.dojo import Dojo
+from pdojo.search.evaluation import Candidate
+from pdojo.search.experts.choices import Decisions
+from pdojo.search.racing import Heat, Race, Timing, race
+from pdojo.search.tuning import Tuning
+
+MOST = 16
+"""Most programs that are timed."""
+SECONDS = 8.0
+"""No stage of a race begins later."""
+MAKING = 0.4
+"""The fraction of the time after which no further programs are made."""
+
+Remake = Callable[[Decisions], Tuning]
+"""Runs the pass on the plain kernel with these answers."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A program of the pass, and the answers that differ from the pass's preferences."""
+
+    decisions: Decisions
+    tuning: Tuning
+
+    @property
+    def candidate(self) -> Candidate:
+        """The program, for races."""
+        return Candidate.of(Dojo.of(self.tuning.game))
+
+    @property
+    def title(self) -> str:
+        """The answers, for people."""
+        return ", ".join(f"{q}: {a}" for q, a in self.decisions.items()) or "the pass's preferences"
+
+
+@dataclass(frozen=True)
+class Raced:
+    """The result of racing the variants of a pass."""
+
+    best: Variant
+    start: Variant
+    """The variant that all others raced with: of the remembered answers, or of the pass's preferences."""
+    others: tuple[tuple[Variant, Race], ...]
+    """The other variants with their last races beside the start."""
+    """Empty if the answers were known."""
+    seconds: float
+
+    @property
+    def gain(self) -> float:
+        """The factor by which the best is faster than the start, in turns; 1 if it is the start."""
+        return max((1 / r.ratio for v, r in self.others if v is self.best and r.ratio), default=1.0)
+
+
+class VariantRace:
+    """Races the variants of one pass."""
+
+    def __init__(
+        self,
+        first: Tuning,
+        remake: Remake,
+        timing: Timing,
+        memory: DecisionMemory | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+        *,
+        most: int = MOST,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._first = first
+        self._remake = remake
+        self._timing = timing
+        self._memory = memory
+        self._tell = tell
+        self._most = most
+        self._began = perf_counter()
+        self._seconds = seconds
+
+    def run(self, *, again: bool = False) -> Raced:
+        """Race the variants; the best one is remembered. Ctrl-C raises KeyboardInterrupt, and remembers nothing.
+
+        Answers that were decided for the same kernel are taken as they are, unless `again`.
+        """
+        known = None if self._memory is None else self._memory.find()
+        start = Variant({}, self._first)
+        if known is not None and (answers := _valid(known.answers, self._first)):
+            start = Variant(answers, self._remake(answers))
+        if known is not None and known.is_own and not again:
+            return self._result(start, start, [])
+        texts = {start.candidate.program.text}
+        others: list[tuple[Variant, Race]] = []
+        others += self._raced(start, self._new(self._singles(start), texts, len(others)))
+        others += self._raced(start, self._new(self._combined(start, others), texts, len(others)))
+        won = [(found.ratio or 1.0, number) for number, (_, found) in enumerate(others) if found.won]
+        result = self._result(others[min(won)[1]][0] if won else start, start, others)
+        if self._memory is not None and any(not found.is_undecided for _, found in others):
+            self._memory.keep(result.best.decisions, result.gain)
+        return result
+
+    def _result(self, best: Variant, start: Variant, others: Sequence[tuple[Variant, Race]]) -> Raced:
+        return Raced(best, start, tuple(others), perf_counter() - self._began)
+
+    def _singles(self, start: Variant) -> Iterator[Variant]:
+        """Programs with one other answer than the start, the preferred answers to all questions first."""
+        wanted = [(rank, c.question, other) for c in start.tuning.choices for rank, other in enumerate(c.others)]
+        for _, question, answer in sorted(wanted, key=lambda each: each[0]):
+            if perf_counter() - self._began > self._seconds * MAKING:
+                return
+            yield self._made({**start.decisions, question: answer})
+
+    def _combined(self, start: Variant, others: Sequence[tuple[Variant, Race]]) -> Iterator[Variant]:
+        """The program with the best answer to each question, if several questions have better answers."""
+        won: dict[str, tuple[float, str]] = {}
+        for variant, found in others:
+            for question, answer in variant.decisions.items():
+                if found.won and found.ratio is not None and start.decisions.get(question) != answer:
+                    won[question] = min(won.get(question, (1.0, "")), (found.ratio, answer))
+        if len(won) > 1:
+            yield self._made({**start.decisions, **{question: answer for question, (_, answer) in won.items()}})
+
+    def _new(self, variants: Iterable[Variant], texts: set[str], count: int) -> list[Variant]:
+        """The variants whose programs no other one had, as many as may still be timed after `count`."""
+
+        def is_new(variant: Variant) -> bool:
+            text = variant.candidate.program.text
+            found = text not in texts
+            texts.add(text)
+            return found
+
+        return list(islice(filter(is_new, variants), self._most - 1 - count))
+
+    def _made(self, decisions: Decisions) -> Variant:
+        variant = Variant(decisions, self._remake(decisions))
+        self._tell(f"variant {variant.title}")
+        self._timing.expect(variant.candidate)
+        return variant
+
+    def _raced(self, start: Variant, variants: Sequence[Variant]) -> list[tuple[Variant, Race]]:
+        """The variants with their races beside the start, as far as they got when the time was up."""
+        if not variants:
+            return []
+        candidates = {variant.candidate.fingerprint: variant.candidate for variant in variants}
+        standing: dict[str, Race] = {}
+
+        def heat(racing: Sequence[Candidate], rounds: int) -> Sequence[Race]:
+            if standing and perf_counter() - self._began > self._seconds:
+                raise _TimeIsUpError
+            latest = self._timing.heat(Heat(racing, start.candidate, rounds), self._tell)
+            for each, found in zip(racing, latest, strict=True):
+                before = standing.get(each.fingerprint)
+                standing[each.fingerprint] = found if before is None else before.then(found)
+            return latest
+
+        with suppress(_TimeIsUpError):
+            for _ in race(list(candidates.values()), heat):
+                pass
+        return [(variant, standing[fingerprint]) for fingerprint, variant in zip(candidates, variants, strict=True)]
+
+
+class _TimeIsUpError(Exception):
+    """No further stage of a race begins."""
+
+
+def _valid(answers: Decisions, tuning: Tuning) -> Decisions:
+    """The answers to questions that the pass asks."""
+    options = {choice.question: choice.options for choice in tuning.choices}
+    return {q: a for q, a in answers.items() if a in options.get(q, ()) and a != options[q][0]}

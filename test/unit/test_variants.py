@@ -1,0 +1,141 @@
+"""Variants of an expert pass: which are timed, which one wins, and what is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from search_games import Weather
+
+from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
+from pdojo.dialect.machines.registry import machine
+from pdojo.kernels import workload
+from pdojo.search.database import Database, Problem
+from pdojo.search.database.decisions import DecisionMemory, kind_of
+from pdojo.search.dojo import Dojo
+from pdojo.search.evaluation import Candidate, Evaluation
+from pdojo.search.experts.choices import Choices, Decisions
+from pdojo.search.tuning import Tuning, make_moves
+from pdojo.search.variants import MOST, Raced, VariantRace
+
+MACHINE = machine("x86-64-avx512")
+
+
+def remake(name: str) -> Callable[[Decisions | None], Tuning]:
+    kernel = with_alignment(workload(name).instantiate(), ALIGNMENT)
+    return lambda decisions: make_moves(kernel, MACHINE, "heuristic", None, decisions)
+
+
+class Memory(Weather):
+    """A machine on which stores past the caches cost, and prefetching 1 KiB ahead gains."""
+
+    def true_time(self, text: str) -> float:
+        return 1.0 * (1.3 if "nontemporal" in text else 1.0) * (0.8 if "prefetch(1024)" in text else 1.0)
+
+
+def run(
+    name: str, timing: Weather, database: Database | None = None, *, again: bool = False, seconds: float = 60.0
+) -> Raced:
+    make = remake(name)
+    first = make(None)
+    memory = None
+    if database is not None:
+        start = Dojo.of(first.game)
+        start.become([])
+        memory = DecisionMemory(database, database.memory(Problem.of(start), timing), start.game.program.nest)
+    return VariantRace(first, make, timing, memory, seconds=seconds).run(again=again)
+
+
+def test_choices_have_one_answer_wherever_it_is_possible() -> None:
+    choices = Choices({"a": "2", "c": "x"})
+    assert [choices.choose("a", "12"), choices.choose("a", "34"), choices.choose("b", "12")] == ["2", "3", "1"]
+    assert choices.choose("d", ["only"]) == "only"
+    assert [(c.question, c.options, c.taken, c.others) for c in choices.made] == [
+        ("a", ("1", "2", "3", "4"), "2", ("1", "3", "4")),
+        ("b", ("1", "2"), "1", ("2",)),
+    ]
+
+
+def test_the_pass_leaves_open_what_only_large_kernels_need() -> None:
+    assert {c.question for c in remake("softmax:24576x512")(None).choices} >= {"stores", "prefetch", "prefetch in"}
+    assert not {"stores", "prefetch"} & {c.question for c in remake("softmax:64x512")(None).choices}
+
+
+def test_answers_change_the_program_and_nothing_else() -> None:
+    make = remake("relu:4096x4096")
+    plain, past = (make({"stores": answer}) for answer in ("plain", "past the caches"))
+    assert [str(m) for m in past.game.trace.moves[: len(plain.game.trace.moves)]] == list(
+        map(str, plain.game.trace.moves)
+    )
+    assert {c.taken for c in plain.choices} >= {"plain"}
+
+
+def test_the_best_answers_win_together() -> None:
+    found = run("softmax:24576x512", Memory(noise=0.01))
+    assert found.best.decisions == {"stores": "plain", "prefetch": "1024"}
+    assert found.gain == pytest.approx(1.3 / 0.8, rel=0.05)
+    assert len({v.candidate.fingerprint for v, _ in found.others} | {found.start.candidate.fingerprint}) == (
+        len(found.others) + 1
+    )
+    assert len(found.others) < MOST
+
+
+def test_the_first_variant_stays_unless_another_one_is_faster() -> None:
+    class Even(Weather):
+        def true_time(self, text: str) -> float:
+            return 1.0
+
+    found = run("relu:4096x4096", Even(noise=0.05))
+    assert found.best is found.start
+    assert (found.gain, found.best.decisions) == (1.0, {})
+
+
+def test_a_variant_that_fails_does_not_win() -> None:
+    class Failing(Memory):
+        def outcome(self, candidate: Candidate, inputs: int | None) -> Evaluation | None:
+            failed = "nontemporal" not in candidate.program.text
+            return Evaluation.failed("Crash", {"kind": "Crash"}) if failed else None
+
+    found = run("softmax:24576x512", Failing(noise=0.01))
+    assert found.best.decisions == {"prefetch": "1024"}
+
+
+def test_when_the_time_is_up_the_races_so_far_decide() -> None:
+    found = run("softmax:24576x512", Memory(noise=0.01), seconds=0.0)
+    assert not found.others, "no time to make variants"
+    assert found.best is found.start
+
+
+def test_what_won_is_remembered_for_the_kernel_and_its_kind() -> None:
+    with Database.in_memory() as database:
+        first = run("relu:4096x4096", Memory(noise=0.01), database)
+        assert first.best.decisions == {"stores": "plain", "prefetch": "1024"}
+        again = Memory(noise=0.01)
+        second = run("relu:4096x4096", again, database)
+        assert (second.best.decisions, second.others, again.heats) == (first.best.decisions, (), [])
+        # Another size of the kind starts from the answers, and races.
+        other = run("relu:4096x4000", Memory(noise=0.01), database)
+        assert other.start.decisions == first.best.decisions
+        assert other.best is other.start
+        assert other.others
+        # On request it races again; a machine that changed its mind is believed.
+        changed = run("relu:4096x4000", Weather(), database, again=True)
+        assert changed.others
+
+
+def test_decisions_of_unknown_questions_are_left_out() -> None:
+    with Database.in_memory() as database:
+        timing = Memory(noise=0.01)
+        start = Dojo.of(remake("relu:4096x4096")(None).game)
+        start.become([])
+        memory = DecisionMemory(database, database.memory(Problem.of(start), timing), start.game.program.nest)
+        memory.keep({"stores": "sideways", "colour": "red"}, 2.0)
+        assert run("relu:4096x4096", timing, database, again=True).start.decisions == {}
+
+
+def test_the_kind_of_a_kernel() -> None:
+    def kind(name: str) -> str:
+        return kind_of(Dojo(workload(name).instantiate(), MACHINE).game.program.nest)
+
+    assert kind("relu:4096x4096") == kind("relu:4000x4100")
+    assert len({kind("relu:4096x4096"), kind("relu:64x64"), kind("exp:4096x4096"), kind("softmax:4096x4096")}) == 4
