@@ -19,6 +19,7 @@ from rich.console import Console
 
 from pdojo.errors import DatabaseError, UsageError
 from pdojo.search.database import Database, Problem
+from pdojo.search.database.decisions import DecisionMemory
 from pdojo.search.database.exchange import LAYOUT, export_lines, import_lines
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.queries import RunSummary, Standing, find, runs, standings
@@ -43,6 +44,8 @@ class Seconds(TextCosts):
 
 def fill(path: Path, evaluations: int = 30, seed: int = 1) -> Result:
     with Database(path) as database:
+        memory = database.memory(Problem.of(start()), Seconds())
+        DecisionMemory(database, memory, start().game.program.nest).keep({"stores": "plain"}, 1.25)
         return search(start(), Seconds(), Downhill(), Edges(), Budget(evaluations), seed, database=database)
 
 

@@ -285,6 +285,7 @@ TABLES: dict[str, Table] = {
         "problem settings program",
         hashed=False,
     ),
+    "decisions": _table("kind settings>settings text:json gain:cost measured", "kind settings", hashed=False),
     "runs": _table(
         "problem>problems settings>settings root>traces strategy neighbourhood seed:integer text:json started changed"
         " state",
@@ -296,7 +297,6 @@ TABLES: dict[str, Table] = {
         "run number",
         hashed=False,
     ),
-    "decisions": _table("kind settings>settings text:json gain:cost measured", "kind settings", hashed=False),
 }
 """All tables; a table follows the tables that it refers to."""
 
