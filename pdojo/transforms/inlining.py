@@ -42,7 +42,7 @@ def replace_input(site: Leaf, position: int, value: Input, rewriter: PatternRewr
     rewriter.replace(site.op, rebuilt(site, chain_ops(site), site.output.index, inputs))
 
 
-def _previous(program: Program, site: Leaf) -> Leaf | None:
+def previous_op(program: Program, site: Leaf) -> Leaf | None:
     """The statement that immediately precedes; None if there is none."""
     node = program.nest.previous_sibling(site)
     return node if isinstance(node, Leaf) else None
@@ -51,6 +51,20 @@ def _previous(program: Program, site: Leaf) -> Leaf | None:
 def index_text(index: tuple[Expr, ...]) -> str:
     """Index expressions in the form of move parameters."""
     return ",".join(e.render("{{{}}}".format) for e in index)
+
+
+def named_element(program: Program, site: Leaf, name: str, index: str) -> Access | Reason:
+    """The element that parameters name, for a statement to read; a Reason if there is none."""
+    array = program.nest.arrays.get(name)
+    if array is None:
+        return Reason(f"there is no array '{name}'")
+    try:
+        place = parse_index(index, site.extents) if index else ()
+    except NotationError as error:
+        return Reason(f"'index' cannot be read: {sentence(error)}")
+    if len(place) != len(array.shape):
+        return Reason(f"'{name}' has {len(array.shape)} dimensions, the index '{index}' has {len(place)}")
+    return Access(array, place)
 
 
 @dataclass(frozen=True)
@@ -130,7 +144,7 @@ class InlineOp(Transformation[Leaf]):
         # A dimension of one slot per scope around the statement.
         name, dtype, slots = self._name(program, site), found.producer.output.array.dtype, [1] * site.depth
         array = declare(program, name, dtype, site.extents, slots, Memory.STACK, rewriter)
-        index = tuple(map(_position, range(site.depth), site.extents))
+        index = tuple(map(position, range(site.depth), site.extents))
         identifier = fresh_id(program.nest.by_id, f"{site.id}.r")
         computed = build_op(
             (array, index), found.inputs, chain_ops(site), function=found.producer.function, identifier=identifier
@@ -154,14 +168,14 @@ def _needs_scope(program: Program, site: Leaf, value: Access) -> bool:
     return crowded and all(w.function is not None for w in program.nest.writers[value.array.name])
 
 
-def _position(depth: int, extent: int) -> Expr:
+def position(depth: int, extent: int) -> Expr:
     """The iteration of a scope; 0 if it has only one, as in the canonical form."""
     return var(depth) * (extent > 1)
 
 
 def _recomputed(program: Program, site: Leaf, value: Access) -> bool:
     """Whether the statement before computes the value for this one only."""
-    before = _previous(program, site)
+    before = previous_op(program, site)
     if before is None or before.output.array is not value.array:
         return False
     return len(accesses_of(program.nest, value.array.buffer)) == 2
@@ -197,7 +211,7 @@ class OutlineOp(Transformation[Leaf]):
         for leaf in program.nest.leaves:
             for number, value in enumerate(leaf.inputs):
                 copy = isinstance(value, Access)
-                before = _previous(program, leaf) if copy and _recomputed(program, leaf, value) else None
+                before = previous_op(program, leaf) if copy and _recomputed(program, leaf, value) else None
                 wanted = leaf.inputs[number : number + 1] if before is None else before.inputs
                 function = None if before is None else before.function
                 for producer in program.nest.leaves[: leaf.order]:
@@ -211,30 +225,22 @@ class OutlineOp(Transformation[Leaf]):
         """An element that holds the value of the input, and no other loss with the statement that computes it now."""
         if (reason := input_reason(site, self.input)) is not None:
             return reason
-        array = program.nest.arrays.get(self.array)
-        if array is None:
-            return Reason(f"there is no array '{self.array}'")
-        try:
-            index = self._index(site)
-        except NotationError as error:
-            return Reason(f"'index' cannot be read: {sentence(error)}")
-        if len(index) != len(array.shape):
-            return Reason(
-                f"'{array.name}' has {len(array.shape)} dimensions, the index '{self.index}' has {len(index)}"
-            )
-        found = recomputation(program, site, Access(array, index))
+        element = named_element(program, site, self.array, self.index)
+        if isinstance(element, Reason):
+            return element
+        found = recomputation(program, site, element)
         if isinstance(found, Reason):
             return found
         if found.producer.function is None:
             if not same_value(site.inputs[self.input], found.inputs[0]):
-                return Reason(f"the input is not what '{array.name}' is a copy of")
+                return Reason(f"the input is not what '{self.array}' is a copy of")
         elif (reason := self._recomputed_reason(program, site, found)) is not None:
             return reason
         return None
 
     def _recomputed_reason(self, program: Program, site: Leaf, found: Recomputation) -> Reason | None:
         """Why the statement before does not compute the same value for this use only; None if it does."""
-        value, before = site.inputs[self.input], _previous(program, site)
+        value, before = site.inputs[self.input], previous_op(program, site)
         if before is None or not isinstance(value, Access) or before.output.key != value.key:
             return Reason("the input is not what the op before computes")
         if before is found.producer:
@@ -259,17 +265,14 @@ class OutlineOp(Transformation[Leaf]):
             return Reason("the op before has hints, which would be lost; clear them first")
         return None
 
-    def _index(self, site: Leaf) -> tuple[Expr, ...]:
-        return parse_index(self.index, site.extents) if self.index else ()
-
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
         """Replace the input; the statement that computed it and its temporary go."""
         value = site.inputs[self.input]
-        array = program.nest.arrays[self.array]
-        element = Access(array, self._index(site))
+        element = named_element(program, site, self.array, self.index)
+        assert isinstance(element, Access)
         found = recomputation(program, site, element)
         assert isinstance(found, Recomputation)
-        before = _previous(program, site)
+        before = previous_op(program, site)
         replace_input(site, self.input, element, rewriter)
         if found.producer.function is not None:
             assert before is not None
@@ -281,7 +284,8 @@ class OutlineOp(Transformation[Leaf]):
     def inverse(self, program: Program, site: Leaf) -> Move:
         """Compute the value again, under the same name."""
         value = site.inputs[self.input]
-        element = Access(program.nest.arrays[self.array], self._index(site))
+        element = named_element(program, site, self.array, self.index)
+        assert isinstance(element, Access)
         found = recomputation(program, site, element)
         assert isinstance(found, Recomputation)
         if found.producer.function is None:

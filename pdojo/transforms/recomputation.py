@@ -65,11 +65,11 @@ def recomputation(program: Program, site: Leaf, access: Access) -> Recomputation
     if stray is not None:
         return Reason(
             f"the element does not tell which iteration of '{locate(program, producer)}' computed it",
-            f"{describe_access(access)} at iteration {_tuple(stray)}",
+            f"{describe_access(access)} at iteration {spelled_iteration(stray)}",
         )
     values = [substitute_input(i, dict(enumerate(at)), site.extents) for i in producer.inputs]
     return _unchanged(program, site, producer, at, values) or Recomputation(
-        producer, tuple(map(_without_hints, values))
+        producer, tuple(map(without_hints, values))
     )
 
 
@@ -99,16 +99,16 @@ def _unchanged(
         if changed is not None:
             return Reason(
                 f"'{now.array.name}' is overwritten after '{locate(program, producer)}' read it",
-                f"{describe_access(now)} at iteration {_tuple(changed)}",
+                f"{describe_access(now)} at iteration {spelled_iteration(changed)}",
             )
     return None
 
 
-def _tuple(iteration: Sequence[int]) -> str:
+def spelled_iteration(iteration: Sequence[int]) -> str:
     return f"({', '.join(map(str, iteration))})"
 
 
-def _without_hints(value: Input) -> Input:
+def without_hints(value: Input) -> Input:
     return Access(value.array, value.index, DictionaryAttr({})) if isinstance(value, Access) else value
 
 

@@ -26,7 +26,7 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.storage import callers_memory
 
 
-def _difference(guest: Buffer, host: Buffer) -> str | None:
+def unlike_in(guest: Buffer, host: Buffer) -> str | None:
     """The difference that keeps two buffers from being one; None if there is none."""
     pairs = {
         "type": (guest.dtype, host.dtype),
@@ -39,7 +39,7 @@ def _difference(guest: Buffer, host: Buffer) -> str | None:
     return next((what for what, (mine, other) in pairs.items() if mine != other), None)
 
 
-def _fixed(nest: Nest, array: Array) -> Reason | None:
+def pinned(nest: Nest, array: Array) -> Reason | None:
     """Why the accesses to an array need its present memory; None if they do not."""
     for _, access in accesses_of(nest, array.buffer):
         if access.array is array and access.hints.data:
@@ -56,7 +56,8 @@ def _several_threads(nest: Nest, buffers: Iterable[Buffer]) -> Reason | None:
     return Reason("several threads use these registers, which belong to one") if len(owners) > 1 else None
 
 
-def _new_buffer(like: Buffer, names: Sequence[str], host: SSAValue | None = None) -> BufferOp:
+def buffer_like(like: Buffer, names: Sequence[str], host: SSAValue | None = None) -> BufferOp:
+    """A declaration of arrays in a buffer of the same kind, in the memory of an interface array if `host` is given."""
     kind = MemRefType(DTYPES[like.dtype], like.shape)
     return BufferOp(names, kind, like.memory, like.reuse, host, like.hints, like.swizzles)
 
@@ -71,7 +72,7 @@ def _declare(program: Program, host: Buffer, names: Sequence[str], rewriter: Pat
     if not names:
         return None
     argument = arrays[host.names[0]].value if host.op is None else None
-    new = _new_buffer(host, names, argument)
+    new = buffer_like(host, names, argument)
     anchor = old
     if anchor is None:
         order: dict[SSAValue | None, int] = {a: k for k, a in enumerate(kernel.body.block.args)}
@@ -122,7 +123,7 @@ class ShareBuffer(Transformation[Array]):
             if guest.op is None or len(guest.names) != 1 or guest not in program.live_ranges:
                 continue
             for host in nest.buffers[:position]:
-                if host.intent is not Intent.IN and _difference(guest, host) is None:
+                if host.intent is not Intent.IN and unlike_in(guest, host) is None:
                     yield nest.arrays[guest.names[0]], cls(host.names[0])
 
     def check(self, program: Program, site: Array) -> Reason | None:
@@ -132,7 +133,7 @@ class ShareBuffer(Transformation[Array]):
             return Reason(f"there is no array '{self.with_}'")
         if (refused := callers_memory(site) or self._unlike(site, host)) is not None:
             return refused
-        fixed = _fixed(program.nest, site) or _several_threads(program.nest, [site.buffer, host.buffer])
+        fixed = pinned(program.nest, site) or _several_threads(program.nest, [site.buffer, host.buffer])
         return fixed or self._loss(program, site, host)
 
     def _unlike(self, site: Array, host: Array) -> Reason | None:
@@ -144,7 +145,7 @@ class ShareBuffer(Transformation[Array]):
             return Reason(f"'{site.name}' shares its memory with {others}; unshare_buffer takes it out first")
         if host.intent is Intent.IN:
             return Reason(f"'{host.name}' is an input of the kernel, which nothing may overwrite")
-        difference = _difference(site.buffer, host.buffer)
+        difference = unlike_in(site.buffer, host.buffer)
         return None if difference is None else Reason(f"'{site.name}' and '{host.name}' differ in {difference}")
 
     def _loss(self, program: Program, site: Array, host: Array) -> Reason | None:
@@ -209,7 +210,7 @@ class UnshareBuffer(Transformation[Array]):
             return Reason(f"'{site.name}' shares its memory with no other array")
         if site.intent is not None:
             return Reason(f"'{site.name}' is an interface array; the arrays in its memory can leave it")
-        return _fixed(nest, site)
+        return pinned(nest, site)
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """Write two declarations."""
@@ -217,7 +218,7 @@ class UnshareBuffer(Transformation[Array]):
         old = host.guests if host.op is None else host.op
         assert old is not None
         _declare(program, host, [name for name in _guests(host) if name != site.name], rewriter)
-        own = _new_buffer(host, [site.name])
+        own = buffer_like(host, [site.name])
         add_buffer(program.kernel, own, rewriter)
         rewriter.replace_all_uses_with(site.value, own.arrays[0])
         rewriter.erase(old)

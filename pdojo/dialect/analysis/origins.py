@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.analysis.coverage import common_depth, reaches
+from pdojo.dialect.analysis.coverage import common_depth, covers, reaches
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
-from pdojo.dialect.analysis.storage_check import content_of, flow, last_writes
+from pdojo.dialect.analysis.storage_check import content_of, flow, gathered, last_writes
 from pdojo.dialect.analysis.uses import Use, domain_of
 from pdojo.dialect.view.nest import Access, Array, Leaf, Nest
 from pdojo.dialect.view.paths import node_path
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import islpy as isl
 
 Iteration: TypeAlias = tuple[int, ...]
+
+Instance: TypeAlias = tuple[int, Iteration]
+"""The number of a use, and an iteration."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -64,6 +67,17 @@ class Origins:
             ("change", first, second, tuple(at)), uses, lambda: _change(self._flow(uses), uses, first, second, at)
         )
 
+    def partial(
+        self, uses: Sequence[Use], read: int, parts: Sequence[tuple[int, Sequence[Expr | None]]]
+    ) -> Iteration | None:
+        """An iteration of the read whose value is not made of just these parts; None if all values are.
+
+        A part is a write and its iterations in terms of that of the read; None stands for every iteration of a scope.
+        The value of a read is the last plain write of the element before it, and all accumulations since.
+        """
+        named = tuple((write, tuple(at)) for write, at in parts)
+        return self._ask(("partial", read, named), uses, lambda: _partial(uses, read, named))
+
     def reader(self, uses: Sequence[Use], write: int) -> int | None:
         """A use, of another statement, that reads what `write` writes; None if there is none."""
         if not any(u.reads and u.leaf is not uses[write].leaf for u in uses):
@@ -74,6 +88,16 @@ class Origins:
     def remains(self, uses: Sequence[Use], write: int) -> bool:
         """Whether some element is written by `write` last."""
         return self._ask(("remains", write), uses, lambda: _remains(self._last_writes(uses), uses, write))
+
+    def carried(self, uses: Sequence[Use], depth: int) -> tuple[Instance, Instance] | None:
+        """A write and a read that gets its value in a later iteration of the scope at `depth`; None if there is none.
+
+        The uses are all in that scope; both instances are in one iteration of the scopes around it.
+        """
+        reads = [u for u in uses if u.reads]
+        if all(any(w.writes and covers(w.leaf, w.access, r.leaf, r.access) for w in uses) for r in reads):
+            return None  # each read gets a value of its own iteration
+        return self._ask(("carried", depth), uses, lambda: _carried(self._flow(uses), uses, depth))
 
     def _ask(
         self,
@@ -225,6 +249,56 @@ def _first_difference(one: isl.UnionMap, other: isl.UnionMap, read: Use) -> Iter
         return None
     point = wrong.sample_point()
     return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(read.leaf.depth))
+
+
+@bounded()
+def _partial(
+    uses: Sequence[Use], read: int, parts: Sequence[tuple[int, Sequence[Expr | None]]]
+) -> Iteration | None:
+    import islpy as isl
+
+    leaf = uses[read].leaf
+    names = variables("i", leaf.depth)
+    wanted: list[str] = []
+    for write, at in parts:
+        producer = uses[write].leaf
+        there = variables("a", producer.depth)
+        conditions = [
+            *domain_constraints(leaf.extents, leaf.guards, names),
+            *domain_constraints(producer.extents, producer.guards, there),
+            *(f"{name} = {spell(e, names)}" for name, e in zip(there, at, strict=True) if e is not None),
+        ]
+        domain = " and ".join(conditions) or "true"
+        wanted.append(f"R{read}[{', '.join(names)}] -> W{write}[{', '.join(there)}] : {domain}")
+    expected = isl.UnionMap.read_from_str(context(), f"{{ {'; '.join(wanted)} }}")
+    made = gathered(uses, [u.access.index for u in uses]).intersect_domain(_instances("R", read, uses[read]))
+    return _first_difference(made, expected, uses[read])
+
+
+@bounded()
+def _carried(values: isl.UnionMap, uses: Sequence[Use], depth: int) -> tuple[Instance, Instance] | None:
+    import islpy as isl
+
+    later: list[str] = []
+    for w, writer in enumerate(uses):
+        for r, reader in enumerate(uses):
+            if writer.writes and reader.reads:
+                left, right = variables("a", writer.leaf.depth), variables("b", reader.leaf.depth)
+                order = " and ".join([*(f"a{d} = b{d}" for d in range(depth)), f"a{depth} < b{depth}"])
+                later.append(f"W{w}[{', '.join(left)}] -> R{r}[{', '.join(right)}] : {order}")
+    found = values.intersect(isl.UnionMap.read_from_str(context(), f"{{ {'; '.join(later)} }}"))
+    if found.is_empty():
+        return None
+    pair = found.sample()
+    point = pair.wrap().sample_point()
+    instances: list[Instance] = []
+    start = 0
+    for kind in (isl.dim_type.in_, isl.dim_type.out):
+        number, size = int(pair.get_tuple_name(kind)[1:]), pair.dim(kind)
+        values_of = [point.get_coordinate_val(isl.dim_type.set, start + k).to_python() for k in range(size)]
+        instances.append((number, tuple(values_of)))
+        start += size
+    return instances[0], instances[1]
 
 
 @bounded()

@@ -290,6 +290,12 @@ class Program:
                 return None
         return self.storage.violation(uses, host.reuse, None, caller_of(host))
 
+    def merging_violation(self, guest: Array, host: Array) -> Reason | None:
+        """What goes wrong if every element of `guest` is that of `host`, of the same shape; None if nothing."""
+        uses = [use for leaf in self.nest.leaves for use in self.element_uses[leaf] if use.memory in (guest, host)]
+        caller = None if host.intent is None else caller_of(host.buffer)
+        return self.storage.violation(uses, (0,) * len(host.shape), None, caller)
+
     def successor(self, kernel: KernelOp, nest: Nest | None = None) -> Program:
         """The program for the kernel that a move made of this one; keeps `known`."""
         return Program(kernel, self.machine, self.known, nest, None if nest is not None else self.nest)

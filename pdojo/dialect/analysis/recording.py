@@ -16,7 +16,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Buffer, Nest, Scope
+from pdojo.dialect.view.nest import Array, Buffer, Nest, Scope
 
 AnswerT = TypeVar("AnswerT")
 
@@ -111,6 +111,13 @@ class RecordingProgram(Program):
         self._add_storage(f"'{guest.names[0]}' in the memory of '{host.names[0]}'", violation, before)
         return violation
 
+    def merging_violation(self, guest: Array, host: Array) -> Reason | None:
+        """The answer of the program, recorded."""
+        before = self.storage.exact_queries
+        violation = super().merging_violation(guest, host)
+        self._add_storage(f"'{guest.name}' in the elements of '{host.name}'", violation, before)
+        return violation
+
     def _add_storage(self, about: str, violation: Reason | None, before: int) -> None:
         answer = "every value is kept" if violation is None else f"{violation.text}: {violation.witness}"
         how = "integer sets" if self.storage.exact_queries > before else "digits"
@@ -195,12 +202,26 @@ def _said_remains(uses: Sequence[Use], number: int, _: tuple[object, ...], resul
     return f"does {describe_access(uses[number].access)} keep what is written?", "yes" if result else "no"
 
 
+def _said_carried(uses: Sequence[Use], depth: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
+    text = f"does a value of '{uses[0].access.array.name}' cross iterations of scope {{{depth}}}?"
+    return text, "no" if result is None else "yes"
+
+
+def _said_partial(uses: Sequence[Use], number: int, question: tuple[object, ...], result: object) -> tuple[str, str]:
+    parts = cast(tuple[tuple[int, object], ...], question[2])
+    named = " and ".join(describe_access(uses[write].access) for write, _ in parts)
+    text = f"is the read of {describe_access(uses[number].access)} always made of known iterations of {named}?"
+    return text, "yes" if result is None else f"no: iteration {_tuple(cast(tuple[int, ...], result))}"
+
+
 _VALUES = {
     "writers": _said_writers,
     "stray": _said_stray,
     "change": _said_change,
     "reader": _said_reader,
     "remains": _said_remains,
+    "carried": _said_carried,
+    "partial": _said_partial,
 }
 
 

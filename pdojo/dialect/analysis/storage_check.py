@@ -283,6 +283,29 @@ def flow(
 
 
 @bounded()
+def gathered(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> isl.UnionMap:
+    """Pairs (read instance, write instance) such that the write is part of what the read gets, running sequentially.
+
+    Parts are the last plain write to the place before the read, and all accumulations since.
+    """
+    reads, writes, schedule = _relations(uses, places)
+    reading = schedule.intersect_domain(reads.domain())
+    writing = schedule.intersect_domain(writes.domain())
+    earlier = reads.apply_range(writes.reverse()).intersect(reading.lex_gt_union_map(writing))
+    plain = [s for s in _sets(writes.domain()) if uses[int(s.get_tuple_name()[1:])].leaf.accumulate is None]
+    for piece in plain:
+        over = earlier.intersect_range(piece.to_union_set())
+        earlier = earlier.subtract(over.apply_range(writing.lex_gt_union_map(writing)))
+    return earlier
+
+
+def _sets(union: isl.UnionSet) -> list[isl.Set]:
+    found: list[isl.Set] = []
+    union.foreach_set(found.append)
+    return found
+
+
+@bounded()
 def last_writes(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> isl.UnionSet:
     """The write instances whose values stay in their places at the end."""
     _, writes, schedule = _relations(uses, places)

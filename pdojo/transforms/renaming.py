@@ -1,0 +1,171 @@
+"""Renaming: a name and a buffer of its own for values that another array holds too, and one array for two again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.analysis.origins import number_of
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.webs import web_of, webs_of
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Access, Array, Leaf
+from pdojo.transforms.base import Transformation, locate
+from pdojo.transforms.copies import Target, redirect
+from pdojo.transforms.declaring import add_buffer, fresh_name, name_reason
+from pdojo.transforms.move import Move
+from pdojo.transforms.sharing import buffer_like, pinned, unlike_in
+
+
+@dataclass(frozen=True)
+class RenameArray(Transformation[Leaf]):
+    """Give the values that a statement writes, and all that are read with them, an array of their own.
+
+    `rename_array@t#1{into=p}`:
+
+    t f32 [8] heap               t f32 [8] heap
+    8 t[{0}] = x[{0}] - 1        p f32 [8] heap
+    8 t[{0}] = exp(t[{0}])  -->  8 t[{0}] = x[{0}] - 1
+    8 y[{0}] = t[{0}]            8 p[{0}] = exp(t[{0}])
+                                 8 y[{0}] = p[{0}]
+
+    The accesses that move are a web: a read is in one web with every write that an instance of it gets a value from,
+    and an accumulation reads what it writes. The new array is in a buffer of its own, like that of the old one.
+
+    Legal iff the web is not all that is done with the array, the caller neither gives its first values nor gets its
+    last ones, and the location is the first statement that writes in it.
+    """
+
+    name: ClassVar[str] = "rename_array"
+    keeps_statements: ClassVar = False
+    exchanges: ClassVar = "values"
+    site: ClassVar = Leaf
+    into: str = ""
+    """The name of the new array."""
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Plain assignments to arrays that have several; a temporary keeps its name for the first."""
+        for array in program.nest.arrays.values():
+            plain = [leaf for leaf in program.nest.writers[array.name] if leaf.accumulate is None]
+            if len(plain) > 1:
+                yield from ((leaf, cls()) for leaf in plain[array.intent is None :])
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """A web of its own that begins here, and stays inside the kernel."""
+        if (unusable := name_reason(program, self.into)) is not None:
+            return unusable
+        array, web = site.output.array, web_of(program, site)
+        if web.is_given:
+            return Reason(f"the caller gives values of '{array.name}' that are read together with these")
+        if len(webs_of(program, array)) == 1:
+            return Reason(f"all accesses to '{array.name}' belong together, which would only change its name")
+        if web.first is not site:
+            assert web.first is not None
+            return Reason(f"these values are first written by '{locate(program, web.first)}'; rename them there")
+        hinted = next((a for a in web.accesses if a.hints.data), None)
+        if hinted is not None:
+            return Reason(f"{describe_access(hinted)} has hints for the memory that it has; clear them first")
+        if array.intent in (Intent.OUT, Intent.INOUT):
+            uses = tuple(use for other in webs_of(program, array) for use in other.uses)
+            writes = [number_of(uses, use.leaf, use.access) for use in web.uses if use.writes]
+            if any(program.origins.remains(uses, write) for write in writes):
+                return Reason(f"elements of the output '{array.name}' keep these values")
+        return None
+
+    def _name(self, program: Program, site: Leaf) -> str:
+        return self.into or fresh_name(program.nest.arrays, site.output.array.name)
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """Declare the array, and redirect the accesses of the web."""
+        old, name = site.output.array, self._name(program, site)
+        declaration = buffer_like(old.buffer, [name])
+        add_buffer(program.kernel, declaration, rewriter)
+        buffer = replace(old.buffer, names=(name,), intent=None, op=declaration, guests=None)
+        new = Array(name, buffer, declaration.arrays[0])
+        targets: dict[Access, Target] = {access: (new, access.index) for access in web_of(program, site).accesses}
+        redirect(program.nest.leaves, targets, rewriter)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """Let one array hold the values of both again."""
+        return MergeArrays(site.output.array.name).as_move(self._name(program, site))
+
+
+@dataclass(frozen=True)
+class MergeArrays(Transformation[Array]):
+    """Let another array hold the values of an array, whose declaration goes.
+
+    `merge_arrays@p{with=t}`:
+
+    t f32 [8] heap               t f32 [8] heap
+    p f32 [8] heap               8 t[{0}] = x[{0}] - 1
+    8 t[{0}] = x[{0}] - 1   -->  8 t[{0}] = exp(t[{0}])
+    8 p[{0}] = exp(t[{0}])       8 y[{0}] = t[{0}]
+    8 y[{0}] = p[{0}]
+
+    Both have one type and shape, the array that goes shares its memory with no other, and the accesses to it are one
+    web (`rename_array`). Legal iff for every flow from the last write w of an element to a read r, no write to the same element of the other array comes
+    in between, in the order of the program; what the caller gives and gets stays as well.
+    """
+
+    name: ClassVar[str] = "merge_arrays"
+    keeps_statements: ClassVar = False
+    undoes: ClassVar = True
+    site: ClassVar = Array
+    with_: str
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
+        """Temporaries, with arrays declared before them in buffers that differ in nothing."""
+        arrays = [array for array in program.nest.arrays.values() if array.buffer in program.live_ranges]
+        for position, guest in enumerate(arrays):
+            for host in arrays[:position] if guest.intent is None and len(guest.buffer.names) == 1 else ():
+                if host.intent is not Intent.IN and unlike_in(guest.buffer, host.buffer) is None:
+                    yield guest, cls(host.name)
+
+    def check(self, program: Program, site: Array) -> Reason | None:
+        """Two arrays of one kind, of which neither overwrites what the other still needs."""
+        host = program.nest.arrays.get(self.with_)
+        if host is None:
+            return Reason(f"there is no array '{self.with_}'")
+        if site.intent is not None:
+            return Reason(f"'{site.name}' is an interface array, which callers know")
+        if len(site.buffer.names) > 1:
+            return Reason(f"'{site.name}' shares its memory with other arrays; unshare_buffer takes it out first")
+        if host is site:
+            return Reason(f"'{site.name}' cannot be merged with itself")
+        if host.intent is Intent.IN:
+            return Reason(f"'{host.name}' is an input of the kernel, which nothing may overwrite")
+        for what, mine, other in (("type", site.dtype, host.dtype), ("extents", site.shape, host.shape)):
+            if mine != other:
+                return Reason(f"'{site.name}' and '{host.name}' differ in {what}")
+        if (fixed := pinned(program.nest, site)) is not None:
+            return fixed
+        webs = webs_of(program, site)
+        if len(webs) != 1:
+            return Reason(f"the accesses to '{site.name}' are {len(webs)} webs, not one; rename_array separates them")
+        return program.merging_violation(site, host)
+
+    def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
+        """Redirect the accesses, and erase the declaration."""
+        host = program.nest.arrays[self.with_]
+        targets: dict[Access, Target] = {
+            access: (host, access.index)
+            for leaf in program.nest.leaves
+            for access in leaf.accesses
+            if access.array is site
+        }
+        redirect(program.nest.leaves, targets, rewriter)
+        assert site.buffer.op is not None
+        rewriter.erase(site.buffer.op)
+
+    def inverse(self, program: Program, site: Array) -> Move:
+        """Give the values an array of their own again."""
+        (web,) = webs_of(program, site)
+        assert web.first is not None
+        return RenameArray(site.name).as_move(f"%{web.first.id}")
