@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
@@ -49,17 +48,13 @@ def _is_plain(scope: Scope) -> bool:
 
 
 def _difference(program: Program, scope: Scope, count: int) -> Reason | None:
-    """Why the first `count` children of a scope do not do the same in each iteration; None if they do.
+    """Why the first `count` children of a scope, which do not use its iteration, differ between iterations.
 
-    Let P be these children and Q the others. P(i) does the same as P(0) iff it reads the same values: no read of P(i)
+    None if they do not. Let P be these children and Q the others. P(i) does the same as P(0) iff it reads the same values: no read of P(i)
     gets a value from P(j), j < i, and no Q(j) writes what P(i) reads. It changes nothing then if no Q(j) has written
     in between what P(i) writes.
     """
-    if not _is_plain(scope):
-        return Reason(f"{describe_scope(scope)} has a guard or a mapping; it must surely run, and in order")
     first, others = scope.children[:count], scope.children[count:]
-    if (user := _user(scope, first)) is not None:
-        return Reason(f"'{locate(program, user)}' uses the iteration of {describe_scope(scope)}")
     inside = [leaf for node in first for leaf in leaves_of(node)]
     for array in dict.fromkeys(leaf.output.array for leaf in inside):
         uses = [use for use in element_uses(program.nest, array) if use.leaf in inside]
@@ -79,22 +74,15 @@ def _difference(program: Program, scope: Scope, count: int) -> Reason | None:
     return carried("the rest of the scope overwrites what the next iteration reads or has written", conflict)
 
 
-def _move_out(scope: Scope, count: int, rewriter: PatternRewriter) -> None:
-    for node in scope.children[:count]:
-        node.op.detach()
-        rewriter.insert(node.op, InsertPoint.before(scope.op))
-
-
 @dataclass(frozen=True)
 class HoistNodes(Transformation[Scope]):
     """Run the first `after` children of a scope once before it, instead of in each of its iterations.
 
     `hoist_nodes@y:1{after=1}`:
 
-    N                                 N
-    | M                               | p[{0}] = exp(x[{0}])
-    | | p[{0}] = exp(x[{0}])     -->  | M y[{0},{1}] = p[{0}]
-    | | y[{0},{1}] = p[{0}]
+    N M                          N
+    | p[{0}] = exp(x[{0}])  -->  | p[{0}] = exp(x[{0}])
+    | y[{0},{1}] = p[{0}]        | M y[{0},{1}] = p[{0}]
 
     Loop-invariant code motion. Legal iff the scope is sequential or unrolled and has no guard, the children do not use
     its iteration, no value crosses iterations among them, and the others do not write what they access: not exists
@@ -119,12 +107,18 @@ class HoistNodes(Transformation[Scope]):
     def check(self, program: Program, site: Scope) -> Reason | None:
         """Children that do the same in each iteration, and others that stay."""
         if not 0 < self.after < len(site.children):
-            return Reason(f"'after' must be between 1 and {len(site.children) - 1}: some children stay in the scope")
+            return Reason(f"'after' is at least 1 and leaves some of the {len(site.children)} children in the scope")
+        if not _is_plain(site):
+            return Reason(f"{describe_scope(site)} has a guard or a mapping; it must surely run, and in order")
+        if (user := _user(site, site.children[: self.after])) is not None:
+            return Reason(f"'{locate(program, user)}' uses the iteration of {describe_scope(site)}")
         return _difference(program, site, self.after)
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Move the children before the scope."""
-        _move_out(site, self.after, rewriter)
+        for node in site.children[: self.after]:
+            node.op.detach()
+            rewriter.insert(node.op, InsertPoint.before(site.op))
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Run them in each iteration again."""
@@ -137,10 +131,9 @@ class SinkNodes(Transformation[Scope]):
 
     `sink_nodes@y:1{count=1}`:
 
-    N                               N
-    | p[{0}] = exp(x[{0}])          | M
-    | M y[{0},{1}] = p[{0}]    -->  | | p[{0}] = exp(x[{0}])
-                                    | | y[{0},{1}] = p[{0}]
+    N                             N M
+    | p[{0}] = exp(x[{0}])   -->  | p[{0}] = exp(x[{0}])
+    | M y[{0},{1}] = p[{0}]       | y[{0},{1}] = p[{0}]
 
     Legal iff `hoist_nodes` would lead back.
     """
@@ -170,15 +163,11 @@ class SinkNodes(Transformation[Scope]):
         after = rewritten(program, self, site)
         return _difference(after, self.resolve(after, f"%{site.id}"), self.count)
 
-    def _nodes(self, program: Program, site: Scope) -> list[Operation]:
-        nodes = program.nest.siblings(site)[site.position - self.count : site.position]
-        return [node.op for node in nodes]
-
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Move the nodes to the beginning of the scope."""
-        for op in self._nodes(program, site):
-            op.detach()
-            rewriter.insert(op, InsertPoint.before(site.children[0].op))
+        for node in program.nest.siblings(site)[site.position - self.count : site.position]:
+            node.op.detach()
+            rewriter.insert(node.op, InsertPoint.before(site.children[0].op))
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Run them once again."""

@@ -115,7 +115,7 @@ def _parts(program: Program, uses: Sequence[Use], read: int) -> tuple[int, int] 
     inits = [w for w in several if uses[w].leaf.accumulate is None]
     if len(inits) != 1 or len(several) != 1:
         named = ", ".join(locate(program, uses[w].leaf) for w in sorted({*several, steps[0]}))
-        return Reason(f"more than an assignment and an accumulation write what is read here: {named}")
+        return Reason(f"not one assignment and one accumulation write what is read here: {named}")
     return inits[0], steps[0]
 
 

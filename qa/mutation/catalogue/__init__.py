@@ -13,6 +13,7 @@ from qa.mutation.catalogue import (
     mapping,
     movement,
     pipelines,
+    repeating,
     rewriting,
     storage,
     structure,
@@ -30,6 +31,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *arithmetic.MUTANTS,
     *analysis.MUTANTS,
     *values.MUTANTS,
+    *repeating.MUTANTS,
     *rewriting.MUTANTS,
     *conditions.MUTANTS,
 )
