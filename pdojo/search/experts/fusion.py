@@ -13,7 +13,7 @@ from pdojo.dialect.view.storage import physical_shape
 from pdojo.search.experts.contraction import reorder
 from pdojo.search.experts.player import Player
 from pdojo.search.experts.threads import EVEN, SMALL, balance, costs_threads
-from pdojo.search.experts.vectors import is_vector_loop
+from pdojo.search.experts.vectors import ACCUMULATORS, is_vector_loop
 
 CHEAP = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.negf"})
 """Functions that are cheaper than a store and a load of their result."""
@@ -136,10 +136,52 @@ def _split_few(player: Player) -> None:
         terms = [s for s in leaf.chain if s.depth not in used]
         results = next((s.extent for s in leaf.chain if s.depth in used), 1)
         few = balance(results, threads) < EVEN and prod(s.extent for s in leaf.chain) >= SMALL
-        if player.is_sealed(leaf) or not few or len(terms) != 2 or balance(terms[0].extent, threads) < EVEN:
+        if player.is_sealed(leaf) or not few or not terms:
             continue
         why = f"{results} results are too few for {threads} threads"
+        if len(terms) == 1 and leaf.chain == (terms[0],) and player.transact(lambda i=identifier: _chunk(player, i)):
+            terms = list(player.leaf(identifier).chain)
+        if len(terms) != 2 or balance(terms[0].extent, threads) < EVEN:
+            continue
         player.transact(lambda i=identifier, d=terms[0].depth, n=terms[0].extent, w=why: _split(player, i, d, n, w))
+
+
+def _chunk(player: Player, identifier: str) -> bool:
+    """Cut the loop of a sum, and the loops that it can be fused with, into a chunk for each thread.
+
+    Chunks are whole groups of vectors; the rest is peeled off first.
+    """
+    leaf = player.leaf(identifier)
+    threads, (loop,) = player.game.machine.threads, leaf.chain
+    size = loop.extent // threads // (group := player.lanes(leaf) * ACCUMULATORS) * group
+    why = f"a chunk of {size} iterations for each thread"
+    family = _related(player, leaf)
+    for scope in family:
+        if size * threads < loop.extent and not player.attempt("peel_scope", f"%{scope}", why, after=size * threads):
+            return False
+        if not player.attempt("tile_scope", f"%{scope}", why, size=size):
+            return False
+    return size > 0
+
+
+def _related(player: Player, leaf: Leaf) -> list[str]:
+    """The single loops of a statement's extent around statements that share arrays with it, directly or through others.
+
+    The loop of the statement is one of them.
+    """
+    (loop,) = leaf.chain
+    single = [s for s in player.nest.children if isinstance(s, Scope) and s.extent == loop.extent and is_vector_loop(s)]
+    alike = [s for s in single if s.mapping is Mapping.SEQUENTIAL and not s.guard]
+    found, names = {loop.id}, {a.array.name for a in leaf.accesses}
+    size = 0
+    while size != len(found):
+        size = len(found)
+        for scope in alike:
+            mine = {a.array.name for a in scope.leaves[0].accesses}
+            if mine & names:
+                found.add(scope.id)
+                names |= mine
+    return [s.id for s in player.nest.scopes if s.id in found]
 
 
 def _split(player: Player, identifier: str, depth: int, count: int, why: str) -> bool:

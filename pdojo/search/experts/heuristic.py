@@ -21,7 +21,7 @@ from pdojo.search.experts.reciprocals import share_reciprocals
 from pdojo.search.experts.sharing import share_outputs
 from pdojo.search.experts.streams import stream
 from pdojo.search.experts.threads import share_work
-from pdojo.search.experts.vectors import shrink_temporaries, unroll_groups, vectorize_statements
+from pdojo.search.experts.vectors import part_temporaries, shrink_temporaries, unroll_groups, vectorize_statements
 from pdojo.search.experts.windows import part_windows
 from pdojo.transforms.game import Game
 
@@ -46,6 +46,7 @@ def _tune(player: Player) -> None:
     tile_contractions(player)
     fuse_outer(player)
     vectorize_statements(player)
+    part_temporaries(player)
     shrink_temporaries(player)
     share_outputs(player)
     share_work(player)

@@ -262,6 +262,18 @@ def _move_above(player: Player, node: Node, position: int) -> bool:
     return True
 
 
+def part_temporaries(player: Player) -> None:
+    """Give values of temporaries that are not read together arrays of their own: what a peeled rest keeps, for example.
+
+    A memory that is used in one loop only is private to its iterations.
+    """
+    why = "values that are not read together need no common memory"
+    for name in list(player.temporaries()):
+        later = [leaf.id for leaf in player.nest.writers[name] if leaf.accumulate is None][1:]
+        for identifier in later:
+            player.attempt("rename_array", f"%{identifier}", why)
+
+
 def shrink_temporaries(player: Player) -> None:
     """Reuse dimensions that are dead after each iteration; of long rows keep the vectors of one group."""
     why = "the dimension is dead after each iteration: less memory"
