@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -129,7 +129,7 @@ class Game:
         self._add(step, place, after)
 
     @contextmanager
-    def in_place(self) -> Iterator[Callable[[], bool]]:
+    def in_place(self) -> Generator[Callable[[], bool]]:
         """A context in which moves rewrite the present program, in a fraction of the time.
 
         All moves are checked as usual, but a program is invalid after the next move, unless `mark` keeps it. Whether

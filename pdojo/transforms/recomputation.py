@@ -68,9 +68,7 @@ def recomputation(program: Program, site: Leaf, access: Access) -> Recomputation
             f"{describe_access(access)} at iteration {spelled_iteration(stray)}",
         )
     values = [substitute_input(i, dict(enumerate(at)), site.extents) for i in producer.inputs]
-    return _unchanged(program, site, producer, at, values) or Recomputation(
-        producer, tuple(map(without_hints, values))
-    )
+    return _unchanged(program, site, producer, at, values) or Recomputation(producer, tuple(map(without_hints, values)))
 
 
 def producing_iteration(producer: Leaf, site: Leaf, equations: Sequence[Equation]) -> tuple[Expr, ...] | None:

@@ -119,9 +119,7 @@ def _parts(program: Program, uses: Sequence[Use], read: int) -> tuple[int, int] 
     return inits[0], steps[0]
 
 
-def _made(
-    site: Leaf, init: Leaf, step: Leaf, init_at: tuple[Expr, ...], known: Sequence[Expr | None]
-) -> Repetition:
+def _made(site: Leaf, init: Leaf, step: Leaf, init_at: tuple[Expr, ...], known: Sequence[Expr | None]) -> Repetition:
     """The repetition with these iterations; None stands for a loop."""
     depth, loops, step_at = site.depth, list[int](), list[Expr]()
     for e, extent in zip(known, step.extents, strict=True):

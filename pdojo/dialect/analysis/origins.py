@@ -252,9 +252,7 @@ def _first_difference(one: isl.UnionMap, other: isl.UnionMap, read: Use) -> Iter
 
 
 @bounded()
-def _partial(
-    uses: Sequence[Use], read: int, parts: Sequence[tuple[int, Sequence[Expr | None]]]
-) -> Iteration | None:
+def _partial(uses: Sequence[Use], read: int, parts: Sequence[tuple[int, Sequence[Expr | None]]]) -> Iteration | None:
     import islpy as isl
 
     leaf = uses[read].leaf

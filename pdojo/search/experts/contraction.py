@@ -12,18 +12,23 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
+from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.search.experts.player import Player
-from pdojo.search.experts.threads import balance
+from pdojo.search.experts.threads import balance, work
 
 FEW_APART = 4
 """Largest stride in elements at which a gather still touches few cache lines."""
 MOST_STRAIGHT = 32
 """Most iterations of each of a block's two loops that are unrolled."""
+CLOSE, MOST_PLANS = 1.25, 3
+"""Plans are tried if their estimates are at most this many times the least, and at most so many."""
+WORTH_CHOOSING = 1 << 20
+"""Fewest products of a contraction whose plan is left open."""
 NEAR, FAR = 2.0, 5.0
 """Cycles to load a vector of the panel from the core's caches, and from beyond them."""
 GATHER, CONFLICT = 2.0, 7.0
@@ -67,6 +72,11 @@ class Roles:
     cost: float
     """Estimated cycles of the whole contraction."""
 
+    def title(self, leaf: Leaf) -> str:
+        """The plan in a few words: the block, and the operand that is the panel."""
+        panel = leaf.reads[self.panel].array.name
+        return f"{self.height} x {self.vectors} vectors of {self.lanes}, panel {panel}"
+
 
 def tile_contractions(player: Player) -> None:
     """Tile every contraction so that a block of results stays in registers over the whole sum."""
@@ -74,7 +84,18 @@ def tile_contractions(player: Player) -> None:
         leaf = player.leaf(identifier)
         if has_terms(leaf) and is_alone(player, leaf):
             # The first plan that applies completely.
-            any(player.transact(lambda i=identifier, r=roles: _tile(player, i, r)) for roles in _roles(player, leaf))
+            any(player.transact(lambda i=identifier, r=roles: _tile(player, i, r)) for roles in _ordered(player, leaf))
+
+
+def _ordered(player: Player, leaf: Leaf) -> list[Roles]:
+    """The plans for a contraction, the cheapest first; which of the cheapest ones is fastest is left open."""
+    plans = _roles(player, leaf)
+    close = [plan for plan in plans if plan.cost <= CLOSE * plans[0].cost][:MOST_PLANS]
+    titles = [plan.title(leaf) for plan in close]
+    if len(set(titles)) < 2 or work(leaf.chain[0]) < WORTH_CHOOSING:
+        return plans
+    chosen = titles.index(player.choices.choose(f"block of {leaf.output.array.name}", titles))
+    return [close[chosen], *(plan for plan in plans if plan is not close[chosen])]
 
 
 def has_terms(leaf: Leaf) -> bool:
@@ -116,7 +137,7 @@ def _roles(player: Player, leaf: Leaf) -> list[Roles]:
         for rows, lanes in product(sharing or [None], lengths):
             outer = tuple(s.id for s in spatial if s not in (rows, columns))
             roles = Roles(outer, None if rows is None else rows.id, columns.id, lanes, panel, 1, 1, 0.0)
-            found.append(_sized(player, leaf, roles))
+            found += _sized(player, leaf, roles)
     return sorted(found, key=lambda roles: roles.cost)
 
 
@@ -147,8 +168,8 @@ def can_pack(leaf: Leaf, panel: Access) -> bool:
     return prod(leaf.chain[v].extent for v in _variables(panel)) <= MOST_PADDED * prod(panel.array.shape)
 
 
-def _sized(player: Player, leaf: Leaf, roles: Roles) -> Roles:
-    """The block with the lowest estimate that fits the registers."""
+def _sized(player: Player, leaf: Leaf, roles: Roles) -> list[Roles]:
+    """The blocks with the lowest estimates that fit the registers, one for each number of vectors."""
     lanes = roles.lanes
     rows = 1 if roles.rows is None else leaf.chain[_depth(leaf, roles.rows)].extent
     columns = leaf.chain[_depth(leaf, roles.columns)].extent
@@ -164,8 +185,9 @@ def _sized(player: Player, leaf: Leaf, roles: Roles) -> Roles:
     packing *= prod(others[: _copies(outer, leaf.reads[roles.panel])])
     panel = leaf.reads[roles.panel].array
     whole_panel = prod(panel.shape) * byte_width(panel.dtype) // prod(others)
-    best = (float("inf"), 1, 1)
+    found: list[Roles] = []
     for vectors in VECTORS:
+        best = (float("inf"), 1)
         if vectors > 1 and lanes * (vectors - 1) >= columns:
             break
         for height in range(1, min(32, rows) + 1):
@@ -186,9 +208,9 @@ def _sized(player: Player, leaf: Leaf, roles: Roles) -> Roles:
             ]
             cycles = sum(n * (steps * _step(machine, line, h, v, near) + overhead * h * v) for h, v, n, near in blocks)
             cycles = cycles * prod(others) + (packing if packed else 0)
-            best = min(best, (cycles / balance(shared, machine.threads), height, vectors))
-    cost, height, vectors = best
-    return replace(roles, height=height, vectors=vectors, cost=cost)
+            best = min(best, (cycles / balance(shared, machine.threads), height))
+        found.append(replace(roles, height=best[1], vectors=vectors, cost=best[0]))
+    return found
 
 
 def _load(machine: Machine, panel: int) -> float:
@@ -363,6 +385,10 @@ def _pack_rows(player: Player, identifier: str, panels: int, roles: Roles) -> No
     near = size <= NEAR_ROWS * player.game.machine.cache_bytes[0]
     if leaf.chain[panels].extent < WORTH_PACKING or near or not can_pack(leaf, scalar):
         return
+    if player.choices.choose("rows of blocks", ("packed", "in place")) == "in place":
+        return
+    if _read_copy(player, identifier, 1 - roles.panel, roles.height):
+        return
     why = "the rows of a block lie side by side, not pages apart"
     if not player.attempt("stage_in", leaf.chain[panels], why, array=name, location="heap"):
         return
@@ -372,6 +398,41 @@ def _pack_rows(player: Player, identifier: str, panels: int, roles: Roles) -> No
     if player.attempt("tile_dim", f"{copied}:{dimension}", why, size=roles.height):
         for d in range(dimension + 1, len(index)):
             player.attempt("swap_dims", f"{copied}:{d}", why)
+
+
+def _read_copy(player: Player, identifier: str, position: int, height: int) -> bool:
+    """Read the copy of an operand that an earlier contraction packed in blocks of `height` rows, if there is one."""
+    leaf = player.leaf(identifier)
+    read = leaf.reads[position]
+    for writer in player.nest.leaves[: leaf.order]:
+        if not is_copy(writer) or writer.reads[0].array is not read.array or writer.output.array.shape[-1] != height:
+            continue
+        index = _index_in_copy(writer, read, leaf)
+        why = "an earlier contraction has packed these rows"
+        params = {"input": leaf.inputs.index(read), "array": writer.output.array.name, "index": index}
+        if index and player.attempt("outline_op", leaf, why, **params):
+            return True
+    return False
+
+
+def is_copy(leaf: Leaf) -> bool:
+    """True for a statement that copies an element."""
+    return leaf.function is None and leaf.accumulate is None and len(leaf.reads) == len(leaf.inputs) == 1
+
+
+def _index_in_copy(writer: Leaf, read: Access, leaf: Leaf) -> str:
+    """Where a copy holds what a statement reads; '' if its loops do not run over the elements one by one."""
+    places: dict[int, Expr] = {}
+    for source, wanted in zip(writer.reads[0].index, read.index, strict=True):
+        (variable, step), *others = source.terms or ((None, 0),)
+        if isinstance(variable, int) and step == 1 and not others and not source.constant:
+            places[variable] = wanted
+        elif source != wanted:
+            return ""
+    if any(not places.keys() >= e.variables() for e in writer.output.index):
+        return ""
+    index = (e.substitute(places, leaf.extents) for e in writer.output.index)
+    return ",".join(e.render(lambda d: f"{{{d}}}") for e in index)
 
 
 def _order_copy(player: Player, name: str, terms: int) -> None:

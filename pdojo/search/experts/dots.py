@@ -23,6 +23,7 @@ from pdojo.search.experts.contraction import (
     MOST_STRAIGHT,
     NEAR,
     VECTORS,
+    WORTH_CHOOSING,
     can_pack,
     has_terms,
     is_alone,
@@ -32,7 +33,7 @@ from pdojo.search.experts.contraction import (
     uses,
 )
 from pdojo.search.experts.player import Player
-from pdojo.search.experts.threads import balance
+from pdojo.search.experts.threads import balance, work
 from pdojo.search.experts.units import Unit, units
 
 TILES = (1.0, 2.0, 4.0)
@@ -69,8 +70,28 @@ def use_dot_units(player: Player) -> None:
     """Give each contraction of narrow numbers to the largest instruction that fits, and its rest to smaller ones."""
     for unit in units(player.game.machine):
         for identifier in [leaf.id for leaf in player.nest.leaves]:
-            if identifier in player.nest.by_id and has_terms(player.leaf(identifier)):
+            if (
+                identifier in player.nest.by_id
+                and has_terms(player.leaf(identifier))
+                and _is_wanted(player, identifier, unit)
+            ):
                 player.transact(lambda identifier=identifier, unit=unit: _tile(player, identifier, unit))
+
+
+def _is_wanted(player: Player, identifier: str, unit: Unit) -> bool:
+    """True unless vectors of the wide type are chosen; on some processors they are faster than the instruction."""
+    leaf = player.leaf(identifier)
+    if _plan(player, leaf, unit) is None:
+        return False
+    options = (unit.intrinsic.name, "vectors")
+    measured = player.game.machine.measured.rates
+    widest = max((rate for name, rate in measured.items() if name.startswith("fma_")), default=0.0)
+    if 0 < measured.get(unit.intrinsic.name, 0.0) * unit.work < widest:
+        options = options[::-1]
+    return (
+        work(leaf.chain[0]) < WORTH_CHOOSING
+        or player.choices.choose(f"products of {leaf.output.array.name}", options) == unit.intrinsic.name
+    )
 
 
 def _narrow(player: Player, leaf: Leaf, unit: Unit) -> bool:
