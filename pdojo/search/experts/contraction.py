@@ -267,7 +267,38 @@ def _tile(player: Player, identifier: str, roles: Roles) -> bool:
     if not all(_columns(player, piece, depth, roles, lanes, why) for piece in pieces):
         return False
     _seal(player, identifier, before, depth)
+    if roles.rows is not None and _is_flat(player, identifier, roles):
+        _rows_first(player, [*pieces, *_rests(player, identifier, before)], depth)
     return True
+
+
+def _is_flat(player: Player, identifier: str, roles: Roles) -> bool:
+    """True if the sum is short and its results are many: all panels stay in a core's cache, and results do not."""
+    leaf = player.leaf(identifier)
+    machine, output = player.game.machine, leaf.output.array
+    panels = prod(s.extent for s in leaf.chain if uses(leaf.reads[roles.panel], s))
+    results = prod(output.shape) * byte_width(output.dtype)
+    return panels * byte_width(output.dtype) <= machine.private_cache // 2 and results > machine.private_cache
+
+
+def _rests(player: Player, identifier: str, before: set[str]) -> list[str]:
+    """The sums of peeled rests of a contraction."""
+    like = player.leaf(identifier)
+    return [
+        leaf.id
+        for leaf in player.nest.leaves
+        if leaf.id not in before and leaf.accumulate is not None and leaf.reads[0].array is like.reads[0].array
+    ]
+
+
+def _rows_first(player: Player, pieces: Sequence[str], depth: int) -> None:
+    """Put the loops over blocks of rows around those over panels: results are stored row by row."""
+    why = "all panels are in the cache: whole rows of results are stored"
+    for identifier in pieces:
+        while len((panels := loop_at(player, identifier, depth)).children) > 1:
+            if not player.attempt("split_scopes", panels, why, after=1):
+                return
+        player.attempt("swap_scopes", panels, why)
 
 
 def _lone_row(player: Player, identifier: str, depth: int) -> bool:

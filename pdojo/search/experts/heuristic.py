@@ -20,6 +20,7 @@ from pdojo.search.experts.player import Note, Player
 from pdojo.search.experts.reciprocals import share_reciprocals
 from pdojo.search.experts.sharing import share_outputs
 from pdojo.search.experts.streams import stream
+from pdojo.search.experts.tall import split_tall
 from pdojo.search.experts.threads import share_work
 from pdojo.search.experts.vectors import part_temporaries, shrink_temporaries, unroll_groups, vectorize_statements
 from pdojo.search.experts.windows import part_windows
@@ -43,6 +44,7 @@ def _tune(player: Player) -> None:
     share_reciprocals(player)
     use_dot_units(player)
     part_windows(player)
+    split_tall(player)
     tile_contractions(player)
     fuse_outer(player)
     vectorize_statements(player)

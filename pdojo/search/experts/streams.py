@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from pdojo.dialect.analysis.hints import streaming_misfit
-from pdojo.dialect.analysis.lanes import linear_address
+from pdojo.dialect.analysis.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
@@ -114,9 +114,17 @@ def _first_reads(player: Player, leaves: Sequence[Leaf]) -> tuple[tuple[str, int
     found: dict[str, tuple[str, int]] = {}
     for leaf in leaves:
         for number, access in enumerate(leaf.accesses[1:], 1):
-            if _is_large_input(player, access) and leaf.chain and leaf.chain[-1].mapping is Mapping.VECTOR:
+            if _is_large_input(player, access) and _is_vector(leaf, access):
                 found.setdefault(access.array.name, (leaf.id, number))
     return tuple(found.values())
+
+
+def _is_vector(leaf: Leaf, access: Access) -> bool:
+    """True if the lanes of a statement read neighbouring elements."""
+    lanes = leaf.parent
+    if lanes is None or lanes.mapping is not Mapping.VECTOR:
+        return False
+    return lane_stride(access.index, access.array.shape, lanes.depth) is Stride.CONTIGUOUS
 
 
 def _is_large_input(player: Player, access: Access) -> bool:
