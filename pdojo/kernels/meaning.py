@@ -49,6 +49,15 @@ def _batchnorm(x: Array, g: Array, b: Array) -> Array:
     return _normalised(x, (0, 2, 3)) * g[:, None, None] + b[:, None, None]
 
 
+def _instancenorm(x: Array, g: Array, b: Array) -> Array:
+    return _normalised(x, (2, 3)) * g[:, None, None] + b[:, None, None]
+
+
+def _groupnorm(x: Array, g: Array, b: Array, sizes: Mapping[str, int]) -> Array:
+    groups = x.reshape(len(x), sizes["G"], -1)
+    return _normalised(groups, 2).reshape(x.shape) * g[:, None, None] + b[:, None, None]
+
+
 def _rmsnorm(x: Array, w: Array) -> Array:
     return x / np.sqrt(np.square(x).mean(axis=1, keepdims=True) + _EPSILON) * w
 
@@ -82,6 +91,21 @@ def _attention(q: Array, k: Array, v: Array) -> Array:
     return _softmax(q @ k.transpose(0, 2, 1) / math.sqrt(q.shape[-1])) @ v
 
 
+def _masked_softmax(x: Array, mask: Array) -> Array:
+    # A row of which nothing is kept is NaN.
+    with np.errstate(invalid="ignore"):
+        return _softmax(np.where(mask, x, -np.inf))
+
+
+def _causal_softmax(x: Array) -> Array:
+    return _masked_softmax(x, np.tri(x.shape[-1], dtype=np.bool_))
+
+
+def _rotary_interleaved(x: Array, cosines: Array, sines: Array) -> Array:
+    turned = (x[..., ::2] + 1j * x[..., 1::2]) * (cosines + 1j * sines)[:, None, :]
+    return np.stack([turned.real, turned.imag], axis=-1).reshape(x.shape)
+
+
 def _rotary(x: Array, cosines: Array, sines: Array) -> Array:
     a, b = np.split(x, 2, axis=-1)
     c, s = cosines[:, None, :], sines[:, None, :]
@@ -104,6 +128,44 @@ def _conv(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
 
 def _depthwise_conv(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
     return np.einsum("nchwij,cij->nchw", _windows(x, sizes, 0), k, optimize=True)
+
+
+def _grouped_conv(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
+    pairs = zip(np.split(x, sizes["G"], axis=1), np.split(k, sizes["G"]), strict=True)
+    return np.concatenate([_conv(channels, weights, sizes) for channels, weights in pairs], axis=1)
+
+
+def _conv_transpose(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
+    """Every element of the images adds the weights, multiplied by it, to the result."""
+    step, padding, reach = sizes["S"], sizes["P"], sizes["K"] + sizes["OP"]
+    rows, columns = ((length - 1) * step + reach for length in x.shape[2:])
+    whole = np.zeros((x.shape[0], k.shape[1], rows, columns))
+    for i, j in np.ndindex(k.shape[2:]):
+        to = whole[:, :, i : i + (x.shape[2] - 1) * step + 1 : step, j : j + (x.shape[3] - 1) * step + 1 : step]
+        to += np.einsum("nchw,co->nohw", x, k[:, :, i, j])
+    return whole[:, :, padding : rows - padding, padding : columns - padding]
+
+
+def _pooled_up(x: Array, sizes: Mapping[str, int], pool: Callable[[Array, int], Array]) -> Array:
+    """The pooled windows in ceil mode; `pool` gets what a window has of the images and the elements that count."""
+    size, step, padding = sizes["K"], sizes["S"], sizes["P"]
+
+    def spans(length: int) -> list[tuple[slice, int]]:
+        most = -(-(length + 2 * padding - size) // step) + 1
+        starts = range(-padding, length, step)[:most]
+        return [(slice(max(s, 0), max(s + size, 0)), min(s + size, length + padding) - s) for s in starts]
+
+    rows, columns = (spans(length) for length in x.shape[2:])
+    found = [[pool(x[:, :, h, w], tall * wide) for w, wide in columns] for h, tall in rows]
+    return np.moveaxis(np.array(found), (0, 1), (2, 3))
+
+
+def _maxpool_ceil(x: Array, sizes: Mapping[str, int]) -> Array:
+    return _pooled_up(x, sizes, lambda window, _: window.max(axis=(2, 3), initial=-np.inf))
+
+
+def _avgpool_ceil(x: Array, sizes: Mapping[str, int]) -> Array:
+    return _pooled_up(x, sizes, lambda window, count: window.sum(axis=(2, 3)) / count)
 
 
 def _maxpool(x: Array, sizes: Mapping[str, int]) -> Array:
@@ -136,6 +198,30 @@ def _sumpool(x: Array, sizes: Mapping[str, int]) -> Array:
 
 def _argmax(x: Array) -> Array:
     return x.argmax(axis=1)
+
+
+def _argmin(x: Array) -> Array:
+    return x.argmin(axis=1)
+
+
+def _colmean(x: Array) -> Array:
+    return x.mean(axis=0)
+
+
+def _gemv_t(a: Array, x: Array) -> Array:
+    return x @ a
+
+
+def _matmul_nt(a: Array, b: Array) -> Array:
+    return a @ b.T
+
+
+def _matmul_tn(a: Array, b: Array) -> Array:
+    return a.T @ b
+
+
+def _matmul_tt(a: Array, b: Array) -> Array:
+    return a.T @ b.T
 
 
 def _bias_gelu(x: Array, b: Array) -> Array:
@@ -174,25 +260,39 @@ def _silu(x: Array) -> Array:
 _MEANINGS: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "argmax": _argmax,
+    "argmin": _argmin,
     "attention": _attention,
     "axpy": _axpy,
     "batchnorm": _batchnorm,
     "batchnorm_folded": _batchnorm_folded,
     "bias_gelu": _bias_gelu,
     "bmm": np.matmul,
+    "bmm_broadcast_a": np.matmul,
+    "bmm_broadcast_b": np.matmul,
+    "causal_softmax": _causal_softmax,
+    "colmax": partial(np.max, axis=0),
+    "colmean": _colmean,
+    "colsum": partial(np.sum, axis=0),
     "copy": np.copy,
     "cross_entropy": _cross_entropy,
+    "cumsum": partial(np.cumsum, axis=1),
     "dequant_matmul": _dequant_matmul,
     "dot": _dot,
     "exp": np.exp,
     "gelu": _gelu,
     "gemv": np.matmul,
+    "gemv_t": _gemv_t,
+    "instancenorm": _instancenorm,
     "layernorm": _layernorm,
     "log": np.log,
     "log_softmax": _log_softmax,
+    "masked_softmax": _masked_softmax,
     "matmul": np.matmul,
     "matmul_bf16": np.matmul,
     "matmul_i8": _matmul_i8,
+    "matmul_nt": _matmul_nt,
+    "matmul_tn": _matmul_tn,
+    "matmul_tt": _matmul_tt,
     "mul": np.multiply,
     "reducemax": partial(np.max, axis=1),
     "reducemean": _reducemean,
@@ -202,6 +302,7 @@ _MEANINGS: dict[str, Callable[..., Array]] = {
     "residual_layernorm": _residual_layernorm,
     "rmsnorm": _rmsnorm,
     "rotary": _rotary,
+    "rotary_interleaved": _rotary_interleaved,
     "sigmoid": _sigmoid,
     "silu": _silu,
     "softmax": _softmax,
@@ -211,10 +312,15 @@ _MEANINGS: dict[str, Callable[..., Array]] = {
 }
 _WINDOWED: dict[str, Callable[..., Array]] = {
     "avgpool": _avgpool,
+    "avgpool_ceil": _avgpool_ceil,
     "conv": _conv,
+    "conv_transpose": _conv_transpose,
     "depthwise_conv": _depthwise_conv,
     "fill": _fill,
+    "grouped_conv": _grouped_conv,
+    "groupnorm": _groupnorm,
     "maxpool": _maxpool,
+    "maxpool_ceil": _maxpool_ceil,
     "sumpool": _sumpool,
 }
 """Operators whose result also depends on sizes beside the inputs' shapes."""

@@ -194,13 +194,12 @@ def _played(game: Game, family: Family, sizes: Mapping[str, int], limit: int) ->
         return None
     if count_instances(small.program.nest) > limit or not _alike(small.kernel, game.initial.kernel):
         return None
-    meanings = _numbers(game.initial.nest, small.program.nest)
     steps = game.trace.steps
     start = 0
     for number, step in enumerate(steps):
         if step.move.name not in ("peel_scope", "insert_op"):
             continue
-        if small.replay(steps[start:number]) or not _rewritten(game, small, number, step, meanings):
+        if small.replay(steps[start:number]) or not _rewritten(game, small, number, step):
             return None
         start = number + 1
     if small.replay(steps[start:]) or count_instances(small.program.nest) > limit:
@@ -227,13 +226,17 @@ def _numbers(large: Nest, small: Nest) -> dict[int, list[int]]:
     return found
 
 
-def _rewritten(game: Game, small: Game, number: int, step: Step, numbers: Mapping[int, Sequence[int]]) -> bool:
+def _rewritten(game: Game, small: Game, number: int, step: Step) -> bool:
     """Make a move with its extents rewritten; returns False if no rewriting applies."""
     params = dict(step.resolved.params)
     if step.move.name == "peel_scope":
         choices = _peeled(game.places[number].extent, int(str(params["after"])), small, step)
     else:
-        choices = _inserted(params, numbers)
+        # Extents at this move: earlier ones may have collapsed scopes and dimensions.
+        large = game.programs[number]
+        if not _alike(small.kernel, large.kernel):
+            return False
+        choices = _inserted(params, _numbers(large.nest, small.program.nest))
     for changed in islice(choices, COMBINATIONS):
         move = replace(step.resolved, params=tuple((key, changed.get(key, value)) for key, value in params.items()))
         if not small.replay([Step(step.move, move)]):
