@@ -2,7 +2,7 @@
 
 least time = max(operations / peak, time to move the least bytes)
 
-The least bytes are every input once and every output once. A written byte is paired with a read one at the bandwidth
+The least bytes are every input once, but for elements that a kernel masks by their position, and every output once. A written byte is paired with a read one at the bandwidth
 of copies; further reads have the bandwidth of reading, or of copies if that is higher. Both are measured at the
 kernel's footprint.
 """
@@ -57,6 +57,9 @@ def work_of(workload: Workload, parameters: Sequence[Parameter]) -> Work:
     """The least work of a workload with these interface arrays."""
     sizes = {p.name: prod(p.shape) * INTERFACE[p.dtype].itemsize for p in parameters}
     read = sum(sizes[p.name] for p in parameters if p.intent is not Intent.OUT)
+    if workload.kernel == "causal_softmax":
+        # What comes after its own position no row needs.
+        read = read * (workload.sizes["L"] + 1) // (2 * workload.sizes["L"])
     written = sum(sizes[p.name] for p in parameters if p.written)
     return Work(_operations(workload, parameters), read, written)
 
@@ -83,42 +86,77 @@ def _taps(sizes: Mapping[str, int], extent: str) -> int:
     return sum(0 <= o * s + i * d - p < length for o in range(outputs) for i in range(k))
 
 
-def _window(z: Mapping[str, int]) -> int:
-    return _taps(z, "H") * _taps(z, "W")
+def _taps_up(sizes: Mapping[str, int], extent: str) -> int:
+    """The same in ceil mode. Further windows, which start behind the image, would have no tap in it."""
+    k, s, p = sizes["K"], sizes["S"], sizes["P"]
+    length = sizes[extent]
+    outputs = -(-(length + 2 * p - k) // s) + 1
+    return sum(0 <= o * s + i - p < length for o in range(outputs) for i in range(k))
+
+
+def _taps_back(sizes: Mapping[str, int], extent: str) -> int:
+    """Number of pairs of an input and a tap that are added to an output, along one axis."""
+    k, s, p = sizes["K"], sizes["S"], sizes["P"]
+    length = sizes[extent]
+    outputs = (length - 1) * s + k + sizes["OP"] - 2 * p
+    return sum(0 <= h * s + i - p < outputs for h in range(length) for i in range(k))
+
+
+def _window(z: Mapping[str, int], taps: Callable[[Mapping[str, int], str], int] = _taps) -> int:
+    return taps(z, "H") * taps(z, "W")
 
 
 _PRODUCTS: dict[str, Callable[[Mapping[str, int]], int]] = {
     "matmul": lambda z: 2 * z["M"] * z["N"] * z["K"],
+    "matmul_nt": lambda z: 2 * z["M"] * z["N"] * z["K"],
+    "matmul_tn": lambda z: 2 * z["M"] * z["N"] * z["K"],
+    "matmul_tt": lambda z: 2 * z["M"] * z["N"] * z["K"],
     "matmul_bf16": lambda z: 2 * z["M"] * z["N"] * z["K"],
     "matmul_i8": lambda z: 2 * z["M"] * z["N"] * z["K"],
     "dequant_matmul": lambda z: 2 * z["M"] * z["N"] * z["K"],
     "bmm": lambda z: 2 * z["B"] * z["M"] * z["N"] * z["K"],
+    "bmm_broadcast_a": lambda z: 2 * z["B"] * z["M"] * z["N"] * z["K"],
+    "bmm_broadcast_b": lambda z: 2 * z["B"] * z["M"] * z["N"] * z["K"],
     "swiglu": lambda z: 4 * z["B"] * z["M"] * z["N"] * z["K"],
     "attention": lambda z: 4 * z["B"] * z["L"] * z["S"] * z["D"],
     "conv": lambda z: 2 * z["N"] * z["O"] * z["C"] * _window(z),
+    "grouped_conv": lambda z: 2 * z["N"] * z["O"] * z["C"] // z["G"] * _window(z),
+    "conv_transpose": lambda z: 2 * z["N"] * z["O"] * z["C"] * _window(z, _taps_back),
     "depthwise_conv": lambda z: 2 * z["N"] * z["C"] * _window(z),
     "maxpool": lambda z: z["N"] * z["C"] * _window(z),
+    "maxpool_ceil": lambda z: z["N"] * z["C"] * _window(z, _taps_up),
     "avgpool": lambda z: z["N"] * z["C"] * _window(z),
+    "avgpool_ceil": lambda z: z["N"] * z["C"] * _window(z, _taps_up),
     "sumpool": lambda z: z["N"] * z["C"] * _window(z),
     "gemv": lambda z: 2 * z["R"] * z["C"],
+    "gemv_t": lambda z: 2 * z["R"] * z["C"],
     "dot": lambda z: 2 * z["R"] * z["C"],
     "axpy": lambda z: 2 * z["R"] * z["C"],
+    "causal_softmax": lambda z: 5 * z["B"] * z["L"] * (z["L"] + 1) // 2,
 }
-"""Operations of kernels with more operations than elements: two for each product that is summed up."""
+"""Operations by sizes: two for each product that is summed up, five for each element of a softmax."""
 _PER_ELEMENT = {
     "add": 1,
     "argmax": 1,
+    "argmin": 1,
     "batchnorm": 7,
     "batchnorm_folded": 2,
     "bias_gelu": 6,
+    "colmax": 1,
+    "colmean": 1,
+    "colsum": 1,
     "copy": 0,
     "cross_entropy": 4,
+    "cumsum": 1,
     "exp": 1,
     "fill": 0,
     "gelu": 5,
+    "groupnorm": 7,
+    "instancenorm": 7,
     "layernorm": 7,
     "log": 1,
     "log_softmax": 5,
+    "masked_softmax": 5,
     "mul": 1,
     "reducemax": 1,
     "reducemean": 1,
@@ -128,6 +166,7 @@ _PER_ELEMENT = {
     "residual_layernorm": 8,
     "rmsnorm": 4,
     "rotary": 3,
+    "rotary_interleaved": 3,
     "sigmoid": 4,
     "silu": 4,
     "softmax": 5,

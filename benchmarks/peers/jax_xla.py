@@ -30,6 +30,16 @@ def _conv(groups: Callable[[Sizes], int], x: Array, k: Array, z: Sizes) -> Array
     )
 
 
+def _conv_transpose(x: Array, k: Array, z: Sizes) -> Array:
+    """A convolution with the turned weights over the images, spread by the stride."""
+    import jax
+
+    before = z["K"] - 1 - z["P"]
+    flipped = k[:, :, ::-1, ::-1].swapaxes(0, 1)
+    sides = [(before, before + z["OP"])] * 2
+    return jax.lax.conv_general_dilated(x, flipped, (1, 1), sides, lhs_dilation=(z["S"], z["S"]))
+
+
 def _pool(x: Array, z: Sizes, initial: float, combine: Any) -> Array:
     import jax
 
@@ -53,6 +63,8 @@ def _own(kernel: str, z: Sizes) -> Function | None:
         "swiglu": lambda x, w, v: jax.nn.silu(x @ w) * (x @ v),
         "conv": lambda x, k: _conv(lambda _: 1, x, k, z),
         "depthwise_conv": lambda x, k: _conv(lambda z: z["C"], x, k[:, None], z),
+        "grouped_conv": lambda x, k: _conv(lambda z: z["G"], x, k, z),
+        "conv_transpose": lambda x, k: _conv_transpose(x, k, z),
         "maxpool": lambda x: _pool(x, z, -np.inf, jax.lax.max),
         "avgpool": lambda x: _pool(x, z, 0, jax.lax.add) / z["K"] ** 2,
         "sumpool": lambda x: _pool(x, z, 0, jax.lax.add),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,6 +50,10 @@ class Model:
     def number(self, value: float) -> str:
         """A constant of the element type."""
         return self._constant(np.asarray(value, self.dtype))
+
+    def triangle(self, size: int) -> str:
+        """A constant mask: true on the diagonal and before it."""
+        return self._constant(np.tri(size, dtype=np.bool_))
 
     def _constant(self, values: NDArray[Any]) -> str:
         name = f"c{len(self.constants)}"
@@ -97,13 +101,29 @@ def _rotary(m: Model, x: str, c: str, s: str) -> str:
     return m("Concat", first, m("Add", m("Mul", b, c), m("Mul", a, s)), axis=-1)
 
 
+def _rotary_neighbours(m: Model, x: str, c: str, s: str, z: dict[str, int]) -> str:
+    a, b = m.split(m("Reshape", x, m.axes(z["B"], z["L"], z["H"], z["D"] // 2, 2)))
+    c, s = m("Unsqueeze", c, m.axes(1, 3)), m("Unsqueeze", s, m.axes(1, 3))
+    first = m("Sub", m("Mul", a, c), m("Mul", b, s))
+    turned = m("Concat", first, m("Add", m("Mul", b, c), m("Mul", a, s)), axis=-1)
+    return m("Reshape", turned, m.axes(z["B"], z["L"], z["H"], z["D"]))
+
+
+def _masked(m: Model, x: str, mask: str) -> str:
+    return m("Softmax", m("Where", mask, x, m.number(-inf)), axis=-1)
+
+
+def _transposed(m: Model, x: str, k: str, z: dict[str, int]) -> str:
+    return m("ConvTranspose", x, k, output_padding=[z["OP"]] * 2, **_window(z))
+
+
 def _window(z: dict[str, int]) -> dict[str, Any]:
     found: dict[str, Any] = {"kernel_shape": [z["K"]] * 2, "strides": [z["S"]] * 2, "pads": [z["P"]] * 4}
     return {**found, "dilations": [z["DIL"]] * 2} if "DIL" in z else found
 
 
-def _mean_pool(m: Model, x: str, z: dict[str, int]) -> str:
-    return m("AveragePool", x, count_include_pad=1, **_window(z))
+def _mean_pool(m: Model, x: str, z: dict[str, int], ceil_mode: int = 0) -> str:
+    return m("AveragePool", x, count_include_pad=1, ceil_mode=ceil_mode, **_window(z))
 
 
 def _dot(m: Model, x: str, y: str) -> str:
@@ -128,32 +148,52 @@ def _writer(kernel: str, z: dict[str, int]) -> Writer:
         "reducemean": lambda m, x: m("ReduceMean", x, m.axes(1), keepdims=0),
         "reducesum": lambda m, x: m("ReduceSum", x, m.axes(1), keepdims=0),
         "reducemax": lambda m, x: m("ReduceMax", x, m.axes(1), keepdims=0),
+        "colmean": lambda m, x: m("ReduceMean", x, m.axes(0), keepdims=0),
+        "colsum": lambda m, x: m("ReduceSum", x, m.axes(0), keepdims=0),
+        "colmax": lambda m, x: m("ReduceMax", x, m.axes(0), keepdims=0),
+        "cumsum": lambda m, x: m("CumSum", x, m.axes(1)),
         "dot": _dot,
         "gemv": lambda m, a, x: m("MatMul", a, x),
+        "gemv_t": lambda m, a, x: m("MatMul", x, a),
         "axpy": lambda m, a, x, y: m("Add", m("Mul", a, x), y),
         "batchnorm_folded": lambda m, x, g, b: m("Add", m("Mul", x, g), b),
         "copy": lambda m, x: m("Identity", x),
         "fill": lambda m, a: m("Expand", a, m.axes(z["R"], z["C"])),
         "softmax": lambda m, x: m("Softmax", x, axis=-1),
         "log_softmax": lambda m, x: m("LogSoftmax", x, axis=-1),
+        "masked_softmax": _masked,
+        "causal_softmax": lambda m, x: _masked(m, x, m.triangle(z["L"])),
         "layernorm": _layer,
         "residual_layernorm": lambda m, x, r, g, b: _layer(m, m("Add", x, r), g, b),
         "rmsnorm": lambda m, x, w: m("RMSNormalization", x, w, axis=-1, epsilon=EPSILON),
         "batchnorm": _batch,
+        "groupnorm": lambda m, x, g, b: m("GroupNormalization", x, g, b, num_groups=z["G"], epsilon=EPSILON),
+        "instancenorm": lambda m, x, g, b: m("InstanceNormalization", x, g, b, epsilon=EPSILON),
         "argmax": lambda m, x: m("ArgMax", x, axis=1, keepdims=0),
+        "argmin": lambda m, x: m("ArgMin", x, axis=1, keepdims=0),
         "matmul": lambda m, a, b: m("MatMul", a, b),
+        "matmul_nt": lambda m, a, b: m("Gemm", a, b, transB=1),
+        "matmul_tn": lambda m, a, b: m("Gemm", a, b, transA=1),
+        "matmul_tt": lambda m, a, b: m("Gemm", a, b, transA=1, transB=1),
         "bmm": lambda m, a, b: m("MatMul", a, b),
+        "bmm_broadcast_a": lambda m, a, b: m("MatMul", a, b),
+        "bmm_broadcast_b": lambda m, a, b: m("MatMul", a, b),
         "swiglu": lambda m, x, w, v: m("Mul", _silu(m, m("MatMul", x, w)), m("MatMul", x, v)),
         "attention": lambda m, q, k, v: _attention(m, q, k, v, z["D"]),
         "dequant_matmul": lambda m, x, w, s: m("MatMul", x, m("DequantizeLinear", w, s, axis=1)),
         "conv": lambda m, x, k: m("Conv", x, k, **_window(z)),
         "depthwise_conv": lambda m, x, k: m("Conv", x, m("Unsqueeze", k, m.axes(1)), group=z["C"], **_window(z)),
+        "grouped_conv": lambda m, x, k: m("Conv", x, k, group=z["G"], **_window(z)),
+        "conv_transpose": lambda m, x, k: _transposed(m, x, k, z),
         "maxpool": lambda m, x: m("MaxPool", x, **_window(z)),
+        "maxpool_ceil": lambda m, x: m("MaxPool", x, ceil_mode=1, **_window(z)),
         "avgpool": lambda m, x: _mean_pool(m, x, z),
+        "avgpool_ceil": lambda m, x: _mean_pool(m, x, z, 1),
         "sumpool": lambda m, x: m("Mul", _mean_pool(m, x, z), m.number(z["K"] ** 2)),
         "transpose": lambda m, x: m("Transpose", x, perm=[1, 0]),
         "cross_entropy": _entropy,
         "rotary": _rotary,
+        "rotary_interleaved": lambda m, x, c, s: _rotary_neighbours(m, x, c, s, z),
     }
     return writers[kernel]
 

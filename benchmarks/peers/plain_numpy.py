@@ -38,6 +38,17 @@ def _conv(z: Sizes) -> Function:
     return convolve
 
 
+def _grouped(z: Sizes) -> Function:
+    """A convolution for each group."""
+    convolve = _conv(z)
+
+    def grouped(x: Array, k: Array) -> Array:
+        pairs = zip(np.split(x, z["G"], 1), np.split(k, z["G"]), strict=True)
+        return np.concatenate([convolve(*pair) for pair in pairs], 1)
+
+    return grouped
+
+
 def _depthwise(z: Sizes) -> Function:
     return lambda x, k: np.einsum("nchwij,cij->nchw", _windows(x, z, 0), k)
 
@@ -45,6 +56,7 @@ def _depthwise(z: Sizes) -> Function:
 OWN: dict[str, Callable[[Sizes], Function]] = {
     "conv": _conv,
     "depthwise_conv": _depthwise,
+    "grouped_conv": _grouped,
     "maxpool": lambda z: lambda x: _windows(x, z, -np.inf).max((4, 5)),
     "avgpool": lambda z: lambda x: _windows(x, z, 0).mean((4, 5)),
     "sumpool": lambda z: lambda x: _windows(x, z, 0).sum((4, 5)),
@@ -76,12 +88,19 @@ INTO: Mapping[str, Function] = {
     "reducemean": partial(np.mean, axis=1),
     "reducesum": partial(np.sum, axis=1),
     "reducemax": partial(np.max, axis=1),
+    "colmean": partial(np.mean, axis=0),
+    "colsum": partial(np.sum, axis=0),
+    "colmax": partial(np.max, axis=0),
+    "cumsum": partial(np.cumsum, axis=1),
     "gemv": np.matmul,
+    "gemv_t": lambda a, x, out: np.matmul(x, a, out=out),
     "copy": lambda x, out: np.copyto(out, x),
     "fill": lambda a, out: np.copyto(out, a[0]),
     "softmax": _softmax,
     "matmul": np.matmul,
     "bmm": np.matmul,
+    "bmm_broadcast_a": np.matmul,
+    "bmm_broadcast_b": np.matmul,
     "swiglu": _swiglu,
     "transpose": lambda x, out: np.copyto(out, x.T),
 }

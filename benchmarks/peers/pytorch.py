@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, TypeAlias
 
 import torch
@@ -36,6 +36,17 @@ def _rotary(x: Tensor, c: Tensor, s: Tensor) -> Tensor:
     a, b = x.chunk(2, -1)
     c, s = c[:, None], s[:, None]
     return torch.cat((a * c - b * s, b * c + a * s), -1)
+
+
+def _rotary_neighbours(x: Tensor, c: Tensor, s: Tensor) -> Tensor:
+    a, b = x[..., ::2], x[..., 1::2]
+    c, s = c[:, None], s[:, None]
+    return torch.stack((a * c - b * s, b * c + a * s), -1).flatten(-2)
+
+
+def _causal(z: Sizes) -> Function:
+    later = torch.ones(z["L"], z["L"], dtype=torch.bool).triu(1)
+    return lambda x: torch.softmax(x.masked_fill(later, -inf), -1)
 
 
 def _layer(x: Tensor, g: Tensor, b: Tensor) -> Tensor:
@@ -71,23 +82,41 @@ EXPRESSIONS: dict[str, Callable[[Sizes], Function]] = {
     "reducemean": lambda _: partial(torch.mean, dim=1),
     "reducesum": lambda _: partial(torch.sum, dim=1),
     "reducemax": lambda _: partial(torch.amax, dim=1),
+    "colmean": lambda _: partial(torch.mean, dim=0),
+    "colsum": lambda _: partial(torch.sum, dim=0),
+    "colmax": lambda _: partial(torch.amax, dim=0),
+    "cumsum": lambda _: partial(torch.cumsum, dim=1),
     "softmax": lambda _: partial(torch.softmax, dim=-1),
+    "masked_softmax": lambda _: lambda x, k: torch.softmax(torch.where(k, x, -inf), -1),
+    "causal_softmax": _causal,
     "log_softmax": lambda _: partial(torch.log_softmax, dim=-1),
     "layernorm": lambda _: _layer,
     "residual_layernorm": lambda _: lambda x, r, g, b: _layer(x + r, g, b),
     "rmsnorm": lambda _: lambda x, w: functional.rms_norm(x, x.shape[1:], w, EPSILON),
     "batchnorm": lambda _: lambda x, g, b: functional.batch_norm(x, None, None, g, b, True, 0.0, EPSILON),
+    "groupnorm": lambda z: lambda x, g, b: functional.group_norm(x, z["G"], g, b, EPSILON),
+    "instancenorm": lambda _: lambda x, g, b: functional.instance_norm(x, weight=g, bias=b, eps=EPSILON),
     "argmax": lambda _: partial(torch.argmax, dim=1),
+    "argmin": lambda _: partial(torch.argmin, dim=1),
     "matmul": lambda _: torch.mm,
+    "matmul_nt": lambda _: lambda a, b: torch.mm(a, b.t()),
+    "matmul_tn": lambda _: lambda a, b: torch.mm(a.t(), b),
+    "matmul_tt": lambda _: lambda a, b: torch.mm(a.t(), b.t()),
     "bmm": lambda _: torch.bmm,
+    "bmm_broadcast_a": lambda _: torch.matmul,
+    "bmm_broadcast_b": lambda _: torch.matmul,
     "swiglu": lambda _: lambda x, w, v: functional.silu(x @ w) * (x @ v),
     "attention": lambda _: functional.scaled_dot_product_attention,
     "dequant_matmul": lambda _: lambda x, w, s: x @ (w.to(x.dtype) * s),
     "matmul_bf16": lambda _: lambda a, b: a.float() @ b.float(),
     "conv": _convolve,
     "depthwise_conv": _depthwise,
+    "grouped_conv": lambda z: _convolve(z, z["G"]),
+    "conv_transpose": lambda z: lambda x, k: functional.conv_transpose2d(x, k, None, z["S"], z["P"], z["OP"]),
     "maxpool": lambda z: lambda x: functional.max_pool2d(x, z["K"], z["S"], z["P"]),
+    "maxpool_ceil": lambda z: lambda x: functional.max_pool2d(x, z["K"], z["S"], z["P"], ceil_mode=True),
     "avgpool": lambda z: lambda x: functional.avg_pool2d(x, z["K"], z["S"], z["P"]),
+    "avgpool_ceil": lambda z: lambda x: functional.avg_pool2d(x, z["K"], z["S"], z["P"], ceil_mode=True),
     "sumpool": lambda z: lambda x: functional.avg_pool2d(x, z["K"], z["S"], z["P"], divisor_override=1),
     "copy": lambda _: torch.clone,
     "fill": lambda z: lambda a: a.expand(z["R"], z["C"]).contiguous(),
@@ -95,9 +124,11 @@ EXPRESSIONS: dict[str, Callable[[Sizes], Function]] = {
     "batchnorm_folded": lambda _: lambda x, g, b: torch.addcmul(b, x, g),
     "dot": lambda _: lambda x, y: (x[:, None] @ y[:, :, None])[:, 0, 0],
     "gemv": lambda _: torch.mv,
+    "gemv_t": lambda _: lambda a, x: torch.mv(a.t(), x),
     "transpose": lambda _: lambda x: x.t().contiguous(),
     "cross_entropy": lambda _: partial(functional.cross_entropy, reduction="none"),
     "rotary": lambda _: _rotary,
+    "rotary_interleaved": lambda _: _rotary_neighbours,
 }
 """The kernels in PyTorch, as functions of the sizes."""
 
@@ -152,8 +183,39 @@ def _dequant_into(h: Scratch, x: Tensor, w: Tensor, s: Tensor, out: Tensor) -> N
     torch.mm(x, torch.mul(w, s, out=h("weights", w.shape, x)), out=out)
 
 
+def _masked_into(h: Scratch, x: Tensor, k: Tensor, out: Tensor) -> None:
+    torch.softmax(torch.where(k, x, h("hidden", (), x).fill_(-inf), out=h("kept", x.shape, x)), -1, out=out)
+
+
+def _causal_into(z: Sizes, h: Scratch) -> Function:
+    later = torch.ones(z["L"], z["L"], dtype=torch.bool).triu(1)
+
+    def into(x: Tensor, out: Tensor) -> None:
+        torch.softmax(h("kept", x.shape, x).copy_(x).masked_fill_(later, -inf), -1, out=out)
+
+    return into
+
+
+def _group_into(z: Sizes, h: Scratch) -> Function:
+    sizes = (z["N"], z["C"], z["H"] * z["W"], z["G"])
+
+    def into(x: Tensor, g: Tensor, b: Tensor, out: Tensor) -> None:
+        mean, deviation = (h(name, (z["N"], z["G"]), x) for name in ("mean", "deviation"))
+        aten.native_group_norm.out(x, g, b, *sizes, EPSILON, out0=out, out1=mean, out2=deviation)
+
+    return into
+
+
 def _rotary_into(h: Scratch, x: Tensor, c: Tensor, s: Tensor, out: Tensor) -> None:
-    (a, b), (first, second) = x.chunk(2, -1), out.chunk(2, -1)
+    _turn_into((*x.chunk(2, -1),), (*out.chunk(2, -1),), c, s)
+
+
+def _rotary_neighbours_into(h: Scratch, x: Tensor, c: Tensor, s: Tensor, out: Tensor) -> None:
+    _turn_into((x[..., ::2], x[..., 1::2]), (out[..., ::2], out[..., 1::2]), c, s)
+
+
+def _turn_into(given: tuple[Tensor, ...], out: tuple[Tensor, ...], c: Tensor, s: Tensor) -> None:
+    (a, b), (first, second) = given, out
     c, s = c[:, None], s[:, None]
     torch.mul(a, c, out=first).addcmul_(b, s, value=-1)
     torch.mul(b, c, out=second).addcmul_(a, s)
@@ -174,26 +236,44 @@ INTO: dict[str, Callable[[Sizes, Scratch], Function]] = {
     "reducemean": lambda _, h: partial(torch.mean, dim=1),
     "reducesum": lambda _, h: partial(torch.sum, dim=1),
     "reducemax": lambda _, h: partial(torch.amax, dim=1),
+    "colmean": lambda _, h: partial(torch.mean, dim=0),
+    "colsum": lambda _, h: partial(torch.sum, dim=0),
+    "colmax": lambda _, h: partial(torch.amax, dim=0),
+    "cumsum": lambda _, h: partial(torch.cumsum, dim=1),
     "gemv": lambda _, h: torch.mv,
+    "gemv_t": lambda _, h: lambda a, x, out: torch.mv(a.t(), x, out=out),
     "copy": lambda _, h: lambda x, out: out.copy_(x),
     "fill": lambda _, h: lambda a, out: out.copy_(a.expand_as(out)),
     "sumpool": lambda z, h: (
         lambda x, out: aten.avg_pool2d.out(x, [z["K"]], [z["S"]], [z["P"]], divisor_override=1, out=out)
     ),
     "softmax": lambda _, h: partial(torch.softmax, dim=-1),
+    "masked_softmax": lambda _, h: partial(_masked_into, h),
+    "causal_softmax": _causal_into,
     "log_softmax": lambda _, h: partial(torch.log_softmax, dim=-1),
     "layernorm": lambda _, h: partial(_layer_into, h),
     "residual_layernorm": lambda _, h: partial(_residual_into, h),
     "batchnorm": lambda _, h: partial(_batch_into, h),
+    "groupnorm": _group_into,
     "argmax": lambda _, h: partial(torch.argmax, dim=1),
+    "argmin": lambda _, h: partial(torch.argmin, dim=1),
     "matmul": lambda _, h: torch.mm,
+    "matmul_nt": lambda _, h: lambda a, b, out: torch.mm(a, b.t(), out=out),
+    "matmul_tn": lambda _, h: lambda a, b, out: torch.mm(a.t(), b, out=out),
+    "matmul_tt": lambda _, h: lambda a, b, out: torch.mm(a.t(), b.t(), out=out),
     "bmm": lambda _, h: torch.bmm,
+    "bmm_broadcast_a": lambda _, h: torch.matmul,
+    "bmm_broadcast_b": lambda _, h: torch.matmul,
     "swiglu": lambda _, h: partial(_swiglu_into, h),
     "attention": lambda _, h: partial(_attention_into, h),
     "dequant_matmul": lambda _, h: partial(_dequant_into, h),
     "avgpool": lambda z, h: lambda x, out: aten.avg_pool2d.out(x, [z["K"]], [z["S"]], [z["P"]], out=out),
+    "avgpool_ceil": lambda z, h: (
+        lambda x, out: aten.avg_pool2d.out(x, [z["K"]], [z["S"]], [z["P"]], ceil_mode=True, out=out)
+    ),
     "transpose": lambda _, h: lambda x, out: out.copy_(x.t()),
     "rotary": lambda _, h: partial(_rotary_into, h),
+    "rotary_interleaved": lambda _, h: partial(_rotary_neighbours_into, h),
 }
 """Kernels that write into the memory `out`."""
 

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 _ELEMENTWISE = frozenset("add mul relu gelu silu sigmoid tanh exp log relu_ffn bias_gelu axpy batchnorm_folded".split())
 _ROWS = frozenset(
-    "reducemean reducesum reducemax dot softmax log_softmax layernorm residual_layernorm rmsnorm batchnorm"
-    " argmax".split()
+    "reducemean reducesum reducemax dot softmax log_softmax masked_softmax causal_softmax layernorm residual_layernorm"
+    " rmsnorm batchnorm groupnorm instancenorm argmax argmin cumsum".split()
 )
-_PRODUCTS = frozenset("matmul bmm swiglu attention dequant_matmul gemv".split())
-_WINDOWS = frozenset("conv depthwise_conv maxpool avgpool sumpool".split())
-_ALL = _ELEMENTWISE | _ROWS | _PRODUCTS | _WINDOWS | {"copy", "fill", "transpose", "cross_entropy", "rotary"}
+_COLUMNS = frozenset("colmean colsum colmax".split())
+_PRODUCTS = frozenset(
+    "matmul matmul_nt matmul_tn matmul_tt bmm bmm_broadcast_a bmm_broadcast_b swiglu attention dequant_matmul gemv"
+    " gemv_t".split()
+)
+_WINDOWS = frozenset(
+    "conv depthwise_conv grouped_conv conv_transpose maxpool maxpool_ceil avgpool avgpool_ceil sumpool".split()
+)
+_OTHERS = frozenset("copy fill transpose cross_entropy rotary rotary_interleaved".split())
+_ALL = _ELEMENTWISE | _ROWS | _COLUMNS | _PRODUCTS | _WINDOWS | _OTHERS
 
-TORCH_OUT = _ALL - {"rmsnorm", "conv", "depthwise_conv", "maxpool", "cross_entropy", "dot", "axpy", "batchnorm_folded"}
+TORCH_OUT = _ALL - frozenset(
+    "rmsnorm instancenorm conv depthwise_conv grouped_conv conv_transpose maxpool maxpool_ceil cross_entropy dot axpy"
+    " batchnorm_folded".split()
+)
 """Kernels that PyTorch can write into the caller's memory."""
 TORCH_ALTERNATIVES = {
     "argmax": ("max",),
@@ -26,11 +36,12 @@ TORCH_ALTERNATIVES = {
 }
 """Alternative formulations; all return new memory."""
 NUMPY_OUT = frozenset(
-    "add mul relu tanh exp log reducemean reducesum reducemax softmax matmul gemv bmm swiglu transpose copy"
-    " fill".split()
+    "add mul relu tanh exp log reducemean reducesum reducemax colmean colsum colmax cumsum softmax matmul gemv gemv_t"
+    " bmm bmm_broadcast_a bmm_broadcast_b swiglu transpose copy fill".split()
 )
-_NO_NUMPY = {"gelu", "bias_gelu"}
-"""Kernels without a NumPy variant: NumPy has no erf."""
+_CEIL_MODE = {"maxpool_ceil", "avgpool_ceil"}
+_NO_NUMPY = {"gelu", "bias_gelu", "conv_transpose", *_CEIL_MODE}
+"""Kernels without a NumPy variant: NumPy has no erf, and neither ceil mode nor transposed convolutions."""
 
 
 def torch(kernel: str) -> tuple[str, ...]:
@@ -53,7 +64,7 @@ def onnxruntime(kernel: str) -> tuple[str, ...]:
 
 def jax(kernel: str) -> tuple[str, ...]:
     """Variants of JAX: new memory, or the donated memory of the last result."""
-    return ("jit", "jit, donated") if kernel in _ALL else ()
+    return ("jit", "jit, donated") if kernel in _ALL - _CEIL_MODE else ()
 
 
 def numpy(kernel: str) -> tuple[str, ...]:
