@@ -155,6 +155,14 @@ def test_roofline_of_known_numbers() -> None:
         ("conv:1x2x3x4x5x3", 2 * 2 * 3 * 2 * 3 * 9, 4 * (60 + 54), 4 * 12),
         # Padding by one: 4 + 2 * 3 pairs of rows and taps, where 5 rows and 3 taps have 15 less 2.
         ("conv:1x1x1x5x5x3,P=1", 2 * 13 * 13, 4 * (25 + 9), 4 * 25),
+        # Two groups of 2 channels and of 3 outputs each.
+        ("grouped_conv:1x6x4x4x5x3,G=2,P=0", 2 * 6 * 2 * 2 * 3 * 9, 4 * (80 + 108), 4 * 36),
+        # Of 4 rows and 3 taps, the first and the last pair are cut off.
+        ("conv_transpose:1x1x1x4x4x3,S=2,OP=0", 2 * 10 * 10, 4 * (16 + 9), 4 * 49),
+        # Windows at 0, 2 and 4 of 6 elements: the last one has two in the image.
+        ("maxpool_ceil:1x1x6x6x3,P=0", 8 * 8, 4 * 36, 4 * 9),
+        ("causal_softmax:2x3", 5 * 12, 4 * 12, 4 * 18),
+        ("colmean:3x5", 15, 4 * 15, 4 * 5),
         ("add:3x5", 15, 4 * 30, 4 * 15),
         ("reducemean:3x5", 15, 4 * 15, 4 * 3),
         ("cross_entropy:3x5", 60, 4 * 15 + 8 * 3, 4 * 3),

@@ -257,7 +257,10 @@ def test_interfaces_must_agree() -> None:
         equivalent(program(PLAIN), program(SMALL_PAIRS["unwritten output"][0]))
 
 
-WINDOWED = {"avgpool", "conv", "depthwise_conv", "maxpool", "rotary", "sumpool"}
+WINDOWED = frozenset(
+    "avgpool avgpool_ceil conv conv_transpose depthwise_conv grouped_conv groupnorm maxpool maxpool_ceil rotary"
+    " rotary_interleaved sumpool".split()
+)
 """Kernels whose indices are sums: their sizes cannot be changed in the program, only in its text."""
 
 
