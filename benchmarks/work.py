@@ -2,9 +2,9 @@
 
 least time = max(operations / peak, time to move the least bytes)
 
-The least bytes are every input once, but for elements that a kernel masks by their position, and every output once. A written byte is paired with a read one at the bandwidth
-of copies; further reads have the bandwidth of reading, or of copies if that is higher. Both are measured at the
-kernel's footprint.
+The least bytes are every input once and every output once, but for inputs that are masked by their position. A written
+byte is paired with a read one at the bandwidth of copies; further reads have the bandwidth of reading, or of copies if
+that is higher. Both are measured at the kernel's footprint.
 """
 
 from __future__ import annotations

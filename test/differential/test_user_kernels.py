@@ -1,7 +1,7 @@
 """Kernels that are in no library, as users write them: the heuristic pass makes right programs of them, too.
 
-Their sizes are primes or awkward, and nothing in pdojo knows of them. Outputs are poisoned, and every array lies between
-guard zones.
+Their sizes are primes or awkward, and nothing in pdojo knows of them. Outputs are poisoned, and every array lies
+between guard zones.
 """
 
 from __future__ import annotations

@@ -80,8 +80,8 @@ def _running_max(x: Array) -> Array:
 
 def _moving_average(x: Array) -> Array:
     """Each result as the sum of all earlier elements with their weights."""
-    later = np.arange(x.shape[1])
-    ages = later[:, None] - later
+    later: Array = np.arange(x.shape[1], dtype=np.int64)
+    ages: Array = later[:, None] - later
     weights = np.where(ages >= 0, 0.9 ** np.maximum(ages, 0) * np.where(later == 0, 1, 0.1), 0)
     return x @ weights.T
 
