@@ -1,8 +1,8 @@
 """`make bench`: library kernels, tuned by an expert pass, beside other libraries and the limits of the machine.
 
 Workloads are kernels at sizes: `softmax`, `softmax:24576x512`, `conv:8x10x3x512x512x5,P=2`, `batchnorm_1`; without any,
-the rows of the paper's Table 3. docs/benchmarks.md says how it is measured. With --machine snitch, micro-kernels on the
-simulator: the paper's Figures 8 and 9 (docs/snitch-bench.md).
+the rows of the paper's Table 3; with --awkward, thirty shapes that were drawn at random. docs/benchmarks.md says how it
+is measured. With --machine snitch, micro-kernels on the simulator: the paper's Figures 8 and 9 (docs/snitch-bench.md).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from benchmarks.awkward import AWKWARD
 from benchmarks.peers import LIBRARIES, TVM_TRIALS
 from benchmarks.records import Partial, Record, read_results
 from benchmarks.searching import EVALUATIONS, plan_of
@@ -45,6 +46,7 @@ WIDTH = 140
 _FIXED = (
     *(
         "workloads",
+        "awkward",
         "dtype",
         "expert",
         "threads",
@@ -75,6 +77,7 @@ def _arguments() -> Arguments:
     parser = Arguments(prog="python -m benchmarks.bench", description=__doc__)
     add = parser.add_argument
     add("workloads", nargs="*", metavar="WORKLOAD", help="kernels, with sizes or without; the paper's Table 3 if none")
+    add("--awkward", action="store_true", help="the thirty shapes of benchmarks/awkward.py instead")
     add("--dtype", metavar="TYPE", help="element type, where not the kernel's own (f32, f64)")
     add("--pass", dest="expert", choices=(*EXPERT_PASSES, "none"), default="heuristic", help="the expert pass")
     add(
@@ -202,7 +205,9 @@ def _refuse_others(parser: Arguments, given: argparse.Namespace, option: str) ->
 
 def _settings(console: Console, given: argparse.Namespace) -> JSON:
     """All settings of a run. Raises UsageError if they contradict each other."""
-    chosen = [_workload(text, given.dtype) for text in given.workloads or TABLE_3]
+    if given.awkward and given.workloads:
+        raise UsageError("--awkward has workloads of its own; give either")
+    chosen = [_workload(text, given.dtype) for text in given.workloads or (AWKWARD if given.awkward else TABLE_3)]
     labels = [w.label for w in chosen]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:

@@ -1,0 +1,82 @@
+"""The awkward shapes of the benchmark: what the seed gives, within the bounds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from random import Random
+
+import pytest
+
+from benchmarks import awkward, bench
+from benchmarks.awkward import AWKWARD, COUNT, FAMILIES, SEED, Between, Odd, OneOf, draw, is_within, work_of_label
+from benchmarks.work import Work
+from pdojo.kernels import TABLE_3, kernel_names, workload
+
+
+def test_the_shapes_are_those_of_the_seed() -> None:
+    """Nobody chose them, and nobody exchanged one that turned out slow."""
+    assert SEED == 20261124
+    assert draw(SEED) == list(AWKWARD)
+    assert draw(SEED + 1) != list(AWKWARD)
+
+
+def test_shapes_are_distinct() -> None:
+    facts = {(found.kernel, tuple(found.sizes.items())) for found in map(workload, AWKWARD)}
+    assert len(facts) == len(AWKWARD) == COUNT == sum(family.count for family in FAMILIES)
+    # Nor is one of them a row of Table 3 or at a kernel's default sizes.
+    common = {(found.kernel, tuple(found.sizes.items())) for found in map(workload, (*TABLE_3, *kernel_names()))}
+    assert not facts & common
+
+
+@pytest.mark.parametrize("label", AWKWARD)
+def test_shapes_are_within_the_bounds(label: str) -> None:
+    work = work_of_label(label)
+    assert 1e5 <= work.operations <= 2e9
+    assert 1 << 16 <= work.bytes <= 1 << 28
+    assert is_within(work)
+
+
+def test_bounds_leave_out_what_is_too_small_or_too_large() -> None:
+    assert is_within(Work(10_000_000, 1 << 20, 1 << 20))
+    assert not is_within(Work(99_999, 1 << 20, 1 << 20))
+    assert not is_within(Work(2_000_000_001, 1 << 20, 1 << 20))
+    assert not is_within(Work(10_000_000, 1 << 14, 1 << 14))
+    assert not is_within(Work(10_000_000, 1 << 28, 1))
+    # Five microseconds by the nominal rates.
+    assert not is_within(Work(250_000, 1 << 15, 1 << 15))
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.kernels[0])
+def test_sizes_are_those_of_the_kernels(family: awkward.Family) -> None:
+    for kernel in family.kernels:
+        known = list(workload(kernel).sizes)
+        assert list(family.sizes) == known[: len(family.sizes)]
+
+
+def test_sizes_are_drawn_from_their_ranges() -> None:
+    random = Random(7)
+    drawn = [Between(3, 40).draw(random) for _ in range(2000)]
+    assert (min(drawn), max(drawn)) == (3, 40)
+    # Evenly by the logarithm: half of them below the geometric mean.
+    assert 850 < sum(size < (3 * 41) ** 0.5 for size in drawn) < 1150
+    assert all(size % 16 for size in (Odd(10, 100).draw(random) for _ in range(500)))
+    assert {OneOf((3, 5)).draw(random) for _ in range(50)} == {3, 5}
+
+
+def test_they_are_printed() -> None:
+    command = [sys.executable, "-m", "benchmarks.awkward"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert printed.split() == list(AWKWARD)
+
+
+def test_the_benchmark_takes_them(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    begun: list[list[str]] = []
+
+    def create(_: object, settings: bench.JSON) -> None:
+        begun.append([each["label"] for each in settings["workloads"]])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench.Partial, "create", create)
+    bench.main(["--awkward", "--peers", "none", "--threads", "1", "-o", "r.json"])
+    assert begun == [list(AWKWARD)]
