@@ -11,7 +11,7 @@ from pathlib import Path
 from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from pdojo_tools.programs import load_kernel, machine_for
-from pdojo_tools.tables import Row, load_note, measurements, print_program, print_trace
+from pdojo_tools.tables import Row, measurements, print_program, print_trace, timing_notes
 from rich.console import Console
 
 from benchmarks.peers import LIBRARIES, as_text, reference_of
@@ -129,7 +129,7 @@ def _measure(
     ):
         outcomes = worker.compare(
             subjects,
-            Options(threads=machine.threads, samples=25, budget=2.0, seed=seed),
+            Options(threads=machine.threads, samples=25, budget=2.0, seed=seed, steady=True),
             reference_of(subject),
             lambda event: status.update(f"{titles[event.index]}: {event.phase}"),
         )
@@ -147,8 +147,7 @@ def _measure(
 def _conclude(console: Console, rows: Sequence[Row], seconds: float) -> None:
     by_title: dict[str, Outcome] = {row.title: row.outcome for row in rows}
     console.print("GB/s: bytes of x and y over the median; results compared with float64 NumPy", highlight=False)
-    note = load_note(list(by_title.values()))
-    if note is not None:
+    for note in timing_notes(list(by_title.items())):
         console.print(note, style="yellow", soft_wrap=True)
     ours = by_title[SHOWN]
     if not isinstance(ours, Ok):

@@ -185,6 +185,7 @@ def options_for(workload: Workload, threads: int, *, samples: int, budget: float
         budget=budget,
         cold=cold,
         seed=seed,
+        steady=True,
         ranges=ranges_of(workload),
         largest_error=LARGEST_ERROR.get(workload.element_type or "", LARGEST_ERROR["f32"]),
     )

@@ -119,6 +119,11 @@ class Record:
             return None
         return min(minima) / self.ours.outcome.minimum
 
+    @property
+    def unconfirmed(self) -> list[Row]:
+        """Rows whose plain loop differs from the samples."""
+        return [row for row in self.rows if isinstance(row.outcome, Ok) and not row.outcome.is_confirmed]
+
     def share_of_roofline(self, row: Row | None) -> float | None:
         """The roofline's time over the row's median; None if either is missing."""
         found = self.data.get("roofline")
@@ -149,6 +154,7 @@ def _summary(records: Sequence[Record]) -> JSON:
     return {
         "workloads": len(records),
         "without_result": [r.label for r in records if r.median is None],
+        "unconfirmed": [f"{r.label}, {row.title}" for r in records for row in r.unconfirmed],
         "fastest_peer": _mean(r.ratio for r in records),
         "fastest_peer_by_minima": _mean(r.ratio_of_minima for r in records),
         "pass": _mean(r.gain for r in records),

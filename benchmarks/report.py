@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pdojo_tools.tables import load_note
+from pdojo_tools.tables import timing_notes
 from pdojo_tools.tuning.limits import duration
 from rich.console import Console
 from rich.markup import escape
@@ -24,7 +24,16 @@ def print_record(console: Console, record: Record) -> None:
     console.print(Rule(escape(f"{record.label}, {threads}, {kind}"), align="left"))
     table = Table()
     table.add_column("", no_wrap=True)
-    for heading in ("median ms", "min ms", "spread", "of roofline", "times ours", "max error", "relative"):
+    for heading in (
+        "median ms",
+        "min ms",
+        "spread",
+        "first call",
+        "of roofline",
+        "times ours",
+        "max error",
+        "relative",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("result")
     tuned = any(row.tuning_seconds is not None for row in record.rows)
@@ -44,10 +53,12 @@ def print_record(console: Console, record: Record) -> None:
             highlight=False,
             soft_wrap=True,
         )
-    note = load_note([row.outcome for row in record.rows])
-    for text in (note, record.data.get("error")):
-        if text is not None:
-            console.print(escape(text), style="yellow", soft_wrap=True)
+    error = record.data.get("error")
+    for text in (
+        *timing_notes([(title(row), row.outcome) for row in record.rows]),
+        *([] if error is None else [error]),
+    ):
+        console.print(escape(text), style="yellow", soft_wrap=True)
 
 
 def title(row: Row) -> str:
@@ -58,13 +69,14 @@ def title(row: Row) -> str:
 def _cells(record: Record, row: Row) -> list[str]:
     outcome = row.outcome
     if not isinstance(outcome, Ok):
-        return [escape(title(row)), *[""] * 7, f"[red]{escape(_short(outcome.summary))}[/red]"]
+        return [escape(title(row)), *[""] * 8, f"[red]{escape(_short(outcome.summary))}[/red]"]
     check = outcome.check
     return [
         escape(title(row)),
         f"{outcome.median * 1e3:.4g}",
         f"{outcome.minimum * 1e3:.4g}",
         f"{outcome.spread:.0%}",
+        _times(outcome.first_call),
         _percent(record.share_of_roofline(row)),
         _times(record.ratio_to(row)),
         "" if check is None else f"{check.absolute:.1e}",
@@ -117,6 +129,9 @@ def _print_means(console: Console, means: dict[str, Any]) -> None:
     for library, mean in means["libraries"].items():
         known = LIBRARIES[library].title if library in LIBRARIES else library
         line(f"times as fast as {known} at its best", mean)
+    # Files of earlier versions have no such list.
+    for name in means.get("unconfirmed", ()):
+        console.print(f"a plain loop differs from the samples: {name}", style="yellow", highlight=False, soft_wrap=True)
     for name in means["without_result"]:
         console.print(f"our program has no result for {name}; the means leave it out", style="red", soft_wrap=True)
 

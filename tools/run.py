@@ -69,7 +69,7 @@ def _run(args: Sequence[str] | None) -> None:
         report_trace(str(given.trace), len(trace.steps), trace, kernel)
     backend = backend_of(machine)
     if given.check or given.time:
-        options = Options(machine.threads, cold=given.cold, check=given.check, seed=given.seed)
+        options = Options(machine.threads, cold=given.cold, check=given.check, seed=given.seed, steady=given.time)
         if not given.time:
             options = replace(options, samples=1, budget=0, attempts=1)
         with backend.runs() as runs:
@@ -103,13 +103,12 @@ def _report(kernel: KernelOp, machine: Machine, outcome: Outcome, *, timed: bool
     if not isinstance(outcome, Ok):
         write(f"{outcome.summary}\n")
         return
-    from pdojo_tools.tables import load_note
+    from pdojo_tools.tables import timing_notes
 
     rate = data_bytes(parameters_of(nest_of(kernel))) / outcome.median
     write(f"time: median {outcome.median * 1e3:.4g} ms, minimum {outcome.minimum * 1e3:.4g} ms, ")
     write(f"spread {outcome.spread:.0%} of {len(outcome.samples)} samples, {rate / 1e9:.3g} GB/s\n")
-    note = load_note([outcome])
-    if note is not None:
+    for note in timing_notes([(name, outcome)]):
         sys.stderr.write(f"warning: {note}\n")
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from pdojo.backends.bandwidth import Bandwidth
 from pdojo.backends.measure import Ok, Outcome, Success
+from pdojo.backends.measure.outcome import LOOP_ALIKE
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.tuning import Tuning
@@ -76,13 +77,22 @@ def _cells(outcome: Outcome, width: int, traffic: int, copy: Bandwidth | None) -
     return [*cells, outcome.rightness if outcome.check is None else f"[green]{outcome.rightness}[/green]"]
 
 
-def load_note(outcomes: Sequence[Outcome]) -> str | None:
-    """A warning if the measurement was under foreign load; None if not."""
-    return busy_note(o.foreign_load for o in outcomes if isinstance(o, Ok))
+def timing_notes(named: Sequence[tuple[str, Outcome]]) -> list[str]:
+    """Warnings about times: foreign load, plain loops that differ from the samples, calls that never became steady."""
+    timed = [(name, outcome) for name, outcome in named if isinstance(outcome, Ok)]
+    differing = [f"{name} ({o.loop_call - 1:+.0%})" for name, o in timed if o.loop_call and not o.is_confirmed]
+    unsteady = [name for name, o in timed if o.steady is not None and 2 * o.steady.unsteady > len(o.samples)]
+    load = busy_note(outcome.foreign_load for _, outcome in timed)
+    found = [] if load is None else [load]
+    if differing:
+        found.append(f"a plain loop differs by more than {LOOP_ALIKE:.0%} from the samples: {', '.join(differing)}")
+    if unsteady:
+        found.append(f"calls did not become steady before most samples: {', '.join(unsteady)}")
+    return found
 
 
 def busy_note(loads: Iterable[float | None]) -> str | None:
-    """The same, from the processors that other programs kept busy."""
+    """A warning if other programs kept so many processors busy during measurements; None if few."""
     most = max((load for load in loads if load is not None), default=0.0)
     if most < 0.1:
         return None

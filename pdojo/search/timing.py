@@ -67,7 +67,7 @@ class Stopwatch:
 def measure(
     programs: Sequence[tuple[str, KernelOp, int]], machine: Machine, seed: int, tell: Callable[[str], None]
 ) -> list[Timed]:
-    """Check programs on fresh inputs against the first one, which is plain, and time them in turns.
+    """Check programs on fresh inputs against the first one, which is plain, and time them in turns, steadily.
 
     A program comes with a title and its number of moves; equal ones are timed once. `tell` receives the current phase.
     """
@@ -75,7 +75,7 @@ def measure(
     distinct = {program.text: program for program in wanted}
     titles = {program.text: title for program, (title, _, _) in reversed(list(zip(wanted, programs, strict=True)))}
     shown = [titles[text] for text in distinct]
-    with Stopwatch(machine, wanted[0].text, Options(threads=machine.threads, seed=seed)) as watch:
+    with Stopwatch(machine, wanted[0].text, Options(threads=machine.threads, seed=seed, steady=True)) as watch:
         outcomes = watch.compare(list(distinct.values()), lambda event: tell(f"{shown[event.index]}: {event.phase}"))
     found = dict(zip(distinct, outcomes, strict=True))
     return [Timed(title, found[each.text], n) for each, (title, _, n) in zip(wanted, programs, strict=True)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from math import inf
 
-from pdojo_tools.tables import Row, load_note, many, measurements, print_program, print_trace
+from pdojo_tools.tables import Row, many, measurements, print_program, print_trace, timing_notes
 from pdojo_tools.tuning.limits import cost_text, duration
 from pdojo_tools.tuning.live import Display, best_text
 from rich.console import Console
@@ -99,8 +99,7 @@ class Narrator(TuneListener):
         """Print the table, and the factors by which the last program is faster."""
         rows = [Row(each.title, each.outcome, each.moves) for each in timed]
         self._console.print(measurements(rows, data_bytes(parameters_of(nest_of(self._subject.plain)))))
-        note = load_note([each.outcome for each in timed])
-        if note is not None:
+        for note in timing_notes([(each.title, each.outcome) for each in timed]):
             self._console.print(note, style="yellow", soft_wrap=True)
         *others, last = timed
         for other in others:

@@ -28,6 +28,24 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Steady:
+    """Other times of a subject whose samples are steady, in seconds."""
+
+    first: float
+    """The first call after a pause, the median over the samples."""
+    loop: float
+    """A call of a plain loop, the median."""
+    warm_up: float
+    """All calls before a sample, the median over the samples."""
+    unsteady: int
+    """Samples before which the calls did not become steady in the longest time."""
+
+
+LOOP_ALIKE = 0.1
+"""A plain loop agrees with the samples if their medians differ by at most this fraction of the samples'."""
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The result of measuring one candidate."""
 
@@ -86,6 +104,8 @@ class Ok(Success):
     """None if the result was not checked."""
     environment: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
     """The processor, the system and the tool chain."""
+    steady: Steady | None = None
+    """None unless the samples are steady (`Options.steady`)."""
 
     @property
     def cost(self) -> float:
@@ -115,6 +135,21 @@ class Ok(Success):
             return 0.0
         low, _, high = quantiles(self.samples, n=4, method="inclusive")
         return (high - low) / self.median
+
+    @property
+    def first_call(self) -> float | None:
+        """The first call after a pause over the median sample; None unless the samples are steady."""
+        return None if self.steady is None else self.steady.first / self.median
+
+    @property
+    def loop_call(self) -> float | None:
+        """A call of a plain loop over the median sample; None unless the samples are steady."""
+        return None if self.steady is None else self.steady.loop / self.median
+
+    @property
+    def is_confirmed(self) -> bool:
+        """False if a plain loop differs from the samples by more than `LOOP_ALIKE`."""
+        return self.loop_call is None or abs(self.loop_call - 1) <= LOOP_ALIKE
 
     @property
     def summary(self) -> str:
@@ -321,6 +356,8 @@ def outcome_from_json(data: JSON) -> Outcome:
     if values.get("check") is not None:
         values["check"] = Check(**values["check"])
     try:
+        if values.get("steady") is not None:
+            values["steady"] = Steady(**values["steady"])
         return _KINDS[kind](**values)
     except TypeError as error:
         raise ValueError(f"not an outcome: {error}") from None

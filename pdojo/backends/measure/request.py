@@ -46,6 +46,9 @@ class Options:
     """Samples are taken again if other processes keep more than this many processors busy."""
     even: bool = False
     """All subjects take a sample in every turn, as often as the slowest one's budget allows; without peers only."""
+    steady: bool = False
+    """Before each sample, call the subject until its time is steady; afterwards, time a plain loop. For comparisons
+    that are quoted; not with `even`."""
     attempts: int = 3
     """Most times that the samples are taken; the attempt with the least foreign load counts."""
 
@@ -53,6 +56,8 @@ class Options:
         for name, least in (("threads", 1), ("samples", 1), ("attempts", 1), ("budget", 0), ("sample_seconds", 0)):
             if getattr(self, name) < least:
                 raise UsageError(f"a measurement needs '{name}' of at least {least}, not {getattr(self, name)}")
+        if self.even and self.steady:
+            raise UsageError("a race ('even') has short pauses and no warm-ups: leave out 'steady'")
 
 
 DEFAULT_OPTIONS = Options()

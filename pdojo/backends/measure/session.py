@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from statistics import median
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from pdojo.backends.arrays import Parameter, parameters_of
 from pdojo.backends.measure.arrays import Arrays, ArraySet, data_bytes, random_inputs
 from pdojo.backends.measure.check import Rounding, compare_all
 from pdojo.backends.measure.environment import environment, huge_page_bytes
-from pdojo.backends.measure.outcome import Check, CompileError, Crash, Ok, Outcome, OutOfMemory, WrongResult
+from pdojo.backends.measure.outcome import Check, CompileError, Crash, Ok, Outcome, OutOfMemory, Steady, WrongResult
 from pdojo.backends.measure.request import (
     Assembled,
     Assembly,
@@ -27,7 +28,8 @@ from pdojo.backends.measure.request import (
     Peer,
     Subject,
 )
-from pdojo.backends.measure.timing import Run, Timed, take_samples
+from pdojo.backends.measure.steady import Run
+from pdojo.backends.measure.timing import Timed, take_samples
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
@@ -358,7 +360,16 @@ class WorkerSession:
                 candidate.compile_seconds,
                 candidate.check,
                 facts,
+                steady_of(result),
             )
+
+
+def steady_of(timed: Timed) -> Steady | None:
+    """What was found besides the samples; None unless they are steady."""
+    if timed.loop is None:
+        return None
+    first, seconds = (median(times) for times in zip(*((w.first, w.seconds) for w in timed.warm_ups), strict=True))
+    return Steady(first, timed.loop, seconds, sum(not w.is_steady for w in timed.warm_ups))
 
 
 def assemble(request: Assembly) -> dict[str, Any]:

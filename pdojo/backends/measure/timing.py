@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle, islice
 from math import ceil
-from typing import TypeAlias
 
 from pdojo.backends.measure.load import SHORTEST, LoadMeter
 from pdojo.backends.measure.request import Options
-
-Run: TypeAlias = Callable[[], None]
-"""One call of a candidate on one set of arrays."""
+from pdojo.backends.measure.steady import Caller, Clock, Run, WarmUp, plain_loop, warm_up
 
 _FEWEST = 3
 """Fewest samples, however long they take."""
@@ -42,50 +39,69 @@ class Timed:
     repeat: int = 1
     wanted: int = _FEWEST
     """Samples to take."""
+    is_steady: bool = False
+    """Whether a sample waits until the calls before it are steady."""
+    clock: Clock = time.perf_counter_ns
+    sleep: Callable[[float], None] = time.sleep
     samples: list[float] = field(default_factory=list[float])
+    warm_ups: list[WarmUp] = field(default_factory=list[WarmUp])
+    """The warm-up of each sample; empty unless `is_steady`."""
+    loop: float | None = None
+    """Seconds per call of a plain loop; None unless `is_steady`."""
 
     def calibrate(self, options: Options, begin: Callable[[], None], *, alone: bool = False) -> None:
         """Warm up: choose the calls per sample and the number of samples. `begin` is called before each sample.
 
-        A candidate that is timed alone does not wait, except to spread very short samples over `_LEAST`.
+        A candidate that is timed alone does not wait, except to spread very short samples over `_LEAST`; one whose
+        samples are steady waits, alone or not.
         """
-
-        def sample() -> float:
-            begin()
-            return self.sample()
-
+        self.is_steady = options.steady
         if options.even:
             self.settle = _BRIEFLY
-        elif alone:
+        elif alone and not self.is_steady:
             self.settle = 0.0
-        sample()
+        if not self.is_steady:
+            self.sample(begin)
         self.repeat = 1
-        seconds = sample()
+        seconds = self.sample(begin)
         # At least doubles, because the first calls of a short kernel are far slower than the later ones.
         while seconds * self.repeat < options.sample_seconds and self.repeat < _MOST_CALLS:
             self.repeat = min(_MOST_CALLS, max(2 * self.repeat, ceil(options.sample_seconds / max(seconds, 1e-9))))
-            seconds = sample()
-        # As many untimed calls precede a sample.
-        lasts = 2 * seconds * self.repeat
+            seconds = self.sample(begin)
+        # Without a warm-up, as many untimed calls precede a sample.
+        untimed = self.warm_ups[-1].seconds if self.is_steady else seconds * self.repeat
+        lasts = untimed + seconds * self.repeat
         self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
         if options.even:
             return
-        if alone:
+        if alone and not self.is_steady:
             self.settle = min(_SETTLE, max(0.0, _LEAST / self.wanted - lasts))
         self.wanted = max(self.wanted, ceil(_LEAST / (lasts + self.settle)))
 
-    def sample(self) -> float:
-        """Seconds per call, the mean of `repeat` calls, after as many untimed ones."""
+    def sample(self, begin: Callable[[], None]) -> float:
+        """Seconds per call, the mean of `repeat` calls, after untimed ones: a warm-up, or as many."""
+        begin()
         self.prepare()
-        time.sleep(self.settle)
-        calls = list(islice(cycle(self.runs), 2 * self.repeat))
-        for run in calls[: self.repeat]:
-            run()
-        timed = calls[self.repeat :]
-        start = time.perf_counter_ns()
+        self.sleep(self.settle)
+        calls = cycle(self.runs)
+        if self.is_steady:
+            self.warm_ups.append(warm_up(self._caller(calls, begin)))
+        else:
+            for run in list(islice(calls, self.repeat)):
+                run()
+        timed = list(islice(calls, self.repeat))
+        start = self.clock()
         for run in timed:
             run()
-        return (time.perf_counter_ns() - start) / self.repeat * 1e-9
+        return (self.clock() - start) / self.repeat * 1e-9
+
+    def take_loop(self, begin: Callable[[], None]) -> None:
+        """Time a plain loop, without a pause before it."""
+        begin()
+        self.loop = plain_loop(self._caller(cycle(self.runs), begin))
+
+    def _caller(self, calls: Iterator[Run], begin: Callable[[], None]) -> Caller:
+        return Caller(calls, self.repeat, self.prepare, begin, self.clock)
 
     def is_due(self, turn: int, turns: int) -> bool:
         """Whether this candidate takes a sample in this turn: its samples are spread over all turns."""
@@ -111,7 +127,7 @@ def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[
     if options.even:
         _make_even(candidates)
     best: Load | None = None
-    kept: list[list[float]] = []
+    kept: list[Timed] = []
     attempt = 0
     while attempt < options.attempts:
         attempt += 1
@@ -119,12 +135,12 @@ def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[
         _one_attempt(candidates, begin)
         load = Load(meter.foreign(), attempt)
         if best is None or _value(load) < _value(best):
-            best, kept = load, [list(c.samples) for c in candidates]
+            best, kept = load, [replace(candidate) for candidate in candidates]
         if _value(load) <= options.foreign_load:
             break
     assert best is not None
-    for candidate, samples in zip(candidates, kept, strict=True):
-        candidate.samples = samples
+    for candidate, taken in zip(candidates, kept, strict=True):
+        candidate.samples, candidate.warm_ups, candidate.loop = taken.samples, taken.warm_ups, taken.loop
     return Load(best.foreign, attempt)
 
 
@@ -143,11 +159,13 @@ def _value(load: Load) -> float:
 def _one_attempt(candidates: Sequence[Timed], begin: Callable[[int], None]) -> None:
     turns = max(candidate.wanted for candidate in candidates)
     for candidate in candidates:
-        candidate.samples = []
+        candidate.samples, candidate.warm_ups, candidate.loop = [], [], None
     for turn in range(turns):
         order = list(enumerate(candidates))
         # Every second turn goes backwards, so that no candidate always follows the same neighbour.
         for index, candidate in order if turn % 2 == 0 else reversed(order):
             if candidate.is_due(turn, turns):
-                begin(index)
-                candidate.samples.append(candidate.sample())
+                candidate.samples.append(candidate.sample(partial(begin, index)))
+    for index, candidate in enumerate(candidates):
+        if candidate.is_steady:
+            candidate.take_loop(partial(begin, index))

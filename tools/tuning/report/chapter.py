@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from pdojo_tools.tables import busy_note, load_note
+from pdojo_tools.tables import busy_note, timing_notes
 from pdojo_tools.tuning.limits import budget_text, cost_text, duration, times_text
 from pdojo_tools.tuning.prefixes import Group, Prefix, grouped
 from pdojo_tools.tuning.report.charts import convergence, steps
@@ -136,7 +136,7 @@ def measured_table(timed: Sequence[Timed]) -> Html:
         rows.append((each.title, each.moves, *figures, times_text(each.cost, timed[-1].cost), result))
     shown = table(("", "moves", *headings, _FASTER, "result"), rows, left=(0, len(headings) + 3))
     said = [note(_HOW[found.unit])] if found is not None else []
-    return joined([shown, *said, _warning(load_note([t.outcome for t in timed]))])
+    return joined([shown, *said, *map(_warning, timing_notes([(t.title, t.outcome) for t in timed]))])
 
 
 _HOW = {
