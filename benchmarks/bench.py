@@ -41,7 +41,7 @@ from pdojo.search.strategies import strategy
 JSON: TypeAlias = dict[str, Any]
 
 FOLDER = Path("benchmarks")
-WIDTH = 140
+WIDTH = 150
 """Width of files with tables."""
 _FIXED = (
     *(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pdojo_tools.tables import timing_notes
+from pdojo_tools.tables import many, timing_notes
 from pdojo_tools.tuning.limits import duration
 from rich.console import Console
 from rich.markup import escape
@@ -130,8 +130,9 @@ def _print_means(console: Console, means: dict[str, Any]) -> None:
         known = LIBRARIES[library].title if library in LIBRARIES else library
         line(f"times as fast as {known} at its best", mean)
     # Files of earlier versions have no such list.
-    for name in means.get("unconfirmed", ()):
-        console.print(f"a plain loop differs from the samples: {name}", style="yellow", highlight=False, soft_wrap=True)
+    if unconfirmed := means.get("unconfirmed"):
+        text = f"a plain loop differs from the samples of {many(len(unconfirmed), 'row')}: {'; '.join(unconfirmed)}"
+        console.print(escape(text), style="yellow", highlight=False, soft_wrap=True)
     for name in means["without_result"]:
         console.print(f"our program has no result for {name}; the means leave it out", style="red", soft_wrap=True)
 

@@ -39,7 +39,7 @@ def arithmetic_peak(
     """
     machine = replace(machine or host(), threads=threads)
     lanes = max(machine.vector_lanes(dtype), default=1)
-    options = Options(threads=threads, samples=samples, budget=0.7, check=False, steady=True)
+    options = Options(threads=threads, samples=samples, budget=0.5, check=False, steady=True)
     times: dict[int, float] = {}
     reasons: list[str] = []
     for chains in _CHAINS:

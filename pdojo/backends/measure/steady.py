@@ -24,10 +24,13 @@ ALIKE = 0.03
 CALLS, LEAST, ENOUGH = 20, 0.1, 0.2
 """A warm-up has so many calls and takes so many seconds; after `ENOUGH` seconds the number of calls does not matter.
 Without a least time, two windows would agree while the processor is still slow."""
+SAMPLE = 1e-3
+"""Least seconds of a sample, after a warm-up that takes a hundred times as long."""
 LONGEST, WINDOWS = 0.4, 3
 """Seconds, and number of windows, after which a warm-up ends without agreement."""
-LOOP_CALLS, LOOP_LEAST, LOOP_LONGEST, LOOP_FEWEST = 50, 0.25, 1.0, 3
-"""A plain loop makes so many calls and takes at least so long; past `LOOP_LONGEST`, fewer calls are enough."""
+LOOP_CALLS, LOOP_LEAST, LOOP_LONGEST, LOOP_FEWEST = 50, 0.1, 1.0, 3
+"""A plain loop makes so many batches of calls and takes at least so long; past `LOOP_LONGEST`, fewer are enough.
+No pause precedes it, so the processor is awake."""
 APART = 0.1
 """Seconds between two announcements that a candidate still runs: an announcement wakes another process."""
 
@@ -41,6 +44,8 @@ class WarmUp:
     seconds: float
     """All calls."""
     calls: int
+    fastest: float
+    """A call of the fastest window."""
     is_steady: bool
     """Whether the last two windows agree; False if the warm-up ended because it took too long."""
 
@@ -84,17 +89,17 @@ def warm_up(caller: Caller) -> WarmUp:
     start = caller.clock()
     first, done = _first(caller), 1
     # A first call that is as long as a window is one.
-    before, windows = (first, 1) if first >= WINDOW else (None, 0)
+    windows = [first] if first >= WINDOW else []
     while True:
         now, calls = caller.window(WINDOW)
-        windows, done = windows + 1, done + calls
+        windows.append(now)
+        done += calls
         seconds = (caller.clock() - start) * 1e-9
-        if before is not None and _is_enough(done, seconds):
-            if abs(now - before) <= ALIKE * min(now, before):
-                return WarmUp(first, seconds, done, is_steady=True)
-            if seconds >= LONGEST and windows >= WINDOWS:
-                return WarmUp(first, seconds, done, is_steady=False)
-        before = now
+        if len(windows) < 2 or not _is_enough(done, seconds):
+            continue
+        is_steady = abs(now - windows[-2]) <= ALIKE * min(windows[-2:])
+        if is_steady or (seconds >= LONGEST and len(windows) >= WINDOWS):
+            return WarmUp(first, seconds, done, min(windows), is_steady)
 
 
 def plain_loop(caller: Caller) -> float:

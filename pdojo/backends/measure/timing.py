@@ -11,7 +11,7 @@ from math import ceil
 
 from pdojo.backends.measure.load import SHORTEST, LoadMeter
 from pdojo.backends.measure.request import Options
-from pdojo.backends.measure.steady import Caller, Clock, Run, WarmUp, plain_loop, warm_up
+from pdojo.backends.measure.steady import SAMPLE, Caller, Clock, Run, WarmUp, plain_loop, warm_up
 
 _FEWEST = 3
 """Fewest samples, however long they take."""
@@ -52,31 +52,41 @@ class Timed:
     def calibrate(self, options: Options, begin: Callable[[], None], *, alone: bool = False) -> None:
         """Warm up: choose the calls per sample and the number of samples. `begin` is called before each sample.
 
-        A candidate that is timed alone does not wait, except to spread very short samples over `_LEAST`; one whose
+        A candidate that is timed alone does not wait, except to spread very short samples over `_LEAST`. One whose
         samples are steady waits, alone or not.
         """
-        self.is_steady = options.steady
+        if options.steady:
+            self._calibrate_steady(options, begin)
+            return
         if options.even:
             self.settle = _BRIEFLY
-        elif alone and not self.is_steady:
+        elif alone:
             self.settle = 0.0
-        if not self.is_steady:
-            self.sample(begin)
+        self.sample(begin)
         self.repeat = 1
         seconds = self.sample(begin)
         # At least doubles, because the first calls of a short kernel are far slower than the later ones.
         while seconds * self.repeat < options.sample_seconds and self.repeat < _MOST_CALLS:
             self.repeat = min(_MOST_CALLS, max(2 * self.repeat, ceil(options.sample_seconds / max(seconds, 1e-9))))
             seconds = self.sample(begin)
-        # Without a warm-up, as many untimed calls precede a sample.
-        untimed = self.warm_ups[-1].seconds if self.is_steady else seconds * self.repeat
-        lasts = untimed + seconds * self.repeat
+        # As many untimed calls precede a sample.
+        lasts = 2 * seconds * self.repeat
         self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
         if options.even:
             return
-        if alone and not self.is_steady:
+        if alone:
             self.settle = min(_SETTLE, max(0.0, _LEAST / self.wanted - lasts))
         self.wanted = max(self.wanted, ceil(_LEAST / (lasts + self.settle)))
+
+    def _calibrate_steady(self, options: Options, begin: Callable[[], None]) -> None:
+        """The same by a single warm-up. Warm-ups are long enough for the load of the processors to be known."""
+        self.is_steady, self.repeat = True, 1
+        self.sample(begin)
+        found = self.warm_ups[-1]
+        least = max(SAMPLE, options.sample_seconds)
+        self.repeat = min(_MOST_CALLS, ceil(least / max(found.fastest, 1e-9)))
+        lasts = found.seconds + found.fastest * self.repeat
+        self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
 
     def sample(self, begin: Callable[[], None]) -> float:
         """Seconds per call, the mean of `repeat` calls, after untimed ones: a warm-up, or as many."""
