@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: all demo bench peers test lint fuzz fuzz-inputs mutants completeness clean
+.PHONY: all demo bench bench-compare peers test lint fuzz fuzz-inputs mutants completeness clean
 all: test
 
 # An interrupted installation leaves no stamp behind.
@@ -27,6 +27,11 @@ demo: $(READY)
 # The paper's Table 3 beside the libraries that are installed; BENCH='softmax:100x1000 conv --threads 1,2' for others.
 bench: $(READY)
 	$(BIN)/python -m benchmarks.bench $(BENCH)
+
+# What changed since the stored results of this processor: the newest results of `make bench`, or
+# COMPARE='new.json', COMPARE='new.json old.json', COMPARE='new.json --keep'.
+bench-compare: $(READY)
+	$(BIN)/python -m benchmarks.compare $(COMPARE)
 
 # On all processors, a file of tests to a process that is free.
 test: $(READY)

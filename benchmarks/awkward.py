@@ -73,8 +73,8 @@ Size: TypeAlias = Odd | Between | OneOf
 class Family(NamedTuple):
     """Workloads of one kernel, or of one of several kernels with the same sizes."""
 
-    count: int
-    """The number of shapes to draw."""
+    shapes: int
+    """The number of workloads to draw."""
     kernels: tuple[str, ...]
     sizes: Mapping[str, Size]
     """In the order of the kernels' files."""
@@ -188,7 +188,7 @@ def draw(seed: int) -> list[str]:
     random = Random(seed)
     found: list[str] = []
     for family in FAMILIES:
-        wanted = len(found) + family.count
+        wanted = len(found) + family.shapes
         while len(found) < wanted:
             drawn = _draw(family, random)
             if drawn not in found and is_within(work_of_label(drawn)):

@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks.awkward import AWKWARD
+from benchmarks.origin import commit
 from benchmarks.peers import LIBRARIES, TVM_TRIALS
 from benchmarks.records import Partial, Record, read_results
 from benchmarks.searching import EVALUATIONS, plan_of
@@ -223,6 +224,7 @@ def _settings(console: Console, given: argparse.Namespace) -> JSON:
         Database(given.database).close()
     return {
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "commit": commit(),
         "workloads": [each.to_json() for each in chosen],
         "expert": given.expert,
         "threads": threads,

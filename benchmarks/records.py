@@ -246,15 +246,20 @@ class Partial:
 
     def finish(self, output: Path, means: JSON | None = None) -> None:
         """Write the results and remove the partial file; `means` replaces the usual summary."""
-        results = {
-            "format": FORMAT,
-            # The database's path is of no use elsewhere.
-            "settings": {name: value for name, value in self.settings.items() if name != "database"},
-            "summary": summary(self.records) if means is None else means,
-            "records": [record.data for record in self.records],
-        }
+        results = results_of(self.settings, self.records, means)
         write_output(json.dumps(results, indent=1) + "\n", str(output))
         self.path.unlink()
+
+
+def results_of(settings: JSON, records: Sequence[Record], means: JSON | None = None) -> JSON:
+    """The contents of a file of results; `means` replaces the usual summary."""
+    return {
+        "format": FORMAT,
+        # The database's path is of no use elsewhere.
+        "settings": {name: value for name, value in settings.items() if name != "database"},
+        "summary": summary(records) if means is None else means,
+        "records": [record.data for record in records],
+    }
 
 
 def _append(file: Any, data: Mapping[str, Any]) -> None:

@@ -1,0 +1,295 @@
+"""`make bench-compare`: what changed between two results of the benchmark, the greatest losses first.
+
+Without BEFORE, the stored results of the same processor: benchmarks/results/SUITE-N-threads-PROCESSOR.json. Without
+AFTER, the newest bench-*.json there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pdojo_tools.command import Arguments, run_tool
+from pdojo_tools.outputs import write_output
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from benchmarks.awkward import AWKWARD
+from benchmarks.origin import JSON, kind_of, origin, processor_of
+from benchmarks.records import Record, geometric_mean, read_results, results_of
+from benchmarks.report import title
+from pdojo.backends.measure import Ok
+from pdojo.errors import UsageError
+from pdojo.kernels import TABLE_3
+
+RESULTS = Path(__file__).parent / "results"
+WIDTH = 150
+NOTICED = 0.05
+"""Changes by more than this fraction are coloured."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """A file of results."""
+
+    path: Path
+    settings: JSON
+    records: tuple[Record, ...]
+
+    @staticmethod
+    def read(path: Path) -> Results:
+        """Raises UsageError for a file without results of this benchmark on a processor."""
+        settings, records = read_results(path)
+        if "simulated" in settings:
+            raise UsageError(f"'{path}' has simulated cycles, which are compared exactly; this compares times")
+        return Results(path, settings, tuple(records))
+
+    @property
+    def said(self) -> str:
+        """The file and its origin, for people."""
+        return f"{self.path.name}: {origin(self.settings)}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One workload before and after."""
+
+    before: Record
+    after: Record
+
+    @property
+    def ratio(self) -> float | None:
+        """The factor by which our ratio to the fastest peer rose; None if either is missing."""
+        return _quotient(self.after.ratio, self.before.ratio)
+
+    @property
+    def share(self) -> float | None:
+        """The factor by which our part of the roofline rose; None if either is missing."""
+        return _quotient(self.after.share_of_roofline(self.after.ours), self.before.share_of_roofline(self.before.ours))
+
+    @property
+    def rank(self) -> float:
+        """The order of the table: the change of the ratio, else that of the part of the roofline; a lost result first.
+
+        Workloads that were never measured against anything come last.
+        """
+        if self.after.median is None and self.before.median is not None:
+            return 0.0
+        return next((change for change in (self.ratio, self.share) if change is not None), float("inf"))
+
+
+def _quotient(after: float | None, before: float | None) -> float | None:
+    return None if after is None or before is None else after / before
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit code."""
+    return run_tool(_run, args)
+
+
+def _arguments() -> Arguments:
+    parser = Arguments(prog="python -m benchmarks.compare", description=__doc__)
+    add = parser.add_argument
+    add("after", nargs="?", metavar="AFTER.json", help="new results; the newest bench-*.json by default")
+    add("before", nargs="?", metavar="BEFORE.json", help="older results; the stored ones of this processor by default")
+    add("--across-processors", action="store_true", help="compare results of different processors all the same")
+    add("--keep", action="store_true", help="then store AFTER as the results of its processor")
+    return parser
+
+
+def _run(args: Sequence[str] | None) -> None:
+    given = _arguments().parse_args(args)
+    if given.keep and given.before is not None:
+        raise UsageError("--keep replaces the stored results of the processor; leave out BEFORE")
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    after = Results.read(newest(RESULTS) if given.after is None else Path(given.after))
+    if given.before is not None:
+        before = [Results.read(Path(given.before))]
+        if not given.across_processors:
+            require_one_processor(before[0], after)
+    else:
+        before = stored(RESULTS, after)
+        if not before and not given.keep:
+            raise UsageError(
+                f"there are no stored results of these workloads on '{processor_of(after.settings)}' with as many "
+                f"threads in '{RESULTS}'; name a file to compare with, or store these with --keep"
+            )
+    if before:
+        _print(console, before, after)
+    if given.keep:
+        for path in keep(RESULTS, after):
+            console.print(f"stored as {path}", highlight=False, soft_wrap=True)
+
+
+def newest(folder: Path) -> Path:
+    """The newest results of a run that named no file. Raises UsageError if there are none."""
+    found = sorted(folder.glob("bench-*.json"))
+    if not found:
+        raise UsageError(f"there is no bench-*.json in '{folder}'; run the benchmark, or name a file")
+    return found[-1]
+
+
+def require_one_processor(before: Results, after: Results) -> None:
+    """Raise UsageError if two results are of different processors, or do not say of which."""
+    names = {each.path: processor_of(each.settings) for each in (before, after)}
+    if names[before.path] is None or names[before.path] != names[after.path]:
+        shown = ", ".join(f"'{path}' is of {name or 'an unknown one'}" for path, name in names.items())
+        raise UsageError(f"results of different processors: {shown}; --across-processors compares them")
+
+
+def stored(folder: Path, after: Results) -> list[Results]:
+    """The stored results of the same processor with the same numbers of threads that share workloads with others."""
+    processor = processor_of(after.settings)
+    if processor is None:
+        raise UsageError(f"'{after.path}' does not say of which processor it is; name a file to compare with")
+    paths = [path for n in after.settings["threads"] for path in sorted(folder.glob(file_name("*", n, processor)))]
+    found = [Results.read(path) for path in paths if path.resolve() != after.path.resolve()]
+    for each in found:
+        # Different names may be the same in names of files.
+        require_one_processor(each, after)
+    return [each for each in found if changes([each], after)]
+
+
+def file_name(suite: str, threads: int, processor: str) -> str:
+    """The name of stored results."""
+    return f"{suite}-{threads}-thread{'s' * (threads > 1)}-{kind_of(processor)}.json"
+
+
+def keep(folder: Path, after: Results) -> list[Path]:
+    """Store results, one file for each number of threads. Raises UsageError if they are no suite, or incomplete."""
+    processor = processor_of(after.settings)
+    if processor is None:
+        raise UsageError(f"'{after.path}' does not say of which processor it is")
+    written: list[Path] = []
+    for n in after.settings["threads"]:
+        records = [record for record in after.records if record.threads == n]
+        suite = suite_of(folder, {record.label for record in records})
+        if suite is None:
+            raise UsageError("these workloads are neither Table 3 nor the awkward shapes nor those of a stored file")
+        path = folder / file_name(suite, n, processor)
+        write_output(json.dumps(results_of({**after.settings, "threads": [n]}, records), indent=1) + "\n", str(path))
+        written.append(path)
+    return written
+
+
+def suite_of(folder: Path, labels: set[str]) -> str | None:
+    """The name of a set of workloads; None if it has none."""
+    for suite, known in (("table3", TABLE_3), ("awkward", AWKWARD)):
+        if labels == set(known):
+            return suite
+    for path in sorted(folder.glob("*-thread*-*.json")):
+        if labels == {record.label for record in Results.read(path).records}:
+            return path.name.partition("-")[0]
+    return None
+
+
+def changes(before: Sequence[Results], after: Results) -> list[Change]:
+    """Workloads that are in both, with the same number of threads and the same caches; the greatest losses first."""
+    known = {_key(record): record for results in before for record in results.records}
+    found = [Change(known[_key(record)], record) for record in after.records if _key(record) in known]
+    return sorted(found, key=lambda change: change.rank)
+
+
+def _key(record: Record) -> tuple[str, int, bool]:
+    return record.label, record.threads, record.data["cold"]
+
+
+def remarks(before: Sequence[Results], after: Results) -> Iterator[str]:
+    """Differences that change times besides our code."""
+    for each in before:
+        old, new = each.settings, after.settings
+        if processor_of(old) != processor_of(new):
+            yield f"other processor: {processor_of(old)} before, {processor_of(new)} after"
+        for package in sorted({*old.get("versions", {}), *new.get("versions", {})}):
+            versions = old.get("versions", {}).get(package), new.get("versions", {}).get(package)
+            if versions[0] != versions[1]:
+                yield f"{package}: {versions[0] or 'none'} before, {versions[1] or 'none'} after ({each.path.name})"
+        for name in ("expert", "search"):
+            if old.get(name) != new.get(name):
+                yield f"--{name}: {old.get(name)} before, {new.get(name)} after ({each.path.name})"
+        if _is_steady(each) != _is_steady(after):
+            which = "before" if _is_steady(after) else "after"
+            yield f"times {which} are not steady: pauses made calls slower ({each.path.name}; docs/measurement.md)"
+
+
+def _is_steady(results: Results) -> bool:
+    rows = (row.outcome for record in results.records for row in record.rows)
+    return any(outcome.steady is not None for outcome in rows if isinstance(outcome, Ok))
+
+
+def _print(console: Console, before: Sequence[Results], after: Results) -> None:
+    for name, each in (*(("before", each) for each in before), ("after", after)):
+        console.print(f"{name}: {each.said}", highlight=False, soft_wrap=True, markup=False)
+    found = changes(before, after)
+    if not found:
+        raise UsageError("no workload is in both, with the same number of threads and the same caches")
+    table = Table()
+    table.add_column("")
+    for heading in ("threads", "ratio before", "after", "change", "of roofline before", "after", "change"):
+        table.add_column(heading, justify="right")
+    table.add_column("fastest peer")
+    for change in found:
+        table.add_row(*_cells(change))
+    console.print(table)
+    for text, values in (
+        ("ratio to the fastest peer", [c.ratio for c in found]),
+        ("part of the roofline", [c.share for c in found]),
+    ):
+        known = [value for value in values if value is not None]
+        mean = geometric_mean(known)
+        if mean is not None:
+            console.print(
+                f"{text}: times {mean:.3f} by geometric mean over {len(known)} of {len(found)}", highlight=False
+            )
+    for text in dict.fromkeys(remarks(before, after)):
+        console.print(escape(text), style="yellow", highlight=False, soft_wrap=True)
+    _print_missing(console, before, after)
+
+
+def _print_missing(console: Console, before: Sequence[Results], after: Results) -> None:
+    old = {_key(record): record.label for results in before for record in results.records}
+    new = {_key(record): record.label for record in after.records}
+    for name, one, other in (("before", old, new), ("after", new, old)):
+        only = [f"{one[key]} ({key[1]})" for key in one if key not in other]
+        if only:
+            console.print(f"only {name}: {', '.join(only)}", highlight=False, soft_wrap=True, markup=False)
+
+
+def _cells(change: Change) -> list[str]:
+    before, after = change.before, change.after
+    peers = [None if each.fastest_peer is None else title(each.fastest_peer) for each in (before, after)]
+    peer = peers[1] if peers[0] == peers[1] else f"{peers[0]}, now {peers[1]}"
+    return [
+        escape(after.label),
+        str(after.threads),
+        *(_number(each.ratio) for each in (before, after)),
+        _coloured(change.ratio),
+        *(_percent(each.share_of_roofline(each.ours)) for each in (before, after)),
+        _coloured(change.share),
+        escape(peer or "-"),
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def _coloured(change: float | None) -> str:
+    if change is None:
+        return "-"
+    colour = "red" if change < 1 - NOTICED else "green" if change > 1 + NOTICED else "default"
+    return f"[{colour}]{change - 1:+.0%}[/{colour}]"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
