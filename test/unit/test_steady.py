@@ -176,6 +176,19 @@ def test_without_warm_ups_the_same_candidate_looks_slow() -> None:
     assert median(timed.samples) == pytest.approx(2.8e-3)
 
 
+def test_races_never_rest() -> None:
+    """Instead of a pause, a program is called for 5 ms, or at least as often as in the sample."""
+    machine = Machine()
+    slow, short = (Candidate(machine, seconds) for seconds in (slow_at_first(20), lambda _: 1e-4))
+    timed = [slow.timed(), short.timed()]
+    take_samples(timed, Options(samples=45, budget=2.0, even=True, attempts=1), lambda _: None)
+    assert [len(each.samples) for each in timed] == [45, 45]
+    assert timed[0].samples == pytest.approx([2.8e-3] * 45)
+    assert timed[1].samples == pytest.approx([1e-4] * 45)
+    assert slow.calls >= 45 * 3
+    assert short.calls >= 45 * 52
+
+
 def test_a_candidate_that_never_settles_is_measured_all_the_same() -> None:
     timed = measured(Candidate(Machine(), never_settling))
     found = steady_of(timed)

@@ -57,7 +57,7 @@ class Options:
             if getattr(self, name) < least:
                 raise UsageError(f"a measurement needs '{name}' of at least {least}, not {getattr(self, name)}")
         if self.even and self.steady:
-            raise UsageError("a race ('even') has short pauses and no warm-ups: leave out 'steady'")
+            raise UsageError("a race ('even') has warm-ups of its own: leave out 'steady'")
 
 
 DEFAULT_OPTIONS = Options()

@@ -21,7 +21,8 @@ _MOST_CALLS = 1 << 20
 _SETTLE = 0.03
 """Seconds to wait before a sample: thread pools spin after a call and would slow the next candidate down."""
 _BRIEFLY = 0.005
-"""The same if all candidates are programs: they share one thread pool, which spins for about 1 ms."""
+"""Seconds of calls before a sample of a race, which has no pauses: programs share one thread pool, which spins for about
+1 ms, and a processor that never rests stays fast."""
 _LEAST = 1.2 * SHORTEST
 """Shortest attempt in seconds, so that the load of the processors is known."""
 
@@ -35,12 +36,14 @@ class Timed:
     prepare: Run
     """Restores the arrays before a sample, untimed."""
     settle: float = _SETTLE
-    """Seconds to wait before a sample."""
+    """Seconds to wait before a sample; of a race, to call the candidate instead."""
     repeat: int = 1
     wanted: int = _FEWEST
     """Samples to take."""
     is_steady: bool = False
     """Whether a sample waits until the calls before it are steady."""
+    is_raced: bool = False
+    """Whether calls precede a sample instead of a pause."""
     clock: Clock = time.perf_counter_ns
     sleep: Callable[[float], None] = time.sleep
     samples: list[float] = field(default_factory=list[float])
@@ -53,11 +56,12 @@ class Timed:
         """Warm up: choose the calls per sample and the number of samples. `begin` is called before each sample.
 
         A candidate that is timed alone does not wait, except to spread very short samples over `_LEAST`. One whose
-        samples are steady waits, alone or not.
+        samples are steady waits, alone or not; one that races never does.
         """
         if options.steady:
             self._calibrate_steady(options, begin)
             return
+        self.is_raced = options.even
         if options.even:
             self.settle = _BRIEFLY
         elif alone:
@@ -89,14 +93,17 @@ class Timed:
         self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
 
     def sample(self, begin: Callable[[], None]) -> float:
-        """Seconds per call, the mean of `repeat` calls, after untimed ones: a warm-up, or as many."""
+        """Seconds per call, the mean of `repeat` calls, after a pause and untimed calls: a warm-up, or as many."""
         begin()
         self.prepare()
-        self.sleep(self.settle)
         calls = cycle(self.runs)
-        if self.is_steady:
+        if self.is_raced:
+            self._caller(calls, begin).window(self.settle)
+        elif self.is_steady:
+            self.sleep(self.settle)
             self.warm_ups.append(warm_up(self._caller(calls, begin)))
         else:
+            self.sleep(self.settle)
             for run in list(islice(calls, self.repeat)):
                 run()
         timed = list(islice(calls, self.repeat))
