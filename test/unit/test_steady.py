@@ -179,7 +179,7 @@ def test_without_warm_ups_the_same_candidate_looks_slow() -> None:
 def test_races_never_rest() -> None:
     """Instead of a pause, a program is called for 5 ms, or at least as often as in the sample."""
     machine = Machine()
-    slow, short = (Candidate(machine, seconds) for seconds in (slow_at_first(20), lambda _: 1e-4))
+    slow, short = Candidate(machine, slow_at_first(20)), Candidate(machine, lambda _: 1e-4)
     timed = [slow.timed(), short.timed()]
     take_samples(timed, Options(samples=45, budget=2.0, even=True, attempts=1), lambda _: None)
     assert [len(each.samples) for each in timed] == [45, 45]

@@ -21,8 +21,8 @@ _MOST_CALLS = 1 << 20
 _SETTLE = 0.03
 """Seconds to wait before a sample: thread pools spin after a call and would slow the next candidate down."""
 _BRIEFLY = 0.005
-"""Seconds of calls before a sample of a race, which has no pauses: programs share one thread pool, which spins for about
-1 ms, and a processor that never rests stays fast."""
+"""Seconds of calls before a sample of a race, which has no pauses: programs share one thread pool, which spins for
+about 1 ms, and a processor that never rests stays fast."""
 _LEAST = 1.2 * SHORTEST
 """Shortest attempt in seconds, so that the load of the processors is known."""
 
