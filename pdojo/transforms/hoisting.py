@@ -50,9 +50,9 @@ def _is_plain(scope: Scope) -> bool:
 def _difference(program: Program, scope: Scope, count: int) -> Reason | None:
     """Why the first `count` children of a scope, which do not use its iteration, differ between iterations.
 
-    None if they do not. Let P be these children and Q the others. P(i) does the same as P(0) iff it reads the same values: no read of P(i)
-    gets a value from P(j), j < i, and no Q(j) writes what P(i) reads. It changes nothing then if no Q(j) has written
-    in between what P(i) writes.
+    None if they do not. Let P be these children and Q the others. P(i) does the same as P(0) iff it reads the same
+    values: no read of P(i) gets a value from P(j), j < i, and no Q(j) writes what P(i) reads. It changes nothing then
+    if no Q(j) has written in between what P(i) writes.
     """
     first, others = scope.children[:count], scope.children[count:]
     inside = [leaf for node in first for leaf in leaves_of(node)]

@@ -36,13 +36,21 @@ def input_reason(site: Leaf, position: int) -> Reason | None:
     return None
 
 
+def element_read(site: Leaf, position: int) -> Access | Reason:
+    """The element that the input of that number is; a Reason if there is none that could be replaced."""
+    if (reason := input_reason(site, position)) is not None:
+        return reason
+    value = site.inputs[position]
+    return value if isinstance(value, Access) else Reason("the input is no element of an array")
+
+
 def replace_input(site: Leaf, position: int, value: Input, rewriter: PatternRewriter) -> None:
     """Replace an input of a statement."""
     inputs = [*site.inputs[:position], value, *site.inputs[position + 1 :]]
     rewriter.replace(site.op, rebuilt(site, chain_ops(site), site.output.index, inputs))
 
 
-def previous_op(program: Program, site: Leaf) -> Leaf | None:
+def _previous(program: Program, site: Leaf) -> Leaf | None:
     """The statement that immediately precedes; None if there is none."""
     node = program.nest.previous_sibling(site)
     return node if isinstance(node, Leaf) else None
@@ -107,11 +115,9 @@ class InlineOp(Transformation[Leaf]):
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """An input that one assignment computes from values that are still there, and room for the value."""
-        if (reason := input_reason(site, self.input)) is not None:
-            return reason
-        value = site.inputs[self.input]
-        if not isinstance(value, Access):
-            return Reason("the input is no element of an array")
+        value = element_read(site, self.input)
+        if isinstance(value, Reason):
+            return value
         if _needs_scope(program, site, value):
             return _CROWDED
         found = recomputation(program, site, value)
@@ -175,7 +181,7 @@ def position(depth: int, extent: int) -> Expr:
 
 def _recomputed(program: Program, site: Leaf, value: Access) -> bool:
     """Whether the statement before computes the value for this one only."""
-    before = previous_op(program, site)
+    before = _previous(program, site)
     if before is None or before.output.array is not value.array:
         return False
     return len(accesses_of(program.nest, value.array.buffer)) == 2
@@ -211,7 +217,7 @@ class OutlineOp(Transformation[Leaf]):
         for leaf in program.nest.leaves:
             for number, value in enumerate(leaf.inputs):
                 copy = isinstance(value, Access)
-                before = previous_op(program, leaf) if copy and _recomputed(program, leaf, value) else None
+                before = _previous(program, leaf) if copy and _recomputed(program, leaf, value) else None
                 wanted = leaf.inputs[number : number + 1] if before is None else before.inputs
                 function = None if before is None else before.function
                 for producer in program.nest.leaves[: leaf.order]:
@@ -240,7 +246,7 @@ class OutlineOp(Transformation[Leaf]):
 
     def _recomputed_reason(self, program: Program, site: Leaf, found: Recomputation) -> Reason | None:
         """Why the statement before does not compute the same value for this use only; None if it does."""
-        value, before = site.inputs[self.input], previous_op(program, site)
+        value, before = site.inputs[self.input], _previous(program, site)
         if before is None or not isinstance(value, Access) or before.output.key != value.key:
             return Reason("the input is not what the op before computes")
         if before is found.producer:
@@ -272,7 +278,7 @@ class OutlineOp(Transformation[Leaf]):
         assert isinstance(element, Access)
         found = recomputation(program, site, element)
         assert isinstance(found, Recomputation)
-        before = previous_op(program, site)
+        before = _previous(program, site)
         replace_input(site, self.input, element, rewriter)
         if found.producer.function is not None:
             assert before is not None

@@ -103,10 +103,12 @@ def _unchanged(
 
 
 def spelled_iteration(iteration: Sequence[int]) -> str:
+    """An iteration for messages: `(0, 3)`."""
     return f"({', '.join(map(str, iteration))})"
 
 
 def without_hints(value: Input) -> Input:
+    """The input, without hints of an access."""
     return Access(value.array, value.index, DictionaryAttr({})) if isinstance(value, Access) else value
 
 

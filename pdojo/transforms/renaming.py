@@ -8,10 +8,11 @@ from typing import ClassVar, Self
 
 from xdsl.pattern_rewriter import PatternRewriter
 
+from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.origins import number_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.webs import web_of, webs_of
-from pdojo.dialect.attributes import Intent
+from pdojo.dialect.attributes import Intent, Memory
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Array, Leaf
@@ -19,6 +20,7 @@ from pdojo.transforms.base import Transformation, locate
 from pdojo.transforms.copies import Target, redirect
 from pdojo.transforms.declaring import add_buffer, fresh_name, name_reason
 from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import rewritten
 from pdojo.transforms.sharing import buffer_like, pinned, unlike_in
 
 
@@ -44,6 +46,7 @@ class RenameArray(Transformation[Leaf]):
     name: ClassVar[str] = "rename_array"
     keeps_statements: ClassVar = False
     exchanges: ClassVar = "values"
+    argued: ClassVar = True
     site: ClassVar = Leaf
     into: str = ""
     """The name of the new array."""
@@ -76,7 +79,17 @@ class RenameArray(Transformation[Leaf]):
             writes = [number_of(uses, use.leaf, use.access) for use in web.uses if use.writes]
             if any(program.origins.remains(uses, write) for write in writes):
                 return Reason(f"elements of the output '{array.name}' keep these values")
-        return None
+        return self._room(program, site)
+
+    def _room(self, program: Program, site: Leaf) -> Reason | None:
+        """Why the program after the move would break a rule; None if it would not.
+
+        In whole buffers on the heap it breaks none: fewer accesses share a cell, and all else is as before.
+        """
+        buffer = site.output.array.buffer
+        if buffer.memory is Memory.HEAP and not any(buffer.reuse) and not buffer.hints.data:
+            return None
+        return self.fault(conditions_of(program), rewritten(program, self, site))
 
     def _name(self, program: Program, site: Leaf) -> str:
         return self.into or fresh_name(program.nest.arrays, site.output.array.name)
@@ -109,8 +122,8 @@ class MergeArrays(Transformation[Array]):
     8 y[{0}] = p[{0}]
 
     Both have one type and shape, the array that goes shares its memory with no other, and the accesses to it are one
-    web (`rename_array`). Legal iff for every flow from the last write w of an element to a read r, no write to the same element of the other array comes
-    in between, in the order of the program; what the caller gives and gets stays as well.
+    web (`rename_array`). Legal iff for every flow from the last write w of an element to a read r, no write to the same
+    element of the other array comes in between, in the order of the program; what the caller gives and gets stays.
     """
 
     name: ClassVar[str] = "merge_arrays"

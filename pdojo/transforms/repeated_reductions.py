@@ -21,7 +21,7 @@ from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.declaring import declare, fresh_name, name_reason
-from pdojo.transforms.inlining import index_text, input_reason, named_element, position, previous_op, replace_input
+from pdojo.transforms.inlining import element_read, index_text, input_reason, named_element, position, replace_input
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import rewritten
 from pdojo.transforms.recomputation import same_value
@@ -96,11 +96,9 @@ class InlineReduction(Transformation[Leaf]):
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """An input that one reduction computes from values that are still there, and a place for the reduction."""
-        if (reason := input_reason(site, self.input)) is not None:
-            return reason
-        value = site.inputs[self.input]
-        if not isinstance(value, Access):
-            return Reason("the input is no element of an array")
+        value = element_read(site, self.input)
+        if isinstance(value, Reason):
+            return value
         if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
             return Reason("a vector scope wraps exactly one op")
         if (unusable := name_reason(program, self.into)) is not None:

@@ -56,7 +56,7 @@ class Repetition:
 
     @property
     def numerics(self) -> Numerics:
-        """What the repetition, in order, does to rounding: the lanes or threads of the reduction sum in another order."""
+        """What the repetition, in order, does to rounding: lanes and threads sum in another order."""
         assert self.step.accumulate is not None
         mapped = any(s.mapping is Mapping.VECTOR or s.mapping.declares_tree for s in self.step.chain)
         return Numerics.REASSOCIATES if mapped and not ACCUMULATIONS[self.step.accumulate].exact else Numerics.EXACT
@@ -67,7 +67,7 @@ def repetition(program: Program, site: Leaf, access: Access) -> Repetition | Rea
 
     There must be one plain assignment I: s[f(i)] and one accumulation A: s[g(a, k)] with k the loops that are reduced
     over, and h1, h2 such that for all iterations j of the site the value of the element is made of I at h1(j) and of A
-    at (h2(j), k) for all k, and nothing else. Whether inputs still have their values is another question (`overwritten`).
+    at (h2(j), k) for all k, and nothing else. Whether inputs still have their values is asked by `overwritten`.
     """
     array = access.array
     if array.intent is Intent.IN:

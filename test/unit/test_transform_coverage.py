@@ -69,6 +69,7 @@ ELSEWHERE = {
 NO_STORAGE_CASE = {
     "swap_scopes": "has words of its own for it",
     "materialize_dims": "no valid program is known whose values need a reused dimension",
+    "rename_array": "values that keep apart in one buffer do so in two",
     "delete_op": "no valid program is known in which the accesses of an op keep values in place",
 }
 """Transformations that ask whether storage keeps values, and need no case of the general answers."""

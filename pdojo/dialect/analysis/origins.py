@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.coverage import common_depth, covers, reaches
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
-from pdojo.dialect.analysis.storage_check import content_of, flow, gathered, last_writes
+from pdojo.dialect.analysis.storage_check import content_of, flow, gathered, last_writes, sampled
 from pdojo.dialect.analysis.uses import Use, domain_of
 from pdojo.dialect.view.nest import Access, Array, Leaf, Nest
 from pdojo.dialect.view.paths import node_path
@@ -285,18 +285,7 @@ def _carried(values: isl.UnionMap, uses: Sequence[Use], depth: int) -> tuple[Ins
                 order = " and ".join([*(f"a{d} = b{d}" for d in range(depth)), f"a{depth} < b{depth}"])
                 later.append(f"W{w}[{', '.join(left)}] -> R{r}[{', '.join(right)}] : {order}")
     found = values.intersect(isl.UnionMap.read_from_str(context(), f"{{ {'; '.join(later)} }}"))
-    if found.is_empty():
-        return None
-    pair = found.sample()
-    point = pair.wrap().sample_point()
-    instances: list[Instance] = []
-    start = 0
-    for kind in (isl.dim_type.in_, isl.dim_type.out):
-        number, size = int(pair.get_tuple_name(kind)[1:]), pair.dim(kind)
-        values_of = [point.get_coordinate_val(isl.dim_type.set, start + k).to_python() for k in range(size)]
-        instances.append((number, tuple(values_of)))
-        start += size
-    return instances[0], instances[1]
+    return None if found.is_empty() else sampled(found)
 
 
 @bounded()

@@ -412,23 +412,29 @@ def _same_iteration(uses: Sequence[Use], owner: int) -> isl.UnionMap:
     return isl.UnionMap.read_from_str(context(), f"{{ {'; '.join(pieces)} }}")
 
 
-def _point(relation: isl.UnionMap, uses: Sequence[Use], caller: Caller | None) -> str:
-    """One pair of instances of the relation, in words."""
+def sampled(relation: isl.UnionMap) -> tuple[tuple[int, tuple[int, ...]], tuple[int, tuple[int, ...]]]:
+    """One pair of instances of a relation that is not empty: the numbers of their uses, and their iterations."""
     import islpy as isl
 
     pair = relation.sample()
     point = pair.wrap().sample_point()
+    values = [
+        point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(pair.wrap().dim(isl.dim_type.set))
+    ]
+    start = pair.dim(isl.dim_type.in_)
+    first, second = (int(pair.get_tuple_name(kind)[1:]) for kind in (isl.dim_type.in_, isl.dim_type.out))
+    return (first, tuple(values[:start])), (second, tuple(values[start:]))
+
+
+def _point(relation: isl.UnionMap, uses: Sequence[Use], caller: Caller | None) -> str:
+    """One pair of instances of the relation, in words."""
     texts: list[str] = []
-    start = 0
-    for kind in (isl.dim_type.in_, isl.dim_type.out):
-        number, depth = int(pair.get_tuple_name(kind)[1:]), pair.dim(kind)
-        values = [point.get_coordinate_val(isl.dim_type.set, start + k).to_python() for k in range(depth)]
-        start += depth
+    for (number, values), when in zip(sampled(relation), _WHEN, strict=True):
         if number < len(uses):
             texts.append(describe_use(uses[number], values))
         else:
             assert caller is not None
-            texts.append(f"{caller.name}[{','.join(map(str, values))}] {_WHEN[kind == isl.dim_type.out]}")
+            texts.append(f"{caller.name}[{','.join(map(str, values))}] {when}")
     return " and ".join(texts)
 
 

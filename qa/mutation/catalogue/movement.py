@@ -104,17 +104,17 @@ MUTANTS = (
     _share(
         "share: arrays that share already", "An array leaves its own companions behind.", never("site.buffer.names")
     ),
-    family(_SHARING, "_difference", "share_buffer")(
+    family(_SHARING, "unlike_in", "share_buffer")(
         "share: other locations",
         "A buffer of registers in the heap.",
         replaced("mine != other", "mine != other and what != 'location'"),
     ),
-    family(_SHARING, "_difference", "share_buffer")(
+    family(_SHARING, "unlike_in", "share_buffer")(
         "share: other slots",
         "The array has more slots than the memory.",
         replaced("mine != other", "mine != other and what != 'slots'"),
     ),
-    family(_SHARING, "_fixed", "share_buffer", "unshare_buffer")(
+    family(_SHARING, "pinned", "share_buffer", "unshare_buffer")(
         "share: hints stay", "Hints for one memory sit on another.", never("array data")
     ),
     family(_SHARING, "_several_threads", "share_buffer", "unshare_buffer")(

@@ -28,7 +28,7 @@ MUTANTS = (
     _webs("webs: all is written", "The caller's values are looked for in an array of the kernel's.", never("complete")),
     _rename("rename: what the caller gives", "A new array lacks the caller's values.", never("is_given")),
     _rename("rename: what the caller gets", "An output lacks its last values.", never("remains")),
-    _merge("merge: values are not asked", "An array overwrites what is still needed.", returns("None", "merging_violation")),
+    _merge("merge: values are not asked", "What is needed is overwritten.", returns("None", "merging_violation")),
     _merge("merge: several webs", "The way back separates one of them only.", never("webs")),
     _hoist("hoist: uses of the iteration", "What differs between iterations is computed once.", never("user")),
     _hoist("hoist: guards", "A scope without iterations computes nothing, and now something.", never("_is_plain")),
@@ -46,11 +46,15 @@ MUTANTS = (
     ),
     _outline("outline a sum: another sum", "The use gets another sum.", never("_is_same")),
     _repetition("sums: other parts", "The value is a part of the sum, or more than it.", never("wrong")),
-    _repetition("sums: of themselves", "The copy reads an array that it does not accumulate into.", never("init.reads")),
+    _repetition("sums: of themselves", "The copy reads another array than its own.", never("init.reads")),
     family("transforms/repetition.py", "Repetition.numerics", "inline_reduction", "outline_reduction")(
         "sums: exact", "A kernel that permits no other order of a sum gets one.", returns("Numerics.EXACT")
     ),
-    _is_same("outline a sum: other guards", "A sum over fewer iterations is the whole.", Quoted("guards != {*found.guards}", "False")),
+    _is_same(
+        "outline a sum: other guards",
+        "A sum over fewer iterations is taken for the whole.",
+        Quoted("guards != {*found.guards}", "False"),
+    ),
     _is_same("outline a sum: another function", "The use gets a sum of another function.", never("facts")),
     family(_REDUCTIONS, "_private", "outline_reduction")(
         "outline a sum: other readers", "Others read a sum that is gone.", without("alone")
