@@ -61,6 +61,7 @@ _FIXED = (
         "machine",
         "strategies",
         "search",
+        "race",
         "evaluations",
         "database",
     ),
@@ -104,6 +105,7 @@ def _arguments() -> Arguments:
         metavar="STRATEGY",
         help=f"also the best that a search finds from the pass's program on: {', '.join(SEARCHES)}",
     )
+    add("--race", action=argparse.BooleanOptionalAction, default=True, help="also the fastest variant of the pass")
     add("--evaluations", type=positive, default=EVALUATIONS, metavar="N", help="of each search (default %(default)s)")
     add("--database", metavar="FILE", help="where searches keep what they measure; see docs/database.md")
     add("--assembly", metavar="DIR", help="for Snitch cores: write the best programs and their cycles there")
@@ -234,6 +236,7 @@ def _settings(console: Console, given: argparse.Namespace) -> JSON:
         "tvm_trials": given.tvm_trials,
         "search": given.search,
         "evaluations": given.evaluations,
+        "race": given.race,
         "database": None if given.database is None else str(Path(given.database).absolute()),
         "samples": given.samples,
         "budget": given.budget,
@@ -357,6 +360,7 @@ def _measure(console: Console, partial: Partial, job: Workload, threads: int, te
         tvm_trials=settings.get("tvm_trials", TVM_TRIALS),
         plan=plan,
         database=settings.get("database"),
+        is_raced=settings.get("race", True),
     )
     print_record(console, partial.add(data))
 

@@ -22,8 +22,10 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.kernels import Workload
+from pdojo.search.evaluators.runtime import Runtime
 from pdojo.search.planned import SearchPlan
 from pdojo.search.tuning import Tuning, make_moves
+from pdojo.search.variants import Remake, VariantRace
 
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]
@@ -47,9 +49,11 @@ def measure(
     tvm_trials: int = TVM_TRIALS,
     plan: SearchPlan | None = None,
     database: str | None = None,
+    is_raced: bool = True,
 ) -> JSON:
     """A record (`benchmarks.records.Record`), which includes failures.
 
+    With `is_raced`, variants of the pass race, and the fastest has a row of its own, as with `pdojo-tune`.
     With a `plan`, a search starts from the pass's program and keeps its measurements in the database of that path.
     """
     plain = with_alignment(workload.instantiate(), ALIGNMENT)
@@ -76,6 +80,14 @@ def measure(
     failed: list[JSON] = []
     if plan is not None:
         _enter(entrants, failed, OURS, title_of(plan), lambda: _searched(plan, workload, tuning, database, tell))
+    elif is_raced and tuning.choices:
+        _enter(
+            entrants,
+            failed,
+            OURS,
+            f"{expert}, raced",
+            lambda: _raced(tuning, lambda d: make_moves(plain, machine, expert, None, d), processors, tell),
+        )
     for peer in (p for library in libraries for p in peers_of(library, workload, tvm_trials)):
         if autotune or peer.variant != "autotune":
 
@@ -130,6 +142,25 @@ def _searched(
     found = searched_here(plan, workload, tuning, database, tell)
     game = found.best.game
     return MeasuredProgram.of(game.kernel, game.machine), {"tuning_seconds": found.seconds, "trace": game.trace.dump()}
+
+
+def _raced(
+    tuning: Tuning, remake: Remake, processors: Sequence[int], tell: Listener
+) -> tuple[MeasuredProgram, JSON]:
+    machine = tuning.game.machine
+    evaluator = Runtime(machine, tuning.before, processors=processors)
+    try:
+        raced = VariantRace(tuning, remake, evaluator, None, tell).run()
+    finally:
+        evaluator.close()
+    game = raced.best.tuning.game
+    facts = {
+        "tuning_seconds": raced.seconds,
+        "trace": game.trace.dump(),
+        "decisions": dict(raced.best.decisions),
+        "variants": 1 + len(raced.others),
+    }
+    return MeasuredProgram.of(game.kernel, machine), facts
 
 
 def _scheduled(peer: Peer, workload: Workload, options: Options, processors: Sequence[int], tell: Listener) -> JSON:
