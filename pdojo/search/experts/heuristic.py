@@ -19,7 +19,7 @@ from pdojo.search.experts.loops import drop_unit_loops, flatten
 from pdojo.search.experts.player import Note, Player
 from pdojo.search.experts.reciprocals import share_reciprocals
 from pdojo.search.experts.sharing import share_outputs
-from pdojo.search.experts.streams import stream
+from pdojo.search.experts.streams import part_streams, stream
 from pdojo.search.experts.tall import split_tall
 from pdojo.search.experts.threads import share_work
 from pdojo.search.experts.vectors import part_temporaries, shrink_temporaries, unroll_groups, vectorize_statements
@@ -51,6 +51,7 @@ def _tune(player: Player) -> None:
     part_temporaries(player)
     shrink_temporaries(player)
     share_outputs(player)
+    part_streams(player)
     share_work(player)
     unroll_groups(player)
     place_buffers(player)

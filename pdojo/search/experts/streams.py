@@ -16,9 +16,12 @@ from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
 from pdojo.search.evaluators.model import cycles
+from pdojo.search.experts.loops import tile
 from pdojo.search.experts.player import Player
 
 NONE = "none"
+STREAMS = 4
+"""Places of an array that a thread may walk through at the same time."""
 AHEAD = (1024, 4096)
 """Bytes that a prefetch may reach ahead, beside the distance to the next iteration of the outermost scope."""
 
@@ -26,11 +29,50 @@ AHEAD = (1024, 4096)
 def stream(player: Player) -> None:
     """If the interface arrays exceed the cores' caches, store outputs past the caches and prefetch inputs."""
     machine = player.game.machine
-    footprint = sum(prod(b.shape) * byte_width(b.dtype) for b in player.nest.buffers if b.op is None)
+    footprint = _footprint(player)
     if footprint <= machine.private_cache * machine.threads:
         return
     _bypass_caches(player, is_likely=footprint > machine.streaming_bytes)
     _fetch_ahead(player, is_likely=footprint > machine.streaming_bytes)
+
+
+def part_streams(player: Player) -> None:
+    """Walk through arrays beyond the caches at several places at a time: more misses are in flight.
+
+    A single loop over whole vectors becomes a loop over a part of the iterations, around one over the parts.
+    """
+    machine = player.game.machine
+    if _footprint(player) <= machine.streaming_bytes:
+        return
+    loops = [node for node in player.nest.children if isinstance(node, Scope) and _is_single(player, node)]
+    wide = [loop.id for loop in loops if loop.extent % STREAMS == 0 and loop.extent >= STREAMS * machine.threads]
+    if not wide or player.choices.choose("address streams", ("1", str(STREAMS))) == "1":
+        return
+    for identifier in wide:
+        player.transact(lambda i=identifier: _part(player, i))
+
+
+def _part(player: Player, identifier: str) -> bool:
+    loop = player.scope(identifier)
+    assert loop is not None
+    why = f"{STREAMS} places at a time"
+    parts = tile(player, loop, loop.extent // STREAMS, why)
+    return parts is not None and player.attempt("swap_scopes", f"%{parts.outer}", why)
+
+
+def _is_single(player: Player, loop: Scope) -> bool:
+    """True for a loop whose iterations are a few vectors of arrays beyond the caches, without sums over them."""
+    if loop.mapping is not Mapping.SEQUENTIAL or loop.guard or not _first_reads(player, loop.leaves):
+        return False
+    vectors = all(leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR for leaf in loop.leaves)
+    summed = any(not any(e.uses(loop.depth) for e in leaf.output.index) for leaf in loop.leaves)
+    inner = {scope.extent for leaf in loop.leaves for scope in leaf.chain[1:-1]}
+    return vectors and not summed and max(inner, default=1) <= STREAMS
+
+
+def _footprint(player: Player) -> int:
+    """Bytes of the interface arrays."""
+    return sum(prod(b.shape) * byte_width(b.dtype) for b in player.nest.buffers if b.op is None)
 
 
 def _bypass_caches(player: Player, *, is_likely: bool) -> None:
