@@ -19,7 +19,7 @@ from pdojo.search.experts.loops import drop_unit_loops, flatten
 from pdojo.search.experts.player import Note, Player
 from pdojo.search.experts.reciprocals import share_reciprocals
 from pdojo.search.experts.sharing import share_outputs
-from pdojo.search.experts.streams import part_streams, stream
+from pdojo.search.experts.streams import join_rows, part_streams, stream
 from pdojo.search.experts.tall import split_tall
 from pdojo.search.experts.threads import share_work
 from pdojo.search.experts.vectors import part_temporaries, shrink_temporaries, unroll_groups, vectorize_statements
@@ -48,6 +48,7 @@ def _tune(player: Player) -> None:
     tile_contractions(player)
     fuse_outer(player)
     vectorize_statements(player)
+    join_rows(player)
     part_temporaries(player)
     shrink_temporaries(player)
     share_outputs(player)

@@ -16,7 +16,7 @@ from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
 from pdojo.search.evaluators.model import cycles
-from pdojo.search.experts.loops import tile
+from pdojo.search.experts.loops import sink, tile
 from pdojo.search.experts.player import Player
 
 NONE = "none"
@@ -50,6 +50,65 @@ def part_streams(player: Player) -> None:
         return
     for identifier in wide:
         player.transact(lambda i=identifier: _part(player, i))
+
+
+def join_rows(player: Player) -> None:
+    """Sum up several rows of arrays beyond the caches at a time, if each pass over a row is one statement."""
+    machine = player.game.machine
+    if _footprint(player) <= machine.streaming_bytes:
+        return
+    roots = [node for node in player.nest.children if isinstance(node, Scope) and _is_of_sums(player, node)]
+    wide = [root.id for root in roots if root.extent % STREAMS == 0 and root.extent >= STREAMS * machine.threads]
+    if not wide or player.choices.choose("rows at a time", ("1", str(STREAMS))) == "1":
+        return
+    for identifier in wide:
+        player.transact(lambda i=identifier: _join_rows(player, i))
+
+
+def _is_of_sums(player: Player, root: Scope) -> bool:
+    """True for a loop over rows in which loops over vectors, one statement each, sum up a large input."""
+    loops = [child for child in root.children if isinstance(child, Scope)]
+    alone = all(len(s.children) == 1 for child in loops for leaf in child.leaves for s in leaf.chain[1:])
+    summed = [leaf for leaf in root.leaves if leaf.accumulate is not None]
+    plain = root.mapping is Mapping.SEQUENTIAL and not root.guard
+    return plain and alone and bool(_first_reads(player, summed)) and not _stores(root)
+
+
+def _stores(root: Scope) -> bool:
+    """True if a nest stores vectors of an output: it has streams enough."""
+    outputs = (leaf for leaf in root.leaves if leaf.output.array.intent is Intent.OUT)
+    return any(_is_vector(leaf, leaf.output) for leaf in outputs)
+
+
+def _join_rows(player: Player, identifier: str) -> bool:
+    """Cut a loop over rows into groups, and make the rows of a group the innermost loop around every vector."""
+    loop = player.scope(identifier)
+    assert loop is not None
+    why = f"{STREAMS} rows at a time: more misses are in flight"
+    groups = tile(player, loop, STREAMS, why)
+    if groups is None:
+        return False
+    if not all(player.attempt("unroll", f"%{part}", why) for part in sink(player, groups.inner, why)):
+        return False
+    for name, dimension in _indexed_by(player, groups.outer):
+        # What only one group of rows needs gets a dimension of its own, which can be reused.
+        player.attempt("tile_dim", f"{name}:{dimension}", why, size=STREAMS)
+    return True
+
+
+def _indexed_by(player: Player, identifier: str) -> list[tuple[str, int]]:
+    """The dimensions of temporaries that a loop indexes."""
+    loop = player.scope(identifier)
+    assert loop is not None
+    found = [
+        (a.array.name, d)
+        for leaf in loop.leaves
+        for a in leaf.accesses
+        for d, e in enumerate(a.index)
+        if e.uses(loop.depth)
+    ]
+    mine = set(player.temporaries())
+    return [place for place in dict.fromkeys(found) if place[0] in mine]
 
 
 def _part(player: Player, identifier: str) -> bool:
