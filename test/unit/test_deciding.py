@@ -21,7 +21,7 @@ from pdojo.transforms.trace import Trace
 
 PAGE = Path(__file__).parents[2] / "docs" / "oracle.md"
 LONG = frozenset(
-    "attention avgpool_ceil batchnorm causal_softmax conv conv_transpose depthwise_conv grouped_conv groupnorm"
+    "attention avgpool_ceil batchnorm conv conv_transpose depthwise_conv grouped_conv groupnorm"
     " instancenorm matmul_bf16 matmul_i8 maxpool_ceil swiglu".split()
 )
 """Kernels whose decision takes more than two seconds."""
