@@ -15,7 +15,7 @@ from pdojo.search.experts.contraction import tile_contractions
 from pdojo.search.experts.dots import use_dot_units
 from pdojo.search.experts.fusion import fuse_outer
 from pdojo.search.experts.greedy import place_buffers
-from pdojo.search.experts.loops import drop_unit_loops, flatten
+from pdojo.search.experts.loops import drop_unit_loops, flatten, unfold
 from pdojo.search.experts.player import Note, Player
 from pdojo.search.experts.reciprocals import share_reciprocals
 from pdojo.search.experts.sharing import share_outputs
@@ -39,6 +39,7 @@ def open_heuristic(game: Game, decisions: Decisions | None = None) -> Played:
 
 def _tune(player: Player) -> None:
     player.exhaust(lambda: player.nest.leaves, "contract", "a fused multiply-add is one instruction")
+    unfold(player)
     drop_unit_loops(player)
     flatten(player)
     share_reciprocals(player)

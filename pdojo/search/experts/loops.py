@@ -42,6 +42,21 @@ def flatten(player: Player) -> None:
                 player.attempt("collapse_dims", f"{array}:{dimension}", why)
 
 
+def unfold(player: Player) -> None:
+    """Give every element of a temporary memory of its own; later steps reuse what loops do not need.
+
+    A temporary that takes one slot keeps the statements of a loop together, so that none of them becomes vectors.
+    """
+    why = "vectors need an element for each lane"
+    for name in list(player.temporaries()):
+        buffer = player.nest.arrays[name].buffer
+        if not any(buffer.reuse):
+            continue
+        player.attempt("set_location", name, "room for an element for each lane", location="heap")
+        for dimension in range(len(buffer.shape)):
+            player.attempt("materialize_dims", f"{name}:{dimension}", why)
+
+
 def sink(player: Player, identifier: str, why: str) -> list[str]:
     """Move a loop inwards, separately for each statement; returns the identifiers of the resulting loops."""
     found: list[str] = []
