@@ -43,7 +43,7 @@ def _private(program: Program, site: Leaf, value: Access) -> PrivateReduction | 
     if not isinstance(nest, Scope) or len(nest.leaves) != 1:
         return None
     init, step = program.nest.previous_sibling(nest), nest.leaves[0]
-    if not isinstance(init, Leaf) or init.accumulate is not None or step.accumulate is None:
+    if not isinstance(init, Leaf) or init.asynchronous or init.accumulate is not None or step.accumulate is None:
         return None
     alike = init.output.key == step.output.key == value.key
     alone = buffer.op is not None and len(buffer.names) == 1 and len(accesses_of(program.nest, buffer)) == 3
