@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 
+from pdojo.dialect.analysis import origins, storage_check
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import PdojoError
@@ -164,3 +165,20 @@ def test_walks() -> None:
     for seed, game in enumerate(games(Random(5), 25)):
         made += walk(game, seed, 6)
     assert not {name for name in MOVES if not made[name]}, made
+
+
+def test_values_that_cross_iterations() -> None:
+    """The fast path of the question agrees with integer sets."""
+    settled: Counter[bool] = Counter()
+    for game in games(Random(6), 12):
+        nest = game.program.nest
+        for scope in nest.scopes:
+            for array in dict.fromkeys(leaf.output.array for leaf in scope.leaves):
+                uses = [use for use in origins.element_uses(nest, array) if use.leaf in scope.leaves]
+                before = game.program.origins.exact_queries
+                found = game.program.origins.carried(uses, scope.depth)
+                values = storage_check.flow(uses, [use.access.index for use in uses])
+                exact = origins._carried(values, uses, scope.depth)  # pyright: ignore[reportPrivateUsage]
+                assert (found is None) == (exact is None), (game.program.text, scope, array.name)
+                settled[game.program.origins.exact_queries == before and found is None] += 1
+    assert min(settled[True], settled[False]) >= 20
