@@ -50,7 +50,8 @@ def _align(player: Player) -> None:
     shared = _shared(player, _statistics(player))
     plans = [(leaf.id, _wanted(leaf, shared)) for leaf in player.nest.leaves]
     for identifier, wanted in plans:
-        if wanted != [s.id for s in player.leaf(identifier).chain]:
+        leaf = player.leaf(identifier)
+        if wanted != [s.id for s in leaf.chain] and not _is_finished(player, leaf):
             player.transact(lambda i=identifier, w=wanted: reorder(player, i, w))
 
 
@@ -73,9 +74,14 @@ def _statistics(player: Player) -> _Dimensions:
         readers = player.nest.readers.get(name, [])
         summed = any(w.accumulate is not None for w in writers)
         wide = any(len(r.chain) > len(array.shape) and r not in writers for r in readers)
-        if summed and wide and array.buffer.op is not None and not any(player.is_sealed(w) for w in writers):
+        if summed and wide and array.buffer.op is not None and not any(_is_finished(player, w) for w in writers):
             found |= {(name, d) for d in range(len(array.shape))}
     return found
+
+
+def _is_finished(player: Player, leaf: Leaf) -> bool:
+    """True if a loop around a statement is sealed: its order is chosen."""
+    return any(scope.id in player.sealed for scope in leaf.chain)
 
 
 def _spread(player: Player, dimension: tuple[str, int]) -> _Dimensions:

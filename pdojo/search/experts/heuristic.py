@@ -11,6 +11,7 @@ balance best (`threads.py`); unrolls; and hints non-temporal stores for outputs 
 from __future__ import annotations
 
 from pdojo.search.experts.choices import Decisions, Played
+from pdojo.search.experts.columns import join_terms, sum_columns
 from pdojo.search.experts.contraction import tile_contractions
 from pdojo.search.experts.dots import use_dot_units
 from pdojo.search.experts.fusion import fuse_outer
@@ -45,11 +46,13 @@ def _tune(player: Player) -> None:
     share_reciprocals(player)
     use_dot_units(player)
     part_windows(player)
+    by_columns = sum_columns(player)
     split_tall(player)
     tile_contractions(player)
     fuse_outer(player)
     vectorize_statements(player)
     join_rows(player)
+    join_terms(player, by_columns)
     part_temporaries(player)
     shrink_temporaries(player)
     share_outputs(player)
