@@ -144,9 +144,7 @@ def _searched(
     return MeasuredProgram.of(game.kernel, game.machine), {"tuning_seconds": found.seconds, "trace": game.trace.dump()}
 
 
-def _raced(
-    tuning: Tuning, remake: Remake, processors: Sequence[int], tell: Listener
-) -> tuple[MeasuredProgram, JSON]:
+def _raced(tuning: Tuning, remake: Remake, processors: Sequence[int], tell: Listener) -> tuple[MeasuredProgram, JSON]:
     machine = tuning.game.machine
     evaluator = Runtime(machine, tuning.before, processors=processors)
     try:

@@ -123,7 +123,10 @@ def _print_means(console: Console, means: dict[str, Any]) -> None:
     line("times as fast as the fastest peer of each workload, geometric mean", means["fastest_peer"])
     line("the same by fastest samples", means["fastest_peer_by_minima"])
     for name, text in (("pass", "by medians"), ("pass_by_minima", "by fastest samples")):
-        line(f"what was measured and chosen, times as fast as the pass's first program, {text}, geometric mean", means[name])
+        line(
+            f"what was measured and chosen, times as fast as the pass's first program, {text}, geometric mean",
+            means[name],
+        )
     line("part of the roofline", means["roofline_share"])
     line("part of the roofline, fastest peer", means["fastest_peer_roofline_share"])
     for library, mean in means["libraries"].items():

@@ -6,11 +6,13 @@ import pytest
 
 from pdojo import load
 from pdojo.dialect.analysis.conditions import Conditions
+from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.semantics.oracle import equivalent
 from pdojo.dialect.verification.verify import verify_kernel
+from pdojo.dialect.view.nest import Scope
 from pdojo.errors import UsageError
 from pdojo.search.experts.heuristic import heuristic
 from pdojo.search.experts.player import Player
@@ -106,12 +108,16 @@ def test_a_plan_that_fails_changes_nothing_in_place(player: Player) -> None:
 
 def test_a_move_in_place_that_breaks_a_condition_is_taken_back(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
     game = player.game
+
+    def broken(self: Conditions, after: Conditions, *, proved: bool = False) -> Reason:
+        return Reason("a condition")
+
     with game.in_place():
         assert player.attempt("join_scopes", "t:0")
         assert player.attempt("join_scopes", "t:1")
         text = game.program.text
         with monkeypatch.context() as patched:
-            patched.setattr(Conditions, "broken", lambda *_, **__: Reason("a condition"))
+            patched.setattr(Conditions, "broken", broken)
             assert not player.attempt("parallelize", "t:0")
         assert game.program.text == text
         assert player.attempt("parallelize", "t:0")
@@ -121,8 +127,11 @@ def test_a_move_in_place_that_breaks_a_condition_is_taken_back(player: Player, m
 
 def test_a_plan_is_played_again_on_copies_if_a_check_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     game = Game(parse_notation(TEXT)[0], machine("toy"))
-    # The machine has no vectors of twelve lanes.
-    monkeypatch.setattr(Vectorize, "check", lambda *_: None)
+
+    def check(self: Vectorize, program: Program, site: Scope) -> None:
+        """No reason, though the machine has no vectors of twelve lanes."""
+
+    monkeypatch.setattr(Vectorize, "check", check)
     monkeypatch.setattr(Vectorize, "argued", True)
     monkeypatch.setattr(Vectorize, "needs_conditions", False)
 
@@ -130,5 +139,5 @@ def test_a_plan_is_played_again_on_copies_if_a_check_is_wrong(monkeypatch: pytes
         player.attempt("vectorize", "y:1")
         player.attempt("join_scopes", "t:0")
 
-    assert [str(note.move) for note in Player.play(game, plan)] == ["join_scopes@t:0"]
+    assert [str(note.move) for note in Player.play(game, plan).notes] == ["join_scopes@t:0"]
     verify_kernel(game.kernel)

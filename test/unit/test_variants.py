@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from search_games import Weather
 
 from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
 from pdojo.dialect.machines.registry import machine
@@ -17,6 +16,7 @@ from pdojo.search.evaluation import Candidate, Evaluation
 from pdojo.search.experts.choices import Choices, Decisions
 from pdojo.search.tuning import Tuning, make_moves
 from pdojo.search.variants import MOST, Raced, VariantRace
+from search_games import Weather
 
 MACHINE = machine("x86-64-avx512")
 

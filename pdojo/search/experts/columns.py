@@ -76,7 +76,7 @@ def _rows_outside(player: Player, identifier: str, found: set[str]) -> bool:
     assert columns is not None
     spatial = sorted(spatial_loops(leaf) - {columns.depth})
     rows = [s.id for s in leaf.chain if s.depth not in (*spatial, columns.depth)]
-    parts_first = [leaf.chain[d].id for d in spatial[::-1 if total != identifier else 1]]
+    parts_first = [leaf.chain[d].id for d in spatial[:: -1 if total != identifier else 1]]
     if not reorder(player, total, [*parts_first, *rows, columns.id]):
         return False
     player.sealed.add(loop_at(player, total, -2).id)
@@ -108,7 +108,8 @@ def _join(player: Player, identifier: str) -> bool:
     whole = loop.extent // ROWS * ROWS
     if whole < loop.extent and not player.attempt("peel_scope", loop, why, after=whole):
         return False
-    groups = tile(player, player.nest.by_id[identifier], ROWS, why) if whole > ROWS else None
+    loop = player.scope(identifier)
+    groups = tile(player, loop, ROWS, why) if loop is not None and whole > ROWS else None
     if groups is None:
         return False
     return all(player.attempt("unroll", f"%{part}", why) for part in sink(player, groups.inner, why))
