@@ -16,7 +16,7 @@ from pdojo.search.database.decisions import DecisionMemory
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Candidate
 from pdojo.search.experts.choices import Decisions
-from pdojo.search.racing import Heat, Race, Timing, race
+from pdojo.search.racing import STAGES, Heat, Race, Timing, race
 from pdojo.search.tuning import Tuning
 
 MOST = 16
@@ -104,7 +104,7 @@ class VariantRace:
         others: list[tuple[Variant, Race]] = []
         others += self._raced(start, self._new(self._singles(start), texts, len(others)))
         others += self._raced(start, self._new(self._combined(start, others), texts, len(others)))
-        won = [(found.ratio or 1.0, number) for number, (_, found) in enumerate(others) if found.won]
+        won = [(found.ratio or 1.0, number) for number, (_, found) in enumerate(others) if _has_won(found)]
         result = self._result(others[min(won)[1]][0] if won else start, start, others)
         if self._memory is not None and any(not found.is_undecided for _, found in others):
             self._memory.keep(result.best.decisions, result.gain)
@@ -126,7 +126,7 @@ class VariantRace:
         won: dict[str, tuple[float, str]] = {}
         for variant, found in others:
             for question, answer in variant.decisions.items():
-                if found.won and found.ratio is not None and start.decisions.get(question) != answer:
+                if _has_won(found) and found.ratio is not None and start.decisions.get(question) != answer:
                     won[question] = min(won.get(question, (1.0, "")), (found.ratio, answer))
         if len(won) > 1:
             yield self._made({**start.decisions, **{question: answer for question, (_, answer) in won.items()}})
@@ -168,6 +168,11 @@ class VariantRace:
             for _ in race(list(candidates.values()), heat):
                 pass
         return [(variant, standing[fingerprint]) for fingerprint, variant in zip(candidates, variants, strict=True)]
+
+
+def _has_won(found: Race) -> bool:
+    """True if a variant is faster by the sign test; three rounds are too few for one."""
+    return found.won and len(found.ratios) >= STAGES[1]
 
 
 class _TimeIsUpError(Exception):

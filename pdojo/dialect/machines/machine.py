@@ -30,6 +30,22 @@ class Cpu(_Part):
     """Width of these pipelines; a wider vector takes several passes. 0 if no vector is wider."""
     fma_latency: int = 4
     """Latency of a fused multiply-add, in cycles."""
+    near_load: float = 2.0
+    """Cycles to load a vector from a cache of the core behind the first one."""
+    far_load: float = 5.0
+    """Cycles to load a vector from beyond the core's caches."""
+    gather_lane: float = 2.0
+    """Cycles per lane of a gather from different cache lines."""
+    gather_conflict: float = 7.0
+    """The same if the lines are many, at equal distances, and evict each other."""
+    pack_vector: float = 4.0
+    """Cycles to copy a vector of contiguous elements into a panel."""
+    pack_lane: float = 3.0
+    """Cycles to copy an element into a panel if neighbours in the panel are lines apart."""
+    store_vector: float = 6.0
+    """Cycles to zero and to store a vector of a block of results, beside the sum."""
+    store_lane: float = 20.0
+    """The same per lane stored on its own line, which travels between the second cache and the core."""
 
     def passes(self, size: int) -> int:
         """How often a vector of `size` bytes goes through a pipeline."""

@@ -299,12 +299,13 @@ def machine_to_json(described: Machine) -> dict[str, Any]:
 
 
 def machine_facts(described: Machine) -> dict[str, Any]:
-    """The facts that identify a machine in a database: all but its description, its backend and what was measured.
+    """The facts that identify a machine in a database: all but description, backend, and what passes estimate with.
 
     The facts of all kinds of machine stand side by side, as in databases of earlier versions.
     """
     data = machine_to_json(described)
     del data["description"], data["backend"], data["measured"]
+    data["cpu"] = {key: value for key, value in data["cpu"].items() if not isinstance(value, float)}
     for key in _PARTS.keys() & data.keys():
         data |= data.pop(key)
     return data

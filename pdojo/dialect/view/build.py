@@ -31,6 +31,7 @@ def nest_of(kernel: KernelOp, before: Nest | None = None) -> Nest:
 class _Builder:
     def __init__(self, kernel: KernelOp, before: Nest | None) -> None:
         self.kernel = kernel
+        self.known_scopes = {} if before is None else {scope.op: scope for scope in before.scopes}
         self.known_leaves = {} if before is None else {leaf.op: leaf for leaf in before.leaves}
         self.known_arrays = {} if before is None else {array.value: array for array in before.arrays.values()}
         self.arrays: dict[SSAValue, Array] = {}
@@ -99,16 +100,21 @@ class _Builder:
         return children
 
     def _scope(self, op: ScopeOp, parent: Scope | None, position: int, outer: tuple[int, ...]) -> Scope:
-        depth, count, block = len(outer), op.count, op.body.block
+        depth, block = len(outer), op.body.block
         own = block.args[0]
         self.depths[own] = depth
-        extents = (*outer, count)
-        conjunction = op.guard
-        guard: tuple[Expr, ...] = ()
-        if conjunction is not None:
-            depths = tuple(self.depths[iv] for iv in (*op.guard_ivs, own))
-            guard = _converted(conjunction, depths, extents)
-        scope = Scope(op, parent, position, depth, count, op.mapping.data, guard)
+        operands = tuple(op.operands)
+        source = (dict(op.properties), operands, tuple(self.depths[iv] for iv in operands), outer)
+        known = self.known_scopes.get(op)
+        if known is not None and known.source == source:
+            scope = Scope(op, parent, position, depth, known.extent, known.mapping, known.guard, source=source)
+        else:
+            guard: tuple[Expr, ...] = ()
+            if (conjunction := op.guard) is not None:
+                depths = tuple(self.depths[iv] for iv in (*op.guard_ivs, own))
+                guard = _converted(conjunction, depths, (*outer, op.count))
+            scope = Scope(op, parent, position, depth, op.count, op.mapping.data, guard, source=source)
+        extents = (*outer, scope.extent)
         self.scopes.append(scope)
         first = len(self.leaves)
         scope.children = self._children(block.ops, scope, extents)

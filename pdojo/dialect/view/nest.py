@@ -128,6 +128,8 @@ class Scope:
     children: list[Scope | Leaf] = field(default_factory=list["Scope | Leaf"])
     leaves: list[Leaf] = field(default_factory=list["Leaf"])
     """All statements inside, in order."""
+    source: tuple[object, ...] = ()
+    """What extent, mapping and guard were computed from (`build.py`)."""
 
     @property
     def id(self) -> str:
@@ -143,6 +145,11 @@ class Scope:
     def chain(self) -> tuple[Scope, ...]:
         """The scopes from the outermost to this one."""
         return (*(self.parent.chain if self.parent else ()), self)
+
+    @cached_property
+    def path(self) -> tuple[int, ...]:
+        """Positions from the root to the scope."""
+        return (*(self.parent.path if self.parent else ()), self.position)
 
     @property
     def hints(self) -> DictionaryAttr:
@@ -180,6 +187,11 @@ class Leaf:
     def chain(self) -> tuple[Scope, ...]:
         """The enclosing scopes, outermost first."""
         return self.parent.chain if self.parent else ()
+
+    @cached_property
+    def path(self) -> tuple[int, ...]:
+        """Positions from the root to the statement."""
+        return (*(self.parent.path if self.parent else ()), self.position)
 
     @property
     def depth(self) -> int:
@@ -348,6 +360,7 @@ class _Copier:
         block = self._block(node.op.body.block)
         op = self._op(node.op, Region(block))
         scope = Scope(op, parent, node.position, node.depth, node.extent, node.mapping, node.guard)
+        scope.source = self._source(node.source, op)
         self.scopes.append(scope)
         first = len(self.leaves)
         scope.children = [self._node(child, scope) for child in node.children]
@@ -359,9 +372,13 @@ class _Copier:
         inputs = tuple(self._access(i) if isinstance(i, Access) else i for i in leaf.inputs)
         output, op = self._access(leaf.output), self._op(leaf.op)
         copy = Leaf(op, parent, leaf.position, leaf.order, output, inputs, leaf.function, leaf.accumulate)
-        copy.source = (leaf.source[0], tuple(op.operands), *leaf.source[2:]) if leaf.source else ()
+        copy.source = self._source(leaf.source, op)
         self.leaves.append(copy)
         return copy
+
+    def _source(self, source: tuple[object, ...], op: Operation) -> tuple[object, ...]:
+        """`source` with the operands of the copied operation."""
+        return (source[0], tuple(op.operands), *source[2:]) if source else ()
 
     def _access(self, access: Access) -> Access:
         return Access(self.arrays[access.array], access.index, access.hints)

@@ -9,7 +9,7 @@ from pdojo.dialect.view.nest import Leaf, Node
 
 def node_path(node: Node) -> tuple[int, ...]:
     """Positions from the root to the node."""
-    return (*(node_path(node.parent) if node.parent else ()), node.position)
+    return node.path
 
 
 def relative_paths(leaves: Sequence[Leaf]) -> list[tuple[int, ...]]:

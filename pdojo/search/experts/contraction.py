@@ -29,14 +29,8 @@ CLOSE, MOST_PLANS = 1.25, 3
 """Plans are tried if their estimates are at most this many times the least, and at most so many."""
 WORTH_CHOOSING = 1 << 20
 """Fewest products of a contraction whose plan is left open."""
-NEAR, FAR = 2.0, 5.0
-"""Cycles to load a vector of the panel from the core's caches, and from beyond them."""
-GATHER, CONFLICT = 2.0, 7.0
-"""Cycles per lane of a gather from distinct cache lines, and if the lines are many and evict each other."""
 FEW_SETS = 16
 """Lines at equal distances fit into this fraction of a cache."""
-COPY, COPY_APART = 4.0, 3.0
-"""Cycles to pack a vector of the panel, and per element if the elements are lines apart."""
 VECTORS = (1, 2, 4, 5, 6, 8)
 """Numbers of vectors in a block's row. Not three: LLVM takes seconds to keep arrays of three vectors in registers."""
 MOST_PADDED = 1.25
@@ -45,10 +39,6 @@ WORTH_PACKING = 4
 """Fewest panels that must reuse a packed copy of the other operand's rows."""
 NEAR_ROWS = 4
 """The rows of a block must fill this many first-level caches before they are packed."""
-BLOCK_OVERHEAD = 6
-"""Cycles to zero and to store one vector of a block, beside the sum."""
-APART = 20
-"""The same per lane stored on its own line, which travels between the second cache and the core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +168,9 @@ def _sized(player: Player, leaf: Leaf, roles: Roles) -> list[Roles]:
     machine = player.game.machine
     line = lanes * byte_width(leaf.output.array.dtype)
     whole = _is_contiguous(leaf.output, leaf.chain[_depth(leaf, roles.columns)])
-    overhead = BLOCK_OVERHEAD if whole else APART * lanes
+    overhead = machine.cpu.store_vector if whole else machine.cpu.store_lane * lanes
     apart = not _is_contiguous(leaf.reads[roles.panel], leaf.chain[_depth(leaf, roles.columns)])
-    packing = columns * steps * (COPY_APART if apart else COPY / lanes)
+    packing = columns * steps * (machine.cpu.pack_lane if apart else machine.cpu.pack_vector / lanes)
     outer = [s for s in leaf.chain if s.id in roles.outer]
     packing *= prod(others[: _copies(outer, leaf.reads[roles.panel])])
     panel = leaf.reads[roles.panel].array
@@ -215,13 +205,15 @@ def _sized(player: Player, leaf: Leaf, roles: Roles) -> list[Roles]:
 
 def _load(machine: Machine, panel: int) -> float:
     """Cycles to load a vector of a panel of that many bytes."""
-    return NEAR if panel <= machine.private_cache // 2 else FAR
+    return machine.cpu.near_load if panel <= machine.private_cache // 2 else machine.cpu.far_load
 
 
 def _gather(machine: Machine, lanes: int, vectors: int) -> float:
     """Cycles to load a vector of an unpacked panel whose lanes are lines apart."""
     lines = lanes * vectors * machine.cache_line
-    return lanes * (GATHER if lines <= machine.cache_bytes[0] // FEW_SETS else CONFLICT)
+    return lanes * (
+        machine.cpu.gather_lane if lines <= machine.cache_bytes[0] // FEW_SETS else machine.cpu.gather_conflict
+    )
 
 
 def _is_packed(leaf: Leaf, roles: Roles, rows: int, height: int) -> bool:

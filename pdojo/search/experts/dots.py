@@ -21,7 +21,6 @@ from pdojo.dialect.machines.pattern import pattern_of, same_form
 from pdojo.dialect.view.nest import Leaf
 from pdojo.search.experts.contraction import (
     MOST_STRAIGHT,
-    NEAR,
     VECTORS,
     WORTH_CHOOSING,
     can_pack,
@@ -172,7 +171,9 @@ def _cycles(machine: Machine, unit: Unit, height: int, vectors: int) -> float:
         rate, loads, wait = machine.cpu.fma_pipes / passes, machine.cpu.load_pipes / passes, machine.cpu.fma_latency
     work, operands = height * vectors, height + vectors
     # Loads take issue slots even if they are not the bound.
-    return max(work / rate, operands / loads, wait, NEAR * vectors) + operands / 16 + STORING * work / 64
+    return (
+        max(work / rate, operands / loads, wait, machine.cpu.near_load * vectors) + operands / 16 + STORING * work / 64
+    )
 
 
 def _tile(player: Player, identifier: str, unit: Unit) -> bool:
