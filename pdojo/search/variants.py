@@ -61,6 +61,11 @@ class Raced:
     seconds: float
 
     @property
+    def is_undecided(self) -> bool:
+        """True if others kept the processors busy during all races."""
+        return bool(self.others) and all(found.is_undecided for _, found in self.others)
+
+    @property
     def gain(self) -> float:
         """The factor by which the best is faster than the start, in turns; 1 if it is the start."""
         return max((1 / r.ratio for v, r in self.others if v is self.best and r.ratio), default=1.0)
@@ -106,7 +111,7 @@ class VariantRace:
         others += self._raced(start, self._new(self._combined(start, others), texts, len(others)))
         won = [(found.ratio or 1.0, number) for number, (_, found) in enumerate(others) if _has_won(found)]
         result = self._result(others[min(won)[1]][0] if won else start, start, others)
-        if self._memory is not None and any(not found.is_undecided for _, found in others):
+        if self._memory is not None and others and not result.is_undecided:
             self._memory.keep(result.best.decisions, result.gain)
         return result
 

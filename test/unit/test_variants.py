@@ -100,6 +100,16 @@ def test_a_variant_that_fails_does_not_win() -> None:
     assert found.best.decisions == {"prefetch": "1024"}
 
 
+def test_on_a_busy_machine_nothing_is_decided_or_remembered() -> None:
+    with Database.in_memory() as database:
+        busy = run("relu:4096x4096", Memory(noise=0.01, load=0.5), database)
+        assert busy.is_undecided
+        assert busy.best is busy.start
+        quiet = run("relu:4096x4096", Memory(noise=0.01), database)
+        assert not quiet.is_undecided
+        assert quiet.best.decisions == {"stores": "plain", "prefetch": "1024"}
+
+
 def test_when_the_time_is_up_the_races_so_far_decide() -> None:
     found = run("softmax:24576x512", Memory(noise=0.01), seconds=0.0)
     assert not found.others, "no time to make variants"

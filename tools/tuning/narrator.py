@@ -116,6 +116,8 @@ def raced_text(raced: Raced) -> str:
     if not raced.others:
         return f"an earlier race decided: {raced.best.title}; --fresh would race again"
     count, time = many(len(raced.others) + 1, "variant"), duration(raced.seconds)
+    if raced.is_undecided:
+        return f"{count} of the pass raced in {time}: other programs kept the processors busy, so nothing was decided"
     if raced.best is raced.start:
         return f"{count} of the pass raced in {time}: none is faster than the first ({raced.start.title})"
     return f"{count} of the pass raced in {time}: {raced.best.title} is {raced.gain:.2f} times as fast as the first"
