@@ -12,9 +12,11 @@ from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from pdojo_tools.programs import load_kernel, machine_for
 from pdojo_tools.tables import Row, measurements, print_program, print_trace, timing_notes
+from pdojo_tools.tuning.narrator import raced_text
 from rich.console import Console
 
 from benchmarks.peers import LIBRARIES, as_text, reference_of
+from benchmarks.searching import race_variants
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.bandwidth import Bandwidth, copy_bandwidth
 from pdojo.backends.measure import MeasuredProgram, Ok, Options, Outcome, Peer, Worker
@@ -75,6 +77,11 @@ def _tunings(console: Console, kernel: KernelOp, machine: Machine) -> Iterator[t
             tuning = make_moves(kernel, machine, name)
         seconds = time.perf_counter() - start
         console.print(f"{name} pass: {len(tuning.game.trace.steps)} moves in {seconds:.1f} s", highlight=False)
+        if name == SHOWN and tuning.choices:
+            with console.status("racing variants", refresh_per_second=1) as status:
+                raced = race_variants(tuning, lambda d: make_moves(kernel, machine, SHOWN, None, d), status.update)
+            console.print(raced_text(raced), highlight=False)
+            tuning = raced.best.tuning
         yield name, tuning
     path = manual_trace(machine)
     if path is None:

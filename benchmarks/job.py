@@ -11,7 +11,7 @@ from benchmarks.peers import TVM_TRIALS, peers_of, ranges_of, reference_of
 from benchmarks.peers.tvm_cache import trials_of
 from benchmarks.peers.tvm_cache import tune as tune_tvm
 from benchmarks.records import OURS
-from benchmarks.searching import searched_here, title_of
+from benchmarks.searching import race_variants, searched_here, title_of
 from benchmarks.work import Work, peak_type, roofline, work_of
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.bandwidth import copy_bandwidth, read_bandwidth
@@ -22,10 +22,9 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.kernels import Workload
-from pdojo.search.evaluators.runtime import Runtime
 from pdojo.search.planned import SearchPlan
 from pdojo.search.tuning import Tuning, make_moves
-from pdojo.search.variants import Remake, VariantRace
+from pdojo.search.variants import Remake
 
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]
@@ -145,12 +144,7 @@ def _searched(
 
 
 def _raced(tuning: Tuning, remake: Remake, processors: Sequence[int], tell: Listener) -> tuple[MeasuredProgram, JSON]:
-    machine = tuning.game.machine
-    evaluator = Runtime(machine, tuning.before, processors=processors)
-    try:
-        raced = VariantRace(tuning, remake, evaluator, None, tell).run()
-    finally:
-        evaluator.close()
+    raced = race_variants(tuning, remake, tell, processors)
     game = raced.best.tuning.game
     facts = {
         "tuning_seconds": raced.seconds,
@@ -158,7 +152,7 @@ def _raced(tuning: Tuning, remake: Remake, processors: Sequence[int], tell: List
         "decisions": dict(raced.best.decisions),
         "variants": 1 + len(raced.others),
     }
-    return MeasuredProgram.of(game.kernel, machine), facts
+    return MeasuredProgram.of(game.kernel, game.machine), facts
 
 
 def _scheduled(peer: Peer, workload: Workload, options: Options, processors: Sequence[int], tell: Listener) -> JSON:

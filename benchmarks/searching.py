@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,6 +17,7 @@ from pdojo.search.planned import Baselines, PlannedSearch, SearchPlan
 from pdojo.search.progress import Budget
 from pdojo.search.subject import Subject
 from pdojo.search.tuning import Tuning
+from pdojo.search.variants import Raced, Remake, VariantRace
 
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]
@@ -80,3 +81,12 @@ def searched_here(plan: SearchPlan, workload: Workload, passed: Tuning, path: st
             return searched(plan, passed, evaluator, tell, database=database, workload=workload)
         finally:
             evaluator.close()
+
+
+def race_variants(passed: Tuning, remake: Remake, tell: Listener, processors: Sequence[int] | None = None) -> Raced:
+    """Race the variants of a pass on some processors (None: all); nothing is remembered."""
+    evaluator = Runtime(passed.game.machine, passed.before, processors=processors)
+    try:
+        return VariantRace(passed, remake, evaluator, None, tell).run()
+    finally:
+        evaluator.close()
