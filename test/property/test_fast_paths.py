@@ -48,7 +48,7 @@ Answers: TypeAlias = Counter[bool]
 """How often a fast path settled a question, and how often not."""
 
 
-Refusals: TypeAlias = Callable[[Transformation[Any], Program, Any], Refusal | None]
+Refusals: TypeAlias = Callable[..., Refusal | None]
 
 Check: TypeAlias = Callable[[Transformation[Any], Program, Any], Reason | None]
 
@@ -94,8 +94,8 @@ def judge_storage(monkeypatch: pytest.MonkeyPatch) -> Answers:
     asked: Answers = Counter()
     within = storage_check.within_iteration
 
-    def checked(uses: Sequence[Use], reuse: Sequence[bool]) -> bool:
-        found = within(uses, reuse)
+    def checked(uses: Sequence[Use], reuse: Sequence[bool], *, together: bool = False) -> bool:
+        found = within(uses, reuse, together=together)
         asked[found] += 1
         judged = found and asked[True] <= JUDGED
         violation: Reason | None = storage_check.compare_flows(uses, innermost(uses)) if judged else None
@@ -244,8 +244,8 @@ def judge_moves_that_argue(monkeypatch: pytest.MonkeyPatch) -> Answers:
     refusal = cast(Refusals, Transformation.refusal)  # pyright: ignore[reportUnknownMemberType]
     random = Random(0)
 
-    def checked(self: Transformation[Any], program: Program, site: Any) -> Refusal | None:
-        found = refusal(self, program, site)
+    def checked(self: Transformation[Any], program: Program, site: Any, *, foresees: bool = True) -> Refusal | None:
+        found = refusal(self, program, site, foresees=foresees)
         if found is None and self.argued and random.random() < SAMPLED:
             asked[True] += 1
             fault = self.fault(conditions_of(program), self.rehearse(program, site))

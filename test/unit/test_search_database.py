@@ -366,12 +366,19 @@ def test_a_file_of_version_1_is_migrated(tmp_path: Path) -> None:
         assert [tuple(row.values()) for row in database.connection.rows("PRAGMA user_version")] == [(VERSION,)]
         for table, rows in before.items():
             assert [tuple(row.values()) for row in database.connection.rows(f"SELECT * FROM {table}")] == rows
-        # What was measured is used; what counts as the best has stood a duel since.
+        # What was measured is known; what counts as the best has stood a duel since.
         assert not database.connection.rows("SELECT * FROM best")
         costs = TextCosts()
-        result = search(start(), costs, Downhill(), Edges(), Budget(6), 1, database=database)
-        assert not costs.evaluated
-        assert result.progress.known == 7
+        memory = database.memory(Problem.of(start()), costs)
+        query = "SELECT p.hash, m.cost FROM measurements m JOIN programs p ON p.id = m.program"
+        measured = database.connection.rows(query)
+        assert len(measured) > 1
+        for row in measured:
+            found = memory.find(row["hash"])
+            assert found is not None
+            assert found.is_ok == (row["cost"] is not None)
+        search(start(), costs, Downhill(), Edges(), Budget(6), 1, database=database)
+        assert start().fingerprint not in costs.evaluated
         assert len(database.connection.rows("SELECT * FROM best")) == 1
     with Database(tmp_path / "new.sqlite") as database:
         made = database.connection.rows("SELECT type, name, sql FROM sqlite_master ORDER BY name")

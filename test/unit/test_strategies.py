@@ -15,6 +15,8 @@ import pytest
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.semantics.oracle import equivalent
+from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
 from pdojo.search.dojo import Dojo
@@ -142,7 +144,9 @@ def test_what_is_proposed_is_of_the_game(name: str, near: str) -> None:
     for node in sorted(every[::6], key=lambda node: node.moves):
         assert not again.become(node.moves)
         assert again.fingerprint == node.fingerprint
-    for node in every[-2:]:
+    # Programs that compute much again are beyond the oracle.
+    judged = [node for node in every if count_instances(nest_of(node.dojo.kernel)) <= INSTANCE_LIMIT]
+    for node in judged[-2:]:
         assert equivalent(node.dojo.plain, node.dojo.kernel, schedules=1) is None
 
 

@@ -88,7 +88,6 @@ def test_words_for_numbers() -> None:
         (["softmax", "--search", "sample", "--budget", "soon"], "'soon' is no budget: write evaluations (1000)"),
         (["softmax", "--search", "sample,anneal"], "--search takes one name; several are for --compare"),
         (["softmax", "--budget", "10"], "--budget belongs to a search; say which one with --search"),
-        (["softmax", "--fresh"], "--fresh belongs to a search"),
         (["softmax", "--seeds", "3"], "--seeds belongs to --compare"),
         (["softmax", "--seed", "-1"], "a seed is a number from 0 to 2^62, not '-1'"),
         (["softmax", "--search", "sample", "--fresh", "--seed", "1"], "--fresh takes one that had none"),

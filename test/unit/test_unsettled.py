@@ -50,7 +50,7 @@ def test_what_is_not_settled_is_refused_and_remembered(monkeypatch: pytest.Monke
         asked = state.program.storage.exact_queries
         assert asked == 1
     # Of another program it is another question.
-    state.apply("unroll@t#0:1")
+    state.apply("tile_scope@y#1:0{size=2}")
     monkeypatch.undo()
     state.apply(MOVE)
 

@@ -125,7 +125,12 @@ MUTANTS = (
     _within(
         "flow: any read is covered",
         "An element that an earlier iteration wrote is read from a reused slot.",
-        returns("bool(writes)", "reads"),
+        returns("bool(writes)", "left"),
+    ),
+    family(_COVERAGE, "cover_together", *_STORAGE)(
+        "coverage: parts that come later count",
+        "A read gets what a later statement has not written yet.",
+        replaced("leaf.order < reader.order", "True"),
     ),
     _within("flow: one read is enough", "Some read gets a value of another iteration.", replaced("all", "any")),
     _within(
