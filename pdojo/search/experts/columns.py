@@ -73,7 +73,8 @@ def _rows_outside(player: Player, identifier: str, found: set[str]) -> bool:
         total = parts.total
     leaf = player.leaf(total)
     columns = _columns(leaf)
-    assert columns is not None
+    if columns is None:
+        return False
     spatial = sorted(spatial_loops(leaf) - {columns.depth})
     rows = [s.id for s in leaf.chain if s.depth not in (*spatial, columns.depth)]
     parts_first = [leaf.chain[d].id for d in spatial[:: -1 if total != identifier else 1]]
