@@ -107,12 +107,11 @@ def _uses_content(program: Program, buffer: Buffer) -> Content:
     from pdojo.dialect.notation.printer import access_text, declaration_line
 
     users = list(dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer)))
-    texts = program.known.remembered.text
     return _digest(
         declaration_line(buffer),
         relative_paths(users),
         [(leaf.accumulate, leaf.asynchronous, leaf.output.array.buffer is buffer) for leaf in users],
-        [[texts(a, access_text) for a in leaf.accesses if a.array.buffer is buffer] for leaf in users],
+        [[access_text(a) for a in leaf.accesses if a.array.buffer is buffer] for leaf in users],
         [program.chain_texts[leaf] for leaf in users],
     )
 

@@ -6,16 +6,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TypeAlias, TypeVar, cast
 
-from pdojo.dialect.view.nest import Access
-
 MOST_PARTS = 256
 """Most parts of programs that are remembered; they hold their operations."""
 
 MOST_VERDICTS = 1 << 16
 """Most answers about buffers that are remembered."""
-
-MOST_TEXTS = 1 << 12
-"""Most texts of accesses that are remembered."""
 
 Content: TypeAlias = bytes
 """Digest of all that an answer depends on: the text of a nest is kilobytes, and thousands of them are remembered."""
@@ -32,8 +27,6 @@ class Remembered:
     def __init__(self) -> None:
         self._parts: OrderedDict[Content, tuple[object | None, Verdicts]] = OrderedDict()
         self._verdicts: OrderedDict[Hashable, object] = OrderedDict()
-        self._texts: dict[Access, str] = {}
-        """By the object, which is kept alive; accesses do not change."""
 
     def verdict(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
         """The answer to a question, which holds all that the answer depends on."""
@@ -42,14 +35,6 @@ class Remembered:
             if len(self._verdicts) > MOST_VERDICTS:
                 self._verdicts.popitem(last=False)
         return cast(AnswerT, self._verdicts[question])
-
-    def text(self, access: Access, spell: Callable[[Access], str]) -> str:
-        """The text of an access; moves in place keep most accesses, and the question is asked after each of them."""
-        if access not in self._texts:
-            if len(self._texts) > MOST_TEXTS:
-                self._texts.clear()
-            self._texts[access] = spell(access)
-        return self._texts[access]
 
     def part(self, content: Content, make: Callable[[], AnswerT | None]) -> tuple[AnswerT | None, Verdicts]:
         """The part of a program with this content, and its verdicts; None if the part is the whole program.

@@ -13,7 +13,7 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.search.experts.contraction import has_terms, loop_at, reorder, spatial_loops
-from pdojo.search.experts.loops import sink, tile
+from pdojo.search.experts.loops import jam
 from pdojo.search.experts.player import Player
 from pdojo.search.experts.sums import alone, split_terms
 from pdojo.search.experts.threads import SMALL
@@ -110,7 +110,4 @@ def _join(player: Player, identifier: str) -> bool:
     if whole < loop.extent and not player.attempt("peel_scope", loop, why, after=whole):
         return False
     loop = player.scope(identifier)
-    groups = tile(player, loop, ROWS, why) if loop is not None and whole > ROWS else None
-    if groups is None:
-        return False
-    return all(player.attempt("unroll", f"%{part}", why) for part in sink(player, groups.inner, why))
+    return loop is not None and whole > ROWS and jam(player, loop, ROWS, why) is not None

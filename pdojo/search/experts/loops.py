@@ -94,6 +94,15 @@ def straighten(player: Player, identifier: str, lanes: int, why: str) -> bool:
     )
 
 
+def jam(player: Player, loop: Scope, size: int, why: str) -> Tiles | None:
+    """Cut a loop into groups of `size` iterations, and unroll a group around every vector; None if that is illegal."""
+    groups = tile(player, loop, size, why)
+    if groups is None:
+        return None
+    unrolled = all(player.attempt("unroll", f"%{part}", why) for part in sink(player, groups.inner, why))
+    return groups if unrolled else None
+
+
 class Tiles(NamedTuple):
     """Identifiers of the loop over tiles and of the loop inside one; they avoid names that are taken."""
 

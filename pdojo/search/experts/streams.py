@@ -16,7 +16,7 @@ from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
 from pdojo.search.evaluators.model import cycles
-from pdojo.search.experts.loops import sink, tile
+from pdojo.search.experts.loops import jam, tile
 from pdojo.search.experts.player import Player
 
 NONE = "none"
@@ -85,10 +85,8 @@ def _join_rows(player: Player, identifier: str) -> bool:
     loop = player.scope(identifier)
     assert loop is not None
     why = f"{STREAMS} rows at a time: more misses are in flight"
-    groups = tile(player, loop, STREAMS, why)
+    groups = jam(player, loop, STREAMS, why)
     if groups is None:
-        return False
-    if not all(player.attempt("unroll", f"%{part}", why) for part in sink(player, groups.inner, why)):
         return False
     for name, dimension in _indexed_by(player, groups.outer):
         # What only one group of rows needs gets a dimension of its own, which can be reused.
