@@ -163,7 +163,7 @@ class VariantRace:
         def heat(racing: Sequence[Candidate], rounds: int) -> Sequence[Race]:
             if standing and perf_counter() - self._began > self._seconds:
                 raise _TimeIsUpError
-            latest = self._timing.heat(Heat(racing, start.candidate, rounds), self._tell)
+            latest = self._heat(Heat(racing, start.candidate, rounds))
             for each, found in zip(racing, latest, strict=True):
                 before = standing.get(each.fingerprint)
                 standing[each.fingerprint] = found if before is None else before.then(found)
@@ -173,6 +173,14 @@ class VariantRace:
             for _ in race(list(candidates.values()), heat):
                 pass
         return [(variant, standing[fingerprint]) for fingerprint, variant in zip(candidates, variants, strict=True)]
+
+    def _heat(self, wanted: Heat) -> Sequence[Race]:
+        """Time programs in turns, again as long as others keep the processors busy and time is left."""
+        while True:
+            latest = self._timing.heat(wanted, self._tell)
+            if not any(found.is_undecided for found in latest) or perf_counter() - self._began > self._seconds:
+                return latest
+            self._tell("others use the processors: once more")
 
 
 def _has_won(found: Race) -> bool:

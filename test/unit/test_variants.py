@@ -12,8 +12,9 @@ from pdojo.kernels import workload
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.decisions import DecisionMemory, kind_of
 from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import Candidate, Evaluation
+from pdojo.search.evaluation import Candidate, Evaluation, Listener
 from pdojo.search.experts.choices import Choices, Decisions
+from pdojo.search.racing import STAGES, Heat, Race
 from pdojo.search.tuning import Tuning, make_moves
 from pdojo.search.variants import MOST, Raced, VariantRace
 from search_games import Weather
@@ -102,12 +103,25 @@ def test_a_variant_that_fails_does_not_win() -> None:
 
 def test_on_a_busy_machine_nothing_is_decided_or_remembered() -> None:
     with Database.in_memory() as database:
-        busy = run("relu:4096x4096", Memory(noise=0.01, load=0.5), database)
+        busy = run("relu:4096x4096", Memory(noise=0.01, load=0.5), database, seconds=3.0)
         assert busy.is_undecided
         assert busy.best is busy.start
         quiet = run("relu:4096x4096", Memory(noise=0.01), database)
         assert not quiet.is_undecided
         assert quiet.best.decisions == {"stores": "plain", "prefetch": "1024"}
+
+
+def test_rounds_beside_other_work_are_run_again() -> None:
+    class Passing(Memory):
+        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+            self.load = 0.5 if len(self.heats) < 3 else 0.0
+            return super().heat(wanted, listener)
+
+    found = run("relu:4096x4096", Passing(noise=0.01))
+    assert not found.is_undecided
+    assert found.best.decisions == {"stores": "plain", "prefetch": "1024"}
+    rounds = {len(race.ratios) for _, race in found.others}
+    assert rounds <= set(STAGES), "rounds beside other work do not count"
 
 
 def test_when_the_time_is_up_the_races_so_far_decide() -> None:

@@ -26,7 +26,9 @@ FEW_APART = 4
 MOST_STRAIGHT = 32
 """Most iterations of each of a block's two loops that are unrolled."""
 CLOSE, MOST_PLANS = 1.25, 3
-"""Plans are tried if their estimates are at most this many times the least, and at most so many."""
+"""Blocks are tried if their estimates are at most this many times the least, and at most so many."""
+UNLIKE = 2.0
+"""The best plan with another panel or other columns is tried if its estimate is at most this many times the least."""
 WORTH_CHOOSING = 1 << 20
 """Fewest products of a contraction whose plan is left open."""
 FEW_SETS = 16
@@ -81,11 +83,13 @@ def _ordered(player: Player, leaf: Leaf) -> list[Roles]:
     """The plans for a contraction, the cheapest first; which of the cheapest ones is fastest is left open."""
     plans = _roles(player, leaf)
     close = [plan for plan in plans if plan.cost <= CLOSE * plans[0].cost][:MOST_PLANS]
-    titles = [plan.title(leaf) for plan in close]
-    if len(set(titles)) < 2 or work(leaf.chain[0]) < WORTH_CHOOSING:
+    unlike = {(plan.panel, plan.columns): plan for plan in reversed(plans) if plan.cost <= UNLIKE * plans[0].cost}
+    tried = {plan.title(leaf): plan for plan in (*unlike.values(), *reversed(close))}
+    titles = sorted(tried, key=lambda title: tried[title].cost)
+    if len(titles) < 2 or work(leaf.chain[0]) < WORTH_CHOOSING:
         return plans
-    chosen = titles.index(player.choices.choose(f"block of {leaf.output.array.name}", titles))
-    return [close[chosen], *(plan for plan in plans if plan is not close[chosen])]
+    chosen = tried[player.choices.choose(f"block of {leaf.output.array.name}", titles)]
+    return [chosen, *(plan for plan in plans if plan is not chosen)]
 
 
 def has_terms(leaf: Leaf) -> bool:
@@ -109,7 +113,7 @@ def uses(access: Access, scope: Scope) -> bool:
 
 
 def _roles(player: Player, leaf: Leaf) -> list[Roles]:
-    """The possible choices of rows, columns and block, the cheapest first."""
+    """The possible choices of rows, columns and block, the cheapest first; then those with results close together."""
     if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain):
         return []
     spatial = [s for s in leaf.chain if s.depth in spatial_loops(leaf)]
@@ -128,7 +132,9 @@ def _roles(player: Player, leaf: Leaf) -> list[Roles]:
             outer = tuple(s.id for s in spatial if s not in (rows, columns))
             roles = Roles(outer, None if rows is None else rows.id, columns.id, lanes, panel, 1, 1, 0.0)
             found += _sized(player, leaf, roles)
-    return sorted(found, key=lambda roles: roles.cost)
+    address = linear_address(leaf.output.index, leaf.output.array.shape)
+    apart = {s.id: address.coefficient(s.depth) for s in spatial}
+    return sorted(found, key=lambda roles: (roles.cost, apart.get(roles.rows or "", 0)))
 
 
 def _lengths(player: Player, leaf: Leaf, extent: int) -> list[int]:
