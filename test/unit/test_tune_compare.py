@@ -16,13 +16,13 @@ from pdojo_tools.tuning.curves import Comparison, Curve, Reference, Spread
 from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
 from pdojo.search.evaluators import analytical
-from tuned_kernels import SOFTMAX
+from tuned_kernels import ADD
 
 
 @pytest.fixture
-def softmax(tmp_path: Path) -> Path:
-    path = tmp_path / "softmax.pdojo"
-    path.write_text(SOFTMAX)
+def kernel(tmp_path: Path) -> Path:
+    path = tmp_path / "add.pdojo"
+    path.write_text(ADD)
     return path
 
 
@@ -87,7 +87,7 @@ def test_files_come_back(tmp_path: Path) -> None:
             Comparison.open(path, {})
 
 
-def arguments(softmax: Path, tmp_path: Path, *more: str) -> list[str]:
+def arguments(kernel: Path, tmp_path: Path, *more: str) -> list[str]:
     asked = [
         "--compare",
         "--search",
@@ -101,7 +101,7 @@ def arguments(softmax: Path, tmp_path: Path, *more: str) -> list[str]:
     ]
     judged = ["--evaluator", "analytical", "--machine", "x86-64-avx2", "--pass", "naive"]
     return [
-        str(softmax),
+        str(kernel),
         *asked,
         *judged,
         "--database",
@@ -113,9 +113,9 @@ def arguments(softmax: Path, tmp_path: Path, *more: str) -> list[str]:
 
 
 def test_a_comparison(
-    softmax: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert tune.main(arguments(softmax, tmp_path)) == 0
+    assert tune.main(arguments(kernel, tmp_path)) == 0
     out = capsys.readouterr().out
     assert "8 of 8" in out
     assert "evaluations to 95%" in out.replace("\n", " ") or "95%" in out
@@ -134,24 +134,24 @@ def test_a_comparison(
         assert "<svg" in path.with_suffix(".svg").read_text()
     # All is there: nothing is searched again.
     monkeypatch.setattr(comparing, "search", None)
-    assert tune.main(arguments(softmax, tmp_path)) == 0
+    assert tune.main(arguments(kernel, tmp_path)) == 0
     assert json.loads(path.read_text()) == data
     # Other settings are another comparison.
-    assert tune.main(arguments(softmax, tmp_path, "--seed", "5")) == 2
+    assert tune.main(arguments(kernel, tmp_path, "--seed", "5")) == 2
     assert "has another comparison: first_seed was 0 and is 5" in capsys.readouterr().err
 
 
 def test_other_programs_under_the_same_names_are_another_comparison(
-    softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kernel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     few = ["--seeds", "1", "--budget", "2", "--search", "sample", "--neighbourhood", "edges"]
-    args = [*arguments(softmax, tmp_path), *few]
+    args = [*arguments(kernel, tmp_path), *few]
     assert tune.main(args) == 0
-    text = softmax.read_text()
-    softmax.write_text(text.replace("64", "32"))
+    text = kernel.read_text()
+    kernel.write_text(text.replace("64", "32"))
     assert tune.main(args) == 2
     assert "has another comparison: programs was" in capsys.readouterr().err
-    softmax.write_text(text)
+    kernel.write_text(text)
     described = tmp_path / "mine.toml"
     described.write_text('name = "mine"\ninherits = "x86-64-avx2"\n')
     args = [str(described) if word == "x86-64-avx2" else word for word in args]
@@ -163,12 +163,12 @@ def test_other_programs_under_the_same_names_are_another_comparison(
 
 
 def test_a_comparison_of_nothing_that_runs_fails(
-    softmax: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     foreign = "aarch64-neon" if host().architecture == "x86_64" else "x86-64-avx2"
     few = ["--seeds", "1", "--budget", "2", "--search", "sample", "--neighbourhood", "edges"]
     where = ["--database", str(tmp_path / "db"), "-o", str(tmp_path / "c.json")]
-    assert tune.main([str(softmax), "--compare", *few, *where, "--machine", foreign]) == 2
+    assert tune.main([str(kernel), "--compare", *few, *where, "--machine", foreign]) == 2
     assert "--evaluator analytical estimates what it cannot run" in capsys.readouterr().err
     assert not (tmp_path / "c.json").exists()
 
@@ -176,14 +176,14 @@ def test_a_comparison_of_nothing_that_runs_fails(
         """The model knows no such mappings."""
 
     monkeypatch.setattr(analytical, "estimate", no_idea)
-    assert tune.main([str(softmax), "--compare", *few, *where, "--evaluator", "analytical"]) == 1
+    assert tune.main([str(kernel), "--compare", *few, *where, "--evaluator", "analytical"]) == 1
     said = capsys.readouterr()
-    assert f"no program of {softmax} could be run" in said.err
+    assert f"no program of {kernel} could be run" in said.err
     assert "0 of 1" in said.out
 
 
 def test_an_interrupted_comparison_goes_on(
-    softmax: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     real, calls = comparing.search, 0
 
@@ -195,14 +195,14 @@ def test_an_interrupted_comparison_goes_on(
         return real(*args, **named)
 
     monkeypatch.setattr(comparing, "search", interrupted)
-    assert tune.main(arguments(softmax, tmp_path)) == 130
+    assert tune.main(arguments(kernel, tmp_path)) == 130
     assert "the same command goes on" in capsys.readouterr().out
     assert len(json.loads((tmp_path / "curves.json").read_text())["curves"]) == 3
-    assert tune.main(arguments(softmax, tmp_path)) == 0
+    assert tune.main(arguments(kernel, tmp_path)) == 0
     assert calls == 4 + 5
     whole = tmp_path / "whole"
     whole.mkdir()
-    assert tune.main(arguments(softmax, whole)) == 0
+    assert tune.main(arguments(kernel, whole)) == 0
 
     def curves(path: Path) -> list[tuple[Any, ...]]:
         return [
@@ -212,8 +212,8 @@ def test_an_interrupted_comparison_goes_on(
     assert curves(tmp_path / "curves.json") == curves(whole / "curves.json")
 
 
-def test_curves_are_json(softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    args = arguments(softmax, tmp_path)
+def test_curves_are_json(kernel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = arguments(kernel, tmp_path)
     assert tune.main([*args[:-1], str(tmp_path / "curves.csv")]) == 2
     assert "curves are JSON; name the file" in capsys.readouterr().err
 

@@ -48,11 +48,15 @@ class Level:
     values: dict[Hashable, SSAValue] = field(default_factory=dict[Hashable, SSAValue])
 
     def add(self, op: Operation) -> SSAValue:
-        """Append an operation to the level's own block."""
+        """Append an operation with one result to the level's own block."""
+        self.do(op)
+        return op.results[0]
+
+    def do(self, op: Operation) -> None:
+        """Append an operation without results to the level's own block."""
         last = self.block.last_op
         assert last is not None
         self.block.insert_op_before(op, last)
-        return op.results[0]
 
 
 class FunctionCode:

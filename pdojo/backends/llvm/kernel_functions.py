@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, SymbolRefAttr, UnitAttr, i32, i64
@@ -16,6 +17,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from pdojo.backends.llvm.code import POINTER, FunctionCode, memory_type
 from pdojo.backends.llvm.control import Budget, NestCode
+from pdojo.backends.llvm.idle import IdleLanes
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.ops import StoreFenceOp
 from pdojo.backends.llvm.tensor import TensorUnit
@@ -78,6 +80,11 @@ class _KernelLowering:
     threads: list[llvm.FuncOp] = field(default_factory=list[llvm.FuncOp])
     budget: Budget = field(default_factory=Budget)
 
+    @cached_property
+    def idle(self) -> IdleLanes:
+        """What only idle lanes touch."""
+        return IdleLanes(self.nest)
+
     def lower(self) -> llvm.FuncOp:
         """The kernel's own function."""
         interface = [b for b in self.nest.buffers if b.op is None]
@@ -86,7 +93,7 @@ class _KernelLowering:
         for value, buffer in zip(arrays, interface, strict=True):
             value.name_hint = buffer.names[0]
         self.workspace.name_hint, self.thread_count.name_hint = "workspace", "threads"
-        reach = Reach(code, self.plan)
+        reach = Reach(code, self.plan, self.idle)
         for buffer, placement in self.plan.placements.items():
             self._settle(reach, buffer, placement)
         NestCode(reach, self._parallel, self.budget, self.tensor).nodes(self.nest.children)
@@ -159,7 +166,7 @@ class _KernelLowering:
         code = FunctionCode(name, [POINTER], self.features)
         code.known = dict(outer.reach.code.known)
         code.extents = outer.reach.code.extents[:-1]
-        reach = Reach(code, self.plan)
+        reach = Reach(code, self.plan, self.idle)
         slot = _Slots(code)
         for buffer in buffers:
             reach.bases[buffer] = slot.next(POINTER)
@@ -236,7 +243,7 @@ def _share(
 def _frame(reach: Reach, buffer: Buffer, placement: Placement) -> None:
     """Allocate a buffer in the frame of the function under construction."""
     code = reach.code
-    kind = llvm.LLVMArrayType(placement.layout.size, memory_type(buffer.dtype))
+    kind = llvm.LLVMArrayType(reach.framed_elements(buffer), memory_type(buffer.dtype))
     reach.bases[buffer] = code.levels[0].add(llvm.AllocaOp(code.integer(1), kind, placement.alignment))
     reach.framed.add(buffer)
 

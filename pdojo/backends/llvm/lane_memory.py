@@ -120,9 +120,11 @@ def _store_contiguous(reach: Reach, place: Place, shape: Lanes, value: SSAValue,
         value = reverse(code, value)
         mask = None if mask is None else reverse(code, mask)
     if mask is not None and _is_whole(reach, place, start, len(shape.offsets)):
-        old = llvm.LoadOp(pointer, value.type, alignment)
-        annotate(old, place)
-        value, mask = code.emit(SelectOp(mask, value, code.emit(old))), None
+        if not reach.idle.may_be_written(place.access, place.leaf, code.known):
+            old = llvm.LoadOp(pointer, value.type, alignment)
+            annotate(old, place)
+            value = code.emit(SelectOp(mask, value, code.emit(old)))
+        mask = None
     if mask is not None:
         _refuse_streams(place, "it is masked by a guard")
         op = llvm.CallIntrinsicOp(f"llvm.masked.store.{suffix(value.type)}.p0", [value, pointer, mask], [])
@@ -142,7 +144,10 @@ def _is_whole(reach: Reach, place: Place, start: Expr, count: int) -> bool:
     low, high = start.bounds(reach.code.extents)
     if place.displacement is not None:
         return False
-    return place.buffer in reach.framed and low >= 0 and high + count <= reach.placement(place.buffer).layout.size
+    whole = place.buffer in reach.framed and low >= 0 and high + count <= reach.framed_elements(place.buffer)
+    if whole:
+        reach.clear(place.buffer)
+    return whole
 
 
 def _load_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...]) -> SSAValue:

@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from pdojo.backends.addresses import Exchange, address_of, known_alignment, spell
 from pdojo.backends.llvm.code import FunctionCode, memory_type, value_type
+from pdojo.backends.llvm.idle import IdleLanes
 from pdojo.backends.llvm.ops import element_type, lanes, with_lanes
 from pdojo.backends.llvm.vectors import splat_constant
 from pdojo.backends.placement import MemoryPlan, Placement
@@ -52,22 +53,47 @@ class Place:
         return spell(self.access, self.leaf.chain)
 
 
+IDLE_BYTES = 64
+"""Bytes behind a buffer in the frame, for the idle lanes of its last vector: masked loads take longer."""
+
+
 @dataclass(eq=False)
 class Reach:
     """The memory that the function under construction can reach."""
 
     code: FunctionCode
     plan: MemoryPlan
+    idle: IdleLanes
     bases: dict[Buffer, SSAValue] = field(default_factory=dict[Buffer, SSAValue])
     """Address of the first element, per buffer."""
     framed: set[Buffer] = field(default_factory=set[Buffer])
     """Buffers in the frame of this function."""
+    cleared: set[Buffer] = field(default_factory=set[Buffer])
+    """Those of them that are zero when the function starts."""
     fence: bool = False
     """Whether the function stores past the caches and so must end with a fence."""
 
     def placement(self, buffer: Buffer) -> Placement:
         """The home of a buffer."""
         return self.plan.placements[buffer]
+
+    def framed_elements(self, buffer: Buffer) -> int:
+        """The number of elements of a buffer in a frame, with those behind it that only idle lanes access."""
+        idle = IDLE_BYTES // byte_width(buffer.dtype) if self.idle.have(buffer) else 0
+        return self.placement(buffer).layout.size + idle
+
+    def clear(self, buffer: Buffer) -> None:
+        """Let a buffer of the frame be zero when the function starts.
+
+        Idle lanes compute with what is there; on some processors an operation on subnormal numbers takes 150 cycles.
+        """
+        if buffer in self.cleared:
+            return
+        self.cleared.add(buffer)
+        root = self.code.levels[0]
+        size = self.framed_elements(buffer) * byte_width(buffer.dtype)
+        zero, count, volatile = self.code.integer(0, 8), self.code.integer(size), self.code.integer(0, 1)
+        root.do(llvm.CallIntrinsicOp("llvm.memset.p0.i64", [self.bases[buffer], zero, count, volatile], []))
 
     def place(self, access: Access, leaf: Leaf) -> Place:
         """Resolve an access. Raises LoweringError if other variables than lanes index registers."""

@@ -25,6 +25,8 @@ FEW_APART = 4
 """Largest stride in elements at which a gather still touches few cache lines."""
 MOST_STRAIGHT = 32
 """Most iterations of each of a block's two loops that are unrolled."""
+MOST_TERMS = 64
+"""Most vector operations of a block's whole sum that is unrolled."""
 CLOSE, MOST_PLANS = 1.25, 3
 """Blocks are tried if their estimates are at most this many times the least, and at most so many."""
 UNLIKE = 2.0
@@ -513,6 +515,10 @@ def _to_registers(player: Player, identifier: str, array: str, depth: int) -> bo
         for scope in chain[-3:-1]:
             if scope.depth > depth and scope.extent <= MOST_STRAIGHT:
                 player.attempt("unroll", scope, "the block is straight code")
+    terms = player.leaf(identifier).chain[depth + 1 : -3]
+    if prod(s.extent for s in player.leaf(identifier).chain[depth + 1 : -1]) <= MOST_TERMS:
+        for scope in reversed(terms):
+            player.attempt("unroll", f"%{scope.id}", "few terms: the sum is straight code")
     return player.attempt("set_location", copied, why, location="register")
 
 

@@ -12,6 +12,7 @@ from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.storage import physical_shape
 from pdojo.search.experts.contraction import reorder
 from pdojo.search.experts.player import Player
+from pdojo.search.experts.sums import part_sum
 from pdojo.search.experts.threads import EVEN, SMALL, balance, costs_threads
 from pdojo.search.experts.vectors import ACCUMULATORS, is_vector_loop
 
@@ -191,24 +192,12 @@ def _related(player: Player, leaf: Leaf) -> list[str]:
 
 
 def _split(player: Player, identifier: str, depth: int, count: int, why: str) -> bool:
-    """Split two loops of a sum at `depth`: one partial result for each of the `count` iterations of the outer one."""
-
-    def at(offset: int) -> Scope:
-        return player.leaf(identifier).chain[depth + offset]
-
-    array = player.leaf(identifier).output.array.name
-    made = (
-        player.attempt("swap_scopes", at(0), why)
-        and player.attempt("collapse_scopes", at(0), why)
-        and player.attempt("split_reduction", at(0), why, size=count)
-    )
-    if not made:
+    """Part a sum for the threads; the loop that combines their partial results stays out of the threads' loops."""
+    parts = part_sum(player, identifier, depth, count, why)
+    if parts is None:
         return False
-    combined = next(w for w in player.nest.writers[array] if w.accumulate is not None)
-    (partial,) = [w for w in player.nest.writers[combined.reads[0].array.name] if w.accumulate is not None]
-    # The loop that combines the threads' partial sums stays out of the threads' loops.
-    player.sealed.add(combined.chain[-1].id)
-    return player.attempt("swap_scopes", partial.chain[depth], why)
+    player.sealed.add(player.leaf(parts.combined).chain[-1].id)
+    return True
 
 
 def _recompute(player: Player) -> None:

@@ -6,7 +6,7 @@ measured: both are left open for kernels that do not fit the caches of the cores
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -41,28 +41,30 @@ def part_streams(player: Player) -> None:
 
     A single loop over whole vectors becomes a loop over a part of the iterations, around one over the parts.
     """
-    machine = player.game.machine
-    if _footprint(player) <= machine.streaming_bytes:
-        return
-    loops = [node for node in player.nest.children if isinstance(node, Scope) and _is_single(player, node)]
-    wide = [loop.id for loop in loops if loop.extent % STREAMS == 0 and loop.extent >= STREAMS * machine.threads]
-    if not wide or player.choices.choose("address streams", ("1", str(STREAMS))) == "1":
-        return
-    for identifier in wide:
-        player.transact(lambda i=identifier: _part(player, i))
+    _several_at_once(player, "address streams", _is_single, _part)
 
 
 def join_rows(player: Player) -> None:
     """Sum up several rows of arrays beyond the caches at a time, if each pass over a row is one statement."""
+    _several_at_once(player, "rows at a time", _is_of_sums, _join_rows)
+
+
+def _several_at_once(
+    player: Player,
+    question: str,
+    fits: Callable[[Player, Scope], bool],
+    cut: Callable[[Player, str], bool],
+) -> None:
+    """Cut fitting outermost loops into `STREAMS`, if the arrays exceed the caches and the answer is not one."""
     machine = player.game.machine
     if _footprint(player) <= machine.streaming_bytes:
         return
-    roots = [node for node in player.nest.children if isinstance(node, Scope) and _is_of_sums(player, node)]
-    wide = [root.id for root in roots if root.extent % STREAMS == 0 and root.extent >= STREAMS * machine.threads]
-    if not wide or player.choices.choose("rows at a time", ("1", str(STREAMS))) == "1":
+    loops = [node for node in player.nest.children if isinstance(node, Scope) and fits(player, node)]
+    wide = [loop.id for loop in loops if loop.extent % STREAMS == 0 and loop.extent >= STREAMS * machine.threads]
+    if not wide or player.choices.choose(question, ("1", str(STREAMS))) == "1":
         return
     for identifier in wide:
-        player.transact(lambda i=identifier: _join_rows(player, i))
+        player.transact(lambda i=identifier: cut(player, i))
 
 
 def _is_of_sums(player: Player, root: Scope) -> bool:

@@ -25,7 +25,7 @@ def split_terms(player: Player, identifier: str, count: int, why: str) -> Parts 
     peeled off behind it. The loops stay together.
     """
     leaf = player.leaf(identifier)
-    depth, extent, array = len(leaf.chain) - 1, leaf.chain[-1].extent, leaf.output.array.name
+    depth, extent = len(leaf.chain) - 1, leaf.chain[-1].extent
     size = extent // count
     if size * count < extent:
         before = {other.id for other in player.nest.leaves}
@@ -34,9 +34,23 @@ def split_terms(player: Player, identifier: str, count: int, why: str) -> Parts 
         (rest,) = (other.id for other in player.nest.leaves if other.id not in before)
         if not alone(player, rest, why, depth):
             return None
+    if not player.attempt("tile_scope", loop_at(player, identifier, -1), why, size=size):
+        return None
+    parts = part_sum(player, identifier, depth, count, why)
+    if parts is not None:
+        for dimension in reversed(range(depth)):
+            player.attempt("swap_dims", f"{parts.array}:{dimension}", "the results of a part lie together")
+    return parts
+
+
+def part_sum(player: Player, identifier: str, depth: int, count: int, why: str) -> Parts | None:
+    """Make the outer one of two loops over terms, at `depth`, a loop over `count` parts with a partial result each.
+
+    None if a move is illegal.
+    """
+    array = player.leaf(identifier).output.array.name
     made = (
-        player.attempt("tile_scope", loop_at(player, identifier, -1), why, size=size)
-        and player.attempt("swap_scopes", loop_at(player, identifier, depth), why)
+        player.attempt("swap_scopes", loop_at(player, identifier, depth), why)
         and player.attempt("collapse_scopes", loop_at(player, identifier, depth), why)
         and player.attempt("split_reduction", loop_at(player, identifier, depth), why, size=count)
     )
@@ -46,8 +60,6 @@ def split_terms(player: Player, identifier: str, count: int, why: str) -> Parts 
     partial = combined.reads[0].array.name
     (zero,) = [w for w in player.nest.writers[partial] if w.accumulate is None]
     (total,) = [w for w in player.nest.writers[partial] if w.accumulate is not None]
-    for dimension in reversed(range(depth)):
-        player.attempt("swap_dims", f"{partial}:{dimension}", "the results of a part lie together")
     made = player.attempt("swap_scopes", loop_at(player, total.id, depth), why)
     return Parts(zero.id, total.id, combined.id, partial) if made else None
 

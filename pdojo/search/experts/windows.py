@@ -29,7 +29,7 @@ def _apart(player: Player, leaf: Leaf) -> tuple[str, int] | None:
         output = leaf.output
         if lane_stride(output.index, output.array.shape, scope.depth) is not Stride.CONTIGUOUS:
             continue
-        if scope.extent < player.lanes(leaf):
+        if player.lanes(leaf, scope.extent) == 1:
             continue
         for access in leaf.reads:
             buffer = access.array.buffer

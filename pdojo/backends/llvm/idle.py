@@ -1,0 +1,127 @@
+"""Elements in the frame that only idle lanes touch: a store under a mask may write them, so it need not keep them.
+
+Keeping them costs a blend for every masked store, and makes the vectors of one iteration depend on those of the one
+before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import TypeAlias
+
+from pdojo.dialect.affine import Expr, const
+from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
+from pdojo.dialect.view.storage import accesses_of, physical_index, physical_shape
+
+MOST_INSTANCES = 4096
+"""Most instances of an access that are looked at; a buffer with more of them is kept."""
+
+_Constants: TypeAlias = Mapping[int, int]
+_STATIC = (ScopeMapping.UNROLL, ScopeMapping.VECTOR)
+
+
+@dataclass(frozen=True)
+class _Touched:
+    """Where active lanes may touch a buffer, by those of its dimensions that only unrolled scopes and lanes index."""
+
+    dimensions: tuple[int, ...]
+    places: frozenset[tuple[int, ...]]
+
+
+@dataclass(eq=False)
+class IdleLanes:
+    """What active lanes of a program touch."""
+
+    nest: Nest
+    _masked: dict[Buffer, bool] = field(default_factory=dict[Buffer, bool])
+    _touched: dict[Buffer, _Touched | None] = field(default_factory=dict[Buffer, "_Touched | None"])
+
+    def have(self, buffer: Buffer) -> bool:
+        """True if guards mask lanes of an access to a buffer."""
+        if buffer not in self._masked:
+            self._masked[buffer] = any(_is_masked(leaf) for leaf, _ in accesses_of(self.nest, buffer))
+        return self._masked[buffer]
+
+    def may_be_written(self, access: Access, leaf: Leaf, known: _Constants) -> bool:
+        """True if every lane of a store is active, or stores where no active lane of any access touches the buffer.
+
+        `known` has the iterations of the unrolled scopes around the store.
+        """
+        buffer, lanes = access.array.buffer, leaf.chain[-1]
+        if buffer not in self._touched:
+            self._touched[buffer] = self._find(buffer)
+        touched = self._touched[buffer]
+        if touched is None:
+            return False
+        index, shape = physical_index(access, leaf.chain), physical_shape(self.nest, buffer)
+        extents = leaf.extents
+        for dimension, expression in enumerate(index):
+            low, high = expression.bounds(extents)
+            if dimension not in touched.dimensions and (low < 0 or high >= shape[dimension]):
+                return False
+        for lane in range(lanes.extent):
+            constants = {**known, lanes.depth: lane}
+            if all(low >= 0 for low, _ in _guards(leaf, constants)):
+                continue
+            place = _values([index[d] for d in touched.dimensions], constants, extents)
+            if place is None:
+                return False  # a scope that would be too long unrolled
+            within = all(0 <= value < shape[d] for d, value in zip(touched.dimensions, place, strict=True))
+            if not within or place in touched.places:
+                return False
+        return True
+
+    def _find(self, buffer: Buffer) -> _Touched | None:
+        accesses = [(leaf, physical_index(access, leaf.chain)) for leaf, access in accesses_of(self.nest, buffer)]
+        dimensions = tuple(
+            d for d in range(len(buffer.shape)) if all(_is_static(index[d], leaf) for leaf, index in accesses)
+        )
+        places: set[tuple[int, ...]] = set()
+        for leaf, index in accesses:
+            used = sorted({v for d in dimensions for v in index[d].variables()} | _guarding(leaf))
+            if prod(leaf.chain[v].extent for v in used) > MOST_INSTANCES:
+                return None
+            for constants in _instances(leaf, used):
+                if all(high >= 0 for _, high in _guards(leaf, constants)):
+                    place = _values([index[d] for d in dimensions], constants, leaf.extents)
+                    assert place is not None, "all variables are known"
+                    places.add(place)
+        return _Touched(dimensions, frozenset(places))
+
+
+def _is_masked(leaf: Leaf) -> bool:
+    lanes = leaf.parent
+    return lanes is not None and lanes.mapping is ScopeMapping.VECTOR and any(g.uses(lanes.depth) for g in leaf.guards)
+
+
+def _is_static(expression: Expr, leaf: Leaf) -> bool:
+    return all(leaf.chain[v].mapping in _STATIC for v in expression.variables())
+
+
+def _guarding(leaf: Leaf) -> set[int]:
+    """The unrolled scopes and lanes that guards around a statement use."""
+    used = {v for guard in leaf.guards for v in guard.variables()}
+    return {v for v in used if leaf.chain[v].mapping in _STATIC}
+
+
+def _instances(leaf: Leaf, variables: Sequence[int]) -> Iterator[dict[int, int]]:
+    for values in product(*(range(leaf.chain[v].extent) for v in variables)):
+        yield dict(zip(variables, values, strict=True))
+
+
+def _guards(leaf: Leaf, constants: _Constants) -> Iterator[tuple[int, int]]:
+    """The bounds of all guards around a statement; a guard holds where it is not negative."""
+    replaced = {v: const(value) for v, value in constants.items()}
+    for guard in leaf.guards:
+        yield guard.substitute(replaced, leaf.extents).bounds(leaf.extents)
+
+
+def _values(index: Sequence[Expr], constants: _Constants, extents: Sequence[int]) -> tuple[int, ...] | None:
+    """The values of expressions of constants only; None if one has other variables."""
+    replaced = {v: const(value) for v, value in constants.items()}
+    values = [expression.substitute(replaced, extents) for expression in index]
+    return tuple(value.constant for value in values) if all(value.is_constant for value in values) else None
