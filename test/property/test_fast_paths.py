@@ -276,7 +276,7 @@ def judge_conditions_that_are_remembered(monkeypatch: pytest.MonkeyPatch) -> Ans
 def test_fast_paths(monkeypatch: pytest.MonkeyPatch, on: str) -> None:
     judges = {name: judge(monkeypatch) for name, judge in globals().items() if name.startswith("judge_")}
     for seed, kernel in enumerate(kernels()):
-        if on == "toy" or seed % 5 == 0:
+        if seed % (2 if on == "toy" else 5) == 0:
             wander(kernel, seed, 2, on)
     if on == "toy":
         assert not {name: asked for name, asked in judges.items() if asked[True] < 20}

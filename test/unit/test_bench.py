@@ -325,18 +325,18 @@ def test_mistakes_are_one_line(
 
 def test_a_run_without_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "r.json"
-    assert bench.main(["reducemean:64x32", "add:8x16", *QUICK, "-o", str(target)]) == 0
+    assert bench.main(["add:8x16", *QUICK, "-o", str(target)]) == 0
     assert "roofline" in capsys.readouterr().out
     settings, records = read_results(target)
     assert settings["expert"] == "heuristic"
-    assert [r.label for r in records] == ["reducemean:64x32", "add:8x16"]
-    for found in records:
-        assert found.median is not None
-        assert found.ratio is None
-        assert found.data["roofline"]["seconds"] > 0
-        assert found.data["trace"]
+    (found,) = records
+    assert found.label == "add:8x16"
+    assert found.median is not None
+    assert found.ratio is None
+    assert found.data["roofline"]["seconds"] > 0
+    assert found.data["trace"]
     assert bench.main(["--show", str(target)]) == 0
-    assert "reducemean:64x32" in capsys.readouterr().out
+    assert "add:8x16" in capsys.readouterr().out
 
 
 QUICK = ["--peers", "none", "--samples", "1", "--budget", "0.01", "--no-plots", "--threads", "1"]
@@ -404,7 +404,7 @@ def test_a_program_without_result_is_reported(
 def test_a_killed_run_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "r.json"
     partial = tmp_path / "r.partial.jsonl"
-    command = [sys.executable, "-m", "benchmarks.bench", "add:8x16", "mul:8x16", "relu:8x16"]
+    command = [sys.executable, "-m", "benchmarks.bench", "add:8x16", "mul:8x16"]
     quick = ["--peers", "none", "--samples", "1", "--budget", "0.01", "--threads", "1", "-o", str(target)]
     with subprocess.Popen([*command, *quick], stdout=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 100
@@ -419,7 +419,7 @@ def test_a_killed_run_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "go on with --resume" in capsys.readouterr().err
     assert bench.main(["--resume", str(partial), "--no-plots"]) == 0
     _, records = read_results(target)
-    assert [r.label for r in records] == ["add:8x16", "mul:8x16", "relu:8x16"]
+    assert [r.label for r in records] == ["add:8x16", "mul:8x16"]
     assert kept >= 2
 
 
