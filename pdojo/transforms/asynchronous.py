@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.pattern_rewriter import PatternRewriter
 
+from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
@@ -32,7 +33,8 @@ class AsyncCopy(Transformation[Leaf]):
     | 8 y[{0},{1}] = t[{0},{1}]         | 8 y[{0},{1}] = t[{0},{1}]
 
     Keeps the meaning: the value arrives before the first access that depends on it, which backends ensure. The machine
-    must have asynchronous copies of the size of an element, or of the vector that a `:v` scope makes of them.
+    must have asynchronous copies of the size of an element, or of the vector that a `:v` scope makes of them; there,
+    such a vector may have to be aligned, as `vectorize` says.
     """
 
     name: ClassVar[str] = "async_copy"
@@ -51,7 +53,12 @@ class AsyncCopy(Transformation[Leaf]):
         """A copy between the right memories, in a grid, of a size that the machine copies."""
         if site.asynchronous:
             return Reason("the copy runs on its own already")
-        return async_problem(site) or async_size_problem(site, program.machine)
+        problem = async_problem(site) or async_size_problem(site, program.machine)
+        lanes = site.parent
+        if problem is not None or lanes is None or lanes.mapping is not Mapping.VECTOR:
+            return problem
+        problems = (lane_problem(access, site, lanes, program.machine) for access in site.accesses)
+        return next((found for found in problems if found is not None), None)
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
         """Set the flag."""

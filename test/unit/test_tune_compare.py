@@ -95,7 +95,7 @@ def arguments(kernel: Path, tmp_path: Path, *more: str) -> list[str]:
         "--seeds",
         "2",
         "--budget",
-        "6",
+        "3",
         "--neighbourhood",
         "edges,mutate",
     ]
@@ -126,7 +126,7 @@ def test_a_comparison(
         (s, n, k) for s in ("sample", "anneal") for n in ("edges", "mutate") for k in (0, 1)
     }
     for each in data["curves"]:
-        assert len(each["best"]) == 7
+        assert len(each["best"]) == 4
         assert each["best"] == sorted(each["best"], reverse=True)
     assert len(data["summary"]) == 4
     if find_spec("matplotlib") is not None:

@@ -34,13 +34,13 @@ class _Touched:
 
 @dataclass(eq=False)
 class IdleLanes:
-    """What active lanes of a program touch."""
+    """The idle lanes of a program."""
 
     nest: Nest
     _masked: dict[Buffer, bool] = field(default_factory=dict[Buffer, bool])
     _touched: dict[Buffer, _Touched | None] = field(default_factory=dict[Buffer, "_Touched | None"])
 
-    def have(self, buffer: Buffer) -> bool:
+    def touch(self, buffer: Buffer) -> bool:
         """True if guards mask lanes of an access to a buffer."""
         if buffer not in self._masked:
             self._masked[buffer] = any(_is_masked(leaf) for leaf, _ in accesses_of(self.nest, buffer))

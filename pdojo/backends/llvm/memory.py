@@ -79,7 +79,7 @@ class Reach:
 
     def framed_elements(self, buffer: Buffer) -> int:
         """The number of elements of a buffer in a frame, with those behind it that only idle lanes access."""
-        idle = IDLE_BYTES // byte_width(buffer.dtype) if self.idle.have(buffer) else 0
+        idle = IDLE_BYTES // byte_width(buffer.dtype) if self.idle.touch(buffer) else 0
         return self.placement(buffer).layout.size + idle
 
     def clear(self, buffer: Buffer) -> None:

@@ -8,7 +8,7 @@ from enum import Enum
 from math import gcd, prod
 
 from pdojo.dialect.affine import Expr, const
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
@@ -103,7 +103,34 @@ def lane_problem(
         return Reason(f"the access {described} is strided, but registers hold whole vectors")
     if stride is Stride.STRIDED and not machine.gather:
         return Reason(f"the access {described} is strided, which {machine.name} cannot do")
+    if stride is Stride.CONTIGUOUS and machine.aligned_vectors:
+        address = linear_address([index[d] for d in ordered], [shape[d] for d in ordered])
+        return _misaligned(access, leaf, scope, address, machine)
     return None
+
+
+def _misaligned(access: Access, leaf: Leaf, lanes: Scope, address: Expr, machine: Machine) -> Reason | None:
+    """Why a vector at an address, in elements, may not start at a multiple of its size; None if it does."""
+    buffer = access.array.buffer
+    if buffer.memory not in (Memory.HEAP, Memory.SHARED):
+        return None
+    width = byte_width(buffer.dtype)
+    size = lanes.extent * width
+    base = buffer.alignment if buffer.op is None else HEAP_ALIGNMENT
+    known = gcd(base, address.constant * width, *(c * width for a, c in address.terms if a != lanes.depth))
+    if known % size == 0:
+        return None
+    text = f"{size} bytes of {describe_access(access)} must start at a multiple of {size} on {machine.name}"
+    if base % size:
+        return Reason(
+            f"{text}, but '{access.array.name}' is only known to start at a multiple of {base}; "
+            f"'align {size}' in its declaration promises more"
+        )
+    origin = [0] * len(leaf.chain)
+    steps = [[*origin[:d], 1, *origin[d + 1 :]] for d, s in enumerate(leaf.chain) if s is not lanes and s.extent > 1]
+    starts = ((iteration, address.evaluate(iteration) * width) for iteration in (origin, *steps))
+    witness = next((f"iteration {tuple(i)} starts at byte {byte}" for i, byte in starts if byte % size), "")
+    return Reason(f"{text}, and is only known to start at a multiple of {known}", witness)
 
 
 def physical_bytes(nest: Nest, buffer: Buffer) -> int:

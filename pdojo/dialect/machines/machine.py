@@ -119,6 +119,8 @@ class Machine:
     """Instruction set features in the compiler's spelling, sorted."""
     unroll_limit: int = 256
     """Most statement instances that nested unrolled scopes may expand to."""
+    aligned_vectors: bool = False
+    """Whether a vector in memory must start at a multiple of its size."""
     stack_bytes: int = 256 << 10
     """Most bytes that stack buffers of a kernel may take per thread."""
     register_bytes: int = 2048
