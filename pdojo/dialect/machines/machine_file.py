@@ -305,6 +305,9 @@ def machine_facts(described: Machine) -> dict[str, Any]:
     """
     data = machine_to_json(described)
     del data["description"], data["backend"], data["measured"]
+    if not data["aligned_vectors"]:
+        # Databases have machines from before there was this fact.
+        del data["aligned_vectors"]
     data["cpu"] = {key: value for key, value in data["cpu"].items() if not isinstance(value, float)}
     for key in _PARTS.keys() & data.keys():
         data |= data.pop(key)
