@@ -161,7 +161,7 @@ class VariantRace:
         standing: dict[str, Race] = {}
 
         def heat(racing: Sequence[Candidate], rounds: int) -> Sequence[Race]:
-            if standing and perf_counter() - self._began > self._seconds:
+            if standing and self._is_late:
                 raise _TimeIsUpError
             latest = self._heat(Heat(racing, start.candidate, rounds))
             for each, found in zip(racing, latest, strict=True):
@@ -174,11 +174,15 @@ class VariantRace:
                 pass
         return [(variant, standing[fingerprint]) for fingerprint, variant in zip(candidates, variants, strict=True)]
 
+    @property
+    def _is_late(self) -> bool:
+        return perf_counter() - self._began > self._seconds
+
     def _heat(self, wanted: Heat) -> Sequence[Race]:
         """Time programs in turns, again as long as others keep the processors busy and time is left."""
         while True:
             latest = self._timing.heat(wanted, self._tell)
-            if not any(found.is_undecided for found in latest) or perf_counter() - self._began > self._seconds:
+            if self._is_late or not any(found.is_undecided for found in latest):
                 return latest
             self._tell("others use the processors: once more")
 

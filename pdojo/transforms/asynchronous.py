@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.pattern_rewriter import PatternRewriter
 
-from pdojo.dialect.analysis.lanes import lane_problem
+from pdojo.dialect.analysis.lanes import vector_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
@@ -54,10 +54,7 @@ class AsyncCopy(Transformation[Leaf]):
         if site.asynchronous:
             return Reason("the copy runs on its own already")
         problem = async_problem(site) or async_size_problem(site, program.machine)
-        lanes = site.parent
-        if problem is not None or lanes is None or lanes.mapping is not Mapping.VECTOR:
-            return problem
-        problems = (lane_problem(access, site, lanes, program.machine) for access in site.accesses)
+        problems = (problem, *(vector_problem(access, site, program.machine) for access in site.accesses))
         return next((found for found in problems if found is not None), None)
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:

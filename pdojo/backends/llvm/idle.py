@@ -12,7 +12,8 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
-from pdojo.dialect.affine import Expr, const
+from pdojo.backends.addresses import bind
+from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
 from pdojo.dialect.view.storage import accesses_of, physical_index, physical_shape
@@ -28,6 +29,8 @@ _STATIC = (ScopeMapping.UNROLL, ScopeMapping.VECTOR)
 class _Touched:
     """Where active lanes may touch a buffer, by those of its dimensions that only unrolled scopes and lanes index."""
 
+    shape: tuple[int, ...]
+    """The extents of all dimensions in memory."""
     dimensions: tuple[int, ...]
     places: frozenset[tuple[int, ...]]
 
@@ -43,7 +46,7 @@ class IdleLanes:
     def touch(self, buffer: Buffer) -> bool:
         """True if guards mask lanes of an access to a buffer."""
         if buffer not in self._masked:
-            self._masked[buffer] = any(_is_masked(leaf) for leaf, _ in accesses_of(self.nest, buffer))
+            self._masked[buffer] = any(_is_masked(*use) for use in accesses_of(self.nest, buffer))
         return self._masked[buffer]
 
     def may_be_written(self, access: Access, leaf: Leaf, known: _Constants) -> bool:
@@ -57,7 +60,7 @@ class IdleLanes:
         touched = self._touched[buffer]
         if touched is None:
             return False
-        index, shape = physical_index(access, leaf.chain), physical_shape(self.nest, buffer)
+        index, shape = physical_index(access, leaf.chain), touched.shape
         extents = leaf.extents
         for dimension, expression in enumerate(index):
             low, high = expression.bounds(extents)
@@ -90,12 +93,14 @@ class IdleLanes:
                     place = _values([index[d] for d in dimensions], constants, leaf.extents)
                     assert place is not None, "all variables are known"
                     places.add(place)
-        return _Touched(dimensions, frozenset(places))
+        return _Touched(physical_shape(self.nest, buffer), dimensions, frozenset(places))
 
 
-def _is_masked(leaf: Leaf) -> bool:
+def _is_masked(leaf: Leaf, access: Access) -> bool:
     lanes = leaf.parent
-    return lanes is not None and lanes.mapping is ScopeMapping.VECTOR and any(g.uses(lanes.depth) for g in leaf.guards)
+    if lanes is None or lanes.mapping is not ScopeMapping.VECTOR:
+        return False
+    return any(e.uses(lanes.depth) for e in access.index) and any(g.uses(lanes.depth) for g in leaf.guards)
 
 
 def _is_static(expression: Expr, leaf: Leaf) -> bool:
@@ -115,13 +120,11 @@ def _instances(leaf: Leaf, variables: Sequence[int]) -> Iterator[dict[int, int]]
 
 def _guards(leaf: Leaf, constants: _Constants) -> Iterator[tuple[int, int]]:
     """The bounds of all guards around a statement; a guard holds where it is not negative."""
-    replaced = {v: const(value) for v, value in constants.items()}
     for guard in leaf.guards:
-        yield guard.substitute(replaced, leaf.extents).bounds(leaf.extents)
+        yield bind(guard, constants, leaf.extents).bounds(leaf.extents)
 
 
 def _values(index: Sequence[Expr], constants: _Constants, extents: Sequence[int]) -> tuple[int, ...] | None:
     """The values of expressions of constants only; None if one has other variables."""
-    replaced = {v: const(value) for v, value in constants.items()}
-    values = [expression.substitute(replaced, extents) for expression in index]
+    values = [bind(expression, constants, extents) for expression in index]
     return tuple(value.constant for value in values) if all(value.is_constant for value in values) else None

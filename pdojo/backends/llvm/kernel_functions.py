@@ -241,10 +241,17 @@ def _share(
 
 
 def _frame(reach: Reach, buffer: Buffer, placement: Placement) -> None:
-    """Allocate a buffer in the frame of the function under construction."""
-    code = reach.code
-    kind = llvm.LLVMArrayType(reach.framed_elements(buffer), memory_type(buffer.dtype))
-    reach.bases[buffer] = code.levels[0].add(llvm.AllocaOp(code.integer(1), kind, placement.alignment))
+    """Allocate a buffer in the frame of the function under construction.
+
+    It is zero if idle lanes compute with it: on some processors an operation on subnormal numbers takes 150 cycles.
+    """
+    code, root, elements = reach.code, reach.code.levels[0], reach.framed_elements(buffer)
+    kind = llvm.LLVMArrayType(elements, memory_type(buffer.dtype))
+    base = root.add(llvm.AllocaOp(code.integer(1), kind, placement.alignment))
+    if reach.idle.touch(buffer):
+        size = code.integer(elements * placement.layout.element_bytes)
+        root.do(llvm.CallIntrinsicOp("llvm.memset.p0.i64", [base, code.integer(0, 8), size, code.integer(0, 1)], []))
+    reach.bases[buffer] = base
     reach.framed.add(buffer)
 
 

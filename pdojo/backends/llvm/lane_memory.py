@@ -144,10 +144,7 @@ def _is_whole(reach: Reach, place: Place, start: Expr, count: int) -> bool:
     low, high = start.bounds(reach.code.extents)
     if place.displacement is not None:
         return False
-    whole = place.buffer in reach.framed and low >= 0 and high + count <= reach.framed_elements(place.buffer)
-    if whole:
-        reach.clear(place.buffer)
-    return whole
+    return place.buffer in reach.framed and low >= 0 and high + count <= reach.framed_elements(place.buffer)
 
 
 def _load_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...]) -> SSAValue:

@@ -68,8 +68,6 @@ class Reach:
     """Address of the first element, per buffer."""
     framed: set[Buffer] = field(default_factory=set[Buffer])
     """Buffers in the frame of this function."""
-    cleared: set[Buffer] = field(default_factory=set[Buffer])
-    """Those of them that are zero when the function starts."""
     fence: bool = False
     """Whether the function stores past the caches and so must end with a fence."""
 
@@ -81,19 +79,6 @@ class Reach:
         """The number of elements of a buffer in a frame, with those behind it that only idle lanes access."""
         idle = IDLE_BYTES // byte_width(buffer.dtype) if self.idle.touch(buffer) else 0
         return self.placement(buffer).layout.size + idle
-
-    def clear(self, buffer: Buffer) -> None:
-        """Let a buffer of the frame be zero when the function starts.
-
-        Idle lanes compute with what is there; on some processors an operation on subnormal numbers takes 150 cycles.
-        """
-        if buffer in self.cleared:
-            return
-        self.cleared.add(buffer)
-        root = self.code.levels[0]
-        size = self.framed_elements(buffer) * byte_width(buffer.dtype)
-        zero, count, volatile = self.code.integer(0, 8), self.code.integer(size), self.code.integer(0, 1)
-        root.do(llvm.CallIntrinsicOp("llvm.memset.p0.i64", [self.bases[buffer], zero, count, volatile], []))
 
     def place(self, access: Access, leaf: Leaf) -> Place:
         """Resolve an access. Raises LoweringError if other variables than lanes index registers."""

@@ -17,7 +17,7 @@ from pdojo.dialect.analysis.capacity import LIMITED, overflow, unrolled
 from pdojo.dialect.analysis.excerpts import uses_content
 from pdojo.dialect.analysis.frames import frame_problem
 from pdojo.dialect.analysis.hints import hint_problems, owned_hints, unusable_hints
-from pdojo.dialect.analysis.lanes import lane_problem, register_problem
+from pdojo.dialect.analysis.lanes import register_problem, vector_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.special_mappings import is_special, machine_problems, meaning_problems
@@ -27,7 +27,7 @@ from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Access, Buffer, Leaf
+from pdojo.dialect.view.nest import Access, Buffer
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.errors import Undecided
 
@@ -118,15 +118,8 @@ def _frame(program: Program, buffer: Buffer) -> Reason | None:
 
 
 def _lanes(program: Program, buffer: Buffer) -> Reason | None:
-    problems = (_lane_problem(program, leaf, access) for leaf, access in accesses_of(program.nest, buffer))
+    problems = (vector_problem(access, leaf, program.machine) for leaf, access in accesses_of(program.nest, buffer))
     return next((problem for problem in problems if problem is not None), None)
-
-
-def _lane_problem(program: Program, leaf: Leaf, access: Access) -> Reason | None:
-    lanes = leaf.parent
-    if lanes is None or lanes.mapping is not ScopeMapping.VECTOR:
-        return None
-    return lane_problem(access, leaf, lanes, program.machine)
 
 
 def _lane_counts(program: Program) -> Iterator[Reason]:

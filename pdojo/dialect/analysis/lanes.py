@@ -109,15 +109,21 @@ def lane_problem(
     return None
 
 
+def vector_problem(access: Access, leaf: Leaf, machine: Machine) -> Reason | None:
+    """Why the lanes of a statement cannot make an access a vector access; None if they can, or there are none."""
+    lanes = leaf.parent
+    if lanes is None or lanes.mapping is not Mapping.VECTOR:
+        return None
+    return lane_problem(access, leaf, lanes, machine)
+
+
 def _misaligned(access: Access, leaf: Leaf, lanes: Scope, address: Expr, machine: Machine) -> Reason | None:
     """Why a vector at an address, in elements, may not start at a multiple of its size; None if it does."""
     buffer = access.array.buffer
     if buffer.memory not in (Memory.HEAP, Memory.SHARED):
         return None
     width = byte_width(buffer.dtype)
-    size = lanes.extent * width
-    base = buffer.alignment if buffer.op is None else HEAP_ALIGNMENT
-    known = gcd(base, address.constant * width, *(c * width for a, c in address.terms if a != lanes.depth))
+    size, base, known = lanes.extent * width, _base_alignment(buffer), _divisor(buffer, address, lanes)
     if known % size == 0:
         return None
     text = f"{size} bytes of {describe_access(access)} must start at a multiple of {size} on {machine.name}"
@@ -189,8 +195,17 @@ def known_alignment(access: Access, leaf: Leaf, lanes: Scope) -> int:
     It follows from the alignment of the memory and the strides of all scopes but the lanes; the access is to the heap.
     """
     buffer = access.array.buffer
-    known, width = buffer.alignment if buffer.op is None else HEAP_ALIGNMENT, byte_width(buffer.dtype)
     if any(buffer.reuse) or buffer.swizzles:
-        return width
-    distance = linear_address(access.index, buffer.shape)
-    return gcd(known, distance.constant * width, *(c * width for a, c in distance.terms if a != lanes.depth))
+        return byte_width(buffer.dtype)
+    return _divisor(buffer, linear_address(access.index, buffer.shape), lanes)
+
+
+def _base_alignment(buffer: Buffer) -> int:
+    return buffer.alignment if buffer.op is None else HEAP_ALIGNMENT
+
+
+def _divisor(buffer: Buffer, address: Expr, lanes: Scope) -> int:
+    """A number of bytes that divides an address, in elements of a buffer, in the first of the lanes."""
+    width = byte_width(buffer.dtype)
+    steps = (c * width for a, c in address.terms if a != lanes.depth)
+    return gcd(_base_alignment(buffer), address.constant * width, *steps)
