@@ -62,6 +62,11 @@ ELSEWHERE = {
     },
     ("stage_in", "is used by several threads"): "what threads read from registers, they wrote in the same scope",
     ("stage_out", "is used by several threads"): "all that threads access goes to the copy",
+    ("async_copy", "is strided, but registers"): "it copies from heap to shared memory",
+    **{
+        (name, "in its declaration promises more"): "layouts of the kernel's own buffers change, which backends align"
+        for name in ("swap_dims", "tile_dim", "collapse_dims", "pad_dim", "unpad_dim", "materialize_dims")
+    },
     ("unstage", "is indexed by"): "a copy nest that is a loop would index the registers already",
 }
 """Reasons of a transformation, or of all, that no lit test can show, by a part of them."""

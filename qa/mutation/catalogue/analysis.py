@@ -273,7 +273,7 @@ MUTANTS = (
     _registers("registers: strided vectors", "A vector of registers that are not neighbours.", never("lanes None")),
     _registers("registers: several threads", "A thread reads a register of another.", never("owners")),
     _registers("registers: changing indices", "A loop indexes registers.", never("UNROLL in_tensor_scope")),
-    family(_LANES, "known_alignment", "hint")(
+    family(_LANES, "_divisor", "hint", "vectorize")(
         "alignment: offsets do not matter",
         "A store that needs aligned addresses is taken to have them.",
         dropped("constant"),

@@ -32,10 +32,10 @@ MUTANTS = (
         "Registers are out of reach of the threads that use them.",
         dropped("_frame frame"),
     ),
-    family(_CONDITIONS, "_lane_problem", "stage_in", "unstage")(
+    family(_CONDITIONS, "_lanes", "stage_in", "unstage")(
         "conditions: lanes access anything",
         "Vectors go over elements that no instruction accesses at once.",
-        returns("None", "lane_problem"),
+        returns("None", "problem"),
     ),
     family(_CONDITIONS, "_lane_counts", "inline_op")(
         "conditions: vectors of any length",
