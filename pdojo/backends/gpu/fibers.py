@@ -1,0 +1,257 @@
+"""The text of GPU kernels on a CPU: one fiber per thread, to test generated code without a GPU.
+
+`fibers.h` is the runtime. It checks what a GPU leaves undefined: barriers that only some threads reach, addresses
+outside of arrays, misaligned vectors. A missing barrier shows as a wrong result in some order of the threads, a missing
+wait as a wrong result if asynchronous copies land late.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pdojo.backends.gpu.resources import MissingTool, refusal
+from pdojo.errors import SimulationError
+
+HEAD = '#include "fibers.h"\n'
+"""The first line of a text for `compile_fibers`; the text of the file itself does as well."""
+REMEDY = "install g++ or clang++, or pip install ziglang"
+OPTIONS = (
+    *("-std=c++17", "-O2", "-g1", "-fPIC", "-w"),
+    # Products and sums are fused where the text says so (fmaf), and nowhere else.
+    *("-ffp-contract=off", "-fno-fast-math"),
+    # The compilers of GPUs do not use the types of pointers, either.
+    *("-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti"),
+    *("-ftrivial-auto-var-init=pattern", "-fstack-clash-protection"),
+    *("-fsanitize=bounds,alignment,object-size", "-fno-sanitize-recover=all"),
+)
+ALIGNMENT = 64
+"""Bytes to which the beginning of each array is aligned."""
+Order: TypeAlias = Literal["ascending", "descending"] | int
+"""The order of the threads of a block between barriers: by number, or shuffled by a seed."""
+WAYS: tuple[tuple[bool, Order], ...] = tuple(
+    (late, order) for late in (True, False) for order in ("ascending", "descending", 1)
+)
+"""Ways to run a kernel, (late, order), that together show races and missing waits."""
+_CANARY = 0xFF
+"""The byte around arrays: NaN in floating-point types."""
+_REPORTED = 3
+"""The exit status after an error that the runtime reports."""
+_LATER = 10.0
+"""Seconds after which the process is killed that did not end itself."""
+_CHILD = """\
+import ctypes, json, os, sys
+given = json.loads(sys.argv[1])
+library = ctypes.CDLL(given["library"])
+library.pd_fiber_array.restype = ctypes.c_void_p
+arrays = []
+for number, array in enumerate(given["arrays"]):
+    places = map(ctypes.c_long, (array["offset"], array["length"], array["start"], array["size"]))
+    address = library.pd_fiber_array(number, given["file"], *places, array["writable"])
+    arrays.append(ctypes.c_void_p(address))
+function = getattr(library, given["symbol"])
+function.restype = None
+library.pd_fiber_setup(given["late"], given["order"], ctypes.c_uint64(given["seed"]), ctypes.c_double(given["limit"]))
+function(*arrays)
+os._exit(0)
+"""
+
+
+class FiberError(SimulationError):
+    """A kernel did what a GPU cannot do or leaves undefined; the message names kernel, block and thread."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an array is in the file that both processes map. It ends, rounded up to ALIGNMENT, at the end of a page."""
+
+    offset: int
+    """The first page in the file, in bytes."""
+    length: int
+    """Bytes of the pages."""
+    start: int
+    """Bytes of the first page before the array."""
+    size: int
+    """Bytes of the array."""
+    writable: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Fibers:
+    """A compiled text."""
+
+    text: str
+    folder: Path
+    """The folder of the library, removed with this object."""
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def run(
+        self,
+        symbol: str,
+        arrays: Sequence[npt.NDArray[Any]],
+        *,
+        late: bool,
+        order: Order = "ascending",
+        seconds: float = 60.0,
+    ) -> None:
+        """Call `extern "C" void SYMBOL(void *array, ...)` in a process of its own, with a pointer for each array.
+
+        Asynchronous copies land at the wait that forces them if `late`, otherwise at once. What the function writes is
+        in the arrays afterwards; arrays that NumPy calls not writeable are read-only for the function, too. Raises
+        FiberError for errors of the text, and if it runs longer than `seconds`; the arrays are as before then.
+        """
+        places = _places(arrays)
+        with _shared_file(max(1, sum(place.length for place in places))) as (file, memory):
+            views = [
+                np.ndarray(array.shape, array.dtype, memory, place.offset + place.start)
+                for array, place in zip(arrays, places, strict=True)
+            ]
+            np.frombuffer(memory, np.uint8)[:] = _CANARY
+            for view, array in zip(views, arrays, strict=True):
+                view[...] = array
+            number = {"ascending": 0, "descending": 1}.get(str(order), 2)
+            settings = {
+                "library": str(self.library),
+                "symbol": symbol,
+                "file": file,
+                "arrays": [vars(place) for place in places],
+                "late": late,
+                "order": number,
+                "seed": order if isinstance(order, int) else 0,
+                "limit": seconds,
+            }
+            self._call(settings, file, seconds)
+            _check_canaries(memory, places)
+            for view, array in zip(views, arrays, strict=True):
+                if array.flags.writeable:
+                    array[...] = view
+
+    @property
+    def library(self) -> Path:
+        """The shared library."""
+        return self.folder / "kernel.so"
+
+    def _call(self, settings: dict[str, Any], file: int, seconds: float) -> None:
+        """Run the child process. Raises FiberError."""
+        command = [sys.executable, "-I", "-S", "-c", _CHILD, json.dumps(settings)]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, pass_fds=[file], timeout=seconds + _LATER, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise FiberError(f"'{settings['symbol']}' still runs after {seconds:g} s") from None
+        if done.returncode == _REPORTED:
+            raise FiberError(self._explain(done.stdout))
+        if done.returncode:
+            status = done.returncode
+            cause = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+            detail = f"{done.stdout[-1000:]}{done.stderr[-1000:]}".strip()
+            raise FiberError(f"'{settings['symbol']}' ended with {cause}: {detail}")
+
+    def _explain(self, message: str) -> str:
+        """A message of the runtime, with the lines of the text that it names."""
+        message = re.sub(r" \(code (\w+)\)", lambda found: self._line_of(found[1]), message)
+        lines = self.text.splitlines()
+        numbers = sorted({int(number) for number in re.findall(r"\bline (\d+)", message)})
+        quoted = [f"\n  {n}: {lines[n - 1].strip()}" for n in numbers if 0 < n <= len(lines)]
+        return message + "".join(quoted)
+
+    def _line_of(self, address: str) -> str:
+        """` at line N` for an address in the library; nothing if that is not known."""
+        tool = shutil.which("addr2line")
+        if tool is None:
+            return ""
+        command = [tool, "-e", str(self.library), address]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        found = re.search(r"kernel\.cpp:(\d+)", done.stdout)
+        return "" if found is None else f" at line {found[1]}"
+
+
+def compilers() -> dict[str, list[str]]:
+    """Commands of the installed C++ compilers, by name, without the arguments for files."""
+    found = {name: [path] for name in ("g++", "clang++") if (path := shutil.which(name)) is not None}
+    if find_spec("ziglang") is not None:
+        found["zig"] = [sys.executable, "-m", "ziglang", "c++"]
+    return found
+
+
+def compile_fibers(text: str, *, warp: int, compiler: str | None = None) -> Fibers:
+    """Compile a text for warps of 32 or 64 threads, by the compiler of that name (None: any).
+
+    The text begins with HEAD. Raises MissingTool if there is no such compiler, LoweringError with its first error and
+    the line if it refuses the text.
+    """
+    commands = compilers()
+    if not commands or compiler not in (None, *commands):
+        raise MissingTool(f"there is no {compiler or 'C++ compiler'} to run kernels on a CPU: {REMEDY}")
+    name = next(iter(commands)) if compiler is None else compiler
+    compiled = Fibers(text, Path(tempfile.mkdtemp(prefix="pdojo-fibers-")))
+    source, middle = (str(compiled.folder / f"kernel.{end}") for end in ("cpp", "o"))
+    Path(source).write_text(text, encoding="utf-8")
+    include = str(Path(__file__).parent)
+    for arguments in (
+        # The library of the sanitizers is not linked: the runtime has what they call.
+        [*OPTIONS, f"-DPD_WARP={warp}", "-I", include, "-c", source, "-o", middle],
+        ["-shared", middle, "-o", str(compiled.library), "-lm"],
+    ):
+        done = subprocess.run([*commands[name], *arguments], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise refusal(name, done.stderr.replace(source, Path(source).name), text)
+    return compiled
+
+
+def _places(arrays: Sequence[npt.NDArray[Any]]) -> list[_Place]:
+    places: list[_Place] = []
+    offset = 0
+    for array in arrays:
+        rounded = -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+        length = -(-rounded // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+        places.append(_Place(offset, length, length - rounded, array.nbytes, bool(array.flags.writeable)))
+        offset += length
+    return places
+
+
+def _check_canaries(memory: mmap.mmap, places: Sequence[_Place]) -> None:
+    """Raise FiberError if a kernel wrote beside an array, in the array's own pages."""
+    data = np.frombuffer(memory, np.uint8)
+    for number, place in enumerate(places):
+        pages = data[place.offset : place.offset + place.length]
+        for first, last in ((0, place.start), (place.start + place.size, place.length)):
+            damaged = np.flatnonzero(pages[first:last] != _CANARY)
+            if damaged.size:
+                byte = first + int(damaged[0]) - place.start
+                raise FiberError(f"a kernel wrote byte {byte} of array {number}, which has {place.size} bytes")
+
+
+@contextmanager
+def _shared_file(size: int) -> Generator[tuple[int, mmap.mmap]]:
+    """A file without a name, and its memory."""
+    if sys.platform == "linux":
+        file = os.memfd_create("pdojo-fibers")
+    else:
+        with tempfile.TemporaryFile() as opened:
+            file = os.dup(opened.fileno())
+    try:
+        os.truncate(file, size)
+        yield file, mmap.mmap(file, size)
+    finally:
+        os.close(file)
