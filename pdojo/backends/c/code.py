@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from pdojo.backends.addresses import Address, bind
+from pdojo.backends.addresses import Address, address_of, bind
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.spelling import Spelling
-from pdojo.backends.placement import MemoryPlan
+from pdojo.backends.placement import Placement
 from pdojo.dialect.affine import Expr, const
-from pdojo.dialect.view.nest import Buffer
+from pdojo.dialect.view.nest import Access, Buffer, Leaf
 
 
 @dataclass(eq=False)
@@ -19,7 +19,7 @@ class FunctionText:
     """Lines of a function, and the names and variables that they use."""
 
     prelude: Prelude
-    plan: MemoryPlan
+    placements: Mapping[Buffer, Placement]
     names: dict[Buffer, str]
     """Names of the pointers to buffers."""
     lines: list[str] = field(default_factory=list[str])
@@ -62,6 +62,14 @@ class FunctionText:
         """The text of an index expression. Numerators in canonical form are never negative, so C's division, which
         rounds to zero, is right."""
         return self.bind(expression).render(variable, "%", "/")
+
+    def place(self, access: Access, leaf: Leaf) -> Address:
+        """The address of an access."""
+        return address_of(access, self.placements[access.array.buffer].layout, leaf.chain)
+
+    def element(self, access: Access, leaf: Leaf) -> str:
+        """The element accessed: `x[i0*512+i1]`."""
+        return f"{self.names[access.array.buffer]}[{self.position(self.place(access, leaf))}]"
 
     def position(self, address: Address) -> str:
         """The text of a position in a buffer."""

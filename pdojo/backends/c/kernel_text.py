@@ -7,16 +7,15 @@ number of threads.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 
 from pdojo.backends.c.code import FunctionText, variable
+from pdojo.backends.c.loops import LoopText
 from pdojo.backends.c.names import Names
 from pdojo.backends.c.prelude import Prelude
-from pdojo.backends.c.statement import lanes, statement
+from pdojo.backends.c.statement import lanes
 from pdojo.backends.placement import ALIGNMENT, Home, Placement, plan_memory
-from pdojo.backends.walk import LoopBounds, NestWalk, describe
-from pdojo.dialect.affine import Expr
+from pdojo.backends.walk import LoopBounds, describe
 from pdojo.dialect.analysis.frames import parallel_ancestor
 from pdojo.dialect.analysis.tensor import Match, match
 from pdojo.dialect.attributes import Mapping as ScopeMapping
@@ -44,13 +43,15 @@ def kernel_text(nest: Nest, prelude: Prelude, intrinsics: Mapping[str, Intrinsic
         raise LoweringError(f"kernel '{nest.name}': {error}") from None
 
 
-class _KernelText(NestWalk):
+class _KernelText(LoopText):
     def __init__(self, nest: Nest, prelude: Prelude, intrinsics: Mapping[str, Intrinsic]) -> None:
         self.nest, self.prelude, self.intrinsics, self.spelling = nest, prelude, intrinsics, prelude.spelling
+        self.plan = plan_memory(nest)
         variables = [variable(d) for d in range(1 + max((s.depth for s in nest.scopes), default=0))]
         names = Names([*variables, *_OWN, nest.symbol, *intrinsics])
-        self.code = FunctionText(prelude, plan_memory(nest), {b: names.fresh(b.names[0]) for b in nest.buffers})
-        super().__init__(self.code.known, self.code.extents)
+        super().__init__(
+            FunctionText(prelude, self.plan.placements, {b: names.fresh(b.names[0]) for b in nest.buffers})
+        )
 
     def text(self) -> str:
         """Comment and function."""
@@ -81,7 +82,7 @@ class _KernelText(NestWalk):
     def _declare(self, scope: Scope | None) -> None:
         """Declare the buffers of each iteration of a parallel scope (None: of the function)."""
         own = False
-        for buffer, placement in self.code.plan.placements.items():
+        for buffer, placement in self.plan.placements.items():
             if not self._used(buffer, scope, private=placement.home is Home.THREAD):
                 continue
             match placement.home:
@@ -92,7 +93,7 @@ class _KernelText(NestWalk):
                 case Home.WORKSPACE if scope is None:
                     self.code.line(self._pointer(buffer, "(char *)workspace", placement.position))
                 case Home.THREAD if scope is None:
-                    offset = self.code.plan.shared_bytes + placement.position
+                    offset = self.plan.shared_bytes + placement.position
                     self.code.line(self._pointer(buffer, "(char *)workspace", offset))
                 case Home.THREAD:
                     if not own:
@@ -117,7 +118,7 @@ class _KernelText(NestWalk):
         return {a.array.buffer for a in leaf.accesses}
 
     def _own_memory(self) -> None:
-        plan = self.code.plan
+        plan = self.plan
         self.prelude.threads = True
         shared = f" + {plan.shared_bytes}" if plan.shared_bytes else ""
         part = f"{plan.thread_bytes} * {self.spelling.thread}"
@@ -134,28 +135,9 @@ class _KernelText(NestWalk):
 
     # Scopes
 
-    def statement(self, leaf: Leaf) -> None:
-        """Append the code of a statement."""
-        statement(self.code, leaf)
-
-    def branch(self, constraints: Sequence[Expr]) -> AbstractContextManager[None]:
-        """Code appended within runs only if all constraints hold."""
-        return self.code.block(f"if ({self.code.condition(constraints)})")
-
-    def loop(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a loop."""
-        self._for(scope, bounds, lambda: self.nodes(scope.children))
-
-    def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a loop that the compiler unrolls."""
-        request = self.spelling.unroll(scope.extent)
-        if request is not None:
-            self.code.line(request)
-        self.loop(scope, bounds)
-
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
         """Append a statement on vectors, or a loop over the lanes."""
-        lanes(self.code, scope, leaf, lambda body: self._for(scope, bounds, body))
+        lanes(self.code, scope, leaf, lambda body: self.loop_around(scope, bounds, body))
 
     def other(self, scope: Scope, bounds: LoopBounds) -> None:
         """Append a parallel scope, or the call of a tensor instruction."""
@@ -167,30 +149,6 @@ class _KernelText(NestWalk):
             case _:
                 super().other(scope, bounds)
 
-    def _for(self, scope: Scope, bounds: LoopBounds, body: Callable[[], None]) -> None:
-        low, high = self._range(scope, bounds)
-        own = variable(scope.depth)
-        head = f"for (int64_t {own} = {low}; {own} < {high}; {own}++)"
-        with self.code.block(head), self.guarded(bounds.inner) as possible:
-            if possible:
-                body()
-
-    def _range(self, scope: Scope, bounds: LoopBounds) -> tuple[str, str]:
-        """The text of the bounds of a loop: those of the guard if they are tighter."""
-        low, high = "0", str(scope.extent)
-        for expression in map(self.code.bind, bounds.lows):
-            least, most = expression.bounds(self.code.extents)
-            if most > 0:
-                text = self.code.index(expression)
-                low = text if low == "0" and least >= 0 else f"{self.prelude.use('pd_max')}({low}, {text})"
-        for expression in map(self.code.bind, bounds.highs):
-            least, most = expression.bounds(self.code.extents)
-            if least < scope.extent:
-                text = self.code.index(expression)
-                whole = high == str(scope.extent) and most <= scope.extent
-                high = text if whole else f"{self.prelude.use('pd_min')}({high}, {text})"
-        return low, high
-
     def _parallel(self, scope: Scope, bounds: LoopBounds) -> None:
         self.code.line(self.spelling.parallel())
 
@@ -201,7 +159,7 @@ class _KernelText(NestWalk):
             self._fence()
             self.code.streams = before
 
-        self._for(scope, bounds, body)
+        self.loop_around(scope, bounds, body)
 
     def _fence(self) -> None:
         """Order the thread's stores past the caches before later accesses."""

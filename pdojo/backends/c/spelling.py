@@ -57,6 +57,10 @@ class Spelling:
 
     types: Mapping[str, str] = C_TYPES
     """Types of elements in memory, by dtype."""
+    index = "int64_t"
+    """Type of the variables of loops."""
+    library = False
+    """Whether elementary functions are those of the target's library; else they are printed in front of the kernels."""
     restrict = "restrict"
     """Qualifies pointers to memory that nothing else points to."""
     thread = "(size_t)omp_get_thread_num()"

@@ -7,7 +7,7 @@ from math import gcd
 
 from xdsl.dialects.builtin import IntegerAttr
 
-from pdojo.backends.addresses import Address, Lanes, address_of, known_alignment, lanes_of
+from pdojo.backends.addresses import Lanes, known_alignment, lanes_of
 from pdojo.backends.c.code import FunctionText, variable
 from pdojo.backends.c.expressions import strip
 from pdojo.backends.c.values import BITWISE, NARROW, OPERATORS, apply, from_index, literal
@@ -24,7 +24,7 @@ def statement(code: FunctionText, leaf: Leaf) -> None:
     """Print one instance of a statement."""
     for access in (*leaf.reads, leaf.output):
         prefetch(code, access, leaf)
-    target = element(code, leaf.output, leaf)
+    target = code.element(leaf.output, leaf)
     code.line(f"{assignment(code, leaf, target, target)};")
 
 
@@ -60,7 +60,7 @@ def computed(code: FunctionText, leaf: Leaf) -> str:
 def _operand(code: FunctionText, value: Input, leaf: Leaf) -> str:
     match value:
         case Access():
-            return _loaded(element(code, value, leaf), value.array.dtype)
+            return _loaded(code.element(value, leaf), value.array.dtype)
         case Constant():
             return literal(value)
         case Index():
@@ -72,22 +72,12 @@ def _loaded(text: str, dtype: str) -> str:
     return f"({text} != 0)" if dtype == "i1" else text
 
 
-def place(code: FunctionText, access: Access, leaf: Leaf) -> Address:
-    """The address of an access."""
-    return address_of(access, code.plan.placements[access.array.buffer].layout, leaf.chain)
-
-
-def element(code: FunctionText, access: Access, leaf: Leaf) -> str:
-    """The element accessed: `x[i0*512+i1]`."""
-    return f"{code.names[access.array.buffer]}[{code.position(place(code, access, leaf))}]"
-
-
 def prefetch(code: FunctionText, access: Access, leaf: Leaf) -> None:
     """Prefetch the cache line at the hinted distance behind the access."""
     hint = access.hints.data.get("prefetch")
     if isinstance(hint, IntegerAttr):
         # As an integer: a pointer must not leave its array.
-        address = f"(uintptr_t)&{element(code, access, leaf)} + {hint.value.data}"
+        address = f"(uintptr_t)&{code.element(access, leaf)} + {hint.value.data}"
         code.line(code.spelling.prefetch(address))
 
 
@@ -111,14 +101,14 @@ def lanes(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop) -> None:
     else:
         if not masked and _distinct(code, scope, leaf):
             code.line(code.spelling.simd())
-        loop(lambda: code.line(f"{assignment(code, leaf, *(element(code, leaf.output, leaf),) * 2)};"))
+        loop(lambda: code.line(f"{assignment(code, leaf, *(code.element(leaf.output, leaf),) * 2)};"))
 
 
 def _meets(code: FunctionText, leaf: Leaf) -> bool:
     """Whether a lane may read an element that another lane writes, so that all reads come first."""
-    written = place(code, leaf.output, leaf)
+    written = code.place(leaf.output, leaf)
     same = (a for a in leaf.reads if a.array.buffer is leaf.output.array.buffer)
-    return any(place(code, a, leaf) != written for a in same)
+    return any(code.place(a, leaf) != written for a in same)
 
 
 def _distinct(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
@@ -129,7 +119,7 @@ def _distinct(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
 def _apart(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop, *, streams: bool) -> None:
     """Print the computation of all lanes, then their stores."""
     dtype = leaf.output.array.dtype
-    lane, target = f"lane[{variable(scope.depth)}]", element(code, leaf.output, leaf)
+    lane, target = f"lane[{variable(scope.depth)}]", code.element(leaf.output, leaf)
     with code.block(""):
         code.line(code.spelling.array(dtype, "lane", scope.extent, None))
         if leaf.accumulate is None:
@@ -142,7 +132,7 @@ def _apart(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop, *, streams:
             loop(lambda: _terms(code, scope, leaf, lane))
         if streams:
             code.known[scope.depth] = 0
-            start = element(code, leaf.output, leaf)
+            start = code.element(leaf.output, leaf)
             del code.known[scope.depth]
             code.line(f"{code.prelude.use('pd_stream')}(&{start}, lane, sizeof lane);")
             code.prelude.use("pd_stream_end")
@@ -175,7 +165,7 @@ def _store(code: FunctionText, scope: Scope, leaf: Leaf, lane: str, target: str)
 
 def _shape(code: FunctionText, scope: Scope, access: Access, leaf: Leaf) -> Lanes | None:
     """The positions of an access over the lanes; None if it is swizzled."""
-    where = place(code, access, leaf)
+    where = code.place(access, leaf)
     return None if where.exchanges else lanes_of(code.bind(where.linear), scope.depth, code.extents)
 
 
@@ -187,7 +177,7 @@ def _streams(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
     if shape is None or shape.stride != 1:
         return False
     width = byte_width(leaf.output.array.dtype)
-    base = code.plan.placements[leaf.output.array.buffer].alignment
+    base = code.placements[leaf.output.array.buffer].alignment
     return scope.extent * width % _PIECE == 0 and known_alignment(shape.base, width, gcd(base, 64)) >= _PIECE
 
 
@@ -219,7 +209,7 @@ def _vector(code: FunctionText, scope: Scope, leaf: Leaf) -> None:
     kind = code.prelude.vector(dtype, scope.extent)
     code.known[scope.depth] = 0
     operands = [_vector_operand(code, scope, i, leaf, kind) for i in leaf.inputs]
-    start = element(code, leaf.output, leaf)
+    start = code.element(leaf.output, leaf)
     function = (leaf.function or "").partition(".")[2]
     sign = {**OPERATORS, **BITWISE, "negf": "-"}.get(function, "")
     value = f"{operands[0]} {sign} {operands[1]}" if len(operands) == 2 else sign + operands[0]
@@ -243,7 +233,7 @@ def _vector_operand(code: FunctionText, scope: Scope, value: Input, leaf: Leaf, 
     if not isinstance(value, Access):
         assert isinstance(value, Constant)
         return cast + literal(value)
-    text = element(code, value, leaf)
+    text = code.element(value, leaf)
     del code.known[scope.depth]
     shape = _shape(code, scope, value, leaf)
     code.known[scope.depth] = 0

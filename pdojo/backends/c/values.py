@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pdojo.backends.c.expressions import strip
-from pdojo.backends.c.math import INLINED
+from pdojo.backends.c.math import INLINED, LIBRARY
 from pdojo.backends.c.prelude import Prelude
 from pdojo.dialect.functions import DTYPES, is_float
 from pdojo.dialect.semantics.rounding import INTERFACE, from_interface, round_float64, to_interface
@@ -107,9 +107,9 @@ def _float(prelude: Prelude, name: str, operands: Sequence[str], dtype: str) -> 
     listed = ", ".join(map(strip, operands))
     if name in ("maximumf", "minimumf", "maxnumf", "minnumf"):
         return f"{prelude.use(f'pd_{name[:-1]}_{dtype}')}({listed})"
-    if f"math.{name}" in INLINED:
+    if f"math.{name}" in INLINED and not prelude.spelling.library:
         return f"{prelude.use(f'pd_{name}_{dtype}')}({listed})"
-    return f"{_MATH[name]}{suffix}({listed})"
+    return f"{_MATH.get(name) or LIBRARY.get(f'math.{name}', name)}{suffix}({listed})"
 
 
 def _compare(predicate: str, operands: Sequence[str]) -> str:

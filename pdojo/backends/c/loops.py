@@ -1,0 +1,64 @@
+"""Scopes as loops of C, guards as branches and as bounds of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+from pdojo.backends.c.code import FunctionText, variable
+from pdojo.backends.c.statement import statement
+from pdojo.backends.walk import LoopBounds, NestWalk
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.view.nest import Leaf, Scope
+
+
+class LoopText(NestWalk):
+    """Prints a nest: loops, branches and statements. What a target makes of other scopes is its own."""
+
+    def __init__(self, code: FunctionText) -> None:
+        super().__init__(code.known, code.extents)
+        self.code = code
+
+    def statement(self, leaf: Leaf) -> None:
+        """Append the code of a statement."""
+        statement(self.code, leaf)
+
+    def branch(self, constraints: Sequence[Expr]) -> AbstractContextManager[None]:
+        """Code appended within runs only if all constraints hold."""
+        return self.code.block(f"if ({self.code.condition(constraints)})")
+
+    def loop(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a loop."""
+        self.loop_around(scope, bounds, lambda: self.nodes(scope.children))
+
+    def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a loop that the compiler unrolls."""
+        request = self.code.spelling.unroll(scope.extent)
+        if request is not None:
+            self.code.line(request)
+        self.loop(scope, bounds)
+
+    def loop_around(self, scope: Scope, bounds: LoopBounds, body: Callable[[], None]) -> None:
+        """Append a loop around what `body` appends."""
+        low, high = self._range(scope, bounds)
+        own = variable(scope.depth)
+        head = f"for ({self.code.spelling.index} {own} = {low}; {own} < {high}; {own}++)"
+        with self.code.block(head), self.guarded(bounds.inner) as possible:
+            if possible:
+                body()
+
+    def _range(self, scope: Scope, bounds: LoopBounds) -> tuple[str, str]:
+        """The text of the bounds of a loop: those of the guard if they are tighter."""
+        low, high = "0", str(scope.extent)
+        for expression in map(self.code.bind, bounds.lows):
+            least, most = expression.bounds(self.code.extents)
+            if most > 0:
+                text = self.code.index(expression)
+                low = text if low == "0" and least >= 0 else f"{self.code.prelude.use('pd_max')}({low}, {text})"
+        for expression in map(self.code.bind, bounds.highs):
+            least, most = expression.bounds(self.code.extents)
+            if least < scope.extent:
+                text = self.code.index(expression)
+                whole = high == str(scope.extent) and most <= scope.extent
+                high = text if whole else f"{self.code.prelude.use('pd_min')}({high}, {text})"
+        return low, high

@@ -1,0 +1,271 @@
+"""Where threads of a block wait for each other, and for asynchronous copies.
+
+Two statements that touch one cell of shared memory or of the heap, one of them writing, are kept in order by the
+thread that runs both, or by a barrier between the nodes of their innermost common scope. A barrier stands at the level
+of that scope, so whatever runs the two statements runs it too. In a loop the later iteration may come first in the
+text; then the barrier stands anywhere on the way around. `Collisions` says exactly which statements meet in which
+iterations, so that buffers that take turns (double buffering) cost one barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TypeAlias
+
+from pdojo.backends.gpu.launches import Launch, threads_of
+from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.analysis.collision import ANY, BEFORE, EQUAL, Collisions, Query, Relation
+from pdojo.dialect.analysis.uses import Use, uses_together
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope
+
+Body: TypeAlias = Scope | None
+"""A scope whose nodes run one after the other; None: what each block of a launch runs."""
+_LOOPS = (Mapping.SEQUENTIAL, Mapping.UNROLL)
+_SEARCHED = 12
+"""Most places of which all sets of barriers are tried."""
+_FARTHEST = 4
+"""Most iterations that an asynchronous copy is known to run ahead."""
+
+
+@dataclass
+class Synchronisation:
+    """What stands in front of nodes, and behind them."""
+
+    barriers: dict[Node, int] = field(default_factory=dict[Node, int])
+    """Threads that wait for each other in front of a node: the block's, or those of a part of a warp."""
+    waits: dict[Node, int] = field(default_factory=dict[Node, int])
+    """Groups of asynchronous copies that may still run when a node begins."""
+    commits: set[Node] = field(default_factory=set[Node])
+    """Nodes behind which a group of asynchronous copies ends."""
+
+
+@dataclass(frozen=True)
+class _Need:
+    """A barrier must stand in front of one of these nodes of a body, by number."""
+
+    places: frozenset[int]
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    """Elements that an asynchronous copy writes, and the first node that touches them."""
+
+    body: Body
+    copy: int | None
+    """The node with the copy, by number; None if it is not known how many groups follow the copy's."""
+    reader: int
+    distance: int = 0
+    """Iterations of the body between the copy and the node."""
+
+    def places(self, count: int) -> list[int]:
+        """The nodes, of `count`, in front of which threads may wait, the last one first."""
+        if self.copy is None:
+            return [self.reader]
+        if self.distance == 0:
+            return list(range(self.reader, self.copy, -1))
+        return [*range(self.reader, -1, -1), *range(count - 1, max(self.copy, self.reader), -1)]
+
+    def outstanding(self, commits: Sequence[int], place: int) -> int:
+        """Groups that may still run in front of a node, if groups end behind the nodes `commits`."""
+        if self.copy is None:
+            return 0
+        if self.distance == 0:
+            return sum(self.copy < k < place for k in commits)
+        whole = (self.distance - 1) * len(commits)
+        if place > self.reader:
+            return whole + sum(self.copy < k < place for k in commits)
+        return whole + sum(k > self.copy for k in commits) + sum(k < place for k in commits)
+
+
+def synchronisation(nest: Nest, found: Launch) -> Synchronisation:
+    """The barriers and waits of a launch."""
+    return _Synchroniser(nest, found).result()
+
+
+class _Synchroniser:
+    def __init__(self, nest: Nest, found: Launch) -> None:
+        self.launch = found
+        self.collisions = Collisions()
+        self.uses: list[Use] = []
+        for buffer in nest.buffers:
+            if buffer.memory in (Memory.SHARED, Memory.HEAP):
+                inside = uses_together(nest, [buffer], buffer.reuse)
+                self.uses += [use for use in inside if use.leaf in found.leaves]
+        self.depth = len(found.grids)
+        self.sync = Synchronisation()
+
+    def result(self) -> Synchronisation:
+        """Barriers for all pairs of uses, then waits for asynchronous copies."""
+        needs: dict[Body, set[_Need]] = {}
+        for first, second in self._pairs():
+            for body, need in self._needs(first, second):
+                needs.setdefault(body, set()).add(need)
+        for leaf in self.launch.leaves:
+            if leaf.asynchronous:
+                self.sync.commits.add(self._item(self._loop_body(leaf), leaf))
+        arrivals = [a for leaf in self.launch.leaves if leaf.asynchronous for a in self._arrivals(leaf)]
+        for arrival in arrivals:
+            body = arrival.body
+            if self.launch.group(() if body is None else body.chain) > 1:
+                places = arrival.places(len(self._nodes(body)))
+                needs.setdefault(body, set()).add(_Need(frozenset(places)))
+        for body, wanted in needs.items():
+            group = self.launch.group(() if body is None else body.chain)
+            for place in _fewest(wanted, len(self._nodes(body))):
+                self.sync.barriers[self._nodes(body)[place]] = group
+        for arrival in arrivals:
+            self._wait(arrival)
+        return self.sync
+
+    def _pairs(self) -> Iterator[tuple[Use, Use]]:
+        for first in self.uses:
+            for second in self.uses:
+                if first.memory is second.memory and (first.writes or second.writes):
+                    commute = first.commutes_with is not None and first.commutes_with == second.commutes_with
+                    if not commute or self._is_tree(first.leaf) or self._is_tree(second.leaf):
+                        yield first, second
+
+    def _needs(self, first: Use, second: Use) -> Iterator[tuple[Body, _Need]]:
+        """Barriers between an instance of `first` and a later one of `second`."""
+        common = _common(first.leaf, second.leaf)
+        body = common[-1] if len(common) > self.depth else None
+        if self.launch.group(common) == 1:
+            return
+        if first.leaf.order < second.leaf.order and self._meet(first, second, (EQUAL,) * len(common)):
+            one, other = self._place(body, first.leaf), self._place(body, second.leaf)
+            yield body, _Need(frozenset(range(one + 1, other + 1)))
+        for scope in common[self.depth :]:
+            if scope.extent == 1 or scope.mapping not in _LOOPS:
+                continue
+            later = (*(EQUAL,) * scope.depth, BEFORE, *(ANY,) * (len(common) - scope.depth - 1))
+            if self.launch.group(scope.chain) > 1 and self._meet(first, second, later):
+                one, other = self._place(scope, first.leaf), self._place(scope, second.leaf)
+                count = len(self._nodes(scope))
+                yield scope, _Need(frozenset((*range(one + 1, count), *range(other + 1))))
+
+    def _meet(self, first: Use, second: Use, relation: Relation) -> bool:
+        """Whether two threads touch one cell, in iterations that are related in this way."""
+        differs: tuple[tuple[Expr, Expr], ...] = ()
+        if self._same_threads(first.leaf, second.leaf):
+            pairs = zip(threads_of(first.leaf.chain), threads_of(second.leaf.chain), strict=True)
+            differs = tuple((var(a.depth), var(b.depth)) for a, b in pairs)
+            if not differs:
+                return False
+        equal = tuple(zip(first.cell, second.cell, strict=True))
+        query = Query(first.domain, second.domain, equal, relation, differs)
+        return self.collisions.find(query) is not None
+
+    def _same_threads(self, first: Leaf, second: Leaf) -> bool:
+        """Whether the thread of a statement follows from its iteration, and alike for both."""
+        if self._is_tree(first) or self._is_tree(second):
+            return False
+        one, other = (
+            [(s.extent, self.launch.strides[s], s.mapping) for s in threads_of(leaf.chain)] for leaf in (first, second)
+        )
+        single = all(self.launch.group(leaf.chain) == 1 or _stores(leaf) for leaf in (first, second))
+        return one == other and single
+
+    def _is_tree(self, leaf: Leaf) -> bool:
+        return leaf.accumulate is not None and any(
+            not any(e.uses(s.depth) for e in leaf.output.index) for s in threads_of(leaf.chain)
+        )
+
+    # Asynchronous copies
+
+    def _arrivals(self, copy: Leaf) -> Iterator[_Arrival]:
+        """Where the elements that a copy writes are touched next."""
+        (written,) = (u for u in self.uses if u.leaf is copy and u.writes)
+        home = self._loop_body(copy)
+        for use in self.uses:
+            if use.memory is not written.memory or use.leaf is copy:
+                continue
+            common = _common(copy, use.leaf)
+            loops = [s for s in common[self.depth :] if s.extent > 1 and s.mapping in _LOOPS]
+            if len(loops) <= 1 and (loops[-1] if loops else None) is home:
+                yield from self._arrival(written, use, home)
+            else:
+                body = common[-1] if len(common) > self.depth else None
+                yield _Arrival(body, None, self._place(body, use.leaf))
+
+    def _arrival(self, written: Use, use: Use, loop: Body) -> Iterator[_Arrival]:
+        mine, reader = self._place(loop, written.leaf), self._place(loop, use.leaf)
+        depth = self.depth if loop is None else loop.depth
+        cells = tuple(zip(written.cell, use.cell, strict=True))
+        if mine <= reader:
+            now = (EQUAL,) * (depth if loop is None else depth + 1)
+            if self.collisions.find(Query(written.domain, use.domain, cells, now)) is not None:
+                yield _Arrival(loop, None if mine == reader else mine, reader, 0)
+                return
+        if loop is None:
+            return
+        later = (*(EQUAL,) * depth, BEFORE)
+        if self.collisions.find(Query(written.domain, use.domain, cells, later)) is None:
+            return
+        for distance in range(1, loop.extent):
+            nearer = self._pairs_at(written, use, loop, distance, cells)
+            if nearer or distance == _FARTHEST:
+                yield _Arrival(loop, mine if nearer else None, reader, distance)
+                return
+
+    def _pairs_at(self, written: Use, use: Use, loop: Scope, distance: int, cells: Sequence[tuple[Expr, Expr]]) -> bool:
+        """Whether the use touches what the copy wrote so many iterations before."""
+        relation = (*(EQUAL,) * loop.depth, BEFORE)
+        own = var(loop.depth)
+        # The second instance's variable minus the distance is the first's.
+        equal = (*cells, (own + distance, own))
+        return self.collisions.find(Query(written.domain, use.domain, equal, relation)) is not None
+
+    def _wait(self, arrival: _Arrival) -> None:
+        """Wait at the last barrier before the elements are touched, as all threads must have waited."""
+        nodes = self._nodes(arrival.body)
+        places = [p for p in arrival.places(len(nodes)) if nodes[p] in self.sync.barriers]
+        place = places[0] if places else arrival.reader
+        commits = [k for k, node in enumerate(nodes) if node in self.sync.commits]
+        allowed = arrival.outstanding(commits, place)
+        self.sync.waits[nodes[place]] = min(allowed, self.sync.waits.get(nodes[place], allowed))
+
+    # Bodies
+
+    def _nodes(self, body: Body) -> Sequence[Node]:
+        return self.launch.nodes if body is None else body.children
+
+    def _item(self, body: Body, leaf: Leaf) -> Node:
+        """The node of a body that holds a statement."""
+        return self._nodes(body)[self._place(body, leaf)]
+
+    def _place(self, body: Body, leaf: Leaf) -> int:
+        depth = self.depth if body is None else body.depth + 1
+        held = leaf.chain[depth] if len(leaf.chain) > depth else leaf
+        return next(k for k, node in enumerate(self._nodes(body)) if node is held)
+
+    def _loop_body(self, leaf: Leaf) -> Body:
+        """The innermost loop around a statement that is around all its threads; None if there is none."""
+        outside = leaf.chain[self.depth :]
+        threads = [k for k, s in enumerate(outside) if s in threads_of(leaf.chain)]
+        outside = outside[: threads[0]] if threads else outside
+        loops = [s for s in outside if s.extent > 1 and s.mapping in _LOOPS]
+        return loops[-1] if loops else None
+
+
+def _stores(leaf: Leaf) -> bool:
+    """Whether one thread of a group runs a statement for all: it writes memory that they share."""
+    return leaf.output.array.buffer.memory in (Memory.SHARED, Memory.HEAP)
+
+
+def _common(first: Leaf, second: Leaf) -> tuple[Scope, ...]:
+    """The scopes around both statements."""
+    shared = [a for a, b in zip(first.chain, second.chain, strict=False) if a is b]
+    return tuple(s for s in shared if s.mapping is not Mapping.VECTOR)
+
+
+def _fewest(needs: set[_Need], places: int) -> tuple[int, ...]:
+    """A smallest set of places that meets every need."""
+    if places <= _SEARCHED:
+        for count in range(places + 1):
+            for chosen in combinations(range(places), count):
+                if all(not need.places.isdisjoint(chosen) for need in needs):
+                    return chosen
+    return tuple(sorted({max(need.places) for need in needs}))

@@ -1,0 +1,117 @@
+"""The memory of each buffer of a launch: arguments, the caller's workspace, shared memory, a thread's own memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from pdojo.backends.addresses import Layout, layout_of
+from pdojo.backends.gpu.launches import Launch, threads_of
+from pdojo.backends.placement import ALIGNMENT
+from pdojo.dialect.affine import Expr, const, linear, var
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
+from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope
+from pdojo.errors import LoweringError
+
+_LISTED = 4096
+"""Most iterations that are listed to number the cells of a thread."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Heap buffers that are no arguments, in one piece of memory."""
+
+    offsets: dict[Buffer, int]
+    """Bytes from the start."""
+    size_bytes: int
+
+
+def workspace_of(nest: Nest) -> Workspace:
+    """Where the heap buffers of a kernel lie. Raises LoweringError for a buffer of which threads have copies."""
+    offsets: dict[Buffer, int] = {}
+    size = 0
+    for buffer in nest.buffers:
+        if buffer.op is None or not accesses_of(nest, buffer):
+            continue
+        if buffer.memory is Memory.HEAP:
+            if private_scope(nest, buffer) is not None:
+                raise LoweringError(
+                    f"each thread has its own copy of '{buffer.names[0]}' on the heap; move it to registers or the "
+                    f"stack (set_location), or give every index an element (materialize_dims)"
+                )
+            offsets[buffer] = size
+            size += _rounded(layout_of(nest, buffer).size_bytes)
+    return Workspace(offsets, size)
+
+
+def _rounded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+@dataclass(frozen=True)
+class Own:
+    """A buffer in registers or on the stack: the part that one thread has, with its cells numbered without gaps."""
+
+    layout: Layout
+    indices: dict[Access, tuple[Expr, ...]]
+    """The index of each access within the part."""
+
+
+def own_part(found: Launch, nest: Nest, buffer: Buffer) -> Own:
+    """The part of a buffer that each thread of a launch has."""
+    uses = [(leaf, access) for leaf, access in accesses_of(nest, buffer) if leaf in found.leaves]
+    indices = {access: [_without_threads(e, leaf) for e in physical_index(access, leaf.chain)] for leaf, access in uses}
+    extents = [1] * len(buffer.shape)
+    for d in range(len(buffer.shape)):
+        ranked = _ranked([(leaf.extents, indices[access][d]) for leaf, access in uses])
+        for (_, access), expression in zip(uses, ranked, strict=True):
+            indices[access][d] = expression
+        extents[d] = 1 + max(e.bounds(leaf.extents)[1] for (leaf, _), e in zip(uses, ranked, strict=True))
+    strides = [prod(extents[d + 1 :]) for d in range(len(extents))]
+    layout = Layout(tuple(extents), tuple(strides), byte_width(buffer.dtype))
+    return Own(layout, {access: tuple(index) for access, index in indices.items()})
+
+
+def _without_threads(expression: Expr, leaf: Leaf) -> Expr:
+    threads = {s.depth for s in threads_of(leaf.chain)}
+    return linear(expression.constant, [(atom, c) for atom, c in expression.terms if atom not in threads])
+
+
+def _ranked(expressions: Sequence[tuple[tuple[int, ...], Expr]]) -> list[Expr]:
+    """Expressions that number the values of the given ones without gaps; shifted to zero if none are found."""
+    least = min(e.bounds(extents)[0] for extents, e in expressions)
+    shifted = [e - least for _, e in expressions]
+    expressions = [(extents, e) for (extents, _), e in zip(expressions, shifted, strict=True)]
+    values: set[int] = set()
+    for extents, expression in expressions:
+        used = sorted(expression.variables())
+        if not expression.is_linear or prod(extents[v] for v in used) > _LISTED:
+            return shifted
+        values.update(expression.evaluate(point) for point in _points(extents, used))
+    rank = {value: number for number, value in enumerate(sorted(values))}
+    found: list[Expr] = []
+    for extents, expression in expressions:
+        used = sorted(expression.variables())
+        first = expression.evaluate([0] * len(extents))
+        fitted = const(rank[first])
+        for v in used:
+            if extents[v] > 1:
+                fitted = fitted + var(v) * (rank[first + expression.coefficient(v)] - rank[first])
+        if any(fitted.evaluate(p) != rank[expression.evaluate(p)] for p in _points(extents, used)):
+            return shifted
+        found.append(fitted)
+    return found
+
+
+def _points(extents: Sequence[int], used: Sequence[int]) -> list[list[int]]:
+    points: list[list[int]] = []
+    for values in product(*(range(extents[v]) for v in used)):
+        point = [0] * len(extents)
+        for v, value in zip(used, values, strict=True):
+            point[v] = value
+        points.append(point)
+    return points

@@ -1,0 +1,152 @@
+"""Launches of a kernel, and the threads that run each scope of a block.
+
+An outermost `:g` scope, with the `:g` scopes that are its only children, is one launch of a device function. What is
+outside of grids runs as one thread of the device; loops around grids run on the host. docs/mappings.md has the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from pdojo.backends.walk import describe
+from pdojo.dialect.analysis.threads import launch_of
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope
+from pdojo.errors import LoweringError
+
+THREADS = (Mapping.BLOCK, Mapping.WARP)
+"""Mappings whose iterations are threads."""
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """A device function: what one block runs, and its threads.
+
+    Thread `t` of a block runs iteration `t // stride % extent` of a thread scope, where `stride` counts the threads
+    that one iteration takes.
+    """
+
+    root: Node
+    """The outermost grid scope, or a node outside of grids."""
+    grids: tuple[Scope, ...]
+    """The grid scopes, outermost first; none for a node that one thread runs."""
+    nodes: Sequence[Node]
+    """What each block runs."""
+    threads: int
+    """Threads of a block."""
+    strides: dict[Scope, int]
+    """Consecutive threads that run one iteration of a thread scope together."""
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return prod(s.extent for s in self.grids)
+
+    @property
+    def leaves(self) -> Sequence[Leaf]:
+        """The statements, in textual order."""
+        return self.root.leaves if isinstance(self.root, Scope) else [self.root]
+
+    def group(self, chain: Sequence[Scope]) -> int:
+        """How many threads run one instance of what is inside of a chain of scopes."""
+        innermost = next((s for s in reversed(chain) if s.mapping in THREADS), None)
+        return self.threads if innermost is None else self.strides[innermost]
+
+
+def threads_of(chain: Sequence[Scope]) -> tuple[Scope, ...]:
+    """The thread scopes of a chain, outermost first."""
+    return tuple(s for s in chain if s.mapping in THREADS)
+
+
+def launch(nest: Nest, node: Node, *, most_threads: int, warp: int) -> Launch:
+    """The launch of an outermost grid, or of a node outside of grids.
+
+    Raises LoweringError if statements stand beside a grid inside another one, if a block has too many threads, or if
+    a buffer would be distributed over the threads in two ways.
+    """
+    grids: list[Scope] = []
+    nodes: Sequence[Node] = [node]
+    while len(nodes) == 1 and isinstance(nodes[0], Scope) and nodes[0].mapping is Mapping.GRID:
+        grids.append(nodes[0])
+        nodes = nodes[0].children
+    leaves = node.leaves if isinstance(node, Scope) else [node]
+    for leaf in leaves:
+        inner = launch_of(leaf)
+        if inner is not (grids[-1] if grids else None):
+            assert inner is not None
+            raise LoweringError(f"{describe(inner)} is not the only child of the grid around it")
+    strides = _strides(nest, nodes)
+    widths = [s.extent * stride for s, stride in strides.items() if not threads_of(s.chain[:-1])]
+    threads = max(widths, default=1)
+    # Groups that exchange registers are complete: the last one, too.
+    whole = max((s.extent for s in strides if s.mapping is Mapping.WARP), default=1)
+    threads = -(-threads // whole) * whole
+    if threads > most_threads:
+        raise LoweringError(f"a block of {describe(grids[-1])} would have {threads} threads, more than {most_threads}")
+    found = Launch(node, tuple(grids), nodes, threads, strides)
+    for scope in strides:
+        if scope.mapping is Mapping.WARP and warp % scope.extent:
+            raise LoweringError(f"{describe(scope)} does not divide a warp of {warp} threads")
+    _check_distributed(nest, found)
+    return found
+
+
+def _strides(nest: Nest, nodes: Sequence[Node]) -> dict[Scope, int]:
+    """Threads per iteration of each thread scope: as many as the widest thread scope inside needs.
+
+    Scopes whose threads index one buffer in registers get the same, so that each finds its own cells.
+    """
+    least: dict[Scope, int] = {}
+    while True:
+        strides: dict[Scope, int] = {}
+        for node in nodes:
+            _measure(node, strides, least)
+        raised = False
+        for buffer in nest.buffers:
+            innermost = [
+                threads[-1]
+                for leaf, access in _own_accesses(nest, buffer)
+                if (threads := [s for s in leaf.chain if s in strides and s.mapping is Mapping.BLOCK])
+                and any(e.uses(s.depth) for s in threads for e in access.index)
+            ]
+            most = max((strides[s] for s in innermost), default=1)
+            for scope in innermost:
+                if strides[scope] < most:
+                    least[scope], raised = most, True
+        if not raised:
+            return strides
+
+
+def _measure(node: Node, strides: dict[Scope, int], least: dict[Scope, int]) -> int:
+    """Threads that a node needs; notes the strides of the thread scopes within."""
+    if isinstance(node, Leaf):
+        return 1
+    inner = max([1, *(_measure(child, strides, least) for child in node.children)])
+    if node.mapping not in THREADS:
+        return inner
+    strides[node] = max(inner, least.get(node, 1))
+    return node.extent * strides[node]
+
+
+def _own_accesses(nest: Nest, buffer: Buffer) -> Iterator[tuple[Leaf, Access]]:
+    """The accesses to a buffer of which each thread has its own."""
+    if buffer.memory in (Memory.REGISTER, Memory.STACK):
+        yield from ((leaf, a) for leaf in nest.leaves for a in leaf.accesses if a.array.buffer is buffer)
+
+
+def _check_distributed(nest: Nest, found: Launch) -> None:
+    for buffer in nest.buffers:
+        known: tuple[tuple[int, int], ...] | None = None
+        for leaf, access in _own_accesses(nest, buffer):
+            scopes = [s for s in threads_of(leaf.chain) if s in found.strides]
+            used = tuple((s.extent, found.strides[s]) for s in scopes if any(e.uses(s.depth) for e in access.index))
+            if known is None:
+                known = used
+            elif scopes and used != known:
+                raise LoweringError(
+                    f"{describe_access(access)}: '{buffer.names[0]}' is distributed over the threads of a block in two "
+                    f"ways, by (extent, stride) {known} and {used}"
+                )

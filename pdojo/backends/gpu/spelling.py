@@ -1,0 +1,262 @@
+"""The spelling of device code: CUDA C++, HIP C++, and fibers of a CPU, as targets of C text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pdojo.backends.c.spelling import Spelling
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.view.nest import Buffer
+
+STATIC_SHARED = 48 * 1024
+"""Most bytes of shared memory whose size CUDA takes from the declarations (CUDA C++ Programming Guide, "Shared
+Memory"); beyond, a launch asks for it."""
+_TYPES = {
+    "f64": "double",
+    "f32": "float",
+    "f16": "unsigned short",
+    "bf16": "unsigned short",
+    "i64": "long long",
+    "i32": "int",
+    "i16": "short",
+    "i8": "signed char",
+    "i1": "unsigned char",
+}
+_COPY = """
+/* Copy {bytes} bytes to shared memory without waiting (PTX ISA, cp.async). */
+static __device__ __forceinline__ void pd_copy_async{bytes}(void *to, const void *from) {{
+  asm volatile("cp.async.{cache}.shared.global [%0], [%1], {bytes};"
+               :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+}}
+"""
+_COPIES = """
+/* End a group of copies; wait until at most N of the thread's groups run. */
+static __device__ __forceinline__ void pd_copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> static __device__ __forceinline__ void pd_copy_wait() {
+  asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory");
+}
+"""
+_CUDA_SHUFFLE = """
+/* The value of the thread `offset` away, among `width` neighbours of a warp, all of which call this. */
+template <typename T> static __device__ __forceinline__ T pd_shfl_xor(T value, int offset, int width) {
+  unsigned lane = threadIdx.x % 32, group = lane & ~(unsigned)(width - 1);
+  unsigned mask = width == 32 ? 0xffffffffu : ((1u << width) - 1) << group;
+  return __shfl_xor_sync(mask, value, offset);
+}
+"""
+_HIP_SHUFFLE = """
+/* The value of the thread `offset` away, among `width` neighbours of a wave, all of which call this. */
+template <typename T> static __device__ __forceinline__ T pd_shfl_xor(T value, int offset, int) {
+  return __shfl_xor(value, offset);
+}
+"""
+
+
+@dataclass(frozen=True)
+class Uses:
+    """What the kernels of a file need besides functions."""
+
+    shuffles: bool = False
+    copies: frozenset[int] = frozenset()
+    """Sizes of asynchronous copies in bytes."""
+
+
+class DeviceSpelling(Spelling):
+    """What CUDA and HIP have in common."""
+
+    index = "int"
+    types = _TYPES
+    restrict = "__restrict__"
+    library = True
+    name = ""
+    """The target's name in messages."""
+
+    def head(self, *, threads: bool, streams: bool) -> str:
+        """Nothing: `device_head` begins the file."""
+        return ""
+
+    def device_head(self, uses: Uses) -> str:
+        """The beginning of a file."""
+        raise NotImplementedError
+
+    def helper(self, text: str) -> str:
+        """A helper function of the device."""
+        return text.replace("static inline", "static __device__ __forceinline__").replace("restrict", "__restrict__")
+
+    def kernel(self, name: str, parameters: Sequence[str], threads: int, blocks: int | None) -> str:
+        """The head of a device function for blocks of so many threads, `blocks` of them on a multiprocessor."""
+        bounds = str(threads) if blocks is None else f"{threads}, {blocks}"
+        return f'extern "C" __global__ void __launch_bounds__({bounds})\n{name}({", ".join(parameters)})'
+
+    def shared(self, dtype: str, name: str, size: int, offset: int, *, dynamic: bool) -> str:
+        """An array in shared memory; `offset` is its place, in bytes, if a launch gives the memory."""
+        kind = self.types[dtype]
+        if dynamic:
+            return f"{kind} *{self.restrict} {name} = ({kind} *)(pd_shared + {offset});"
+        return f"__shared__ __align__(16) {kind} {name}[{size}];"
+
+    def dynamic_shared(self) -> str | None:
+        """The declaration of shared memory that a launch gives; None if there is none."""
+        return "extern __shared__ __align__(16) unsigned char pd_shared[];"
+
+    def unroll(self, extent: int) -> str | None:
+        """A line that makes the compiler unroll the following loop."""
+        return "#pragma unroll"
+
+    def warp_barrier(self, width: int) -> str:
+        """The threads of a warp wait for each other."""
+        return "__syncwarp();"
+
+    def host(self, name: str, parameters: Sequence[str]) -> str:
+        """The head of the function that launches a kernel's device functions."""
+        raise NotImplementedError
+
+    def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
+        """Lines that launch a device function with `shared` bytes of shared memory, 0 if it declares its own."""
+        raise NotImplementedError
+
+    def host_parameter(self, buffer: Buffer, name: str) -> str:
+        """The pointer to an interface array."""
+        const = "const " if buffer.intent is Intent.IN else ""
+        return f"{const}{self.types[buffer.dtype]} *{name}"
+
+    def vector(self, dtype: str, lanes: int) -> tuple[str, str]:
+        """Name and definition of vectors in memory, aligned to their size."""
+        bits = 8 * byte_width(dtype)
+        name = f"{dtype}x{lanes}"
+        size = lanes * bits // 8
+        return name, f"struct __align__({size}) {name} {{ {self.types[dtype]} at[{lanes}]; }}; /* {size} bytes */"
+
+
+class CudaSpelling(DeviceSpelling):
+    """CUDA C++."""
+
+    name = "CUDA"
+
+    def device_head(self, uses: Uses) -> str:
+        """Types that NVRTC does not know, and the helpers for shuffles and copies."""
+        text = _CUDA_HEAD + _CUDA_SHUFFLE * uses.shuffles
+        for size in sorted(uses.copies):
+            text += _COPY.format(bytes=size, cache="cg" if size == 16 else "ca")
+        return text + _COPIES * bool(uses.copies)
+
+    def host(self, name: str, parameters: Sequence[str]) -> str:
+        """The head of the launching function."""
+        return f'extern "C" void {name}({", ".join([*parameters, "cudaStream_t stream"])})'
+
+    def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
+        """A launch, after asking for more shared memory than usual."""
+        lines: list[str] = []
+        if shared > STATIC_SHARED:
+            lines.append(f"cudaFuncSetAttribute({name}, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared});")
+        return [*lines, f"{name}<<<{blocks}, {threads}, {shared}, stream>>>({', '.join(arguments)});"]
+
+
+class HipSpelling(DeviceSpelling):
+    """HIP C++."""
+
+    name = "HIP"
+
+    def device_head(self, uses: Uses) -> str:
+        """The headers of HIP, or a stand-in for compilers without them."""
+        return _HIP_HEAD + _HIP_SHUFFLE * uses.shuffles
+
+    def warp_barrier(self, width: int) -> str:
+        """Threads of a wave run in lock step; the compiler must not move accesses over the barrier."""
+        return '__builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront"); __builtin_amdgcn_wave_barrier();'
+
+    def host(self, name: str, parameters: Sequence[str]) -> str:
+        """The head of the launching function."""
+        return f'extern "C" void {name}({", ".join([*parameters, "hipStream_t stream"])})'
+
+    def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
+        """A launch."""
+        return [f"{name}<<<{blocks}, {threads}, {shared}, stream>>>({', '.join(arguments)});"]
+
+
+class FiberSpelling(DeviceSpelling):
+    """C++ for the fibers of `fibers.h`, with checked arrays in shared memory."""
+
+    name = "fibers"
+
+    def device_head(self, uses: Uses) -> str:
+        """The runtime."""
+        return (Path(__file__).parent / "fibers.h").read_text()
+
+    def shared(self, dtype: str, name: str, size: int, offset: int, *, dynamic: bool) -> str:
+        """A reference to an array in the memory of the block, whose bounds are checked."""
+        kind = self.types[dtype]
+        return f"{kind} (&{name})[{size}] = pd_shared<{kind}, {size}>({offset});"
+
+    def dynamic_shared(self) -> str | None:
+        """None: the runtime has it."""
+        return None
+
+    def unroll(self, extent: int) -> str | None:
+        """Nothing: debugging wants small code."""
+        return None
+
+    def warp_barrier(self, width: int) -> str:
+        """The threads of a warp wait for each other."""
+        return "__syncwarp();"
+
+    def host(self, name: str, parameters: Sequence[str]) -> str:
+        """The head of the launching function."""
+        return f'extern "C" void {name}({", ".join(parameters)})'
+
+    def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
+        """A launch, always with the size of shared memory."""
+        listed = ", ".join([name, str(blocks), str(threads), str(shared), *arguments])
+        return [f"pd_launch({listed});"]
+
+
+_CUDA_HEAD = """\
+#if defined(__CUDACC_RTC__)
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fc00000)
+#define INT8_MIN (-128)
+#define INT8_MAX 127
+#define INT16_MIN (-32768)
+#define INT16_MAX 32767
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define INT64_MIN (-9223372036854775807LL - 1)
+#define INT64_MAX 9223372036854775807LL
+#define UINT8_MAX 255
+#define UINT16_MAX 65535
+#define UINT32_MAX 4294967295u
+#define UINT64_MAX 18446744073709551615ull
+#define INT64_C(c) c##LL
+#define isunordered(a, b) ((a) != (a) || (b) != (b))
+#define islessgreater(a, b) ((a) < (b) || (a) > (b))
+#else
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+using std::isunordered;
+using std::islessgreater;
+#endif
+#define FP_FAST_FMA 1
+"""
+_HIP_HEAD = """\
+#if __has_include(<hip/hip_runtime.h>)
+#include <hip/hip_runtime.h>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#else
+#include "hip_minimal.h"
+#endif
+#define FP_FAST_FMA 1
+"""

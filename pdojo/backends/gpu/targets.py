@@ -1,0 +1,98 @@
+"""The targets `cuda`, `hip` and `fibers`: the kernels of a module as device code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import IO, ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.target import Target
+
+from pdojo.backends.c.prelude import Prelude
+from pdojo.backends.gpu.kernel_text import KernelText, kernel_text
+from pdojo.backends.gpu.spelling import CudaSpelling, DeviceSpelling, FiberSpelling, HipSpelling, Uses
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import known_machine, machine
+from pdojo.dialect.ops import CallOp, KernelOp
+from pdojo.dialect.view.build import nest_of
+from pdojo.errors import LoweringError
+
+_FALLBACK = {"CUDA": "nvidia-sm90", "HIP": "amd-gfx942", "fibers": "nvidia-sm90"}
+"""The machine of kernels that name none, by the name of a spelling."""
+
+
+@dataclass(frozen=True)
+class DeviceText:
+    """A file of device code."""
+
+    text: str
+    kernels: tuple[KernelText, ...]
+
+
+def device_text(*kernels: KernelOp, spelling: DeviceSpelling, machine: Machine | None = None) -> DeviceText:
+    """A file with the device functions and the launching function of each kernel.
+
+    `machine` limits the threads of a block and of a warp (None: that of each kernel, or one that fits the spelling).
+    Raises LoweringError for what device code cannot say.
+    """
+    prelude = Prelude(spelling)
+    found = [_kernel(kernel, prelude, machine) for kernel in kernels]
+    body = "\n".join(kernel.text for kernel in found)
+    uses = Uses(any(k.shuffles for k in found), frozenset(size for k in found for size in k.copies))
+    return DeviceText("\n".join([spelling.device_head(uses) + prelude.text(), body]), tuple(found))
+
+
+def _kernel(kernel: KernelOp, prelude: Prelude, machine: Machine | None) -> KernelText:
+    spelling = prelude.spelling
+    assert isinstance(spelling, DeviceSpelling)
+    described = machine or _machine(kernel, spelling)
+    return kernel_text(nest_of(kernel), prelude, most_threads=described.gpu.block_threads, warp=described.gpu.warp_size)
+
+
+def _machine(kernel: KernelOp, spelling: DeviceSpelling) -> Machine:
+    named = None if kernel.machine is None else known_machine(kernel.machine.data)
+    return named if named is not None and named.gpu.block_threads else known_machine(_FALLBACK[spelling.name])
+
+
+@dataclass(frozen=True)
+class _DeviceTarget(Target):
+    spelling: ClassVar[DeviceSpelling]
+
+    machine: str | None = None
+    """Name of the machine description; None: that of the kernel."""
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        """Print the kernels of the module."""
+        for call in module.walk():
+            if isinstance(call, CallOp):
+                raise LoweringError(
+                    f"'{call.callee.string_value()}' is called from host IR, which {self.name} does not print"
+                )
+        kernels = [op for op in module.walk() if isinstance(op, KernelOp)]
+        described = None if self.machine is None else machine(self.machine)
+        output.write(device_text(*kernels, spelling=self.spelling, machine=described).text)
+
+
+@dataclass(frozen=True)
+class PdojoCudaTarget(_DeviceTarget):
+    """CUDA C++, for nvcc and NVRTC."""
+
+    name = "pdojo-cuda"
+    spelling = CudaSpelling()
+
+
+@dataclass(frozen=True)
+class PdojoHipTarget(_DeviceTarget):
+    """HIP C++, for hipcc, hiprtc and clang."""
+
+    name = "pdojo-hip"
+    spelling = HipSpelling()
+
+
+@dataclass(frozen=True)
+class PdojoFibersTarget(_DeviceTarget):
+    """C++ whose threads are fibers of a CPU, to check device code without a device."""
+
+    name = "pdojo-fibers"
+    spelling = FiberSpelling()
