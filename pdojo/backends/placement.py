@@ -83,10 +83,10 @@ def plan_memory(nest: Nest) -> MemoryPlan:
                 frames[owner] = frames.get(owner, 0) + layout.size_bytes
         elif private:
             placements[buffer] = Placement(Home.THREAD, layout, ALIGNMENT, thread)
-            thread += _rounded(layout.size_bytes)
+            thread += rounded(layout.size_bytes)
         else:
             placements[buffer] = Placement(Home.WORKSPACE, layout, ALIGNMENT, shared)
-            shared += _rounded(layout.size_bytes)
+            shared += rounded(layout.size_bytes)
     for total in frames.values():
         if total > FRAME_LIMIT:
             raise LoweringError(_too_large(total, placements))
@@ -94,8 +94,9 @@ def plan_memory(nest: Nest) -> MemoryPlan:
     return MemoryPlan(placements, shared, thread + ALIGNMENT if thread else 0)
 
 
-def _rounded(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
+def rounded(size: int, unit: int = ALIGNMENT) -> int:
+    """The least multiple of `unit` that is not below `size`."""
+    return -(-size // unit) * unit
 
 
 def _too_large(total: int, placements: dict[Buffer, Placement]) -> str:

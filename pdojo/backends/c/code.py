@@ -99,3 +99,8 @@ class FunctionText:
 def variable(depth: int) -> str:
     """The name of the variable of a scope."""
     return f"i{depth}"
+
+
+def printable(text: str) -> str:
+    """The text for a comment: without ends of lines, and without backslashes, which would continue the comment."""
+    return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pdojo.backends.c.code import FunctionText, variable
+from pdojo.backends.c.code import FunctionText, printable, variable
 from pdojo.backends.c.loops import LoopText
 from pdojo.backends.c.names import Names
 from pdojo.backends.c.prelude import Prelude
@@ -61,13 +61,13 @@ class _KernelText(LoopText):
         for node in self.nest.children:
             self.code.line("")
             for line in tree_lines([node]):
-                self.code.line(f"// {_printable(line)}")
+                self.code.line(f"// {printable(line)}")
             self.nodes([node])
         self._fence()
         idle = self._idle([*(self.code.names[b] for b in interface), "workspace", "threads"])
         parameters += [f"void *{self.spelling.restrict} workspace", "int32_t threads"]
         head = self.spelling.function(self.nest.symbol, parameters)
-        comment = "\n".join(f"// {_printable(line)}" for line in header_lines(self.nest))
+        comment = "\n".join(f"// {printable(line)}" for line in header_lines(self.nest))
         return "\n".join([comment, f"{head} {{", *idle, *self.code.lines, "}", ""])
 
     def _idle(self, parameters: Sequence[str]) -> list[str]:
@@ -189,8 +189,3 @@ class _KernelText(LoopText):
         if isinstance(found, Reason):
             raise LoweringError(f"{describe(scope)} is not what '{intrinsic.name}' computes: {found}")
         return found
-
-
-def _printable(text: str) -> str:
-    """The text for a comment: without ends of lines, and without backslashes, which would continue the comment."""
-    return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)

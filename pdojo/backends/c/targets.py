@@ -32,14 +32,19 @@ class PdojoCTarget(Target):
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the kernels of the module."""
-        for call in module.walk():
-            if isinstance(call, CallOp):
-                raise LoweringError(
-                    f"'{call.callee.string_value()}' is called from host IR, which the target {self.name} does not "
-                    f"print; use convert-pdojo-to-loops for a module with pdojo.call"
-                )
-        kernels = [op for op in module.walk() if isinstance(op, KernelOp)]
+        kernels = printed_kernels(module, self.name)
         output.write(c_text(*kernels, machine=None if self.machine is None else machine(self.machine)))
+
+
+def printed_kernels(module: ModuleOp, target: str) -> list[KernelOp]:
+    """The kernels of a module, for a target that prints no host IR. Raises LoweringError for calls of them."""
+    for call in module.walk():
+        if isinstance(call, CallOp):
+            raise LoweringError(
+                f"'{call.callee.string_value()}' is called from host IR, which the target {target} does not "
+                f"print; use convert-pdojo-to-loops for a module with pdojo.call"
+            )
+    return [op for op in module.walk() if isinstance(op, KernelOp)]
 
 
 def c_text(*kernels: KernelOp, machine: Machine | None = None, spelling: Spelling | None = None) -> str:

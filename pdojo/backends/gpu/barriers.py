@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TypeAlias
 
-from pdojo.backends.gpu.launches import Launch, threads_of
+from pdojo.backends.gpu.launches import Launch, reduced_by, threads_of
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.collision import ANY, BEFORE, EQUAL, Collisions, Query, Relation
 from pdojo.dialect.analysis.uses import Use, uses_together
@@ -125,7 +125,7 @@ class _Synchroniser:
             for second in self.uses:
                 if first.memory is second.memory and (first.writes or second.writes):
                     commute = first.commutes_with is not None and first.commutes_with == second.commutes_with
-                    if not commute or self._is_tree(first.leaf) or self._is_tree(second.leaf):
+                    if not commute or reduced_by(first.leaf) or reduced_by(second.leaf):
                         yield first, second
 
     def _needs(self, first: Use, second: Use) -> Iterator[tuple[Body, _Need]]:
@@ -160,18 +160,13 @@ class _Synchroniser:
 
     def _same_threads(self, first: Leaf, second: Leaf) -> bool:
         """Whether the thread of a statement follows from its iteration, and alike for both."""
-        if self._is_tree(first) or self._is_tree(second):
+        if reduced_by(first) or reduced_by(second):
             return False
         one, other = (
             [(s.extent, self.launch.strides[s], s.mapping) for s in threads_of(leaf.chain)] for leaf in (first, second)
         )
         single = all(self.launch.group(leaf.chain) == 1 or _stores(leaf) for leaf in (first, second))
         return one == other and single
-
-    def _is_tree(self, leaf: Leaf) -> bool:
-        return leaf.accumulate is not None and any(
-            not any(e.uses(s.depth) for e in leaf.output.index) for s in threads_of(leaf.chain)
-        )
 
     # Asynchronous copies
 

@@ -9,7 +9,7 @@ from math import prod
 
 from pdojo.backends.addresses import Layout, layout_of
 from pdojo.backends.gpu.launches import Launch, threads_of
-from pdojo.backends.placement import ALIGNMENT
+from pdojo.backends.placement import rounded
 from pdojo.dialect.affine import Expr, const, linear, var
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
@@ -44,12 +44,8 @@ def workspace_of(nest: Nest) -> Workspace:
                     f"stack (set_location), or give every index an element (materialize_dims)"
                 )
             offsets[buffer] = size
-            size += _rounded(layout_of(nest, buffer).size_bytes)
+            size += rounded(layout_of(nest, buffer).size_bytes)
     return Workspace(offsets, size)
-
-
-def _rounded(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 @dataclass(frozen=True)

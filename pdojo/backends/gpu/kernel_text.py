@@ -10,7 +10,7 @@ from math import prod
 from xdsl.dialects.builtin import IntegerAttr
 
 from pdojo.backends.addresses import Address, known_alignment, lanes_of, layout_of
-from pdojo.backends.c.code import FunctionText, variable
+from pdojo.backends.c.code import FunctionText, printable, variable
 from pdojo.backends.c.loops import LoopText
 from pdojo.backends.c.names import Names
 from pdojo.backends.c.prelude import Prelude
@@ -18,9 +18,9 @@ from pdojo.backends.c.statement import assignment
 from pdojo.backends.c.values import apply, literal
 from pdojo.backends.gpu.barriers import Synchronisation, synchronisation
 from pdojo.backends.gpu.homes import Own, own_part, workspace_of
-from pdojo.backends.gpu.launches import THREADS, Launch, launch, threads_of
+from pdojo.backends.gpu.launches import THREADS, Launch, launch, reduced_by, threads_of
 from pdojo.backends.gpu.spelling import STATIC_SHARED, DeviceSpelling
-from pdojo.backends.placement import ALIGNMENT, Home, Placement
+from pdojo.backends.placement import ALIGNMENT, Home, Placement, rounded
 from pdojo.backends.walk import LoopBounds, describe
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.attributes import Mapping as ScopeMapping
@@ -125,7 +125,7 @@ class KernelText:
         self.names = {b: names.fresh(b.names[0]) for b in nest.buffers}
         self.taken = names
         host = _Host(self)
-        comment = "\n".join(f"// {_printable(line)}" for line in header_lines(self.nest))
+        comment = "\n".join(f"// {printable(line)}" for line in header_lines(self.nest))
         functions = [entry.text for entry in self.launches]
         self.text = "\n".join([comment, *functions, host.text, ""])
         """The functions, with the kernel's declarations as a comment."""
@@ -154,10 +154,9 @@ class _Host(LoopText):
         parameters = [spelling.host_parameter(b, kernel.names[b]) for b in interface]
         self.nodes(nest.children)
         head = spelling.host(nest.symbol, [*parameters, "void *workspace"])
+        begin, end = spelling.host_only[:1], spelling.host_only[1:]
         idle = [] if kernel.workspace.size_bytes else ["  (void)workspace;"]
-        self.text = "\n".join(
-            [*_guard_begin(spelling), f"{head} {{", *idle, *self.code.lines, "}", *_guard_end(spelling)]
-        )
+        self.text = "\n".join([*begin, f"{head} {{", *idle, *self.code.lines, "}", *end])
 
     def nodes(self, nodes: Sequence[Node]) -> None:
         """Append launches and loops."""
@@ -186,14 +185,6 @@ class _Host(LoopText):
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
         """Not called: a vector outside of grids is a launch."""
         raise AssertionError(scope)
-
-
-def _guard_begin(spelling: DeviceSpelling) -> list[str]:
-    return ["#if !defined(__CUDACC_RTC__)"] if spelling.name == "CUDA" else []
-
-
-def _guard_end(spelling: DeviceSpelling) -> list[str]:
-    return ["#endif"] if spelling.name == "CUDA" else []
 
 
 class _Device(LoopText):
@@ -246,7 +237,7 @@ class _Device(LoopText):
         shared = self._declare()
         self._grid()
         head = spelling.kernel(name, parameters, found.threads, self._resident())
-        lines = [f"// {_printable(line)}" for line in tree_lines([found.root])]
+        lines = [f"// {printable(line)}" for line in tree_lines([found.root])]
         text = "\n".join(["", *lines, f"{head} {{", *self.code.lines, "}"])
         return LaunchText(name, text, found, shared, tuple(passed))
 
@@ -272,14 +263,14 @@ class _Device(LoopText):
             if any(s.mapping is ScopeMapping.BLOCK for s in tree.reduced):
                 dtype = tree.leaf.output.array.dtype
                 shared.append((dtype, f"{tree.name}s", self.launch.threads))
-        total = sum(_rounded(size * byte_width(dtype)) for dtype, _, size in shared)
-        static = total <= STATIC_SHARED and spelling.dynamic_shared() is not None
-        if shared and not static and (declaration := spelling.dynamic_shared()) is not None:
-            self.code.line(declaration)
+        total = sum(rounded(size * byte_width(dtype), _VECTOR_BYTES) for dtype, _, size in shared)
+        static = total <= STATIC_SHARED and spelling.dynamic_shared is not None
+        if shared and not static and spelling.dynamic_shared is not None:
+            self.code.line(spelling.dynamic_shared)
         offset = 0
         for dtype, name, size in shared:
             self.code.line(spelling.shared(dtype, name, size, offset, dynamic=not static))
-            offset += _rounded(size * byte_width(dtype))
+            offset += rounded(size * byte_width(dtype), _VECTOR_BYTES)
         if self.launch.threads > 1:
             self.code.line("const int thread = threadIdx.x;")
         return 0 if static else offset
@@ -326,7 +317,7 @@ class _Device(LoopText):
         """The threads of a group wait for each other."""
         around = threads_of(chain)
         if around and group <= self.kernel.warp:
-            self.code.line(self.spelling.warp_barrier(group))
+            self.code.line(self.spelling.warp_barrier())
             return
         for scope in around:
             stands = scope.guard or any(g.uses(s.depth) for s in chain for g in s.guard for s in around)
@@ -523,13 +514,10 @@ class _Device(LoopText):
     def _find_trees(self) -> list[_Tree]:
         trees: list[_Tree] = []
         for leaf in self.launch.leaves:
-            if leaf.accumulate is None:
-                continue
-            around = threads_of(leaf.chain)
-            index = leaf.output.index
-            reduced = tuple(s for s in around if not any(e.uses(s.depth) for e in index))
+            reduced = reduced_by(leaf)
             if not reduced:
                 continue
+            around, index = threads_of(leaf.chain), leaf.output.index
             root = reduced[0]
             inside = leaf.chain[root.depth + 1 :]
             kept = tuple(s for s in inside if s in around and s not in reduced)
@@ -730,11 +718,3 @@ class _Device(LoopText):
 @contextmanager
 def _plain() -> Generator[None]:
     yield
-
-
-def _rounded(size: int) -> int:
-    return -(-size // 16) * 16
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)

@@ -61,6 +61,13 @@ def threads_of(chain: Sequence[Scope]) -> tuple[Scope, ...]:
     return tuple(s for s in chain if s.mapping in THREADS)
 
 
+def reduced_by(leaf: Leaf) -> tuple[Scope, ...]:
+    """The thread scopes whose threads accumulate into one cell, outermost first; none if each has its own."""
+    if leaf.accumulate is None:
+        return ()
+    return tuple(s for s in threads_of(leaf.chain) if not any(e.uses(s.depth) for e in leaf.output.index))
+
+
 def launch(nest: Nest, node: Node, *, most_threads: int, warp: int) -> Launch:
     """The launch of an outermost grid, or of a node outside of grids.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pdojo.backends.c.spelling import Spelling
+from pdojo.backends.gpu.nvrtc import CUDA_HEAD
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Buffer
@@ -14,17 +16,28 @@ from pdojo.dialect.view.nest import Buffer
 STATIC_SHARED = 48 * 1024
 """Most bytes of shared memory whose size CUDA takes from the declarations (CUDA C++ Programming Guide, "Shared
 Memory"); beyond, a launch asks for it."""
-_TYPES = {
-    "f64": "double",
-    "f32": "float",
-    "f16": "unsigned short",
-    "bf16": "unsigned short",
-    "i64": "long long",
-    "i32": "int",
-    "i16": "short",
-    "i8": "signed char",
-    "i1": "unsigned char",
-}
+_CUDA_HEAD = f"""\
+#if defined(__CUDACC_RTC__)
+{CUDA_HEAD}#else
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#define FP_FAST_FMA 1
+using std::isunordered;
+using std::islessgreater;
+#endif
+"""
+_HIP_HEAD = """\
+#if __has_include(<hip/hip_runtime.h>)
+#include <hip/hip_runtime.h>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#else
+#include "hip_minimal.h"
+#endif
+#define FP_FAST_FMA 1
+"""
 _COPY = """
 /* Copy {bytes} bytes to shared memory without waiting (PTX ISA, cp.async). */
 static __device__ __forceinline__ void pd_copy_async{bytes}(void *to, const void *from) {{
@@ -64,23 +77,28 @@ class Uses:
     """Sizes of asynchronous copies in bytes."""
 
 
-class DeviceSpelling(Spelling):
-    """What CUDA and HIP have in common."""
+class DeviceSpelling(Spelling, ABC):
+    """What CUDA, HIP and fibers have in common."""
 
     index = "int"
-    types = _TYPES
     restrict = "__restrict__"
     library = True
-    name = ""
-    """The target's name in messages."""
+    machine = "nvidia-sm90"
+    """The machine of kernels that name none."""
+    stream: str | None = None
+    """The type of the stream that launches go to; None if there is none."""
+    host_only: tuple[str, ...] = ()
+    """Lines before and behind code that a compiler of device code alone must not see."""
+    dynamic_shared: str | None = "extern __shared__ __align__(16) unsigned char pd_shared[];"
+    """The declaration of shared memory that a launch gives; None if there is none."""
 
     def head(self, *, threads: bool, streams: bool) -> str:
         """Nothing: `device_head` begins the file."""
         return ""
 
+    @abstractmethod
     def device_head(self, uses: Uses) -> str:
         """The beginning of a file."""
-        raise NotImplementedError
 
     def helper(self, text: str) -> str:
         """A helper function of the device."""
@@ -98,25 +116,22 @@ class DeviceSpelling(Spelling):
             return f"{kind} *{self.restrict} {name} = ({kind} *)(pd_shared + {offset});"
         return f"__shared__ __align__(16) {kind} {name}[{size}];"
 
-    def dynamic_shared(self) -> str | None:
-        """The declaration of shared memory that a launch gives; None if there is none."""
-        return "extern __shared__ __align__(16) unsigned char pd_shared[];"
-
     def unroll(self, extent: int) -> str | None:
         """A line that makes the compiler unroll the following loop."""
         return "#pragma unroll"
 
-    def warp_barrier(self, width: int) -> str:
+    def warp_barrier(self) -> str:
         """The threads of a warp wait for each other."""
         return "__syncwarp();"
 
     def host(self, name: str, parameters: Sequence[str]) -> str:
         """The head of the function that launches a kernel's device functions."""
-        raise NotImplementedError
+        streams = [] if self.stream is None else [f"{self.stream} stream"]
+        return f'extern "C" void {name}({", ".join([*parameters, *streams])})'
 
     def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
         """Lines that launch a device function with `shared` bytes of shared memory, 0 if it declares its own."""
-        raise NotImplementedError
+        return [f"{name}<<<{blocks}, {threads}, {shared}, stream>>>({', '.join(arguments)});"]
 
     def host_parameter(self, buffer: Buffer, name: str) -> str:
         """The pointer to an interface array."""
@@ -134,7 +149,8 @@ class DeviceSpelling(Spelling):
 class CudaSpelling(DeviceSpelling):
     """CUDA C++."""
 
-    name = "CUDA"
+    stream = "cudaStream_t"
+    host_only = ("#if !defined(__CUDACC_RTC__)", "#endif")
 
     def device_head(self, uses: Uses) -> str:
         """Types that NVRTC does not know, and the helpers for shuffles and copies."""
@@ -143,44 +159,33 @@ class CudaSpelling(DeviceSpelling):
             text += _COPY.format(bytes=size, cache="cg" if size == 16 else "ca")
         return text + _COPIES * bool(uses.copies)
 
-    def host(self, name: str, parameters: Sequence[str]) -> str:
-        """The head of the launching function."""
-        return f'extern "C" void {name}({", ".join([*parameters, "cudaStream_t stream"])})'
-
     def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
         """A launch, after asking for more shared memory than usual."""
         lines: list[str] = []
         if shared > STATIC_SHARED:
             lines.append(f"cudaFuncSetAttribute({name}, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared});")
-        return [*lines, f"{name}<<<{blocks}, {threads}, {shared}, stream>>>({', '.join(arguments)});"]
+        return [*lines, *super().launch(name, blocks, threads, shared, arguments)]
 
 
 class HipSpelling(DeviceSpelling):
     """HIP C++."""
 
-    name = "HIP"
+    machine = "amd-gfx942"
+    stream = "hipStream_t"
 
     def device_head(self, uses: Uses) -> str:
         """The headers of HIP, or a stand-in for compilers without them."""
         return _HIP_HEAD + _HIP_SHUFFLE * uses.shuffles
 
-    def warp_barrier(self, width: int) -> str:
+    def warp_barrier(self) -> str:
         """Threads of a wave run in lock step; the compiler must not move accesses over the barrier."""
         return '__builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront"); __builtin_amdgcn_wave_barrier();'
-
-    def host(self, name: str, parameters: Sequence[str]) -> str:
-        """The head of the launching function."""
-        return f'extern "C" void {name}({", ".join([*parameters, "hipStream_t stream"])})'
-
-    def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
-        """A launch."""
-        return [f"{name}<<<{blocks}, {threads}, {shared}, stream>>>({', '.join(arguments)});"]
 
 
 class FiberSpelling(DeviceSpelling):
     """C++ for the fibers of `fibers.h`, with checked arrays in shared memory."""
 
-    name = "fibers"
+    dynamic_shared = None
 
     def device_head(self, uses: Uses) -> str:
         """The runtime."""
@@ -191,72 +196,11 @@ class FiberSpelling(DeviceSpelling):
         kind = self.types[dtype]
         return f"{kind} (&{name})[{size}] = pd_shared<{kind}, {size}>({offset});"
 
-    def dynamic_shared(self) -> str | None:
-        """None: the runtime has it."""
-        return None
-
     def unroll(self, extent: int) -> str | None:
         """Nothing: debugging wants small code."""
         return None
-
-    def warp_barrier(self, width: int) -> str:
-        """The threads of a warp wait for each other."""
-        return "__syncwarp();"
-
-    def host(self, name: str, parameters: Sequence[str]) -> str:
-        """The head of the launching function."""
-        return f'extern "C" void {name}({", ".join(parameters)})'
 
     def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
         """A launch, always with the size of shared memory."""
         listed = ", ".join([name, str(blocks), str(threads), str(shared), *arguments])
         return [f"pd_launch({listed});"]
-
-
-_CUDA_HEAD = """\
-#if defined(__CUDACC_RTC__)
-typedef signed char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long long int64_t;
-typedef unsigned char uint8_t;
-typedef unsigned short uint16_t;
-typedef unsigned int uint32_t;
-typedef unsigned long long uint64_t;
-#define INFINITY __int_as_float(0x7f800000)
-#define NAN __int_as_float(0x7fc00000)
-#define INT8_MIN (-128)
-#define INT8_MAX 127
-#define INT16_MIN (-32768)
-#define INT16_MAX 32767
-#define INT32_MIN (-2147483647 - 1)
-#define INT32_MAX 2147483647
-#define INT64_MIN (-9223372036854775807LL - 1)
-#define INT64_MAX 9223372036854775807LL
-#define UINT8_MAX 255
-#define UINT16_MAX 65535
-#define UINT32_MAX 4294967295u
-#define UINT64_MAX 18446744073709551615ull
-#define INT64_C(c) c##LL
-#define isunordered(a, b) ((a) != (a) || (b) != (b))
-#define islessgreater(a, b) ((a) < (b) || (a) > (b))
-#else
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-using std::isunordered;
-using std::islessgreater;
-#endif
-#define FP_FAST_FMA 1
-"""
-_HIP_HEAD = """\
-#if __has_include(<hip/hip_runtime.h>)
-#include <hip/hip_runtime.h>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#else
-#include "hip_minimal.h"
-#endif
-#define FP_FAST_FMA 1
-"""

@@ -10,16 +10,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.target import Target
 
 from pdojo.backends.c.prelude import Prelude
+from pdojo.backends.c.targets import printed_kernels
 from pdojo.backends.gpu.kernel_text import KernelText, kernel_text
 from pdojo.backends.gpu.spelling import CudaSpelling, DeviceSpelling, FiberSpelling, HipSpelling, Uses
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import known_machine, machine
-from pdojo.dialect.ops import CallOp, KernelOp
+from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
-from pdojo.errors import LoweringError
-
-_FALLBACK = {"CUDA": "nvidia-sm90", "HIP": "amd-gfx942", "fibers": "nvidia-sm90"}
-"""The machine of kernels that name none, by the name of a spelling."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ def _kernel(kernel: KernelOp, prelude: Prelude, machine: Machine | None) -> Kern
 
 def _machine(kernel: KernelOp, spelling: DeviceSpelling) -> Machine:
     named = None if kernel.machine is None else known_machine(kernel.machine.data)
-    return named if named is not None and named.gpu.block_threads else known_machine(_FALLBACK[spelling.name])
+    return named if named is not None and named.gpu.block_threads else known_machine(spelling.machine)
 
 
 @dataclass(frozen=True)
@@ -64,12 +61,7 @@ class _DeviceTarget(Target):
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the kernels of the module."""
-        for call in module.walk():
-            if isinstance(call, CallOp):
-                raise LoweringError(
-                    f"'{call.callee.string_value()}' is called from host IR, which {self.name} does not print"
-                )
-        kernels = [op for op in module.walk() if isinstance(op, KernelOp)]
+        kernels = printed_kernels(module, self.name)
         described = None if self.machine is None else machine(self.machine)
         output.write(device_text(*kernels, spelling=self.spelling, machine=described).text)
 
