@@ -86,6 +86,24 @@ def _c_header() -> type[Target]:
     return PdojoHeaderTarget
 
 
+def _cuda() -> type[Target]:
+    from pdojo.backends.gpu.targets import PdojoCudaTarget
+
+    return PdojoCudaTarget
+
+
+def _hip() -> type[Target]:
+    from pdojo.backends.gpu.targets import PdojoHipTarget
+
+    return PdojoHipTarget
+
+
+def _fibers() -> type[Target]:
+    from pdojo.backends.gpu.targets import PdojoFibersTarget
+
+    return PdojoFibersTarget
+
+
 def _dot() -> type[Target]:
     from pdojo.backends.dot import DotTarget
 
@@ -113,6 +131,9 @@ PDOJO_UNIVERSE = Universe(
         "pdojo-asm": _asm,
         "pdojo-c": _c,
         "pdojo-c-header": _c_header,
+        "pdojo-cuda": _cuda,
+        "pdojo-fibers": _fibers,
+        "pdojo-hip": _hip,
         "pdojo-llvm": _llvm,
         "pdojo-obj": _object,
         "pdojo-snitch-asm": _snitch_asm,

@@ -38,6 +38,9 @@ _ALIASES: dict[str, tuple[str, dict[str, tuple[bool, ...]]]] = {
     "obj": ("pdojo-obj", {}),
     "c": ("pdojo-c", {}),
     "c-header": ("pdojo-c-header", {}),
+    "cuda": ("pdojo-cuda", {}),
+    "hip": ("pdojo-hip", {}),
+    "fibers": ("pdojo-fibers", {}),
     "snitch-asm": ("pdojo-snitch-asm", {}),
 }
 """Short names of targets: the target and its parameters."""

@@ -179,7 +179,7 @@ class Prelude:
         for other in _NEEDS.get(name, ()):
             self.use(other)
         if name not in self._helpers:
-            text = _FIXED.get(name) or self._function(name) or _generated(name)
+            text = self.spelling.helpers.get(name) or _FIXED.get(name) or self._function(name) or _generated(name)
             self._helpers[name] = text
         return name
 

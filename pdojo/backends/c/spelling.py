@@ -57,6 +57,8 @@ class Spelling:
 
     types: Mapping[str, str] = C_TYPES
     """Types of elements in memory, by dtype."""
+    helpers: Mapping[str, str] = {}
+    """Helper functions that the target writes in a way of its own, by name, in place of those of `prelude.py`."""
     index = "int64_t"
     """Type of the variables of loops."""
     library = False

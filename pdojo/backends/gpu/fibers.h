@@ -635,6 +635,10 @@ template <typename T, size_t N> inline T (&pd_shared(size_t offset))[N] {
 }
 
 /* Copy to shared memory without waiting. */
+/* Loads and stores with hints: plain ones. */
+template <typename T> inline T pd_load_streaming(const T *from) { return *from; }
+template <typename T> inline T pd_load_readonly(const T *from) { return *from; }
+template <typename T> inline void pd_store_streaming(T *to, T value) { *to = value; }
 template <int BYTES> inline void pd_copy_async(void *to, const void *from, int line = __builtin_LINE()) {
   static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "4, 8 or 16 bytes");
   pd_fiber::copy(to, from, BYTES, line);

@@ -60,12 +60,56 @@ template <typename T> static __device__ __forceinline__ T pd_shfl_xor(T value, i
   return __shfl_xor_sync(mask, value, offset);
 }
 """
+_CUDA_EXTREME = """\
+/* NaN wins, and -0 is below +0 (PTX ISA, max.NaN). */
+static inline float pd_%simum_f32(float a, float b) {
+  float result;
+  asm("%s.NaN.f32 %%0, %%1, %%2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}"""
 _HIP_SHUFFLE = """
 /* The value of the thread `offset` away, among `width` neighbours of a wave, all of which call this. */
 template <typename T> static __device__ __forceinline__ T pd_shfl_xor(T value, int offset, int) {
   return __shfl_xor(value, offset);
 }
 """
+_WORDS = """
+/* An integer type of so many bytes. */
+template <int BYTES> struct pd_word;
+template <> struct pd_word<1> { typedef uint8_t type; };
+template <> struct pd_word<2> { typedef uint16_t type; };
+template <> struct pd_word<4> { typedef uint32_t type; };
+template <> struct pd_word<8> { typedef %s type; };
+template <> struct pd_word<16> { typedef %s type; };
+"""
+_ACCESSES = {
+    "pd_load_streaming": """
+/* Load data that is used once. */
+template <typename T> static __device__ __forceinline__ T pd_load_streaming(const T *from) {{
+  const typename pd_word<sizeof(T)>::type bits = {load}((const typename pd_word<sizeof(T)>::type *)from);
+  T value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}}
+""",
+    "pd_load_readonly": """
+/* Load data that nobody writes while the kernel runs. */
+template <typename T> static __device__ __forceinline__ T pd_load_readonly(const T *from) {{
+  const typename pd_word<sizeof(T)>::type bits = {readonly}((const typename pd_word<sizeof(T)>::type *)from);
+  T value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}}
+""",
+    "pd_store_streaming": """
+/* Store data that is not used again soon. */
+template <typename T> static __device__ __forceinline__ void pd_store_streaming(T *to, T value) {{
+  typename pd_word<sizeof(T)>::type bits;
+  memcpy(&bits, &value, sizeof value);
+  {store};
+}}
+""",
+}
 
 
 @dataclass(frozen=True)
@@ -75,14 +119,23 @@ class Uses:
     shuffles: bool = False
     copies: frozenset[int] = frozenset()
     """Sizes of asynchronous copies in bytes."""
+    accesses: frozenset[str] = frozenset()
+    """Names of the helpers for accesses with hints."""
+
+    def __add__(self, other: Uses) -> Uses:
+        return Uses(self.shuffles or other.shuffles, self.copies | other.copies, self.accesses | other.accesses)
 
 
 class DeviceSpelling(Spelling, ABC):
     """What CUDA, HIP and fibers have in common."""
 
+    name: str
+    """The language, for messages."""
     index = "int"
     restrict = "__restrict__"
     library = True
+    has_copies = True
+    """Whether there are asynchronous copies to shared memory."""
     machine = "nvidia-sm90"
     """The machine of kernels that name none."""
     stream: str | None = None
@@ -149,12 +202,17 @@ class DeviceSpelling(Spelling, ABC):
 class CudaSpelling(DeviceSpelling):
     """CUDA C++."""
 
+    name = "CUDA"
+    helpers = {f"pd_{name}imum_f32": _CUDA_EXTREME % (name, name) for name in ("max", "min")}
     stream = "cudaStream_t"
     host_only = ("#if !defined(__CUDACC_RTC__)", "#endif")
 
     def device_head(self, uses: Uses) -> str:
         """Types that NVRTC does not know, and the helpers for shuffles and copies."""
         text = _CUDA_HEAD + _CUDA_SHUFFLE * uses.shuffles
+        text += _accesses(
+            uses, ("uint2", "uint4"), load="__ldcs", readonly="__ldg", store="__stcs((decltype(bits) *)to, bits)"
+        )
         for size in sorted(uses.copies):
             text += _COPY.format(bytes=size, cache="cg" if size == 16 else "ca")
         return text + _COPIES * bool(uses.copies)
@@ -170,12 +228,18 @@ class CudaSpelling(DeviceSpelling):
 class HipSpelling(DeviceSpelling):
     """HIP C++."""
 
+    name = "HIP"
     machine = "amd-gfx942"
+    library = False
+    has_copies = False
     stream = "hipStream_t"
 
     def device_head(self, uses: Uses) -> str:
         """The headers of HIP, or a stand-in for compilers without them."""
-        return _HIP_HEAD + _HIP_SHUFFLE * uses.shuffles
+        words = ("uint64_t", "uint32_t __attribute__((ext_vector_type(4)))")
+        store = "__builtin_nontemporal_store(bits, (decltype(bits) *)to)"
+        text = _HIP_HEAD + _HIP_SHUFFLE * uses.shuffles
+        return text + _accesses(uses, words, load="__builtin_nontemporal_load", readonly="*", store=store)
 
     def warp_barrier(self) -> str:
         """Threads of a wave run in lock step; the compiler must not move accesses over the barrier."""
@@ -184,6 +248,12 @@ class HipSpelling(DeviceSpelling):
 
 class FiberSpelling(DeviceSpelling):
     """C++ for the fibers of `fibers.h`, with checked arrays in shared memory."""
+
+    name = "fibers"
+
+    def __init__(self, *, library: bool = True) -> None:
+        """`library` is False for pdojo's elementary functions instead of those of the C library."""
+        self.library = library
 
     dynamic_shared = None
 
@@ -204,3 +274,9 @@ class FiberSpelling(DeviceSpelling):
         """A launch, always with the size of shared memory."""
         listed = ", ".join([name, str(blocks), str(threads), str(shared), *arguments])
         return [f"pd_launch({listed});"]
+
+
+def _accesses(uses: Uses, words: tuple[str, str], *, load: str, readonly: str, store: str) -> str:
+    """The helpers for accesses with hints; `words` are the types of 8 and of 16 bytes."""
+    helpers = (_ACCESSES[name].format(load=load, readonly=readonly, store=store) for name in sorted(uses.accesses))
+    return _WORDS % words * bool(uses.accesses) + "".join(helpers)

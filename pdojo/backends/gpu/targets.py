@@ -36,7 +36,7 @@ def device_text(*kernels: KernelOp, spelling: DeviceSpelling, machine: Machine |
     prelude = Prelude(spelling)
     found = [_kernel(kernel, prelude, machine) for kernel in kernels]
     body = "\n".join(kernel.text for kernel in found)
-    uses = Uses(any(k.shuffles for k in found), frozenset(size for k in found for size in k.copies))
+    uses = sum((kernel.uses for kernel in found), Uses())
     return DeviceText("\n".join([spelling.device_head(uses) + prelude.text(), body]), tuple(found))
 
 

@@ -1,0 +1,60 @@
+"""A device function under construction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pdojo.backends.addresses import Address
+from pdojo.backends.c.code import FunctionText, variable
+from pdojo.backends.gpu.homes import Own
+from pdojo.backends.gpu.launches import Launch, threads_of
+from pdojo.dialect.affine import const
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Scope
+
+
+@dataclass(eq=False)
+class DeviceCode(FunctionText):
+    """A device function under construction: a thread's own memory, and vectors that have been loaded."""
+
+    own: dict[Buffer, Own] = field(default_factory=dict[Buffer, Own])
+    """The parts of buffers that a thread has for itself."""
+    loaded: dict[Access, str] = field(default_factory=dict[Access, str])
+    """Accesses whose element of the present lane is in a variable."""
+
+    def place(self, access: Access, leaf: Leaf) -> Address:
+        """The address of an access, in the thread's part if it has one."""
+        part = self.own.get(access.array.buffer)
+        if part is None:
+            return super().place(access, leaf)
+        total = const(0)
+        for index, stride in zip(part.indices[access], part.layout.strides, strict=True):
+            total = total + index * stride
+        return Address(total)
+
+    def element(self, access: Access, leaf: Leaf) -> str:
+        """The element accessed."""
+        if access in self.loaded:
+            return self.loaded[access]
+        part = self.own.get(access.array.buffer)
+        if part is not None and part.layout.size == 1:
+            return self.names[access.array.buffer]
+        return super().element(access, leaf)
+
+    def unrolled(self, extent: int) -> None:
+        """Make the compiler unroll the loop that follows."""
+        request = self.spelling.unroll(extent)
+        if request is not None:
+            self.line(request)
+
+    def thread_variable(self, scope: Scope, found: Launch) -> None:
+        """Declare the variable of a thread scope."""
+        stride = found.strides[scope]
+        around = threads_of(scope.chain[:-1])
+        if scope.mapping is Mapping.WARP:
+            text = "thread" if found.threads == scope.extent else f"thread % {scope.extent}"
+        else:
+            whole = found.strides[around[-1]] if around else found.threads
+            within = f"thread % {whole}" if around else "thread"
+            text = f"{within} / {stride}" if stride > 1 else within
+        self.line(f"const int {variable(scope.depth)} = {text};")

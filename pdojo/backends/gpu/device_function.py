@@ -1,0 +1,426 @@
+"""One launch of a kernel as a device function: what each thread of a block does, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import IntegerAttr
+
+from pdojo.backends.addresses import known_alignment, lanes_of, layout_of
+from pdojo.backends.c.code import printable, variable
+from pdojo.backends.c.loops import LoopText
+from pdojo.backends.c.names import Names
+from pdojo.backends.c.prelude import Prelude
+from pdojo.backends.c.statement import assignment
+from pdojo.backends.gpu.barriers import Synchronisation, synchronisation
+from pdojo.backends.gpu.device_code import DeviceCode
+from pdojo.backends.gpu.homes import Workspace, own_part
+from pdojo.backends.gpu.launches import THREADS, Launch, launch, threads_of
+from pdojo.backends.gpu.spelling import STATIC_SHARED, DeviceSpelling
+from pdojo.backends.gpu.trees import TreeText
+from pdojo.backends.placement import ALIGNMENT, Home, Placement, rounded
+from pdojo.backends.walk import LoopBounds, describe
+from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.analysis.hints import READONLY, STREAMING
+from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.notation.printer import tree_lines
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope
+from pdojo.errors import LoweringError
+
+_VECTOR_BYTES = 16
+"""Most bytes that one access moves."""
+_LOADS = {STREAMING: "pd_load_streaming", READONLY: "pd_load_readonly"}
+"""Helpers that load what a hint marks."""
+_STORE = "pd_store_streaming"
+
+
+@dataclass
+class Kernel:
+    """What the device functions of a kernel share."""
+
+    nest: Nest
+    prelude: Prelude
+    spelling: DeviceSpelling
+    names: dict[Buffer, str]
+    taken: Names
+    """Names that are taken in all of its functions."""
+    workspace: Workspace
+    most_threads: int
+    """Most threads of a block."""
+    warp: int
+    """Threads of a warp."""
+    shuffles: bool = False
+    """Whether threads exchange registers."""
+    copies: set[int] = field(default_factory=set[int])
+    """Sizes of asynchronous copies in bytes."""
+    accesses: set[str] = field(default_factory=set[str])
+    """Names of the helpers for accesses with hints."""
+
+
+@dataclass(frozen=True)
+class LaunchText:
+    """A device function and how it is launched."""
+
+    name: str
+    text: str
+    launch: Launch
+    shared_bytes: int
+    """Bytes of shared memory that the launch gives; 0 if the function declares its own."""
+    arrays: tuple[Buffer, ...]
+    """The first parameters: pointers to interface arrays."""
+    has_workspace: bool
+    """Whether the next parameter is the caller's workspace."""
+    variables: tuple[Scope, ...]
+    """The last parameters: variables of the host's loops around the launch."""
+
+    def arguments(self, names: Mapping[Buffer, str]) -> list[str]:
+        """The arguments of a call in the host's function."""
+        passed = [names[b] for b in self.arrays] + ["workspace"] * self.has_workspace
+        return passed + [variable(s.depth) for s in self.variables]
+
+
+class DeviceFunction(LoopText):
+    """A device function."""
+
+    hardware = "a graphics processor"
+
+    def __init__(self, kernel: Kernel, node: Node, number: int, known: dict[int, int]) -> None:
+        self.kernel, self.nest, self.spelling, self.number = kernel, kernel.nest, kernel.spelling, number
+        self.launch = launch(self.nest, node, most_threads=kernel.most_threads, warp=kernel.warp)
+        self.sync: Synchronisation = synchronisation(self.nest, self.launch)
+        used = {a.array.buffer for leaf in self.launch.leaves for a in leaf.accesses}
+        self.buffers = [b for b in self.nest.buffers if b in used]
+        own = {
+            b: own_part(self.launch, self.nest, b)
+            for b in self.buffers
+            if b.op is not None and b.memory in (Memory.REGISTER, Memory.STACK)
+        }
+        placements = {
+            b: Placement(Home.ARGUMENT, layout_of(self.nest, b), b.alignment if b.op is None else ALIGNMENT)
+            for b in self.buffers
+        }
+        code = DeviceCode(kernel.prelude, placements, kernel.names, known=known, own=own)
+        super().__init__(code)
+        self.device = code
+        self.outer = node.chain[:-1] if isinstance(node, Scope) else node.chain
+        """The host's loops around the launch."""
+        self.extents.extend(s.extent for s in self.outer)
+        self.trees = TreeText(self.launch, code, kernel.taken)
+        self.is_leader = False
+        """Whether what is appended runs in one thread of a group only."""
+
+    # The function
+
+    def entry(self) -> LaunchText:
+        """The whole function."""
+        found, spelling = self.launch, self.spelling
+        name = f"{self.nest.symbol}_{self.number}"
+        arrays = tuple(b for b in self.buffers if b.op is None)
+        has_workspace = any(b in self.kernel.workspace.offsets for b in self.buffers)
+        variables = tuple(s for s in self.outer if s.depth not in self.known)
+        parameters = [spelling.parameter(b, self.kernel.names[b]) for b in arrays] + ["void *workspace"] * has_workspace
+        parameters += [f"int {variable(s.depth)}" for s in variables]
+        shared = self._declare()
+        self._grid()
+        self.kernel.shuffles |= self.trees.shuffles
+        head = spelling.kernel(name, parameters, found.threads, self._resident())
+        lines = [f"// {printable(line)}" for line in tree_lines([found.root])]
+        text = "\n".join(["", *lines, f"{head} {{", *self.code.lines, "}"])
+        return LaunchText(name, text, found, shared, arrays, has_workspace, variables)
+
+    def _resident(self) -> int | None:
+        """Blocks per multiprocessor that the hint of a grid scope asks for."""
+        for scope in self.launch.grids:
+            hint = scope.hints.data.get("launch_bounds")
+            if isinstance(hint, IntegerAttr):
+                return hint.value.data
+        return None
+
+    def _declare(self) -> int:
+        """Declare the memory of the block and of the thread; gives the bytes of shared memory that the launch gives."""
+        names, spelling = self.kernel.names, self.spelling
+        for buffer in self.buffers:
+            if buffer in self.kernel.workspace.offsets:
+                place = f"((char *)workspace + {self.kernel.workspace.offsets[buffer]})"
+                self.code.line(spelling.pointer(buffer.dtype, names[buffer], place))
+        shared: list[tuple[str, str, int]] = [
+            (b.dtype, names[b], layout_of(self.nest, b).size) for b in self.buffers if b.memory is Memory.SHARED
+        ]
+        shared += [(dtype, name, self.launch.threads) for dtype, name in self.trees.scratch]
+        total = sum(rounded(size * byte_width(dtype), _VECTOR_BYTES) for dtype, _, size in shared)
+        static = total <= STATIC_SHARED and spelling.dynamic_shared is not None
+        if shared and not static and spelling.dynamic_shared is not None:
+            self.code.line(spelling.dynamic_shared)
+        offset = 0
+        for dtype, name, size in shared:
+            self.code.line(spelling.shared(dtype, name, size, offset, dynamic=not static))
+            offset += rounded(size * byte_width(dtype), _VECTOR_BYTES)
+        if self.launch.threads > 1:
+            self.code.line("const int thread = threadIdx.x;")
+        return 0 if static else offset
+
+    def _grid(self) -> None:
+        """The variables of the grid, and what each block runs."""
+        remaining = self.launch.blocks
+        for scope in self.launch.grids:
+            remaining //= scope.extent
+            text = "blockIdx.x" if remaining == 1 else f"blockIdx.x / {remaining}"
+            if scope is not self.launch.grids[0]:
+                text = f"{text} % {scope.extent}"
+            if len(self.launch.grids) == 1 or remaining == 1:
+                text = text.replace("blockIdx.x", "(int)blockIdx.x", 1)
+            self.code.line(f"const int {variable(scope.depth)} = {text};")
+        guards = [g for scope in self.launch.grids for g in scope.guard]
+        self.extents.extend(s.extent for s in self.launch.grids)
+        for buffer, part in self.device.own.items():
+            name, kind = self.kernel.names[buffer], self.spelling.types[buffer.dtype]
+            self.code.line(f"{kind} {name};" if part.layout.size == 1 else f"{kind} {name}[{part.layout.size}];")
+        with self.guarded(guards) as possible:
+            if possible:
+                self.nodes(self.launch.nodes)
+
+    # Order
+
+    def nodes(self, nodes: Sequence[Node]) -> None:
+        """Append nodes, with the barriers in front of them and the ends of groups of copies behind them."""
+        for node in nodes:
+            self._wait(node)
+            super().nodes([node])
+            if node in self.sync.commits:
+                self.code.line("pd_copy_commit();")
+
+    def _wait(self, node: Node) -> None:
+        if node in self.sync.waits:
+            self.code.line(f"pd_copy_wait<{self.sync.waits[node]}>();")
+        group = self.sync.barriers.get(node, 1)
+        if group > 1:
+            chain = node.chain[:-1] if isinstance(node, Scope) else node.chain
+            self._barrier(group, chain)
+
+    def _barrier(self, group: int, chain: Sequence[Scope]) -> None:
+        """The threads of a group wait for each other."""
+        around = threads_of(chain)
+        if around and group <= self.kernel.warp:
+            self.code.line(self.spelling.warp_barrier())
+            return
+        for scope in around:
+            stands = scope.guard or any(g.uses(s.depth) for s in chain for g in s.guard for s in around)
+            full = self.launch.threads == scope.extent * self.launch.strides[scope] or scope is not around[0]
+            if stands or not full:
+                raise LoweringError(
+                    f"threads of {describe(scope)} must wait for each other, but not all threads of the block run it"
+                )
+        self.code.line("__syncthreads();")
+
+    # Threads
+
+    def other(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a scope whose iterations are threads."""
+        if scope.mapping not in THREADS:
+            super().other(scope, bounds)
+            return
+        trees = [t for t in self.trees.trees if t.root is scope]
+        with self.code.block(""):
+            for tree in trees:
+                self.trees.begin(tree)
+            self.device.thread_variable(scope, self.launch)
+            self._phase(scope, bounds, self._active(scope))
+            for tree in trees:
+                self.trees.end(tree)
+
+    def _active(self, scope: Scope) -> str | None:
+        """The condition of the threads that have an iteration of a thread scope; None if all have."""
+        around = threads_of(scope.chain[:-1])
+        whole = self.launch.strides[around[-1]] if around else self.launch.threads
+        complete = scope.mapping is ScopeMapping.WARP or scope.extent * self.launch.strides[scope] == whole
+        return None if complete else f"{variable(scope.depth)} < {scope.extent}"
+
+    def _phase(self, scope: Scope, bounds: LoopBounds, active: str | None) -> None:
+        if active is not None:
+            with self.code.block(f"if ({active})"):
+                self._phase(scope, bounds, None)
+            return
+        with self.guarded(bounds.own) as possible:
+            if possible:
+                self.nodes(scope.children)
+
+    def _leader(self, chain: Sequence[Scope]) -> str | None:
+        """The condition of the one thread that stores for its group; None if every thread stores."""
+        group = self.launch.group(chain)
+        around = threads_of(chain)
+        if not around:
+            return "thread == 0" if group > 1 else None
+        innermost = around[-1]
+        if innermost.mapping is ScopeMapping.BLOCK:
+            return f"thread % {group} == 0" if group > 1 else None
+        whole = self.launch.strides[around[-2]] if len(around) > 1 else self.launch.threads
+        if whole == innermost.extent:
+            return None
+        return f"thread % {whole} < {innermost.extent}" if len(around) > 1 else f"thread < {innermost.extent}"
+
+    def statement(self, leaf: Leaf) -> None:
+        """Append a statement: every thread of a group runs it on its own memory, one thread on memory they share."""
+        with self._stored(leaf):
+            self._assign(leaf)
+
+    @contextmanager
+    def _stored(self, leaf: Leaf) -> Generator[None]:
+        """Only the thread that stores for its group runs what is appended within."""
+        own = self.trees.of(leaf) is not None or leaf.output.array.buffer in self.device.own
+        leader = None if own or self.is_leader else self._leader(leaf.chain)
+        before, self.is_leader = self.is_leader, True
+        with nullcontext() if leader is None else self.code.block(f"if ({leader})"):
+            yield
+        self.is_leader = before
+
+    def _assign(self, leaf: Leaf, target: str | None = None) -> None:
+        tree = self.trees.of(leaf)
+        place = None
+        if target is None:
+            target = self.trees.partial(tree) if tree is not None else self.code.element(leaf.output, leaf)
+            if _cached(leaf.output) == STREAMING and leaf.accumulate is None and tree is None:
+                target, place = "lane", target
+        if leaf.asynchronous:
+            self._copy(leaf, target, 1)
+            return
+        loaded = dict(self.device.loaded)
+        for access in leaf.reads:
+            load = _LOADS.get(_cached(access) or "")
+            if load is not None and access not in loaded:
+                self.device.loaded[access] = f"{self._access(load)}(&{self.code.element(access, leaf)})"
+        text = assignment(self.code, leaf, target, target)
+        self.device.loaded = loaded
+        if place is None:
+            self.code.line(f"{text};")
+            return
+        with self.code.block(""):
+            self.code.line(f"{self.spelling.types[leaf.output.array.dtype]} {text};")
+            self.code.line(f"{self._access(_STORE)}(&{place}, lane);")
+
+    def _access(self, helper: str) -> str:
+        """The name of a helper for accesses with a hint, noted as used."""
+        self.kernel.accesses.add(helper)
+        return helper
+
+    def _copy(self, leaf: Leaf, target: str, lanes: int) -> None:
+        if not self.spelling.has_copies:
+            raise LoweringError(
+                f"{describe_access(leaf.output)} is an asynchronous copy, which {self.spelling.name} lacks; make it an "
+                f"ordinary one (sync_copy)"
+            )
+        size = lanes * byte_width(leaf.output.array.dtype)
+        self.kernel.copies.add(size)
+        (source,) = leaf.reads
+        self.code.line(f"pd_copy_async{size}(&{target}, &{self.code.element(source, leaf)});")
+
+    # Vectors
+
+    def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
+        """Append a statement on vectors where memory has them, lane by lane elsewhere."""
+        whole = self._whole(scope)
+        if whole is None:
+            with self._stored(leaf):
+                self.unrolled(scope, bounds)
+            return
+        with self.guarded(whole) as possible:
+            if possible:
+                with self._stored(leaf):
+                    if leaf.asynchronous:
+                        self.known[scope.depth] = 0
+                        self._copy(leaf, self.code.element(leaf.output, leaf), scope.extent)
+                        del self.known[scope.depth]
+                    else:
+                        self._lanes(scope, leaf)
+
+    def _whole(self, scope: Scope) -> list[Expr] | None:
+        """The guard of the first lane if all lanes have the same; None if they differ."""
+        found: list[Expr] = []
+        for constraint in scope.guard:
+            if not constraint.uses(scope.depth):
+                continue  # `nodes` has checked it
+            factor = constraint.coefficient(scope.depth)
+            rest = constraint - var(scope.depth) * factor
+            if rest.uses(scope.depth) or factor != -1:
+                return None
+            if any(c % scope.extent for _, c in rest.terms) or (rest.constant + 1) % scope.extent:
+                return None
+            found.append(rest)
+        return found
+
+    def _is_vector(self, access: Access, scope: Scope, leaf: Leaf) -> bool:
+        """Whether the lanes of an access are one piece of memory, aligned to its size."""
+        buffer = access.array.buffer
+        width = byte_width(buffer.dtype)
+        size = width * scope.extent
+        if buffer in self.device.own or size > _VECTOR_BYTES or scope.extent < 2:
+            return False
+        place = self.code.place(access, leaf)
+        if place.exchanges:
+            return False
+        extents = [s.extent for s in leaf.chain]
+        lanes = lanes_of(place.linear, scope.depth, extents)
+        base = self.code.placements[buffer].alignment
+        return lanes.stride == 1 and known_alignment(lanes.base, width, base) % size == 0
+
+    def _lanes(self, scope: Scope, leaf: Leaf) -> None:
+        """A statement for all lanes: load vectors, compute lane by lane, store a vector."""
+        tree = self.trees.of(leaf)
+        stores = tree is None and self._is_vector(leaf.output, scope, leaf)
+        written = self.code.place(leaf.output, leaf)
+        same = [a for a in leaf.reads if a.array.buffer is leaf.output.array.buffer]
+        apart = tree is None and any(self.code.place(a, leaf) != written for a in same)
+        loads = [a for a in dict.fromkeys(leaf.reads) if self._is_vector(a, scope, leaf)]
+        if apart and leaf.accumulate is not None:
+            raise LoweringError(f"lanes of {describe(scope)} accumulate into cells that other lanes read")
+        if not (stores or loads or apart):
+            self.unrolled(scope, self.bounds(scope))
+            return
+        dtype = leaf.output.array.dtype
+        with self.code.block(""):
+            kind = place = ""
+            self.known[scope.depth] = 0
+            names = self._load(loads, scope, leaf)
+            if stores:
+                kind = self.code.prelude.vector(dtype, scope.extent)
+                place = self.code.element(leaf.output, leaf)
+                old = f" = *({kind} *)&{place}" if leaf.accumulate is not None else ""
+                self.code.line(f"{kind} lane{old};")
+            elif apart:
+                self.code.line(f"{self.spelling.types[dtype]} lane[{scope.extent}];")
+            for lane in range(scope.extent):
+                self.known[scope.depth] = lane
+                self.device.loaded = {access: f"{name}.at[{lane}]" for access, name in names.items()}
+                target = f"lane.at[{lane}]" if stores else f"lane[{lane}]" if apart else None
+                self._assign(leaf, target)
+                self.device.loaded = {}
+            if apart and not stores:
+                for lane in range(scope.extent):
+                    self.known[scope.depth] = lane
+                    self.code.line(f"{self.code.element(leaf.output, leaf)} = lane[{lane}];")
+            del self.known[scope.depth]
+            if stores:
+                streams = _cached(leaf.output) == STREAMING and leaf.accumulate is None
+                to = f"({kind} *)&{place}"
+                self.code.line(f"{self._access(_STORE)}({to}, lane);" if streams else f"*{to} = lane;")
+
+    def _load(self, loads: Sequence[Access], scope: Scope, leaf: Leaf) -> dict[Access, str]:
+        """Load vectors; their names."""
+        names: dict[Access, str] = {}
+        for number, access in enumerate(loads):
+            kind = self.code.prelude.vector(access.array.dtype, scope.extent)
+            load = _LOADS.get(_cached(access) or "")
+            source = f"(const {kind} *)&{self.code.element(access, leaf)}"
+            value = f"*{source}" if load is None else f"{self._access(load)}({source})"
+            names[access] = f"lane{number}"
+            self.code.line(f"const {kind} lane{number} = {value};")
+        return names
+
+
+def _cached(access: Access) -> str | None:
+    """The hint that says how an access uses the caches; None if there is none."""
+    return next((hint for hint in (STREAMING, READONLY) if hint in access.hints.data), None)
