@@ -22,7 +22,7 @@ CHEAP = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.negf"})
 
 def fuse_outer(player: Player) -> None:
     """Fuse neighbouring loops, unless both become vector loops: these are fused later, tile by tile."""
-    _align(player)
+    align(player)
     _split_few(player)
 
     def fusible() -> Iterator[Scope]:
@@ -42,7 +42,7 @@ def fuse_outer(player: Player) -> None:
 _Dimensions = set[tuple[str, int]]
 
 
-def _align(player: Player) -> None:
+def align(player: Player) -> None:
     """Move the loops of statistics outermost, those that most statistics share first.
 
     A statistic is a temporary that a sum writes and a nest with more loops reads. All nests can share the loops that

@@ -1,0 +1,1 @@
+"""Expert passes for graphics processors."""

@@ -1,0 +1,34 @@
+"""The heuristic pass for graphics processors: a trace from the structure of the program and the machine description."""
+
+from __future__ import annotations
+
+from pdojo.dialect.view.nest import Scope
+from pdojo.search.experts.choices import Decisions, Played
+from pdojo.search.experts.gpu.blocks import map_nest
+from pdojo.search.experts.gpu.launches import fuse, part_sums
+from pdojo.search.experts.loops import drop_unit_loops, flatten, unfold
+from pdojo.search.experts.player import Note, Player
+from pdojo.search.experts.reciprocals import share_reciprocals
+from pdojo.transforms.game import Game
+
+
+def heuristic(game: Game) -> list[Note]:
+    """Tune for a graphics processor from general rules; no kernel is treated specially."""
+    return open_heuristic(game).notes
+
+
+def open_heuristic(game: Game, decisions: Decisions | None = None) -> Played:
+    """`heuristic` with these answers to the questions that it leaves open, and with the questions."""
+    return Player.play(game, _tune, decisions)
+
+
+def _tune(player: Player) -> None:
+    player.exhaust(lambda: player.nest.leaves, "contract", "a fused multiply-add is one instruction")
+    unfold(player)
+    drop_unit_loops(player)
+    flatten(player)
+    share_reciprocals(player)
+    part_sums(player)
+    fuse(player)
+    for statement in [node.leaves[0].id for node in player.nest.children if isinstance(node, Scope)]:
+        map_nest(player, statement)

@@ -1,0 +1,145 @@
+"""Which nests share a launch: those whose common loops have enough iterations for the multiprocessors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from pdojo.dialect.analysis.lanes import Stride, lane_stride
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.view.nest import Leaf, Node, Scope
+from pdojo.search.experts.contraction import has_terms, reorder, spatial_loops
+from pdojo.search.experts.fusion import align
+from pdojo.search.experts.gpu.threads import collapse
+from pdojo.search.experts.player import Player
+from pdojo.search.experts.sums import alone, split_terms
+from pdojo.search.experts.threads import work
+
+SMALL = 1 << 20
+"""Statement instances below which a launch costs about as much as its work."""
+TERMS = 1 << 12
+"""Terms of a sum from which parts of it are worth a launch of their own."""
+
+
+def multiprocessors(player: Player) -> int:
+    """Multiprocessors of the machine, as many as a model has that names none."""
+    return player.game.machine.gpu.multiprocessors or 64
+
+
+def fuse(player: Player) -> None:
+    """Fuse neighbouring nests whose common loops keep the multiprocessors busy, or that have little to do."""
+    align(player)
+    refused: set[tuple[str, str]] = set()
+    while any(_try(player, first, refused) for first in list(_neighbours(player))):
+        pass
+
+
+def _neighbours(player: Player) -> Iterator[Scope]:
+    for node in player.nest.children:
+        second = player.nest.next_sibling(node)
+        if isinstance(node, Scope) and isinstance(second, Scope) and not {node.id, second.id} & player.sealed:
+            yield node
+
+
+def _try(player: Player, first: Scope, refused: set[tuple[str, str]]) -> bool:
+    second = player.nest.next_sibling(first)
+    assert isinstance(second, Scope)
+    if (first.id, second.id) in refused or first.extent != second.extent:
+        return False
+    little = work(first) + work(second) <= SMALL
+
+    def joined() -> bool:
+        common = _join(player, first.id, second.id)
+        return common is not None and (little or common >= multiprocessors(player))
+
+    if player.transact(joined):
+        return True
+    refused.add((first.id, second.id))
+    return False
+
+
+def _join(player: Player, first: str, second: str) -> int | None:
+    """Join two scopes, and the loops inside as far as they are alone; the iterations that they share, None if none."""
+    one, other = player.scope(first), player.scope(second)
+    assert one is not None
+    assert other is not None
+    inside, beside = _only(one), _only(other)
+    if not player.attempt("join_scopes", one, "nests that share their loops share a launch: values stay with a block"):
+        return None
+    if inside is not None and beside is not None and inside.extent == beside.extent:
+        inner = _join(player, inside.id, beside.id)
+        if inner is not None:
+            return inner
+    scope = player.scope(first) or player.scope(second)
+    assert scope is not None
+    return prod(s.extent for s in (*scope.chain[:-1], scope))
+
+
+def _only(scope: Scope) -> Scope | None:
+    child = scope.children[0]
+    if len(scope.children) > 1 or not isinstance(child, Scope) or child.mapping is not Mapping.SEQUENTIAL:
+        return None
+    return child
+
+
+def part_sums(player: Player) -> None:
+    """Add up few results in parts, so that every multiprocessor has some."""
+    for identifier in [leaf.id for leaf in player.nest.leaves if leaf.accumulate is not None]:
+        leaf = player.leaf(identifier)
+        if player.is_sealed(leaf) or not has_terms(leaf) or any(s.guard for s in leaf.chain):
+            continue
+        results = prod(s.extent for s in leaf.chain if s.depth in spatial_loops(leaf))
+        terms = prod(s.extent for s in leaf.chain) // results
+        wanted = 2 * multiprocessors(player) * (256 if _columns(leaf) else 1) // results
+        if wanted >= 2 and terms >= TERMS:
+            count = min(wanted, terms // 64)
+            why = f"{results} results are too few for {multiprocessors(player)} multiprocessors"
+            player.transact(lambda i=identifier, n=count, w=why: _part(player, i, n, w))
+
+
+def _columns(leaf: Leaf) -> bool:
+    """Whether neighbouring results read neighbouring elements, and neighbouring terms do not."""
+    (*_, terms) = (s for s in leaf.chain if s.depth not in spatial_loops(leaf))
+    spatial = [s for s in leaf.chain if s.depth in spatial_loops(leaf)]
+    return bool(spatial) and any(
+        lane_stride(a.index, a.array.shape, spatial[-1].depth) is Stride.CONTIGUOUS
+        and lane_stride(a.index, a.array.shape, terms.depth) is not Stride.CONTIGUOUS
+        for a in leaf.reads
+    )
+
+
+def _part(player: Player, identifier: str, count: int, why: str) -> bool:
+    if not alone(player, identifier, why):
+        return False
+    leaf = player.leaf(identifier)
+    columns = _columns(leaf)
+    terms = [s for s in leaf.chain if s.depth not in spatial_loops(leaf)]
+    if terms != list(leaf.chain[-len(terms) :]) or not collapse(player, terms[0].id, why):
+        return False
+    parts = split_terms(player, identifier, count, why)
+    if parts is None or not all(alone(player, i, why) for i in (parts.zero, parts.total, parts.combined)):
+        return False
+    _sink_initial(player, parts.combined, why)
+    return not columns or all(_parts_first(player, i) for i in (parts.zero, parts.total))
+
+
+def _sink_initial(player: Player, identifier: str, why: str) -> None:
+    """Move the initialisation of a sum in front of it, so that one launch does both."""
+    target = player.leaf(identifier)
+    writers = player.nest.writers[target.output.array.name]
+    for initial in [w.id for w in writers if w.accumulate is None and w.order < target.order]:
+        while (root := _top(player.leaf(initial))).position + 1 < _top(player.leaf(identifier)).position:
+            if not player.attempt("swap_nodes", root, why):
+                return
+
+
+def _top(leaf: Leaf) -> Node:
+    return leaf.chain[0] if leaf.chain else leaf
+
+
+def _parts_first(player: Player, identifier: str) -> bool:
+    """Move the loop over the parts of a sum outside of the loops over its results."""
+    leaf = player.leaf(identifier)
+    spatial = sorted(spatial_loops(leaf))
+    rest = [s.id for s in leaf.chain if s.depth not in spatial]
+    return reorder(player, identifier, [leaf.chain[spatial[-1]].id, *(leaf.chain[d].id for d in spatial[:-1]), *rest])

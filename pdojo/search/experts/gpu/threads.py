@@ -1,0 +1,105 @@
+"""Loops as threads of a block: groups of elements that neighbouring threads access together."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import NamedTuple
+
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.view.nest import Leaf, Node, Scope
+from pdojo.search.experts.loops import sink, tile
+from pdojo.search.experts.player import Player
+
+
+class Spread(NamedTuple):
+    """The loops that a loop became, by identifier; None if there is no such loop."""
+
+    threads: str
+    turns: str | None
+    """The loop over the elements of a thread, a vector at a time."""
+    lanes: str | None
+
+
+def perfect(scope: Scope) -> list[Scope]:
+    """A scope and the plain loops inside it, down to the first with several children or with a statement."""
+    found = [scope]
+    while len(found[-1].children) == 1:
+        child = found[-1].children[0]
+        if not isinstance(child, Scope) or child.mapping is not Mapping.SEQUENTIAL:
+            break
+        found.append(child)
+    return found
+
+
+def collapse(player: Player, identifier: str, why: str) -> bool:
+    """Make one loop of a scope and all loops that are perfectly nested in it."""
+    while True:
+        scope = player.scope(identifier)
+        assert scope is not None
+        if len(perfect(scope)) == 1:
+            return True
+        known = player.nest.by_id.keys()
+        if not player.attempt("collapse_scopes", scope, why):
+            return False
+        if player.scope(identifier) is None:
+            identifier = next(s.id for s in player.nest.scopes if s.id not in known)
+
+
+def spread(player: Player, identifier: str, threads: int, lanes: int, why: str) -> Spread | None:
+    """Part a loop: `lanes` elements beside each other for each of `threads` threads, in turns; None if illegal."""
+    turns = inner = None
+    scope = player.scope(identifier)
+    assert scope is not None
+    if scope.extent != threads * lanes:
+        tiles = tile(player, scope, threads * lanes, why)
+        if tiles is None:
+            return None
+        turns, identifier = tiles
+    if lanes > 1:
+        scope = player.scope(identifier)
+        assert scope is not None
+        tiles = tile(player, scope, lanes, why)
+        if tiles is None:
+            return None
+        identifier, inner = tiles
+    if turns is not None and not player.attempt("swap_scopes", f"%{turns}", why):
+        return None
+    return Spread(identifier, turns, inner)
+
+
+def map_threads(player: Player, identifier: str, warp: int, why: str) -> bool:
+    """Give a loop to the threads of a block, in warps if there are several."""
+    scope = player.scope(identifier)
+    assert scope is not None
+    if scope.extent <= warp:
+        return player.attempt("map_warp" if warp % scope.extent == 0 else "map_block", scope, why)
+    tiles = tile(player, scope, warp, why)
+    return (
+        tiles is not None
+        and player.attempt("map_block", f"%{tiles.outer}", why)
+        and player.attempt("map_warp", f"%{tiles.inner}", why)
+    )
+
+
+def vectors(player: Player, identifier: str, why: str) -> bool:
+    """Make each statement of a loop a statement on vectors."""
+    return all(player.attempt("vectorize", f"%{part}", why) for part in sink(player, identifier, why))
+
+
+def vector_lanes(player: Player, leaves: list[Leaf]) -> list[int]:
+    """Lanes of the vectors that suit the widest operand of all statements, most first; at last 1."""
+    first, *others = (set(player.vector_lanes(leaf)) for leaf in leaves)
+    return [*sorted(first.intersection(*others), reverse=True), 1]
+
+
+def leaves_of(node: Node) -> list[Leaf]:
+    """The statements of a node."""
+    return list(node.leaves) if isinstance(node, Scope) else [node]
+
+
+def power_of_two(number: float, least: int, most: int) -> int:
+    """The least power of two that is at least `number`, within bounds that are powers of two."""
+    found = least
+    while found < min(ceil(number), most):
+        found *= 2
+    return found
