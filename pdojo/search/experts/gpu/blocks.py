@@ -12,6 +12,7 @@ from pdojo.search.experts.gpu.launches import multiprocessors
 from pdojo.search.experts.gpu.threads import (
     Spread,
     collapse,
+    largest_power,
     map_threads,
     perfect,
     power_of_two,
@@ -175,7 +176,7 @@ def _spread_rows(player: Player, statement: str, longest: int, lanes: int, fast:
     rows = prod(s.extent for s in perfect(_root(player, statement)))
     least = warp if fast and rows >= 4 * multiprocessors(player) else 4 * warp
     threads = power_of_two(longest / PER_THREAD, least, machine.gpu.block_threads)
-    threads = min(threads, power_of_two(longest / lanes, warp, machine.gpu.block_threads))
+    threads = min(threads, largest_power(longest / lanes))
     why = f"{threads} threads for a row of {longest}"
     if longest <= threads * PER_THREAD:
         _stage(player, statement)

@@ -86,7 +86,7 @@ def part_sums(player: Player) -> None:
     """Add up few results in parts, so that every multiprocessor has some."""
     for identifier in [leaf.id for leaf in player.nest.leaves if leaf.accumulate is not None]:
         leaf = player.leaf(identifier)
-        if player.is_sealed(leaf) or not has_terms(leaf) or any(s.guard for s in leaf.chain):
+        if _top(leaf).id in player.sealed or not has_terms(leaf) or any(s.guard for s in leaf.chain):
             continue
         results = prod(s.extent for s in leaf.chain if s.depth in spatial_loops(leaf))
         terms = prod(s.extent for s in leaf.chain) // results

@@ -50,7 +50,8 @@ def spread(player: Player, identifier: str, threads: int, lanes: int, why: str) 
     turns = inner = None
     scope = player.scope(identifier)
     assert scope is not None
-    if scope.extent != threads * lanes:
+    lanes = max(1, min(lanes, largest_power(scope.extent / threads)))
+    if scope.extent > threads * lanes:
         tiles = tile(player, scope, threads * lanes, why)
         if tiles is None:
             return None
@@ -95,6 +96,11 @@ def vector_lanes(player: Player, leaves: list[Leaf]) -> list[int]:
 def leaves_of(node: Node) -> list[Leaf]:
     """The statements of a node."""
     return list(node.leaves) if isinstance(node, Scope) else [node]
+
+
+def largest_power(number: float) -> int:
+    """The largest power of two that is at most `number`, or 1."""
+    return 1 << max(0, int(number).bit_length() - 1)
 
 
 def power_of_two(number: float, least: int, most: int) -> int:
