@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from differential.compiled import Arrays
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.c.names import Names
-from pdojo.backends.gpu.fibers import WAYS, Order, compile_fibers
+from pdojo.backends.gpu.fibers import REMEDY, WAYS, Order, compile_fibers, compilers
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
-from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.view.build import nest_of
@@ -22,20 +23,26 @@ MACHINES = {32: "nvidia-sm90", 64: "amd-gfx942"}
 _PATTERN = 0xA5
 
 
+def require_fibers() -> None:
+    """Skip the test where no C++ compiler runs fibers."""
+    if not compilers():
+        pytest.skip(f"no C++ compiler here: {REMEDY}")
+
+
 def run_fibers(
     kernel: KernelOp,
     inputs: Arrays,
     *,
-    warp: int,
+    described: Machine,
     ways: Sequence[tuple[bool, Order]] = WAYS,
-    compiler: str | None = None,
 ) -> list[Arrays]:
-    """The arrays that the device code of a kernel writes, for each way to run it; outputs are poisoned before."""
-    described = machine(MACHINES[warp])
+    """The arrays that the device code of a kernel writes, for each way to run it; outputs are poisoned before.
+
+    Machines with warps of 64 get pdojo's elementary functions, as HIP does.
+    """
+    warp = described.gpu.warp_size
     made = device_text(kernel, spelling=FiberSpelling(library=warp == 32), machine=described)
-    return run_text(
-        made.text, kernel, inputs, warp=warp, ways=ways, compiler=compiler, scratch=made.kernels[0].workspace.size_bytes
-    )
+    return run_text(made.text, kernel, inputs, warp=warp, scratch=made.kernels[0].workspace.size_bytes, ways=ways)
 
 
 def run_text(
@@ -46,10 +53,9 @@ def run_text(
     warp: int,
     scratch: int,
     ways: Sequence[tuple[bool, Order]] = WAYS,
-    compiler: str | None = None,
 ) -> list[Arrays]:
     """The arrays that a text for fibers writes, which has the interface of a kernel's."""
-    compiled = compile_fibers(text, warp=warp, compiler=compiler)
+    compiled = compile_fibers(text, warp=warp)
     nest = nest_of(kernel)
     found: list[Arrays] = []
     for late, order in ways:

@@ -18,7 +18,7 @@ from pdojo.backends.gpu.barriers import Synchronisation, synchronisation
 from pdojo.backends.gpu.device_code import DeviceCode
 from pdojo.backends.gpu.homes import Workspace, own_part
 from pdojo.backends.gpu.launches import THREADS, Launch, launch, threads_of
-from pdojo.backends.gpu.spelling import STATIC_SHARED, DeviceSpelling
+from pdojo.backends.gpu.spelling import GROUP, STATIC_SHARED, DeviceSpelling
 from pdojo.backends.gpu.trees import TreeText
 from pdojo.backends.placement import ALIGNMENT, Home, Placement, rounded
 from pdojo.backends.walk import LoopBounds, describe
@@ -58,8 +58,8 @@ class Kernel:
     """Whether threads exchange registers."""
     copies: set[int] = field(default_factory=set[int])
     """Sizes of asynchronous copies in bytes."""
-    accesses: set[str] = field(default_factory=set[str])
-    """Names of the helpers for accesses with hints."""
+    helpers: set[str] = field(default_factory=set[str])
+    """Names of the helpers for accesses with hints, and of the barrier of a group of threads."""
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,7 @@ class DeviceFunction(LoopText):
         guards = [g for scope in self.launch.grids for g in scope.guard]
         self.extents.extend(s.extent for s in self.launch.grids)
         for buffer, part in self.device.own.items():
-            name, kind = self.kernel.names[buffer], self.spelling.types[buffer.dtype]
-            self.code.line(f"{kind} {name};" if part.layout.size == 1 else f"{kind} {name}[{part.layout.size}];")
+            self.code.line(self.spelling.own(buffer.dtype, self.kernel.names[buffer], part.layout.size))
         with self.guarded(guards) as possible:
             if possible:
                 self.nodes(self.launch.nodes)
@@ -205,8 +204,8 @@ class DeviceFunction(LoopText):
     def _barrier(self, group: int, chain: Sequence[Scope]) -> None:
         """The threads of a group wait for each other."""
         around = threads_of(chain)
-        if around and group <= self.kernel.warp:
-            self.code.line(self.spelling.warp_barrier())
+        if around and self.kernel.warp % group == 0:
+            self.code.line(f"{self._helper(GROUP)}<{group}>();")
             return
         for scope in around:
             stands = scope.guard or any(g.uses(s.depth) for s in chain for g in s.guard for s in around)
@@ -292,7 +291,7 @@ class DeviceFunction(LoopText):
         for access in leaf.reads:
             load = _LOADS.get(_cached(access) or "")
             if load is not None and access not in loaded:
-                self.device.loaded[access] = f"{self._access(load)}(&{self.code.element(access, leaf)})"
+                self.device.loaded[access] = f"{self._helper(load)}(&{self.code.element(access, leaf)})"
         text = assignment(self.code, leaf, target, target)
         self.device.loaded = loaded
         if place is None:
@@ -300,11 +299,11 @@ class DeviceFunction(LoopText):
             return
         with self.code.block(""):
             self.code.line(f"{self.spelling.types[leaf.output.array.dtype]} {text};")
-            self.code.line(f"{self._access(_STORE)}(&{place}, lane);")
+            self.code.line(f"{self._helper(_STORE)}(&{place}, lane);")
 
-    def _access(self, helper: str) -> str:
-        """The name of a helper for accesses with a hint, noted as used."""
-        self.kernel.accesses.add(helper)
+    def _helper(self, helper: str) -> str:
+        """The name of a helper, noted as used."""
+        self.kernel.helpers.add(helper)
         return helper
 
     def _copy(self, leaf: Leaf, target: str, lanes: int) -> None:
@@ -377,11 +376,8 @@ class DeviceFunction(LoopText):
         loads = [a for a in dict.fromkeys(leaf.reads) if self._is_vector(a, scope, leaf)]
         if apart and leaf.accumulate is not None:
             raise LoweringError(f"lanes of {describe(scope)} accumulate into cells that other lanes read")
-        if not (stores or loads or apart):
-            self.unrolled(scope, self.bounds(scope))
-            return
         dtype = leaf.output.array.dtype
-        with self.code.block(""):
+        with self.code.block("") if stores or loads or apart else nullcontext():
             kind = place = ""
             self.known[scope.depth] = 0
             names = self._load(loads, scope, leaf)
@@ -406,7 +402,7 @@ class DeviceFunction(LoopText):
             if stores:
                 streams = _cached(leaf.output) == STREAMING and leaf.accumulate is None
                 to = f"({kind} *)&{place}"
-                self.code.line(f"{self._access(_STORE)}({to}, lane);" if streams else f"*{to} = lane;")
+                self.code.line(f"{self._helper(_STORE)}({to}, lane);" if streams else f"*{to} = lane;")
 
     def _load(self, loads: Sequence[Access], scope: Scope, leaf: Leaf) -> dict[Access, str]:
         """Load vectors; their names."""
@@ -415,7 +411,7 @@ class DeviceFunction(LoopText):
             kind = self.code.prelude.vector(access.array.dtype, scope.extent)
             load = _LOADS.get(_cached(access) or "")
             source = f"(const {kind} *)&{self.code.element(access, leaf)}"
-            value = f"*{source}" if load is None else f"{self._access(load)}({source})"
+            value = f"*{source}" if load is None else f"{self._helper(load)}({source})"
             names[access] = f"lane{number}"
             self.code.line(f"const {kind} lane{number} = {value};")
         return names

@@ -617,6 +617,13 @@ inline void __syncwarp(uint64_t mask = pd_fiber::ALL_LANES, int line = __builtin
   pd_fiber::warp_barrier(mask, line);
 }
 
+/* Groups of N neighbouring threads of a warp wait for each other. */
+template <int N> inline void pd_sync_group(int line = __builtin_LINE()) {
+  static_assert(N > 0 && pd_fiber::WARP % N == 0, "whole groups fill a warp");
+  const int lane = pd_fiber::state.current % pd_fiber::WARP;
+  pd_fiber::warp_barrier((N == 64 ? ~0ull : (1ull << N % 64) - 1) << (lane & ~(N - 1)), line);
+}
+
 /* The value of the lane `offset` away (by exclusive or) among `width` neighbours of a warp, all of which call this. */
 template <typename T> inline T pd_shfl_xor(T value, int offset, int width, int line = __builtin_LINE()) {
   static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 16, "a value of at most 16 bytes");
@@ -635,6 +642,9 @@ template <typename T, size_t N> inline T (&pd_shared(size_t offset))[N] {
 }
 
 /* Copy to shared memory without waiting. */
+/* Fill variables of a thread with NaN, or -1, before they are written. */
+template <typename T> inline void pd_poison(T &variables) { memset((void *)&variables, 0xff, sizeof variables); }
+
 /* Loads and stores with hints: plain ones. */
 template <typename T> inline T pd_load_streaming(const T *from) { return *from; }
 template <typename T> inline T pd_load_readonly(const T *from) { return *from; }

@@ -37,7 +37,7 @@ class KernelText:
         self.text = "\n".join([comment, *(entry.text for entry in host.launches), host.text, ""])
         """The functions, with the kernel's declarations as a comment."""
         self.workspace: Workspace = kernel.workspace
-        self.uses = Uses(kernel.shuffles, frozenset(kernel.copies), frozenset(kernel.accesses))
+        self.uses = Uses(kernel.shuffles, frozenset(kernel.copies), frozenset(kernel.helpers))
 
 
 def kernel_text(nest: Nest, prelude: Prelude, *, most_threads: int, warp: int) -> KernelText:

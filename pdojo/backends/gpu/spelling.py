@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from pdojo.backends.c.spelling import Spelling
 from pdojo.backends.gpu.nvrtc import CUDA_HEAD
@@ -110,6 +111,21 @@ template <typename T> static __device__ __forceinline__ void pd_store_streaming(
 }}
 """,
 }
+_CUDA_GROUP = """
+/* Groups of N neighbouring threads of a warp wait for each other. */
+template <int N> static __device__ __forceinline__ void pd_sync_group() {
+  __syncwarp(N == 32 ? 0xffffffffu : ((1u << N % 32) - 1) << (threadIdx.x % 32 & ~(N - 1)));
+}
+"""
+_HIP_GROUP = """
+/* Groups of N neighbouring threads of a wave, which run in lock step: accesses stay before or behind. */
+template <int N> static __device__ __forceinline__ void pd_sync_group() {
+  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+}
+"""
+GROUP = "pd_sync_group"
+"""The name of the barrier of a group of threads."""
 
 
 @dataclass(frozen=True)
@@ -119,11 +135,11 @@ class Uses:
     shuffles: bool = False
     copies: frozenset[int] = frozenset()
     """Sizes of asynchronous copies in bytes."""
-    accesses: frozenset[str] = frozenset()
-    """Names of the helpers for accesses with hints."""
+    helpers: frozenset[str] = frozenset()
+    """Names of the helpers for accesses with hints, and of the barrier of a group of threads."""
 
     def __add__(self, other: Uses) -> Uses:
-        return Uses(self.shuffles or other.shuffles, self.copies | other.copies, self.accesses | other.accesses)
+        return Uses(self.shuffles or other.shuffles, self.copies | other.copies, self.helpers | other.helpers)
 
 
 class DeviceSpelling(Spelling, ABC):
@@ -169,13 +185,13 @@ class DeviceSpelling(Spelling, ABC):
             return f"{kind} *{self.restrict} {name} = ({kind} *)(pd_shared + {offset});"
         return f"__shared__ __align__(16) {kind} {name}[{size}];"
 
+    def own(self, dtype: str, name: str, size: int) -> str:
+        """Variables of a thread: one, or an array."""
+        return f"{self.types[dtype]} {name};" if size == 1 else f"{self.types[dtype]} {name}[{size}];"
+
     def unroll(self, extent: int) -> str | None:
         """A line that makes the compiler unroll the following loop."""
         return "#pragma unroll"
-
-    def warp_barrier(self) -> str:
-        """The threads of a warp wait for each other."""
-        return "__syncwarp();"
 
     def host(self, name: str, parameters: Sequence[str]) -> str:
         """The head of the function that launches a kernel's device functions."""
@@ -203,13 +219,13 @@ class CudaSpelling(DeviceSpelling):
     """CUDA C++."""
 
     name = "CUDA"
-    helpers = {f"pd_{name}imum_f32": _CUDA_EXTREME % (name, name) for name in ("max", "min")}
+    helpers = MappingProxyType({f"pd_{name}imum_f32": _CUDA_EXTREME % (name, name) for name in ("max", "min")})
     stream = "cudaStream_t"
     host_only = ("#if !defined(__CUDACC_RTC__)", "#endif")
 
     def device_head(self, uses: Uses) -> str:
         """Types that NVRTC does not know, and the helpers for shuffles and copies."""
-        text = _CUDA_HEAD + _CUDA_SHUFFLE * uses.shuffles
+        text = _CUDA_HEAD + _CUDA_SHUFFLE * uses.shuffles + _CUDA_GROUP * (GROUP in uses.helpers)
         text += _accesses(
             uses, ("uint2", "uint4"), load="__ldcs", readonly="__ldg", store="__stcs((decltype(bits) *)to, bits)"
         )
@@ -238,12 +254,8 @@ class HipSpelling(DeviceSpelling):
         """The headers of HIP, or a stand-in for compilers without them."""
         words = ("uint64_t", "uint32_t __attribute__((ext_vector_type(4)))")
         store = "__builtin_nontemporal_store(bits, (decltype(bits) *)to)"
-        text = _HIP_HEAD + _HIP_SHUFFLE * uses.shuffles
+        text = _HIP_HEAD + _HIP_SHUFFLE * uses.shuffles + _HIP_GROUP * (GROUP in uses.helpers)
         return text + _accesses(uses, words, load="__builtin_nontemporal_load", readonly="*", store=store)
-
-    def warp_barrier(self) -> str:
-        """Threads of a wave run in lock step; the compiler must not move accesses over the barrier."""
-        return '__builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront"); __builtin_amdgcn_wave_barrier();'
 
 
 class FiberSpelling(DeviceSpelling):
@@ -266,6 +278,10 @@ class FiberSpelling(DeviceSpelling):
         kind = self.types[dtype]
         return f"{kind} (&{name})[{size}] = pd_shared<{kind}, {size}>({offset});"
 
+    def own(self, dtype: str, name: str, size: int) -> str:
+        """Variables of a thread, poisoned: what reads one before it is written shows as NaN."""
+        return f"{super().own(dtype, name, size)} pd_poison({name});"
+
     def unroll(self, extent: int) -> str | None:
         """Nothing: debugging wants small code."""
         return None
@@ -278,5 +294,6 @@ class FiberSpelling(DeviceSpelling):
 
 def _accesses(uses: Uses, words: tuple[str, str], *, load: str, readonly: str, store: str) -> str:
     """The helpers for accesses with hints; `words` are the types of 8 and of 16 bytes."""
-    helpers = (_ACCESSES[name].format(load=load, readonly=readonly, store=store) for name in sorted(uses.accesses))
-    return _WORDS % words * bool(uses.accesses) + "".join(helpers)
+    used = sorted(uses.helpers & _ACCESSES.keys())
+    helpers = (_ACCESSES[name].format(load=load, readonly=readonly, store=store) for name in used)
+    return _WORDS % words * bool(used) + "".join(helpers)

@@ -150,7 +150,7 @@ class TreeText:
         outer = threads_of(tree.root.chain[:-1])
         if outer:
             self._check_full(outer)
-        if tree.size > 1 or any(s.extent > 1 and s.mapping is Mapping.SEQUENTIAL for s in tree.root.chain[:-1]):
+        if tree.size > 1 or any(s.extent > 1 and s.mapping is Mapping.SEQUENTIAL for s in self._inside(tree.root)):
             self.code.line("__syncthreads();")
         self.code.line(f"{tree.shared}[thread] = {part};")
         self.code.line("__syncthreads();")
@@ -184,6 +184,10 @@ class TreeText:
             else:
                 for offset in offsets[1:]:
                     self.code.line(f"{part} = {both(part, f'{tree.shared}[{base}{offset}]')};")
+
+    def _inside(self, scope: Scope) -> tuple[Scope, ...]:
+        """The scopes of the launch around a scope."""
+        return tuple(s for s in scope.chain[:-1] if s.depth > self.launch.root.depth)
 
     def _check_full(self, outer: Sequence[Scope]) -> None:
         for scope in outer:

@@ -8,6 +8,7 @@ from math import prod
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.view.nest import Scope
+from pdojo.dialect.view.storage import accesses_of, physical_index
 from pdojo.search.experts.gpu.launches import multiprocessors
 from pdojo.search.experts.gpu.threads import (
     Spread,
@@ -88,11 +89,14 @@ def _in_vectors(player: Player, statement: str, lanes: int, why: str) -> bool:
     if tiles is None:
         return False
     found = spread(player, tiles.inner, threads, lanes, why)
-    if found is None or not _grid(player, [*(s.id for s in chain[:-1]), tiles.outer]):
+    if found is None:
         return False
+    outer = [*(s.id for s in chain[:-1]), tiles.outer]
     if lanes > 1 and not all(_tile_last(player, name, group) for name in temporaries):
         return False
-    _reuse(player, temporaries, "no other block needs it")
+    _reuse(player, outer if lanes > 1 else [s.id for s in perfect(_root(player, statement))], temporaries)
+    if not _grid(player, outer):
+        return False
     if not player.attempt("map_block", f"%{found.threads}", why):
         return False
     if found.turns is not None:
@@ -140,7 +144,7 @@ def _cells(player: Player, statement: str) -> bool:
         thread = tiles.inner
     else:
         thread = inner.id
-    _reuse(player, temporaries, "no other thread needs it")
+    _reuse(player, [*ids, thread], temporaries)
     if not _grid(player, ids) or not player.attempt("map_block", f"%{thread}", why):
         return False
     return _keep(player, temporaries)
@@ -180,6 +184,7 @@ def _spread_rows(player: Player, statement: str, longest: int, lanes: int, fast:
     why = f"{threads} threads for a row of {longest}"
     if longest <= threads * PER_THREAD:
         _stage(player, statement)
+    _stage_results(player, statement)
     temporaries = _private(player, _root(player, statement))
     found = [spread(player, child.id, threads, lanes, why) for child in _phases(player, statement)]
     parts = [part for part in found if part is not None]
@@ -191,7 +196,7 @@ def _spread_rows(player: Player, statement: str, longest: int, lanes: int, fast:
     group = _group(player, ids[-1], 4 * warp // threads) if fast else None
     if group is not None:
         ids[-1] = group.outer
-    _reuse(player, temporaries, "no other row needs it")
+    _reuse(player, [s.id for s in perfect(_root(player, statement))], temporaries)
     if not _grid(player, ids):
         return False
     if group is not None and not player.attempt("map_block", f"%{group.inner}", "a warp for each row of a block"):
@@ -254,6 +259,33 @@ def _copy_as(player: Player, statement: str, name: str, form: str) -> bool:
     return collapse(player, chain[depth], why)
 
 
+def _stage_results(player: Player, statement: str) -> None:
+    """Keep the results of sums over a row in registers until they are complete, where others need them, too."""
+    root = _root(player, statement)
+    around = {s.depth for s in perfect(root)}
+    private = _private(player, root)
+    found = [
+        leaf.output.array.name
+        for leaf in root.leaves
+        if leaf.accumulate is not None and all(e.variables() <= around for e in leaf.output.index)
+    ]
+    for name in dict.fromkeys(found):
+        if name not in private:
+            player.transact(lambda n=name: _copy_out(player, statement, n))
+
+
+def _copy_out(player: Player, statement: str, name: str) -> bool:
+    why = f"'{name}' is stored when it is complete"
+    root = _root(player, statement)
+    depth = len(perfect(root))
+    if not player.attempt("stage_out", root, why, array=name, location="heap"):
+        return False
+    for level in range(depth):
+        if not player.attempt("join_scopes", player.leaf(statement).chain[level], why):
+            return False
+    return len(perfect(_root(player, statement))) == depth
+
+
 def _fuse_phases(player: Player, found: Sequence[Spread]) -> None:
     """Join loops over a row, and the loops over turns inside, where each thread needs its own values only."""
     why = "values stay in the registers of a thread"
@@ -286,10 +318,14 @@ def _private(player: Player, scope: Scope) -> list[str]:
     return found
 
 
-def _reuse(player: Player, temporaries: Sequence[str], why: str) -> None:
+def _reuse(player: Player, loops: Sequence[str], temporaries: Sequence[str]) -> None:
+    """Reuse the dimensions of temporaries that only these loops, which are around the whole nest, index."""
     for name in temporaries:
-        for dimension in range(len(player.nest.arrays[name].shape)):
-            player.attempt("reuse_dims", f"{name}:{dimension}", why)
+        buffer = player.nest.arrays[name].buffer
+        uses = [(leaf, physical_index(a, leaf.chain)) for leaf, a in accesses_of(player.nest, buffer)]
+        for dimension in range(len(buffer.shape)):
+            if all(leaf.chain[v].id in loops for leaf, index in uses for v in index[dimension].variables()):
+                player.attempt("reuse_dims", f"{name}:{dimension}", "no other iteration needs it")
 
 
 def _keep(player: Player, temporaries: Sequence[str], *, fast: bool = False) -> bool:

@@ -1,0 +1,144 @@
+"""Device code of the expert pass and of random games, run by fibers, against the interpreter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from differential.compiled import Arrays, kernel, random_inputs
+from differential.device_code import MACHINES, require_fibers, run_fibers, run_text
+from differential.library import close, library_kernel
+from pdojo.backends.arrays import parameters_of
+from pdojo.backends.gpu.fibers import FiberError, Order
+from pdojo.backends.gpu.spelling import FiberSpelling
+from pdojo.backends.gpu.targets import device_text
+from pdojo.dialect.assumptions import with_alignment
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.view.build import nest_of
+from pdojo.kernels import kernel_names, workload
+from pdojo.search.experts.gpu.heuristic import heuristic
+from pdojo.transforms.game import Game
+
+FEW_WAYS: tuple[tuple[bool, Order], ...] = ((True, "ascending"), (False, "descending"), (True, 1))
+TILED = (
+    "matmul:256x192x128",
+    "matmul:130x75x66",
+    "matmul_nt:96x64x160",
+    "matmul_tn:100x96x132",
+    "matmul_tt:64x64x64",
+    "bmm:3x64x48x80",
+    "conv:2x32x8x14",
+    "grouped_conv",
+    "swiglu:1x64x96x64",
+    "matmul_bf16:64x64x64",
+    "attention:2x64x48",
+)
+"""Contractions at sizes that have tiles in shared memory."""
+BROKEN = ("softmax:12x200", "layernorm:6x700", "matmul:66x75x66", "matmul_nt:64x36x40", "colmean:300x70")
+
+
+def small(warp: int, multiprocessors: int) -> Machine:
+    """A machine with few multiprocessors, so that small kernels have choices of large ones."""
+    described = machine(MACHINES[warp])
+    return replace(described, gpu=replace(described.gpu, multiprocessors=multiprocessors))
+
+
+def played(program: KernelOp, described: Machine) -> KernelOp:
+    game = Game(program, described)
+    heuristic(game)
+    return game.program.kernel
+
+
+def agree(program: KernelOp, final: KernelOp, described: Machine, *, seed: int = 0) -> None:
+    inputs = random_inputs(parameters_of(nest_of(program)), seed)
+    wanted = interpret(program, inputs)
+    for found in run_fibers(final, inputs, described=described, ways=FEW_WAYS):
+        close(found, wanted, program)
+
+
+@pytest.mark.parametrize("warp", [32, 64])
+@pytest.mark.parametrize("name", kernel_names())
+def test_library_kernels_by_the_heuristic_pass(name: str, warp: int) -> None:
+    require_fibers()
+    random = Random(f"{name} {warp}")
+    described = small(warp, random.choice([1, 3, 16]))
+    program = with_alignment(library_kernel(name, random.randrange(1000)), random.choice([4, 16, 64]))
+    agree(program, played(program, described), described)
+
+
+@pytest.mark.parametrize("text", TILED)
+def test_contractions_have_tiles_in_shared_memory(text: str) -> None:
+    require_fibers()
+    warp = 32 if TILED.index(text) % 2 else 64
+    described = small(warp, 4)
+    program = with_alignment(workload(text).instantiate(), 64)
+    final = played(program, described)
+    assert any(buffer.memory.value == "shared" for buffer in nest_of(final).buffers)
+    agree(program, final, described)
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_broken_code_is_noticed(text: str) -> None:
+    require_fibers()
+    described = small(32, 4)
+    program = with_alignment(workload(text).instantiate(), 64)
+    inputs = random_inputs(parameters_of(nest_of(program)), 3)
+    wanted = interpret(program, inputs)
+    final = played(program, described)
+    made = device_text(final, spelling=FiberSpelling(), machine=described)
+    scratch = made.kernels[0].workspace.size_bytes
+    mutants = list(broken(made.text, [p.name for p in parameters_of(nest_of(final))]))
+    assert mutants
+    for what, broken_text in mutants:
+        assert is_noticed(broken_text, program, final, inputs, wanted, scratch), what
+
+
+def is_noticed(text: str, program: KernelOp, final: KernelOp, inputs: Arrays, wanted: Arrays, scratch: int) -> bool:
+    try:
+        for found in run_text(text, final, inputs, warp=32, scratch=scratch):
+            close(found, wanted, program)
+    except (FiberError, AssertionError):
+        return True
+    return False
+
+
+def broken(text: str, arrays: list[str]) -> Iterator[tuple[str, str]]:
+    """Texts without a barrier, a wait, a step of a butterfly, or a guard of an access to the caller's memory."""
+    lines = text.split("\n")
+    first = next(k for k, line in enumerate(lines) if line.startswith("// kernel"))
+    for number in range(first, len(lines)):
+        line = lines[number].strip()
+        without = "\n".join([*lines[:number], *lines[number + 1 :]])
+        if line.startswith(("__sync", "pd_sync", "pd_copy_wait")) or "pd_shfl_xor(" in line:
+            yield f"without {line}", without
+        guard = re.match(r"if \((.* < \d+)\)", line)
+        if guard is not None and any(re.search(rf"\b{name}\[", lines[number + 1]) for name in arrays):
+            opened = lines[number].replace(guard[1], "true", 1)
+            yield f"without {line}", "\n".join([*lines[:number], opened, *lines[number + 1 :]])
+
+
+def test_a_block_runs_its_phases_in_order() -> None:
+    """Shared memory between threads, a loop of the host, two slots that take turns."""
+    require_fibers()
+    program = kernel(
+        """kernel rows(x, f) -> (y, s)
+        x f32 [30, 96] heap align 16
+        f f32 [96] heap
+        y f32 [30, 96] heap align 16
+        s f32 [30] heap
+        t f32 [30:N, 96] shared
+        3 10:g
+        | 24:b 4:v t[{0}*10+{1},{2}*4+{3}] async= x[{0}*10+{1},{2}*4+{3}]
+        | 96:b y[{0}*10+{1},{2}] = t[{0}*10+{1},95-{2}] * f[{2}]!readonly
+        | s[{0}*10+{1}] = 0
+        | 3:b 32:w s[{0}*10+{1}] += y[{0}*10+{1},{2}*32+{3}]
+        """
+    )
+    agree(program, program, machine("nvidia-sm90"))
