@@ -397,6 +397,37 @@ t f32 [2:N, 999] heap
         "shared buffers would take 3996 bytes; toy-gpu allows",
         "toy-gpu",
     ),
+    "too much shared memory with a reduction tree": (
+        """kernel k(x) -> (y, s)
+x f32 [2, 32, 8] heap
+y f32 [2, 32, 8] heap
+s f32 [2] heap
+t f32 [2:N, 32, 8] heap
+
+2:g
+| 32:b 8 t[{0},{1},{2}] = x[{0},{1},{2}]
+| 32:b 8 y[{0},{1},{2}] = t[{0},31-{1},{2}]
+| s[{0}] = 0
+| 32:b s[{0}] += x[{0},{1},0]
+""",
+        "set_location@t{location=shared}",
+        "shared buffers would take 1024 bytes, and reduction trees 128; toy-gpu allows",
+        "toy-gpu",
+    ),
+    "more registers than a multiprocessor has": (
+        """kernel k(x) -> (y)
+x f32 [2, 1024, 80] heap
+y f32 [2, 1024, 80] heap
+t f32 [2:N, 1024:N, 80] heap
+
+2:g 1024:b
+| 80:u t[{0},{1},{2}] = x[{0},{1},{2}]
+| 80:u y[{0},{1},{2}] = t[{0},{1},79-{2}]
+""",
+        "set_location@t{location=register}",
+        "1024 threads with 80 registers each would take 81920; a multiprocessor of nvidia-sm90 has 65536",
+        "nvidia-sm90",
+    ),
     "a hardware loop without its streams": (
         """kernel k(x) -> (y)
 x f64 [8] heap

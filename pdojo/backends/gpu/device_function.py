@@ -204,12 +204,18 @@ class DeviceFunction(LoopText):
     def _barrier(self, group: int, chain: Sequence[Scope]) -> None:
         """The threads of a group wait for each other."""
         around = threads_of(chain)
+        lanes = around[-1] if around and around[-1].mapping is ScopeMapping.WARP else None
+        if lanes is not None and any(g.uses(lanes.depth) for s in chain for g in s.guard):
+            raise LoweringError(
+                f"threads of {describe(lanes)} must wait for each other, but a guard lets some of them out"
+            )
         if around and self.kernel.warp % group == 0:
             self.code.line(f"{self._helper(GROUP)}<{group}>();")
             return
         for scope in around:
             stands = scope.guard or any(g.uses(s.depth) for s in chain for g in s.guard for s in around)
-            full = self.launch.threads == scope.extent * self.launch.strides[scope] or scope is not around[0]
+            whole = self.launch.threads == scope.extent * self.launch.strides[scope] or scope is not around[0]
+            full = whole or scope.mapping is ScopeMapping.WARP
             if stands or not full:
                 raise LoweringError(
                     f"threads of {describe(scope)} must wait for each other, but not all threads of the block run it"

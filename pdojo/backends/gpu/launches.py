@@ -51,9 +51,17 @@ class Launch:
         return self.root.leaves if isinstance(self.root, Scope) else [self.root]
 
     def group(self, chain: Sequence[Scope]) -> int:
-        """How many threads run one instance of what is inside of a chain of scopes."""
-        innermost = next((s for s in reversed(chain) if s.mapping in THREADS), None)
-        return self.threads if innermost is None else self.strides[innermost]
+        """How many consecutive threads contain all that run one instance of what is inside of a chain of scopes.
+
+        Threads of a block beyond those of a warp scope run it, too, on their own registers.
+        """
+        *outer, innermost = threads_of(chain) or (None,)
+        if innermost is None:
+            return self.threads
+        whole = self.threads if not outer or outer[-1] is None else self.strides[outer[-1]]
+        stride = self.strides[innermost]
+        copies = innermost.mapping is Mapping.WARP and whole > innermost.extent * stride
+        return whole if copies else stride
 
 
 def threads_of(chain: Sequence[Scope]) -> tuple[Scope, ...]:

@@ -271,17 +271,56 @@ def gpu_limits(program: Program) -> Iterator[Reason]:
 
 def _memory_limits(program: Program) -> Iterator[Reason]:
     machine, nest = program.machine, program.nest
-    limits = {
-        Memory.SHARED: machine.gpu.shared_bytes,
-        Memory.REGISTER: machine.register_bytes,
-        Memory.STACK: machine.stack_bytes,
-    }
-    used: dict[tuple[Scope, Memory], int] = {}
+    found: dict[Scope, dict[Memory, list[Buffer]]] = {}
     for buffer in program.live_ranges:
         launch = next((s for leaf, _ in accesses_of(nest, buffer) if (s := launch_of(leaf)) is not None), None)
-        if buffer.memory in limits and launch is not None:
-            size = physical_bytes(nest, buffer) if _is_shared(buffer) else thread_bytes(nest, buffer)
-            used[launch, buffer.memory] = used.get((launch, buffer.memory), 0) + size
-    for (_, memory), size in used.items():
-        if size > limits[memory]:
-            yield Reason(f"{memory.value} buffers would take {size} bytes; {machine.name} allows {limits[memory]}")
+        if launch is not None:
+            found.setdefault(launch, {}).setdefault(buffer.memory, []).append(buffer)
+    for leaf in nest.leaves:
+        launch = launch_of(leaf)
+        if launch is not None and tree_bytes(leaf):
+            found.setdefault(launch, {})
+    for launch, buffers in found.items():
+        threads = block_threads(launch)
+        shared = sum(physical_bytes(nest, b) for b in buffers.get(Memory.SHARED, ()) if _is_shared(b))
+        trees = sum(tree_bytes(leaf) for leaf in launch.leaves)
+        stack = sum(thread_bytes(nest, b) for b in buffers.get(Memory.STACK, ()))
+        registers = _register_bytes(program, buffers.get(Memory.REGISTER, ()))
+        if shared + trees > machine.gpu.shared_bytes:
+            also = f", and reduction trees {trees}" if trees else ""
+            yield Reason(
+                f"shared buffers would take {shared} bytes{also}; {machine.name} allows {machine.gpu.shared_bytes}"
+            )
+        for memory, size, limit in (
+            (Memory.STACK, stack, machine.stack_bytes),
+            (Memory.REGISTER, registers, machine.register_bytes),
+        ):
+            if size > limit:
+                yield Reason(f"{memory.value} buffers would take {size} bytes; {machine.name} allows {limit}")
+        if registers // 4 * threads > machine.gpu.registers > 0:
+            yield Reason(
+                f"{threads} threads with {registers // 4} registers each would take {registers // 4 * threads}; a "
+                f"multiprocessor of {machine.name} has {machine.gpu.registers}"
+            )
+
+
+def _register_bytes(program: Program, buffers: Sequence[Buffer]) -> int:
+    """The most bytes of register buffers that a thread has in use at one statement."""
+    spans = [(program.live_ranges[b].span, thread_bytes(program.nest, b)) for b in buffers]
+    # The sum changes where a range begins.
+    return max((sum(size for (low, high), size in spans if low <= at <= high) for (at, _), _ in spans), default=0)
+
+
+def block_threads(launch: Scope) -> int:
+    """Threads of a block of a grid scope: as many as the statement with most of them needs."""
+    chains = ([s.extent for s in leaf.chain if s.mapping in (Mapping.BLOCK, Mapping.WARP)] for leaf in launch.leaves)
+    return max(map(prod, chains))
+
+
+def tree_bytes(leaf: Leaf) -> int:
+    """Bytes of shared memory in which threads of several warps add up a result: one value for each thread."""
+    added = leaf.accumulate is not None and any(
+        s.mapping is Mapping.BLOCK and not any(e.uses(s.depth) for e in leaf.output.index) for s in leaf.chain
+    )
+    launch = launch_of(leaf)
+    return block_threads(launch) * byte_width(leaf.output.array.dtype) if added and launch is not None else 0

@@ -11,14 +11,18 @@ from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.evaluators.gpu_model import estimate_gpu
 from pdojo.search.evaluators.model import estimate
 
-VERSION = 1
+VERSION = 2
 """Version of the model: costs of other versions are not comparable."""
 
 
 class Analytical:
-    """Cycles as `pdojo.search.evaluators.model` estimates them. Programs for other machines than CPUs fail."""
+    """Cycles as `pdojo.search.evaluators.model` estimates them for CPUs, and `gpu_model` for graphics processors.
+
+    Programs for other machines fail.
+    """
 
     name = "analytical"
     unit = "cycles"
@@ -42,7 +46,7 @@ class Analytical:
     def _evaluate(self, candidate: Candidate) -> Evaluation:
         start = perf_counter()
         nest = candidate.nest or nest_of(parse_notation(candidate.program.text)[0])
-        cost = estimate(nest, self._machine)
+        cost = (estimate_gpu if self._machine.gpu.memory_bytes else estimate)(nest, self._machine)
         seconds = {"run": perf_counter() - start}
         if cost is None:
             return Evaluation.failed("NoModel", {"message": "the model knows no mappings of this program"}, seconds)

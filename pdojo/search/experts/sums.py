@@ -38,7 +38,7 @@ def split_terms(player: Player, identifier: str, count: int, why: str) -> Parts 
         return None
     parts = part_sum(player, identifier, depth, count, why)
     if parts is not None:
-        for dimension in reversed(range(depth)):
+        for dimension in reversed(range(len(player.nest.arrays[parts.array].shape) - 1)):
             player.attempt("swap_dims", f"{parts.array}:{dimension}", "the results of a part lie together")
     return parts
 

@@ -7,7 +7,7 @@ from math import prod
 
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Intent, Mapping, Memory
-from pdojo.dialect.view.nest import Scope
+from pdojo.dialect.view.nest import Access, Scope
 from pdojo.dialect.view.storage import accesses_of, physical_index
 from pdojo.search.experts.gpu.launches import multiprocessors
 from pdojo.search.experts.gpu.threads import (
@@ -28,6 +28,8 @@ THREADS = 256
 """Threads of a block, where nothing speaks for another number."""
 SHORT = 32
 """Iterations below which a loop is left to one thread."""
+CELLS = 1024
+"""Results for each multiprocessor from which each may have a thread of its own."""
 PER_THREAD = 32
 """Most elements of a row that a thread keeps in registers."""
 
@@ -38,25 +40,37 @@ def map_nest(player: Player, statement: str) -> bool:
     if scope.mapping is not Mapping.SEQUENTIAL:
         return False
     inner = [c for c in perfect(scope)[-1].children if isinstance(c, Scope)]
-    ways = [_elements] if not inner else [_rows, _cells] if _has_rows(scope) else [_cells, _rows]
+    ways = [_elements] if not inner else [_rows, _cells] if _has_rows(player, scope) else [_cells, _rows]
     return any(player.transact(lambda w=way: w(player, statement)) for way in ways)
 
 
-def _has_rows(scope: Scope) -> bool:
-    """Whether the loops inside, rather than the loops around them, go along contiguous memory."""
+def _has_rows(player: Player, scope: Scope) -> bool:
+    """Whether the loops inside should be shared by threads, rather than the loops around them.
+
+    Neighbouring threads should access neighbouring elements, or the same one.
+    """
     outer = perfect(scope)[-1]
-    along = across = 0
+    rows = cells = longest = 0
     for leaf in outer.leaves:
         inside = [s for s in leaf.chain if s.depth > outer.depth]
         if not inside:
             continue
         count = prod(s.extent for s in inside)
+        longest = max(longest, count)
         for access in leaf.accesses:
             if access.array.buffer.memory is Memory.HEAP:
-                along += count * (lane_stride(access.index, access.array.shape, inside[-1].depth) is Stride.CONTIGUOUS)
-                across += count * (lane_stride(access.index, access.array.shape, outer.depth) is Stride.CONTIGUOUS)
-    longest = max((prod(s.extent for s in leaf.chain[outer.depth + 1 :]) for leaf in outer.leaves), default=1)
-    return along >= across and longest >= SHORT
+                rows += count * _is_scattered(access, inside[-1].depth)
+                cells += count * _is_scattered(access, outer.depth)
+    if longest < SHORT:
+        return False
+    many = prod(s.extent for s in perfect(scope)) >= CELLS * multiprocessors(player)
+    return rows < cells or (rows == cells and not many)
+
+
+def _is_scattered(access: Access, depth: int) -> bool:
+    """Whether neighbouring iterations of a loop access elements that are neither neighbours nor the same."""
+    uses = any(e.uses(depth) for e in access.index)
+    return uses and lane_stride(access.index, access.array.shape, depth) is not Stride.CONTIGUOUS
 
 
 # Elements

@@ -6,7 +6,7 @@ from pdojo.dialect.view.nest import Scope
 from pdojo.search.experts.choices import Decisions, Played
 from pdojo.search.experts.gpu.blocks import map_nest
 from pdojo.search.experts.gpu.launches import fuse, part_sums
-from pdojo.search.experts.gpu.tiles import tile_contractions
+from pdojo.search.experts.gpu.tiles import split_terms_of_few, tile_contractions
 from pdojo.search.experts.loops import drop_unit_loops, flatten, unfold
 from pdojo.search.experts.player import Note, Player
 from pdojo.search.experts.reciprocals import share_reciprocals
@@ -29,6 +29,7 @@ def _tune(player: Player) -> None:
     drop_unit_loops(player)
     flatten(player)
     share_reciprocals(player)
+    split_terms_of_few(player)
     tile_contractions(player)
     part_sums(player)
     fuse(player)

@@ -94,7 +94,7 @@ def part_sums(player: Player) -> None:
         if wanted >= 2 and terms >= TERMS:
             count = min(wanted, terms // 64)
             why = f"{results} results are too few for {multiprocessors(player)} multiprocessors"
-            player.transact(lambda i=identifier, n=count, w=why: _part(player, i, n, w))
+            player.transact(lambda i=identifier, n=count, w=why: part_terms(player, i, n, w))
 
 
 def _columns(leaf: Leaf) -> bool:
@@ -108,7 +108,8 @@ def _columns(leaf: Leaf) -> bool:
     )
 
 
-def _part(player: Player, identifier: str, count: int, why: str) -> bool:
+def part_terms(player: Player, identifier: str, count: int, why: str) -> bool:
+    """Cut the loops over the terms of a sum into `count` parts with nests of their own."""
     if not alone(player, identifier, why):
         return False
     leaf = player.leaf(identifier)
@@ -120,7 +121,12 @@ def _part(player: Player, identifier: str, count: int, why: str) -> bool:
     if parts is None or not all(alone(player, i, why) for i in (parts.zero, parts.total, parts.combined)):
         return False
     _sink_initial(player, parts.combined, why)
-    return not columns or all(_parts_first(player, i) for i in (parts.zero, parts.total))
+    if columns and not all(_parts_first(player, i) for i in (parts.zero, parts.total)):
+        return False
+    for level in range(len(player.leaf(parts.zero).chain)):
+        if not player.attempt("join_scopes", player.leaf(parts.zero).chain[level], why):
+            return False
+    return True
 
 
 def _sink_initial(player: Player, identifier: str, why: str) -> None:

@@ -14,15 +14,17 @@ from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.search.experts.contraction import has_terms, is_alone, loop_at, reorder, spatial_loops, uses
-from pdojo.search.experts.gpu.launches import multiprocessors
-from pdojo.search.experts.gpu.threads import collapse, spread, vector_lanes
+from pdojo.search.experts.gpu.launches import multiprocessors, part_terms
+from pdojo.search.experts.gpu.threads import collapse, largest_power, spread, vector_lanes
 from pdojo.search.experts.loops import Tiles, tile
 from pdojo.search.experts.player import Player
 
 STEP = 16
 """Terms of a step."""
-LEAST = 32
-"""Rows, columns and terms from which tiles pay."""
+LEAST, FEW = 32, 4
+"""Columns from which tiles pay, and rows."""
+MOST_TERMS = 256
+"""Terms below which a sum is not parted."""
 PADDING = 4
 """Elements between rows of shared memory, so that columns are in different banks."""
 
@@ -70,6 +72,30 @@ def tile_contractions(player: Player) -> None:
                 player.sealed.add(loop_at(player, identifier, 0).id)
 
 
+def split_terms_of_few(player: Player) -> None:
+    """Part the terms of contractions whose tiles are too few for the multiprocessors."""
+    for identifier in [leaf.id for leaf in player.nest.leaves]:
+        leaf = player.leaf(identifier)
+        if not has_terms(leaf) or not is_alone(player, leaf) or len(leaf.reads) != 2:
+            continue
+        roles = _roles(leaf)
+        if roles is not None:
+            player.transact(lambda i=identifier, r=roles: _split_terms(player, i, r))
+
+
+def _split_terms(player: Player, identifier: str, roles: Roles) -> bool:
+    chain = {s.id: s.extent for s in player.leaf(identifier).chain}
+    outer, rows, columns, terms = (
+        prod(chain[s] for s in ids) for ids in (roles.outer, roles.rows, roles.columns, roles.terms)
+    )
+    blocks = outer * -(-rows // 64) * -(-columns // 64)
+    count = largest_power(min(2 * multiprocessors(player) / blocks, terms / MOST_TERMS))
+    if count < 2 or rows < LEAST or columns < LEAST:
+        return False
+    why = f"{blocks} tiles are too few for {multiprocessors(player)} multiprocessors"
+    return part_terms(player, identifier, count, why)
+
+
 def _roles(leaf: Leaf) -> Roles | None:
     if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain):
         return None
@@ -97,11 +123,13 @@ def _prepare(player: Player, identifier: str, roles: Roles) -> bool:
                 return False
     chain = player.leaf(identifier).chain
     rows, columns, terms = (s.extent for s in chain[-3:])
-    if min(rows, columns) < LEAST or terms < STEP:
+    if rows < FEW or columns < LEAST or terms < STEP:
         return False
     outer = prod(s.extent for s in chain[:-3])
     name = player.leaf(identifier).output.array.name
     plans = {plan.title: plan for plan in _ordered(player, outer, rows, columns)}
+    if not plans:
+        return False
     chosen = player.choices.choose(f"tile of {name}", plans)
     ordered = [plans[chosen], *(plan for title, plan in plans.items() if title != chosen)]
     return any(player.transact(lambda p=plan: _tile(player, identifier, p)) for plan in ordered)
@@ -115,16 +143,14 @@ def _ordered(player: Player, outer: int, rows: int, columns: int) -> list[Plan]:
         rounds = -(-blocks // multiprocessors(player))
         return rounds * plan.rows * plan.columns * (1 + 2 / plan.height + 2 / plan.width)
 
-    return sorted(PLANS, key=cost)
+    few = [Plan(rows, width, rows, 4) for width in (512, 256, 128)] if rows <= 16 else []
+    return sorted((p for p in (*PLANS, *few) if p.rows <= rows and p.columns <= columns), key=cost)
 
 
 def _tile(player: Player, identifier: str, plan: Plan) -> bool:
     depth = len(player.leaf(identifier).chain) - 3
     zero = player.nest.leaves[player.leaf(identifier).order - 1].id
     result = player.leaf(identifier).output.array.name
-    chain = player.leaf(identifier).chain
-    if plan.rows > chain[depth].extent or plan.columns > chain[depth + 1].extent:
-        return False
     if not _in_blocks(player, identifier, plan, depth):
         return False
     results = _to_registers(player, identifier, result, depth)
@@ -221,26 +247,40 @@ class _Copy:
 
 
 def _share(player: Player, identifier: str, position: int, depth: int) -> _Copy | None:
-    """Copy what a step needs of an operand to shared memory, so that its columns, or rows, are contiguous there."""
+    """Copy what a step needs of an operand to shared memory, one row for each term."""
     leaf = player.leaf(identifier)
     access = leaf.reads[position]
-    threads = leaf.chain[depth + 3]
-    terms = leaf.chain[depth + 5]
+    threads, terms = leaf.chain[depth + 3], leaf.chain[depth + 5]
     along = lane_stride(access.index, access.array.shape, terms.depth) is Stride.CONTIGUOUS
-    form = "box" if all(e.is_linear for e in access.index) else "iteration"
     why = "the threads of a block share it"
-    made = _staged(player, threads, access.array.name, form, why)
+    made = None
+    if all(e.is_linear for e in access.index):
+        made = _staged(player, threads, access.array.name, "box", why)
+    number = 1 if along else 0
+    if made is None or len(player.leaf(made[1]).chain) != depth + 5:
+        # A loop over threads, the loop over terms, a thread's part.
+        made, number = made or _staged(player, threads, access.array.name, "iteration", why), 1
     if made is None:
         return None
     shared, store = made
-    if not along:
-        return _Copy(shared, access.array.name, store, is_transposed=False)
-    shape = player.nest.arrays[shared].shape
-    last = len(shape) - 1
-    if not player.attempt("swap_dims", f"{shared}:{last - 1}", "neighbouring threads read neighbouring elements"):
+    first = len(player.nest.arrays[shared].shape) - (len(player.leaf(store).chain) - depth - 3)
+    for dimension in reversed(range(first, first + number)):
+        if not player.attempt("swap_dims", f"{shared}:{dimension}", "neighbouring threads read neighbouring elements"):
+            return None
+    if not _order_copy(player, store, depth + 3, number, last=along):
         return None
-    player.attempt("pad_dim", f"{shared}:{last}", "columns are in different banks", to=shape[last - 1] + PADDING)
-    return _Copy(shared, access.array.name, store, is_transposed=True)
+    if along:
+        shape = player.nest.arrays[shared].shape
+        player.attempt("pad_dim", f"{shared}:{len(shape) - 1}", "terms are in different banks", to=shape[-1] + PADDING)
+    return _Copy(shared, access.array.name, store, is_transposed=along)
+
+
+def _order_copy(player: Player, store: str, depth: int, number: int, *, last: bool) -> bool:
+    """Make the loop over terms of a copy, the one with this number, the last or the first one."""
+    why = "neighbouring threads copy neighbouring elements"
+    count = len(player.leaf(store).chain) - depth
+    moves = range(number, count - 1) if last else reversed(range(number))
+    return all(player.attempt("swap_scopes", loop_at(player, store, depth + k), why) for k in moves)
 
 
 def _staged(player: Player, scope: Scope, name: str, form: str, why: str) -> tuple[str, str] | None:

@@ -1,0 +1,234 @@
+"""An analytical model of a program's cost on a graphics processor: bytes, occupancy, issue slots.
+
+It ranks candidates where no device is there. It counts the memory transactions of a warp exactly, at one place of the
+iteration space; it knows nothing of the compiler's registers and of conflicts between multiprocessors, so it is right
+about factors, not about percents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+
+from pdojo.backends.addresses import address_of, layout_of
+from pdojo.backends.gpu.homes import own_part
+from pdojo.backends.gpu.launches import Launch, launch, threads_of
+from pdojo.backends.gpu.resources import MULTIPROCESSORS, Resources, occupancy
+from pdojo.dialect.analysis.threads import tree_bytes
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
+from pdojo.errors import LoweringError
+
+LAUNCH = 4000.0
+"""Cycles between the ends of two launches in one stream, roughly: 2 microseconds."""
+LATENCY = 600.0
+"""Cycles until a load from global memory arrives."""
+BARRIER = 40.0
+"""Cycles of a barrier, or of a phase of a block."""
+SECTOR = 32
+"""Bytes of a memory transaction (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")."""
+BANKS = 128
+"""Bytes per cycle of the shared memory of a multiprocessor."""
+OTHER_REGISTERS = 24
+"""Registers of a thread besides its buffers, roughly."""
+INSTRUCTIONS = {
+    "arith.divf": 9.0,
+    "arith.remf": 30.0,
+    "math.exp": 8.0,
+    "math.log": 12.0,
+    "math.sqrt": 8.0,
+    "math.rsqrt": 6.0,
+    "math.tanh": 16.0,
+    "math.erf": 24.0,
+    "math.sin": 20.0,
+    "math.cos": 20.0,
+    "math.powf": 40.0,
+}
+"""Instructions of functions that are more than one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCost:
+    """The parts of the estimate of one launch, in cycles of a multiprocessor."""
+
+    cycles: float
+    issue: float
+    """The schedulers of the busiest multiprocessor."""
+    shared: float
+    """Its shared memory."""
+    memory: float
+    """Global memory."""
+    cache: float
+    """The last cache."""
+    occupancy: float
+    """Resident warps divided by the most."""
+    blocks: int
+    times: int
+    """How often the host launches it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuCost:
+    """The estimate of a call."""
+
+    cycles: float
+    launches: tuple[LaunchCost, ...]
+
+
+def estimate_gpu(nest: Nest, machine: Machine) -> GpuCost | None:
+    """The cost of one call; None for programs and machines that the model does not know."""
+    if machine.processor not in MULTIPROCESSORS or not machine.gpu.memory_bytes or not machine.gpu.multiprocessors:
+        return None
+    try:
+        launches = tuple(
+            _Launch(nest, machine, node).cost(times) for node, times in _launched(nest.children) if times > 0
+        )
+    except LoweringError:
+        return None
+    return GpuCost(sum(cost.times * cost.cycles for cost in launches), launches)
+
+
+def _launched(nodes: Sequence[Node], times: int = 1) -> Iterator[tuple[Node, int]]:
+    """The nodes that the host launches, and how often."""
+    for node in nodes:
+        leaves = node.leaves if isinstance(node, Scope) else [node]
+        grids = any(s.mapping is Mapping.GRID for leaf in leaves for s in leaf.chain)
+        if isinstance(node, Scope) and grids and node.mapping is not Mapping.GRID:
+            yield from _launched(node.children, times * node.extent)
+        else:
+            yield node, times
+
+
+class _Launch:
+    def __init__(self, nest: Nest, machine: Machine, node: Node) -> None:
+        self.nest, self.machine = nest, machine
+        self.found: Launch = launch(nest, node, most_threads=machine.gpu.block_threads, warp=machine.gpu.warp_size)
+        self.outer = len(self.found.grids) + node.depth if isinstance(node, Scope) else node.depth
+
+    def cost(self, times: int) -> LaunchCost:
+        """The estimate of one of `times` launches."""
+        gpu, found = self.machine.gpu, self.found
+        resident, share = self._resident()
+        issue = sum(self._issue(leaf) for leaf in found.leaves) / max(1, gpu.schedulers)
+        shared = sum(self._shared(leaf) for leaf in found.leaves)
+        busy = ceil(found.blocks / gpu.multiprocessors)
+        rounds = ceil(found.blocks / (gpu.multiprocessors * resident))
+        # A multiprocessor that has several blocks is as busy as all of them together.
+        blocks = min(busy, rounds * resident)
+        traffic, footprint = self._traffic()
+        under_way = min(found.blocks, gpu.multiprocessors * resident) * found.threads * 32
+        rate = min(gpu.memory_bytes, under_way / LATENCY)
+        memory = footprint / rate
+        cache = traffic / min(gpu.cache_bytes or gpu.memory_bytes, 2 * under_way / LATENCY)
+        phases = len(found.nodes) * (BARRIER + LATENCY / 4) * rounds
+        longest = max(blocks * issue, blocks * shared, memory, cache)
+        return LaunchCost(
+            LAUNCH + LATENCY + phases + longest,
+            *(blocks * issue, blocks * shared, memory, cache, share, found.blocks, times),
+        )
+
+    def _resident(self) -> tuple[int, float]:
+        """Resident blocks of a multiprocessor, and the share of its warps."""
+        found, nest = self.found, self.nest
+        buffers = {a.array.buffer for leaf in found.leaves for a in leaf.accesses}
+        own = [b for b in buffers if b.op is not None and b.memory is Memory.REGISTER]
+        registers = OTHER_REGISTERS + sum(own_part(found, nest, b).layout.size_bytes for b in own) // 4
+        shared = sum(layout_of(nest, b).size_bytes for b in buffers if b.memory is Memory.SHARED)
+        shared += sum(tree_bytes(leaf) for leaf in found.leaves)
+        limits = MULTIPROCESSORS[self.machine.processor]
+        fits = occupancy(Resources(min(registers, limits.thread_registers), shared=shared), found.threads, limits)
+        return max(1, fits.blocks), fits.share
+
+    def _instances(self, leaf: Leaf) -> int:
+        """Instances of a statement in one block."""
+        return prod(leaf.extents[self.outer :])
+
+    def _warps(self, leaf: Leaf) -> float:
+        """Warp instructions of a block that execute a statement once in each of its instances."""
+        instances = self._instances(leaf)
+        stores = leaf.output.array.buffer.memory in (Memory.HEAP, Memory.SHARED)
+        # Statements outside of threads: one thread stores, but all of a group compute what is in their registers.
+        copies = 1 if stores else self.found.group(leaf.chain)
+        threads = prod(s.extent for s in threads_of(leaf.chain))
+        warp = self.machine.gpu.warp_size
+        return instances / threads * ceil(threads * copies / warp)
+
+    def _lanes(self, leaf: Leaf) -> int:
+        """Elements that one access moves together."""
+        scope = leaf.chain[-1] if leaf.chain else None
+        if scope is None or scope.mapping is not Mapping.VECTOR:
+            return 1
+        return min(scope.extent, 16 // byte_width(leaf.output.array.dtype) or 1)
+
+    def _issue(self, leaf: Leaf) -> float:
+        """Warp instructions of a block for a statement."""
+        warps = self._warps(leaf)
+        work = INSTRUCTIONS.get(leaf.function or "", 0.0 if leaf.function is None else 1.0)
+        work += 1.0 if leaf.accumulate is not None and not leaf.contracted else 0.0
+        moved = sum(a.array.buffer.memory is not Memory.REGISTER for a in leaf.accesses)
+        return warps * (work + 1.5 * moved / self._lanes(leaf))
+
+    def _shared(self, leaf: Leaf) -> float:
+        """Cycles of shared memory in a block for a statement."""
+        total = 0.0
+        for access in leaf.accesses:
+            if access.array.buffer.memory is Memory.SHARED:
+                total += self._warps(leaf) / self._lanes(leaf) * self._conflicts(leaf, access)
+        return total
+
+    def _conflicts(self, leaf: Leaf, access: Access) -> float:
+        """Cycles in which a warp gets its elements from shared memory: the most words in one bank."""
+        width, size = byte_width(access.array.dtype), byte_width(access.array.dtype) * self._lanes(leaf)
+        words: dict[int, set[int]] = {}
+        for address in self._addresses(leaf, access):
+            for word in range(address * width // 4, (address * width + size + 3) // 4):
+                words.setdefault(word % (BANKS // 4), set()).add(word)
+        return max((len(each) for each in words.values()), default=1)
+
+    def _traffic(self) -> tuple[float, float]:
+        """Bytes between the last cache and the multiprocessors, and bytes of global memory."""
+        traffic = 0.0
+        footprints: dict[tuple[int, bool], float] = {}
+        for leaf in self.found.leaves:
+            warps = self._warps(leaf) * self.found.blocks
+            for access in leaf.accesses:
+                buffer = access.array.buffer
+                if buffer.memory is not Memory.HEAP:
+                    continue
+                moved = warps / self._lanes(leaf) * self._sectors(leaf, access) * SECTOR
+                traffic += moved
+                key = id(buffer), access is leaf.output
+                footprints[key] = max(footprints.get(key, 0.0), self._footprint(leaf, access, moved))
+        return traffic, sum(footprints.values())
+
+    def _footprint(self, leaf: Leaf, access: Access, moved: float) -> float:
+        """Bytes of global memory that an access moves: each element once, and again what the last cache loses."""
+        used = {v for e in access.index for v in e.variables()}
+        elements = min(prod(leaf.extents[v] for v in used), prod(access.array.buffer.shape))
+        size = elements * byte_width(access.array.dtype)
+        kept = self.machine.cache_bytes[-1] / 2
+        return min(moved, size) if size <= kept else min(moved, max(size, moved / 8))
+
+    def _sectors(self, leaf: Leaf, access: Access) -> float:
+        """Memory transactions of one access of a warp, of one lane or of a vector."""
+        width = byte_width(access.array.dtype)
+        size = width * self._lanes(leaf)
+        first = {address * width // SECTOR for address in self._addresses(leaf, access)}
+        last = {(address * width + size - 1) // SECTOR for address in self._addresses(leaf, access)}
+        return len(first | last)
+
+    def _addresses(self, leaf: Leaf, access: Access) -> list[int]:
+        """The elements that the threads of the first warp access, in their first iterations."""
+        linear = address_of(access, layout_of(self.nest, access.array.buffer), leaf.chain).linear
+        threads = threads_of(leaf.chain)
+        count = min(self.machine.gpu.warp_size, max(1, self.found.threads))
+        found: list[int] = []
+        for thread in range(count):
+            point = [0] * len(leaf.chain)
+            for scope in threads:
+                point[scope.depth] = thread // self.found.strides[scope] % scope.extent
+            found.append(linear.evaluate(point))
+        return found
