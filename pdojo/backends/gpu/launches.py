@@ -55,10 +55,11 @@ class Launch:
 
         Threads of a block beyond those of a warp scope run it, too, on their own registers.
         """
-        *outer, innermost = threads_of(chain) or (None,)
-        if innermost is None:
+        around = list(threads_of(chain))
+        if not around:
             return self.threads
-        whole = self.threads if not outer or outer[-1] is None else self.strides[outer[-1]]
+        innermost = around.pop()
+        whole = self.strides[around[-1]] if around else self.threads
         stride = self.strides[innermost]
         copies = innermost.mapping is Mapping.WARP and whole > innermost.extent * stride
         return whole if copies else stride

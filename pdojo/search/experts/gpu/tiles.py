@@ -41,7 +41,7 @@ class Plan:
     @property
     def threads(self) -> int:
         """Threads of a block."""
-        return self.rows // self.height * (self.columns // self.width)
+        return -(-self.rows // self.height) * (self.columns // self.width)
 
     @property
     def title(self) -> str:
@@ -143,7 +143,7 @@ def _ordered(player: Player, outer: int, rows: int, columns: int) -> list[Plan]:
         rounds = -(-blocks // multiprocessors(player))
         return rounds * plan.rows * plan.columns * (1 + 2 / plan.height + 2 / plan.width)
 
-    few = [Plan(rows, width, rows, 4) for width in (512, 256, 128)] if rows <= 16 else []
+    few = [Plan(rows, width, -(-rows // 2), 4) for width in (512, 256, 128)] if rows <= 16 else []
     return sorted((p for p in (*PLANS, *few) if p.rows <= rows and p.columns <= columns), key=cost)
 
 
