@@ -1,0 +1,101 @@
+"""What the expert pass for graphics processors makes of kernels at their own sizes: launches, memory, machine code."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+
+from pdojo.backends.gpu.hip import compile_hip, toolchains
+from pdojo.backends.gpu.nvrtc import compile_cuda
+from pdojo.backends.gpu.resources import SM_90, MissingTool, Occupancy, occupancy
+from pdojo.backends.gpu.spelling import CudaSpelling, HipSpelling
+from pdojo.backends.gpu.targets import device_text
+from pdojo.dialect.assumptions import with_alignment
+from pdojo.dialect.attributes import Intent, Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Buffer
+from pdojo.kernels import workload
+from pdojo.search.evaluators.gpu_model import estimate_gpu
+from pdojo.search.experts.gpu.greedy import greedy
+from pdojo.search.experts.gpu.heuristic import heuristic
+from pdojo.transforms.game import Game
+
+MEMORY_BOUND = ("add", "relu", "mul", "reducemean", "softmax", "rmsnorm", "layernorm_1", "layernorm_2", "batchnorm_2")
+CONTRACTIONS = ("matmul:1024x1024x1024", "bmm", "conv_1", "conv_2", "swiglu", "attention")
+
+
+def played(text: str, name: str = "nvidia-sm90") -> KernelOp:
+    game = Game(with_alignment(workload(text).instantiate(), 64), machine(name))
+    heuristic(game)
+    return game.program.kernel
+
+
+def compiled(kernel: KernelOp) -> list[tuple[Occupancy, int, bool]]:
+    """Occupancy, registers, and whether registers are spilled, of each launch on sm_90."""
+    made = device_text(kernel, spelling=CudaSpelling(), machine=machine("nvidia-sm90"))
+    try:
+        image = compile_cuda(made.text)
+    except MissingTool as error:
+        pytest.skip(str(error))
+    found: list[tuple[Occupancy, int, bool]] = []
+    for entry in made.kernels[0].launches:
+        resources = image.kernels[entry.name]
+        fits = occupancy(resources, entry.launch.threads, SM_90, entry.shared_bytes)
+        found.append((fits, resources.registers, resources.spills))
+    return found
+
+
+@pytest.mark.parametrize("text", MEMORY_BOUND)
+def test_memory_bound_kernels_spill_nothing_and_move_each_byte_once(text: str) -> None:
+    kernel = played(text)
+    for fits, registers, spills in compiled(kernel):
+        assert not spills
+        assert registers <= 128
+        assert fits.blocks >= 1
+    nest = nest_of(kernel)
+    cost = estimate_gpu(nest, machine("nvidia-sm90"))
+    assert cost is not None
+    # The statistics of a batch norm need the whole input before it is normalised.
+    reads = 2 if text.startswith("batchnorm") else 1
+    least = sum((reads if b.intent is Intent.IN else 1) * size(b) for b in nest.buffers if b.op is None)
+    gpu = machine("nvidia-sm90").gpu
+    assert sum(c.memory for c in cost.launches) <= 1.2 * least / gpu.memory_bytes + gpu.clock * 2e-6
+
+
+def size(buffer: Buffer) -> int:
+    return prod(buffer.shape) * byte_width(buffer.dtype)
+
+
+@pytest.mark.parametrize("text", CONTRACTIONS)
+def test_contractions_have_tiles_and_spill_nothing(text: str) -> None:
+    kernel = played(text)
+    assert any(b.memory is Memory.SHARED for b in nest_of(kernel).buffers)
+    assert not any(spills for _, _, spills in compiled(kernel))
+
+
+def test_a_large_tile_fits_twice() -> None:
+    """128 x 128 results of a block, 16 terms in a step: two blocks on a multiprocessor."""
+    found = compiled(played("matmul:4096x4096x4096"))
+    assert [(registers <= 128, fits.blocks) for fits, registers, _ in found] == [(True, 2)]
+
+
+@pytest.mark.parametrize("text", ["softmax", "layernorm_1", "matmul_tn", "conv_2"])
+def test_hip_code_spills_nothing(text: str) -> None:
+    if not toolchains():
+        pytest.skip("no clang for AMD's GPUs here: pip install ziglang")
+    kernel = played(text, "amd-gfx942")
+    image = compile_hip(device_text(kernel, spelling=HipSpelling(), machine=machine("amd-gfx942")).text)
+    assert image.kernels
+    assert not any(resources.spills for resources in image.kernels.values())
+
+
+@pytest.mark.parametrize("text", ["softmax:64x512", "matmul:64x64x64", "batchnorm:2x4x6x8", "cumsum:16x32"])
+def test_greedy_maps_every_nest_to_a_grid(text: str) -> None:
+    game = Game(workload(text).instantiate(), machine("nvidia-sm90"))
+    greedy(game)
+    text_of_it = device_text(game.program.kernel, spelling=CudaSpelling(), machine=machine("nvidia-sm90")).text
+    assert "blockIdx" in text_of_it
