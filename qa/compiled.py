@@ -25,12 +25,12 @@ def machine_code_differs(program: Program, seed: int) -> Failure | None:
     """A difference between the compiled program and the interpreter on the same program; None if there is none."""
     random = np.random.default_rng(seed)
     arrays = [a for a in program.nest.arrays.values() if a.intent is not None]
-    inputs = {a.name: _values(a, random) for a in arrays if a.intent is not Intent.OUT}
+    inputs = {a.name: ordinary_values(a, random) for a in arrays if a.intent is not Intent.OUT}
     wanted = interpret(program.nest, inputs)
     given = {a.name: _memory(a, inputs.get(a.name)) for a in arrays}
     compile(program.kernel, program.machine, threads=2, optimize="search")(**given)
     for array in arrays:
-        if array.intent is not Intent.IN and not _close(given[array.name], wanted[array.name], array.dtype):
+        if array.intent is not Intent.IN and not is_close(given[array.name], wanted[array.name], array.dtype):
             return Failure(
                 "machine code", f"'{array.name}' is\n{given[array.name]}\nand should be\n{wanted[array.name]}"
             )
@@ -44,7 +44,8 @@ def _memory(array: Array, values: NDArray[Any] | None) -> NDArray[Any]:
     return memory
 
 
-def _values(array: Array, random: np.random.Generator) -> NDArray[Any]:
+def ordinary_values(array: Array, random: np.random.Generator) -> NDArray[Any]:
+    """Random numbers of moderate size, as interface arrays hold them."""
     match array.dtype:
         case "i1":
             return np.asarray(random.integers(0, 2, array.shape), np.bool_)
@@ -55,7 +56,8 @@ def _values(array: Array, random: np.random.Generator) -> NDArray[Any]:
             return np.asarray(random.integers(-100, 100, array.shape), INTERFACE[dtype])
 
 
-def _close(found: NDArray[Any], wanted: NDArray[Any], dtype: str) -> bool:
+def is_close(found: NDArray[Any], wanted: NDArray[Any], dtype: str) -> bool:
+    """Equal up to rounding in another order."""
     wanted = wanted.reshape(found.shape)
     if not is_float(dtype):
         return bool(np.array_equal(found, wanted))

@@ -226,10 +226,12 @@ def _trace(
 def code_against_interpreter(every: int, counts: Counts, machine: Machine) -> Check:
     """A check that the code of one state in `every` agrees with the interpreter on ordinary numbers.
 
-    Code for Snitch cores runs on the simulator, other code on this processor.
+    Code for Snitch cores runs on the simulator, code for graphics processors on fibers, other code on this processor.
     """
     if machine.architecture == "riscv32":
         from qa.simulated import simulated_code_differs as code_differs
+    elif machine.gpu.block_threads:
+        from qa.devices import device_code_differs as code_differs
     else:
         from qa.compiled import machine_code_differs as code_differs
 

@@ -142,3 +142,19 @@ def test_a_block_runs_its_phases_in_order() -> None:
         """
     )
     agree(program, program, machine("nvidia-sm90"))
+
+
+def test_what_is_kept_between_launches_outlives_them() -> None:
+    """Outside of grids each node is a launch, so that not even a stack buffer is local memory of one."""
+    require_fibers()
+    program = kernel(
+        """kernel kept(x) -> (y)
+        x f32 [3, 6] heap
+        y f32 [3, 6] heap
+        t f32 [6] stack
+        6 t[{0}] = x[1,{0}]
+        3 6:g y[{0},{1}] = x[{0},{1}]
+        6 y[2,{0}] = t[{0}] * 2
+        """
+    )
+    agree(program, program, machine("nvidia-sm90"))

@@ -16,7 +16,7 @@ from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.statement import assignment
 from pdojo.backends.gpu.barriers import Synchronisation, synchronisation
 from pdojo.backends.gpu.device_code import DeviceCode
-from pdojo.backends.gpu.homes import Workspace, own_part
+from pdojo.backends.gpu.homes import OWN, Workspace, own_part
 from pdojo.backends.gpu.launches import THREADS, Launch, launch, threads_of
 from pdojo.backends.gpu.spelling import GROUP, STATIC_SHARED, DeviceSpelling
 from pdojo.backends.gpu.trees import TreeText
@@ -98,7 +98,7 @@ class DeviceFunction(LoopText):
         own = {
             b: own_part(self.launch, self.nest, b)
             for b in self.buffers
-            if b.op is not None and b.memory in (Memory.REGISTER, Memory.STACK)
+            if b.op is not None and b.memory in OWN and b not in kernel.workspace.offsets
         }
         placements = {
             b: Placement(Home.ARGUMENT, layout_of(self.nest, b), b.alignment if b.op is None else ALIGNMENT)

@@ -11,19 +11,23 @@ from pdojo.backends.addresses import Layout, layout_of
 from pdojo.backends.gpu.launches import Launch, threads_of
 from pdojo.backends.placement import rounded
 from pdojo.dialect.affine import Expr, const, linear, var
+from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
 from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope
 from pdojo.errors import LoweringError
 
+OWN = (Memory.REGISTER, Memory.STACK)
+"""Memories of which each thread has its own."""
 _LISTED = 4096
 """Most iterations that are listed to number the cells of a thread."""
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """Heap buffers that are no arguments, in one piece of memory."""
+    """Buffers that outlive a launch and are no arguments, in one piece of memory: those on the heap, and those in
+    registers or on the stack outside of grids, where each node is a launch of its own."""
 
     offsets: dict[Buffer, int]
     """Bytes from the start."""
@@ -37,12 +41,12 @@ def workspace_of(nest: Nest) -> Workspace:
     for buffer in nest.buffers:
         if buffer.op is None or not accesses_of(nest, buffer):
             continue
-        if buffer.memory is Memory.HEAP:
-            if private_scope(nest, buffer) is not None:
-                raise LoweringError(
-                    f"each thread has its own copy of '{buffer.names[0]}' on the heap; move it to registers or the "
-                    f"stack (set_location), or give every index an element (materialize_dims)"
-                )
+        if buffer.memory is Memory.HEAP and private_scope(nest, buffer) is not None:
+            raise LoweringError(
+                f"each thread has its own copy of '{buffer.names[0]}' on the heap; move it to registers or the stack "
+                f"(set_location), or give every index an element (materialize_dims)"
+            )
+        if buffer.memory is Memory.HEAP or (buffer.memory in OWN and not is_in_grid(nest, buffer)):
             offsets[buffer] = size
             size += rounded(layout_of(nest, buffer).size_bytes)
     return Workspace(offsets, size)
