@@ -18,13 +18,13 @@ from pdojo.backends.gpu.barriers import Synchronisation, synchronisation
 from pdojo.backends.gpu.device_code import DeviceCode
 from pdojo.backends.gpu.homes import Workspace, own_part
 from pdojo.backends.gpu.launches import THREADS, Launch, launch, threads_of
+from pdojo.backends.gpu.numbering import is_complete, leader, left_out
 from pdojo.backends.gpu.spelling import STATIC_SHARED, DeviceSpelling
-from pdojo.backends.gpu.trees import TreeText
+from pdojo.backends.gpu.tree_text import TreeText
 from pdojo.backends.placement import ALIGNMENT, Home, Placement, rounded
 from pdojo.backends.walk import LoopBounds, describe
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.hints import READONLY, STREAMING
-from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.notation.printer import tree_lines
@@ -208,13 +208,11 @@ class DeviceFunction(LoopText):
         if around and group <= self.kernel.warp:
             self.code.line(self.spelling.warp_barrier())
             return
-        for scope in around:
-            stands = scope.guard or any(g.uses(s.depth) for s in chain for g in s.guard for s in around)
-            full = self.launch.threads == scope.extent * self.launch.strides[scope] or scope is not around[0]
-            if stands or not full:
-                raise LoweringError(
-                    f"threads of {describe(scope)} must wait for each other, but not all threads of the block run it"
-                )
+        scope = left_out(self.launch, chain)
+        if scope is not None:
+            raise LoweringError(
+                f"threads of {describe(scope)} must wait for each other, but not all threads of the block run it"
+            )
         self.code.line("__syncthreads();")
 
     # Threads
@@ -235,10 +233,7 @@ class DeviceFunction(LoopText):
 
     def _active(self, scope: Scope) -> str | None:
         """The condition of the threads that have an iteration of a thread scope; None if all have."""
-        around = threads_of(scope.chain[:-1])
-        whole = self.launch.strides[around[-1]] if around else self.launch.threads
-        complete = scope.mapping is ScopeMapping.WARP or scope.extent * self.launch.strides[scope] == whole
-        return None if complete else f"{variable(scope.depth)} < {scope.extent}"
+        return None if is_complete(self.launch, scope) else f"{variable(scope.depth)} < {scope.extent}"
 
     def _phase(self, scope: Scope, bounds: LoopBounds, active: str | None) -> None:
         if active is not None:
@@ -249,20 +244,6 @@ class DeviceFunction(LoopText):
             if possible:
                 self.nodes(scope.children)
 
-    def _leader(self, chain: Sequence[Scope]) -> str | None:
-        """The condition of the one thread that stores for its group; None if every thread stores."""
-        group = self.launch.group(chain)
-        around = threads_of(chain)
-        if not around:
-            return "thread == 0" if group > 1 else None
-        innermost = around[-1]
-        if innermost.mapping is ScopeMapping.BLOCK:
-            return f"thread % {group} == 0" if group > 1 else None
-        whole = self.launch.strides[around[-2]] if len(around) > 1 else self.launch.threads
-        if whole == innermost.extent:
-            return None
-        return f"thread % {whole} < {innermost.extent}" if len(around) > 1 else f"thread < {innermost.extent}"
-
     def statement(self, leaf: Leaf) -> None:
         """Append a statement: every thread of a group runs it on its own memory, one thread on memory they share."""
         with self._stored(leaf):
@@ -272,9 +253,9 @@ class DeviceFunction(LoopText):
     def _stored(self, leaf: Leaf) -> Generator[None]:
         """Only the thread that stores for its group runs what is appended within."""
         own = self.trees.of(leaf) is not None or leaf.output.array.buffer in self.device.own
-        leader = None if own or self.is_leader else self._leader(leaf.chain)
+        storing = None if own or self.is_leader else leader(self.launch, leaf.chain)
         before, self.is_leader = self.is_leader, True
-        with nullcontext() if leader is None else self.code.block(f"if ({leader})"):
+        with nullcontext() if storing is None else self.code.block(f"if ({storing.text})"):
             yield
         self.is_leader = before
 
