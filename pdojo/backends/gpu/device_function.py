@@ -16,12 +16,12 @@ from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.statement import assignment
 from pdojo.backends.gpu.barriers import Synchronisation, synchronisation
 from pdojo.backends.gpu.device_code import DeviceCode
-from pdojo.backends.gpu.homes import Workspace, own_part
+from pdojo.backends.gpu.homes import Workspace, own_part, shared_offsets
 from pdojo.backends.gpu.launches import THREADS, Launch, launch, threads_of
 from pdojo.backends.gpu.numbering import is_complete, leader, left_out
 from pdojo.backends.gpu.spelling import STATIC_SHARED, DeviceSpelling
 from pdojo.backends.gpu.tree_text import TreeText
-from pdojo.backends.placement import ALIGNMENT, Home, Placement, rounded
+from pdojo.backends.placement import ALIGNMENT, Home, Placement
 from pdojo.backends.walk import LoopBounds, describe
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.hints import READONLY, STREAMING
@@ -152,17 +152,15 @@ class DeviceFunction(LoopText):
             (b.dtype, names[b], layout_of(self.nest, b).size) for b in self.buffers if b.memory is Memory.SHARED
         ]
         shared += [(dtype, name, self.launch.threads) for dtype, name in self.trees.scratch]
-        total = sum(rounded(size * byte_width(dtype), _VECTOR_BYTES) for dtype, _, size in shared)
+        offsets, total = shared_offsets([(dtype, size) for dtype, _, size in shared])
         static = total <= STATIC_SHARED and spelling.dynamic_shared is not None
         if shared and not static and spelling.dynamic_shared is not None:
             self.code.line(spelling.dynamic_shared)
-        offset = 0
-        for dtype, name, size in shared:
+        for (dtype, name, size), offset in zip(shared, offsets, strict=True):
             self.code.line(spelling.shared(dtype, name, size, offset, dynamic=not static))
-            offset += rounded(size * byte_width(dtype), _VECTOR_BYTES)
         if self.launch.threads > 1:
             self.code.line("const int thread = threadIdx.x;")
-        return 0 if static else offset
+        return 0 if static else total
 
     def _grid(self) -> None:
         """The variables of the grid, and what each block runs."""

@@ -17,6 +17,8 @@ from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
 from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope
 from pdojo.errors import LoweringError
 
+SHARED_ALIGNMENT = 16
+"""Alignment of arrays in shared memory in bytes: that of the widest access."""
 _LISTED = 4096
 """Most iterations that are listed to number the cells of a thread."""
 
@@ -46,6 +48,16 @@ def workspace_of(nest: Nest) -> Workspace:
             offsets[buffer] = size
             size += rounded(layout_of(nest, buffer).size_bytes)
     return Workspace(offsets, size)
+
+
+def shared_offsets(sizes: Sequence[tuple[str, int]]) -> tuple[list[int], int]:
+    """Where arrays lie in the shared memory of a block, by element type and size: bytes from the start, and in all."""
+    offsets: list[int] = []
+    total = 0
+    for dtype, size in sizes:
+        offsets.append(total)
+        total += rounded(size * byte_width(dtype), SHARED_ALIGNMENT)
+    return offsets, total
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from pdojo.dialect.functions import identity_value
 from pdojo.dialect.view.nest import Constant, Leaf, Scope
 from pdojo.errors import LoweringError
 
-
 _LOOPS = (Mapping.SEQUENTIAL, Mapping.UNROLL)
 
 
