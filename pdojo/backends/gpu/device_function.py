@@ -18,7 +18,7 @@ from pdojo.backends.gpu.barriers import Synchronisation, synchronisation
 from pdojo.backends.gpu.device_code import DeviceCode
 from pdojo.backends.gpu.homes import Workspace, own_part, shared_offsets
 from pdojo.backends.gpu.launches import THREADS, Launch, launch, threads_of
-from pdojo.backends.gpu.numbering import is_complete, leader, left_out
+from pdojo.backends.gpu.numbering import is_complete, leader, partly_run
 from pdojo.backends.gpu.spelling import STATIC_SHARED, DeviceSpelling
 from pdojo.backends.gpu.tree_text import TreeText
 from pdojo.backends.placement import ALIGNMENT, Home, Placement
@@ -206,8 +206,7 @@ class DeviceFunction(LoopText):
         if around and group <= self.kernel.warp:
             self.code.line(self.spelling.warp_barrier())
             return
-        scope = left_out(self.launch, chain)
-        if scope is not None:
+        for scope in partly_run(self.launch, chain):
             raise LoweringError(
                 f"threads of {describe(scope)} must wait for each other, but not all threads of the block run it"
             )

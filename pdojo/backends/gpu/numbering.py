@@ -58,13 +58,11 @@ def is_complete(found: Launch, scope: Scope) -> bool:
     return scope.mapping is Mapping.WARP or scope.extent * found.strides[scope] == group_around(found, scope)
 
 
-def left_out(found: Launch, chain: Sequence[Scope]) -> Scope | None:
-    """A thread scope of a chain, of which some threads of the block do not run what is inside; None if all run it."""
-    for scope in threads_of(chain):
-        guarded = any(g.uses(scope.depth) for s in chain for g in s.guard)
-        if guarded or scope.guard or not is_complete(found, scope):
-            return scope
-    return None
+def partly_run(found: Launch, chain: Sequence[Scope]) -> list[Scope]:
+    """The thread scopes of a chain of which some threads do not run what is inside of the chain."""
+    guards = [g for s in chain for g in s.guard]
+    around = threads_of(chain)
+    return [s for s in around if s.guard or any(g.uses(s.depth) for g in guards) or not is_complete(found, s)]
 
 
 def leader(found: Launch, chain: Sequence[Scope]) -> Below | None:

@@ -12,7 +12,7 @@ from math import prod
 
 from pdojo.backends.c.names import Names
 from pdojo.backends.gpu.launches import Launch, reduced_by, threads_of
-from pdojo.backends.gpu.numbering import Below, Digit, left_out
+from pdojo.backends.gpu.numbering import Below, Digit, partly_run
 from pdojo.backends.walk import describe
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.attributes import Mapping
@@ -157,8 +157,7 @@ class Tree:
 
     def check_complete(self) -> None:
         """Raise LoweringError unless all threads of the block run what combines results in shared memory."""
-        scope = left_out(self.launch, self.root.chain[:-1])
-        if scope is not None:
+        for scope in partly_run(self.launch, self.root.chain[:-1]):
             raise LoweringError(
                 f"threads of {describe(scope)} add up in shared memory, but not all threads of the block run it"
             )
