@@ -144,8 +144,9 @@ def test_every_barrier_is_needed(name: str) -> None:
 
 
 @pytest.mark.skipif(not compilers(), reason="no g++, clang++ or zig to compile for fibers")
-def test_trees_in_unrolled_loops_as_text() -> None:
-    program = kernel(GPU_KERNELS["unrolled_tree"])
+@pytest.mark.parametrize("name", ["uneven_groups", "unrolled_tree"])
+def test_as_text(name: str) -> None:
+    program = kernel(GPU_KERNELS[name])
     inputs = random_inputs(parameters_of(nest_of(program)), 0)
     wanted = interpret(program, inputs)
     for found in run_fibers(program, inputs, warp=32):

@@ -134,7 +134,11 @@ def _measure(node: Node, strides: dict[Scope, int], least: dict[Scope, int]) -> 
     inner = max([1, *(_measure(child, strides, least) for child in node.children)])
     if node.mapping not in THREADS:
         return inner
-    strides[node] = max(inner, least.get(node, 1))
+    # A warp's threads begin at a multiple of their number, so they run one iteration only if all begin there.
+    warp = max(
+        (s.extent for leaf in node.leaves for s in leaf.chain[node.depth + 1 :] if s.mapping is Mapping.WARP), default=1
+    )
+    strides[node] = -(-max(inner, least.get(node, 1)) // warp) * warp
     return node.extent * strides[node]
 
 
