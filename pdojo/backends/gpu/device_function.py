@@ -98,7 +98,7 @@ class DeviceFunction(LoopText):
         own = {
             b: own_part(self.launch, self.nest, b)
             for b in self.buffers
-            if b.op is not None and b.memory in (Memory.REGISTER, Memory.STACK)
+            if b.op is not None and b.memory in (Memory.REGISTER, Memory.STACK) and b not in kernel.workspace.offsets
         }
         placements = {
             b: Placement(Home.ARGUMENT, layout_of(self.nest, b), b.alignment if b.op is None else ALIGNMENT)

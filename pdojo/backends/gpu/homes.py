@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 
 from pdojo.backends.addresses import Layout, layout_of
-from pdojo.backends.gpu.launches import Launch, threads_of
+from pdojo.backends.gpu.launches import Launch, holds_grid, root_of, threads_of
 from pdojo.backends.placement import rounded
 from pdojo.dialect.affine import Expr, const, linear, var
 from pdojo.dialect.attributes import Memory
@@ -25,7 +25,7 @@ _LISTED = 4096
 
 @dataclass(frozen=True)
 class Workspace:
-    """Heap buffers that are no arguments, in one piece of memory."""
+    """Buffers that outlive launches and are no arguments, in one piece of memory."""
 
     offsets: dict[Buffer, int]
     """Bytes from the start."""
@@ -33,13 +33,16 @@ class Workspace:
 
 
 def workspace_of(nest: Nest) -> Workspace:
-    """Where the heap buffers of a kernel lie. Raises LoweringError for a buffer of which threads have copies."""
+    """Where the buffers of a kernel lie that outlive launches.
+
+    Raises LoweringError for a buffer on the heap of which threads have copies.
+    """
     offsets: dict[Buffer, int] = {}
     size = 0
     for buffer in nest.buffers:
         if buffer.op is None or not accesses_of(nest, buffer):
             continue
-        if buffer.memory is Memory.HEAP:
+        if outlives_launches(nest, buffer):
             if private_scope(nest, buffer) is not None:
                 raise LoweringError(
                     f"each thread has its own copy of '{buffer.names[0]}' on the heap; move it to registers or the "
@@ -48,6 +51,18 @@ def workspace_of(nest: Nest) -> Workspace:
             offsets[buffer] = size
             size += rounded(layout_of(nest, buffer).size_bytes)
     return Workspace(offsets, size)
+
+
+def outlives_launches(nest: Nest, buffer: Buffer) -> bool:
+    """Whether a buffer needs memory that lasts from launch to launch.
+
+    Statements outside of grids are several launches of one thread, which has no memory of its own in between.
+    """
+    if buffer.memory is Memory.HEAP:
+        return True
+    roots = {root_of(leaf) for leaf, _ in accesses_of(nest, buffer)}
+    alone = len(roots) == 1 and all(node.parent is None for node in roots)
+    return not alone and not any(holds_grid(node) for node in roots)
 
 
 def shared_offsets(sizes: Sequence[tuple[str, int]]) -> tuple[list[int], int]:

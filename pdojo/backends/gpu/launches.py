@@ -56,6 +56,17 @@ class Launch:
         return self.threads if innermost is None else self.strides[innermost]
 
 
+def holds_grid(node: Node) -> bool:
+    """Whether there is a grid in a node, so that it is a grid or a loop of the host."""
+    leaves = node.leaves if isinstance(node, Scope) else [node]
+    return any(s.mapping is Mapping.GRID for leaf in leaves for s in leaf.chain)
+
+
+def root_of(leaf: Leaf) -> Node:
+    """The node whose launch runs a statement."""
+    return next((s for s in leaf.chain if s.mapping is Mapping.GRID or not holds_grid(s)), leaf)
+
+
 def threads_of(chain: Sequence[Scope]) -> tuple[Scope, ...]:
     """The thread scopes of a chain, outermost first."""
     return tuple(s for s in chain if s.mapping in THREADS)

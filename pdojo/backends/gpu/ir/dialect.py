@@ -1,6 +1,6 @@
 """What the gpu dialect of MLIR has and that of xDSL lacks: shuffles, shared memory that a launch gives, memory spaces.
 
-Names and generic syntax are MLIR's. `complete_gpu` is the dialect for tools that read it; stock `xdsl-opt` reads it with
+Names and generic syntax are MLIR's. Tools that read them register `complete_gpu`; stock `xdsl-opt` reads them with
 `--allow-unregistered-dialect`.
 """
 

@@ -10,7 +10,7 @@ from xdsl.ir import Block, Region, SSAValue
 
 from pdojo.backends.gpu.homes import workspace_of
 from pdojo.backends.gpu.ir.launch_body import LaunchBody
-from pdojo.backends.gpu.launches import launch
+from pdojo.backends.gpu.launches import holds_grid, launch
 from pdojo.backends.loops.loop_builder import LoopBuilder
 from pdojo.backends.walk import LoopBounds
 from pdojo.dialect.attributes import Mapping
@@ -64,9 +64,7 @@ class _Host(LoopBuilder):
     def nodes(self, nodes: Sequence[Node]) -> None:
         """Append launches, and loops around them."""
         for node in nodes:
-            leaves = node.leaves if isinstance(node, Scope) else [node]
-            inside = any(s.mapping is Mapping.GRID for leaf in leaves for s in leaf.chain)
-            if inside and not (isinstance(node, Scope) and node.mapping is Mapping.GRID):
+            if holds_grid(node) and not (isinstance(node, Scope) and node.mapping is Mapping.GRID):
                 super().nodes([node])
             else:
                 self._launch(node)

@@ -35,7 +35,7 @@ class LaunchBody(ThreadBuilder):
     def __init__(
         self, nest: Nest, found: Launch, memories: Mapping[Buffer, SSAValue], variables: Sequence[SSAValue], warp: int
     ) -> None:
-        """`memories` has the memref of each buffer on the heap, `variables` those of the host's loops."""
+        """`memories` has the memref of each buffer that outlives launches, `variables` those of the host's loops."""
         super().__init__(nest, found, Block(arg_types=[IndexType()] * _IDS), variables)
         self.sync = synchronisation(nest, found)
         self.trees = trees_of(found, Names())
@@ -77,7 +77,7 @@ class LaunchBody(ThreadBuilder):
     def _own(self) -> None:
         """Declare the memory of each thread."""
         for buffer in self.buffers:
-            if buffer.op is not None and buffer.memory in (Memory.REGISTER, Memory.STACK):
+            if buffer.memory in (Memory.REGISTER, Memory.STACK) and buffer not in self.memories:
                 part = own_part(self.launch, self.nest, buffer)
                 self.own[buffer] = part
                 self.memories[buffer] = self.private(buffer.dtype, part.layout.shape, buffer.names[0])
