@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -203,7 +203,7 @@ class CudaSpelling(DeviceSpelling):
     """CUDA C++."""
 
     name = "CUDA"
-    helpers = {f"pd_{name}imum_f32": _CUDA_EXTREME % (name, name) for name in ("max", "min")}
+    helpers: Mapping[str, str] = {f"pd_{name}imum_f32": _CUDA_EXTREME % (name, name) for name in ("max", "min")}
     stream = "cudaStream_t"
     host_only = ("#if !defined(__CUDACC_RTC__)", "#endif")
 
