@@ -118,8 +118,9 @@ class LaunchBody(ThreadBuilder):
         """All threads of the block wait for each other, even if those of a part of a warp would do."""
         for scope in partly_run(self.launch, chain):
             raise LoweringError(
-                f"threads of {describe(scope)} must wait for each other, but not all threads of the block run it; the "
-                f"gpu dialect has no other barrier"
+                f"threads of {describe(scope)} must wait for each other, but not all threads of the block run it, and "
+                f"the gpu dialect has no other barrier; peel its guard (peel_scope), or keep the data in registers "
+                f"(set_location)"
             )
         self.builder.insert(gpu.BarrierOp())
 

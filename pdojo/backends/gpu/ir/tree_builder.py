@@ -96,7 +96,8 @@ class TreeBuilder:
             for scope in partly_run(found, around):
                 raise LoweringError(
                     f"threads of {describe(tree.root)} exchange registers, but others of their warp need not run "
-                    f"{describe(scope)}; the gpu dialect has that only in whole warps of {width}"
+                    f"{describe(scope)}, and the gpu dialect has shuffles of whole warps only; map {width} "
+                    f"threads, or peel the guard (peel_scope)"
                 )
         return width
 
