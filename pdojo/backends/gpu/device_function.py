@@ -158,7 +158,7 @@ class DeviceFunction(LoopText):
             self.code.line(spelling.dynamic_shared)
         for (dtype, name, size), offset in zip(shared, offsets, strict=True):
             self.code.line(spelling.shared(dtype, name, size, offset, dynamic=not static))
-        if self.launch.threads > 1:
+        if self.launch.threads > 1 or self.launch.strides:
             self.code.line("const int thread = threadIdx.x;")
         return 0 if static else total
 

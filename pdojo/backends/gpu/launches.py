@@ -46,6 +46,11 @@ class Launch:
         return prod(s.extent for s in self.grids)
 
     @property
+    def depth(self) -> int:
+        """How many scopes are around the nodes: loops of the host, and grids."""
+        return self.nodes[0].depth
+
+    @property
     def leaves(self) -> Sequence[Leaf]:
         """The statements, in textual order."""
         return self.root.leaves if isinstance(self.root, Scope) else [self.root]
@@ -76,7 +81,8 @@ def reduced_by(leaf: Leaf) -> tuple[Scope, ...]:
     """The thread scopes whose threads accumulate into one cell, outermost first; none if each has its own."""
     if leaf.accumulate is None:
         return ()
-    return tuple(s for s in threads_of(leaf.chain) if not any(e.uses(s.depth) for e in leaf.output.index))
+    several = (s for s in threads_of(leaf.chain) if s.extent > 1)
+    return tuple(s for s in several if not any(e.uses(s.depth) for e in leaf.output.index))
 
 
 def launch(nest: Nest, node: Node, *, most_threads: int, warp: int) -> Launch:
