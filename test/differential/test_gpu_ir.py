@@ -84,8 +84,10 @@ REFUSED = {("softmax_odd", 64)}
 """Kernels whose shuffles run in parts of warps only, by size of warps."""
 
 
-@pytest.mark.parametrize("warp", [32, 64])
-@pytest.mark.parametrize("name", GPU_KERNELS)
+@pytest.mark.parametrize(
+    ("name", "warp"),
+    [(name, warp) for name, text in GPU_KERNELS.items() for warp in (32, 64) if warp == 32 or ":w" in text],
+)
 def test_kernels(name: str, warp: int) -> None:
     program = kernel(GPU_KERNELS[name])
     if (name, warp) in REFUSED:
