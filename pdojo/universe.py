@@ -26,10 +26,23 @@ def _llvm_dialect() -> Dialect:
     return LLVMX
 
 
+def gpu_dialect() -> Dialect:
+    """The dialect `gpu` of xDSL with what it lacks, for a tool to register: a universe cannot extend a dialect."""
+    from pdojo.backends.gpu.ir.dialect import complete_gpu
+
+    return complete_gpu()
+
+
 def _convert_to_loops() -> type[ModulePass]:
     from pdojo.backends.loops.convert import ConvertPdojoToLoopsPass
 
     return ConvertPdojoToLoopsPass
+
+
+def _convert_to_gpu() -> type[ModulePass]:
+    from pdojo.backends.gpu.ir.convert import ConvertPdojoToGpuPass
+
+    return ConvertPdojoToGpuPass
 
 
 def _convert_to_llvm() -> type[ModulePass]:
@@ -119,6 +132,7 @@ def _notation() -> type[Target]:
 PDOJO_UNIVERSE = Universe(
     all_dialects={"llvmx": _llvm_dialect, "pdojo": _dialect, "snitchx": _snitch_dialect},
     all_passes={
+        "convert-pdojo-to-gpu": _convert_to_gpu,
         "convert-pdojo-to-llvm": _convert_to_llvm,
         "convert-pdojo-to-loops": _convert_to_loops,
         "convert-pdojo-to-snitch": _convert_to_snitch,

@@ -26,6 +26,7 @@ from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import InvalidKernel, LoweringError, NotationError, PdojoError, UsageError
 from pdojo.frontends.text import Chunk, SourceModule, parse, raised_by_xdsl, split
+from pdojo.universe import gpu_dialect
 
 if TYPE_CHECKING:
     from pdojo.transforms.game import Game
@@ -70,7 +71,7 @@ class PdojoOptMain(xDSLOptMain):
 
     def register_all_dialects(self) -> None:
         """Register every dialect of the universe."""
-        for name, factory in self.universe.all_dialects.items():
+        for name, factory in (self.universe.all_dialects | {"gpu": gpu_dialect}).items():
             self.ctx.register_dialect(name, factory)
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:

@@ -94,7 +94,7 @@ class _Synchroniser:
             if buffer.memory in (Memory.SHARED, Memory.HEAP):
                 inside = uses_together(nest, [buffer], buffer.reuse)
                 self.uses += [use for use in inside if use.leaf in found.leaves]
-        self.depth = found.root.depth + len(found.grids)
+        self.depth = found.depth
         self.sync = Synchronisation()
 
     def result(self) -> Synchronisation:

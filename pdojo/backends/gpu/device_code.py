@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pdojo.backends.addresses import Address
 from pdojo.backends.c.code import FunctionText, variable
 from pdojo.backends.gpu.homes import Own
-from pdojo.backends.gpu.launches import Launch, threads_of
+from pdojo.backends.gpu.launches import Launch
+from pdojo.backends.gpu.numbering import iteration
 from pdojo.dialect.affine import const
-from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Scope
 
 
@@ -49,12 +49,4 @@ class DeviceCode(FunctionText):
 
     def thread_variable(self, scope: Scope, found: Launch) -> None:
         """Declare the variable of a thread scope."""
-        stride = found.strides[scope]
-        around = threads_of(scope.chain[:-1])
-        if scope.mapping is Mapping.WARP:
-            text = "thread" if found.threads == scope.extent else f"thread % {scope.extent}"
-        else:
-            whole = found.strides[around[-1]] if around else found.threads
-            within = f"thread % {whole}" if around else "thread"
-            text = f"{within} / {stride}" if stride > 1 else within
-        self.line(f"const int {variable(scope.depth)} = {text};")
+        self.line(f"const int {variable(scope.depth)} = {iteration(found, scope).text};")

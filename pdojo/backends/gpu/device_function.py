@@ -16,11 +16,12 @@ from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.statement import assignment
 from pdojo.backends.gpu.barriers import Synchronisation, synchronisation
 from pdojo.backends.gpu.device_code import DeviceCode
-from pdojo.backends.gpu.homes import OWN, Workspace, own_part
+from pdojo.backends.gpu.homes import OWN, Workspace, own_part, shared_offsets
 from pdojo.backends.gpu.launches import THREADS, Launch, launch, threads_of
+from pdojo.backends.gpu.numbering import is_complete, leader, partly_run
 from pdojo.backends.gpu.spelling import GROUP, STATIC_SHARED, DeviceSpelling
-from pdojo.backends.gpu.trees import TreeText
-from pdojo.backends.placement import ALIGNMENT, Home, Placement, rounded
+from pdojo.backends.gpu.tree_text import TreeText
+from pdojo.backends.placement import ALIGNMENT, Home, Placement
 from pdojo.backends.walk import LoopBounds, describe
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.hints import READONLY, STREAMING
@@ -152,17 +153,15 @@ class DeviceFunction(LoopText):
             (b.dtype, names[b], layout_of(self.nest, b).size) for b in self.buffers if b.memory is Memory.SHARED
         ]
         shared += [(dtype, name, self.launch.threads) for dtype, name in self.trees.scratch]
-        total = sum(rounded(size * byte_width(dtype), _VECTOR_BYTES) for dtype, _, size in shared)
+        offsets, total = shared_offsets([(dtype, size) for dtype, _, size in shared])
         static = total <= STATIC_SHARED and spelling.dynamic_shared is not None
         if shared and not static and spelling.dynamic_shared is not None:
             self.code.line(spelling.dynamic_shared)
-        offset = 0
-        for dtype, name, size in shared:
+        for (dtype, name, size), offset in zip(shared, offsets, strict=True):
             self.code.line(spelling.shared(dtype, name, size, offset, dynamic=not static))
-            offset += rounded(size * byte_width(dtype), _VECTOR_BYTES)
-        if self.launch.threads > 1:
+        if self.launch.threads > 1 or self.launch.strides:
             self.code.line("const int thread = threadIdx.x;")
-        return 0 if static else offset
+        return 0 if static else total
 
     def _grid(self) -> None:
         """The variables of the grid, and what each block runs."""
@@ -212,14 +211,10 @@ class DeviceFunction(LoopText):
         if around and self.kernel.warp % group == 0:
             self.code.line(f"{self._helper(GROUP)}<{group}>();")
             return
-        for scope in around:
-            stands = scope.guard or any(g.uses(s.depth) for s in chain for g in s.guard for s in around)
-            whole = self.launch.threads == scope.extent * self.launch.strides[scope] or scope is not around[0]
-            full = whole or scope.mapping is ScopeMapping.WARP
-            if stands or not full:
-                raise LoweringError(
-                    f"threads of {describe(scope)} must wait for each other, but not all threads of the block run it"
-                )
+        for scope in partly_run(self.launch, chain):
+            raise LoweringError(
+                f"threads of {describe(scope)} must wait for each other, but not all threads of the block run it"
+            )
         self.code.line("__syncthreads();")
 
     # Threads
@@ -240,10 +235,7 @@ class DeviceFunction(LoopText):
 
     def _active(self, scope: Scope) -> str | None:
         """The condition of the threads that have an iteration of a thread scope; None if all have."""
-        around = threads_of(scope.chain[:-1])
-        whole = self.launch.strides[around[-1]] if around else self.launch.threads
-        complete = scope.mapping is ScopeMapping.WARP or scope.extent * self.launch.strides[scope] == whole
-        return None if complete else f"{variable(scope.depth)} < {scope.extent}"
+        return None if is_complete(self.launch, scope) else f"{variable(scope.depth)} < {scope.extent}"
 
     def _phase(self, scope: Scope, bounds: LoopBounds, active: str | None) -> None:
         if active is not None:
@@ -254,20 +246,6 @@ class DeviceFunction(LoopText):
             if possible:
                 self.nodes(scope.children)
 
-    def _leader(self, chain: Sequence[Scope]) -> str | None:
-        """The condition of the one thread that stores for its group; None if every thread stores."""
-        group = self.launch.group(chain)
-        around = threads_of(chain)
-        if not around:
-            return "thread == 0" if group > 1 else None
-        innermost = around[-1]
-        if innermost.mapping is ScopeMapping.BLOCK:
-            return f"thread % {group} == 0" if group > 1 else None
-        whole = self.launch.strides[around[-2]] if len(around) > 1 else self.launch.threads
-        if whole == innermost.extent:
-            return None
-        return f"thread % {whole} < {innermost.extent}" if len(around) > 1 else f"thread < {innermost.extent}"
-
     def statement(self, leaf: Leaf) -> None:
         """Append a statement: every thread of a group runs it on its own memory, one thread on memory they share."""
         with self._stored(leaf):
@@ -277,9 +255,9 @@ class DeviceFunction(LoopText):
     def _stored(self, leaf: Leaf) -> Generator[None]:
         """Only the thread that stores for its group runs what is appended within."""
         own = self.trees.of(leaf) is not None or leaf.output.array.buffer in self.device.own
-        leader = None if own or self.is_leader else self._leader(leaf.chain)
+        storing = None if own or self.is_leader else leader(self.launch, leaf.chain)
         before, self.is_leader = self.is_leader, True
-        with nullcontext() if leader is None else self.code.block(f"if ({leader})"):
+        with nullcontext() if storing is None else self.code.block(f"if ({storing.text})"):
             yield
         self.is_leader = before
 

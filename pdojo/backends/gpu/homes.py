@@ -8,16 +8,17 @@ from itertools import product
 from math import prod
 
 from pdojo.backends.addresses import Layout, layout_of
-from pdojo.backends.gpu.launches import Launch, threads_of
+from pdojo.backends.gpu.launches import Launch, holds_grid, root_of, threads_of
 from pdojo.backends.placement import rounded
 from pdojo.dialect.affine import Expr, const, linear, var
-from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
 from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope
 from pdojo.errors import LoweringError
 
+SHARED_ALIGNMENT = 16
+"""Alignment of arrays in shared memory in bytes: that of the widest access."""
 OWN = (Memory.REGISTER, Memory.STACK)
 """Memories of which each thread has its own."""
 _LISTED = 4096
@@ -26,7 +27,7 @@ _LISTED = 4096
 
 @dataclass(frozen=True)
 class Workspace:
-    """Buffers that outlive a launch and are no arguments, in one piece of memory: those on the heap, and those in
+    """Buffers that outlive launches and are no arguments, in one piece of memory: those on the heap, and those in
     registers or on the stack outside of grids, where each node is a launch of its own."""
 
     offsets: dict[Buffer, int]
@@ -35,21 +36,46 @@ class Workspace:
 
 
 def workspace_of(nest: Nest) -> Workspace:
-    """Where the heap buffers of a kernel lie. Raises LoweringError for a buffer of which threads have copies."""
+    """Where the buffers of a kernel lie that outlive launches.
+
+    Raises LoweringError for a buffer on the heap of which threads have copies.
+    """
     offsets: dict[Buffer, int] = {}
     size = 0
     for buffer in nest.buffers:
         if buffer.op is None or not accesses_of(nest, buffer):
             continue
-        if buffer.memory is Memory.HEAP and private_scope(nest, buffer) is not None:
-            raise LoweringError(
-                f"each thread has its own copy of '{buffer.names[0]}' on the heap; move it to registers or the stack "
-                f"(set_location), or give every index an element (materialize_dims)"
-            )
-        if buffer.memory is Memory.HEAP or (buffer.memory in OWN and not is_in_grid(nest, buffer)):
+        if outlives_launches(nest, buffer):
+            if private_scope(nest, buffer) is not None:
+                raise LoweringError(
+                    f"each thread has its own copy of '{buffer.names[0]}' on the heap; move it to registers or the "
+                    f"stack (set_location), or give every index an element (materialize_dims)"
+                )
             offsets[buffer] = size
             size += rounded(layout_of(nest, buffer).size_bytes)
     return Workspace(offsets, size)
+
+
+def outlives_launches(nest: Nest, buffer: Buffer) -> bool:
+    """Whether a buffer needs memory that lasts from launch to launch.
+
+    Statements outside of grids are several launches of one thread, which has no memory of its own in between.
+    """
+    if buffer.memory is Memory.HEAP:
+        return True
+    roots = {root_of(leaf) for leaf, _ in accesses_of(nest, buffer)}
+    alone = len(roots) == 1 and all(node.parent is None for node in roots)
+    return not alone and not any(holds_grid(node) for node in roots)
+
+
+def shared_offsets(sizes: Sequence[tuple[str, int]]) -> tuple[list[int], int]:
+    """Where arrays lie in the shared memory of a block, by element type and size: bytes from the start, and in all."""
+    offsets: list[int] = []
+    total = 0
+    for dtype, size in sizes:
+        offsets.append(total)
+        total += rounded(size * byte_width(dtype), SHARED_ALIGNMENT)
+    return offsets, total
 
 
 @dataclass(frozen=True)

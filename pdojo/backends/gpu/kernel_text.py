@@ -10,6 +10,7 @@ from pdojo.backends.c.names import Names
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.gpu.device_function import DeviceFunction, Kernel, LaunchText
 from pdojo.backends.gpu.homes import Workspace, workspace_of
+from pdojo.backends.gpu.launches import holds_grid
 from pdojo.backends.gpu.spelling import DeviceSpelling, Uses
 from pdojo.backends.walk import LoopBounds
 from pdojo.dialect.attributes import Mapping
@@ -71,10 +72,8 @@ class _Host(LoopText):
     def nodes(self, nodes: Sequence[Node]) -> None:
         """Append launches and loops."""
         for node in nodes:
-            leaves = node.leaves if isinstance(node, Scope) else [node]
-            inside = any(s.mapping is Mapping.GRID for leaf in leaves for s in leaf.chain)
             is_grid = isinstance(node, Scope) and node.mapping is Mapping.GRID
-            if inside and not is_grid:
+            if holds_grid(node) and not is_grid:
                 super().nodes([node])
             else:
                 self._launch(node)

@@ -46,6 +46,11 @@ class Launch:
         return prod(s.extent for s in self.grids)
 
     @property
+    def depth(self) -> int:
+        """How many scopes are around the nodes: loops of the host, and grids."""
+        return self.nodes[0].depth
+
+    @property
     def leaves(self) -> Sequence[Leaf]:
         """The statements, in textual order."""
         return self.root.leaves if isinstance(self.root, Scope) else [self.root]
@@ -65,6 +70,17 @@ class Launch:
         return whole if copies else stride
 
 
+def holds_grid(node: Node) -> bool:
+    """Whether there is a grid in a node, so that it is a grid or a loop of the host."""
+    leaves = node.leaves if isinstance(node, Scope) else [node]
+    return any(s.mapping is Mapping.GRID for leaf in leaves for s in leaf.chain)
+
+
+def root_of(leaf: Leaf) -> Node:
+    """The node whose launch runs a statement."""
+    return next((s for s in leaf.chain if s.mapping is Mapping.GRID or not holds_grid(s)), leaf)
+
+
 def threads_of(chain: Sequence[Scope]) -> tuple[Scope, ...]:
     """The thread scopes of a chain, outermost first."""
     return tuple(s for s in chain if s.mapping in THREADS)
@@ -74,7 +90,8 @@ def reduced_by(leaf: Leaf) -> tuple[Scope, ...]:
     """The thread scopes whose threads accumulate into one cell, outermost first; none if each has its own."""
     if leaf.accumulate is None:
         return ()
-    return tuple(s for s in threads_of(leaf.chain) if not any(e.uses(s.depth) for e in leaf.output.index))
+    several = (s for s in threads_of(leaf.chain) if s.extent > 1)
+    return tuple(s for s in several if not any(e.uses(s.depth) for e in leaf.output.index))
 
 
 def launch(nest: Nest, node: Node, *, most_threads: int, warp: int) -> Launch:
@@ -143,7 +160,11 @@ def _measure(node: Node, strides: dict[Scope, int], least: dict[Scope, int]) -> 
     inner = max([1, *(_measure(child, strides, least) for child in node.children)])
     if node.mapping not in THREADS:
         return inner
-    strides[node] = max(inner, least.get(node, 1))
+    # A warp's threads begin at a multiple of their number, so they run one iteration only if all begin there.
+    warp = max(
+        (s.extent for leaf in node.leaves for s in leaf.chain[node.depth + 1 :] if s.mapping is Mapping.WARP), default=1
+    )
+    strides[node] = -(-max(inner, least.get(node, 1)) // warp) * warp
     return node.extent * strides[node]
 
 

@@ -11,10 +11,11 @@ from xdsl.utils.target import Target
 
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.targets import printed_kernels
+from pdojo.backends.gpu.devices import device_of
 from pdojo.backends.gpu.kernel_text import KernelText, kernel_text
 from pdojo.backends.gpu.spelling import CudaSpelling, DeviceSpelling, FiberSpelling, HipSpelling, Uses
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.registry import known_machine, machine
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 
@@ -43,13 +44,8 @@ def device_text(*kernels: KernelOp, spelling: DeviceSpelling, machine: Machine |
 def _kernel(kernel: KernelOp, prelude: Prelude, machine: Machine | None) -> KernelText:
     spelling = prelude.spelling
     assert isinstance(spelling, DeviceSpelling)
-    described = machine or _machine(kernel, spelling)
+    described = machine or device_of(kernel, spelling.machine)
     return kernel_text(nest_of(kernel), prelude, most_threads=described.gpu.block_threads, warp=described.gpu.warp_size)
-
-
-def _machine(kernel: KernelOp, spelling: DeviceSpelling) -> Machine:
-    named = None if kernel.machine is None else known_machine(kernel.machine.data)
-    return named if named is not None and named.gpu.block_threads else known_machine(spelling.machine)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,90 @@
+"""One kernel as a function of the host: loops around launches, and memory that launches share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func, gpu
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Block, Region, SSAValue
+
+from pdojo.backends.gpu.homes import workspace_of
+from pdojo.backends.gpu.ir.launch_body import LaunchBody
+from pdojo.backends.gpu.launches import holds_grid, launch
+from pdojo.backends.loops.loop_builder import LoopBuilder
+from pdojo.backends.walk import LoopBounds
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.view.nest import Access, Buffer, Constant, Leaf, Nest, Node, Scope
+from pdojo.dialect.view.storage import physical_shape
+from pdojo.errors import LoweringError
+
+
+def lower_kernel(nest: Nest, machine: Machine) -> func.FuncOp:
+    """A function of the kernel's name and arguments that launches the kernel on a graphics processor.
+
+    Raises LoweringError for what the gpu dialect cannot say.
+    """
+    try:
+        return _Host(nest, machine).lower()
+    except LoweringError as error:
+        raise LoweringError(f"kernel '{nest.name}': {error}") from None
+
+
+class _Host(LoopBuilder):
+    hardware = "a host"
+
+    def __init__(self, nest: Nest, machine: Machine) -> None:
+        super().__init__(nest, Block(arg_types=nest.kernel.body.block.arg_types))
+        self.machine = machine
+        self.memories: dict[Buffer, SSAValue] = {}
+
+    def lower(self) -> func.FuncOp:
+        interface = [b for b in self.nest.buffers if b.op is None]
+        for argument, buffer in zip(self.entry.args, interface, strict=True):
+            argument.name_hint = buffer.names[0]
+            self.memories[buffer] = argument
+        allocated = list(workspace_of(self.nest).offsets)
+        for buffer in allocated:
+            kind = MemRefType(DTYPES[buffer.dtype], physical_shape(self.nest, buffer))
+            self.memories[buffer] = self.append(gpu.AllocOp(kind))
+            self.memories[buffer].name_hint = buffer.names[0]
+        self.nodes(self.nest.children)
+        for buffer in allocated:
+            self.builder.insert(gpu.DeallocOp(self.memories[buffer]))
+        self.builder.insert(func.ReturnOp())
+        self.finish()
+        return func.FuncOp(self.nest.name, (self.entry.arg_types, ()), Region(self.entry))
+
+    def memory(self, access: Access, leaf: Leaf) -> SSAValue:
+        """The memref of an access."""
+        return self.memories[access.array.buffer]
+
+    def nodes(self, nodes: Sequence[Node]) -> None:
+        """Append launches, and loops around them."""
+        for node in nodes:
+            if holds_grid(node) and not (isinstance(node, Scope) and node.mapping is Mapping.GRID):
+                super().nodes([node])
+            else:
+                self._launch(node)
+
+    def _launch(self, node: Node) -> None:
+        limits = self.machine.gpu
+        found = launch(self.nest, node, most_threads=limits.block_threads, warp=limits.warp_size)
+        body = LaunchBody(self.nest, found, self.memories, self.variables, limits.warp_size)
+        one = self.constants.index(1)
+        blocks, threads = self.constants.index(found.blocks), self.constants.index(found.threads)
+        shared = self.constants.typed(Constant(body.shared_bytes, "i32")) if body.shared_bytes else None
+        launched = gpu.LaunchOp(
+            Region(body.entry), [blocks, one, one], [threads, one, one], dynamicSharedMemorySize=shared
+        )
+        self.builder.insert(launched)
+
+    def statement(self, leaf: Leaf) -> None:
+        """Not called: a statement outside of grids is a launch."""
+        raise AssertionError(leaf)
+
+    def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
+        """Not called: a vector outside of grids is a launch."""
+        raise AssertionError(scope)

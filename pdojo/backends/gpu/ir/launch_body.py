@@ -1,0 +1,176 @@
+"""One launch of a kernel as a `gpu.launch`: what each thread of a block does, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+
+from xdsl.dialects import arith, gpu, memref
+from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.ir import Block, SSAValue
+
+from pdojo.backends.c.names import Names
+from pdojo.backends.gpu.barriers import synchronisation
+from pdojo.backends.gpu.homes import own_part, shared_offsets
+from pdojo.backends.gpu.ir.dialect import WORKGROUP, DynamicSharedMemoryOp
+from pdojo.backends.gpu.ir.thread_builder import ThreadBuilder
+from pdojo.backends.gpu.ir.tree_builder import TreeBuilder
+from pdojo.backends.gpu.launches import THREADS, Launch
+from pdojo.backends.gpu.numbering import Below, is_complete, iteration, leader, partly_run
+from pdojo.backends.gpu.trees import Tree, trees_of
+from pdojo.backends.walk import LoopBounds, describe
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Node, Scope
+from pdojo.dialect.view.storage import physical_shape
+from pdojo.errors import LoweringError
+
+_IDS = 12
+"""Arguments of the block of a launch: numbers of block and thread, and their counts, in three dimensions each."""
+
+
+class LaunchBody(ThreadBuilder):
+    """The block of a launch."""
+
+    def __init__(
+        self, nest: Nest, found: Launch, memories: Mapping[Buffer, SSAValue], variables: Sequence[SSAValue], warp: int
+    ) -> None:
+        """`memories` has the memref of each buffer that outlives launches, `variables` those of the host's loops."""
+        super().__init__(nest, found, Block(arg_types=[IndexType()] * _IDS), variables)
+        self.sync = synchronisation(nest, found)
+        self.trees = trees_of(found, Names())
+        self.tree_code = TreeBuilder(self, warp)
+        self.is_leader = False
+        """Whether what is appended runs in one thread of a group only."""
+        self.extents.extend(s.extent for s in found.root.chain[: len(variables)])
+        used = {a.array.buffer for leaf in found.leaves for a in leaf.accesses}
+        self.buffers = [b for b in nest.buffers if b in used]
+        self.memories.update({b: memories[b] for b in self.buffers if b in memories})
+        self.shared_bytes = self._share()
+        self._own()
+        self._grid()
+        self.builder.insert(gpu.TerminatorOp())
+        self.finish()
+
+    # Memory
+
+    def _share(self) -> int:
+        """Declare the shared memory of a block; gives its size in bytes."""
+        buffers = [b for b in self.buffers if b.memory is Memory.SHARED]
+        trees = [t for t in self.trees if t.blocks]
+        shapes = [(b.dtype, physical_shape(self.nest, b), b.names[0]) for b in buffers]
+        shapes += [(t.dtype, (self.launch.threads,), t.shared) for t in trees]
+        kinds = [MemRefType(DTYPES[dtype], shape, memory_space=WORKGROUP) for dtype, shape, _ in shapes]
+        sizes = [(dtype, kind.element_count()) for (dtype, _, _), kind in zip(shapes, kinds, strict=True)]
+        offsets, total = shared_offsets(sizes)
+        if not shapes:
+            return 0
+        whole = self.append(DynamicSharedMemoryOp())
+        values: list[SSAValue] = []
+        for (_, _, name), kind, offset in zip(shapes, kinds, offsets, strict=True):
+            values.append(self.append(memref.ViewOp(whole, self.constants.index(offset), [], kind)))
+            values[-1].name_hint = name
+        self.memories.update(zip(buffers, values, strict=False))
+        self.tree_code.scratch.update(zip(trees, values[len(buffers) :], strict=True))
+        return total
+
+    def _own(self) -> None:
+        """Declare the memory of each thread."""
+        for buffer in self.buffers:
+            if buffer.memory in (Memory.REGISTER, Memory.STACK) and buffer not in self.memories:
+                part = own_part(self.launch, self.nest, buffer)
+                self.own[buffer] = part
+                self.memories[buffer] = self.private(buffer.dtype, part.layout.shape, buffer.names[0])
+        for tree in self.trees:
+            self.tree_code.declare(tree)
+
+    # The walk
+
+    def _grid(self) -> None:
+        """The variables of the grid, and what each block runs."""
+        grids = self.launch.grids
+        if grids:
+            block = self.append(gpu.BlockIdOp(gpu.DimensionAttr(gpu.DimensionEnum.X)))
+            block.name_hint = "block"
+            remaining = self.launch.blocks
+            for scope in grids:
+                remaining //= scope.extent
+                self.variables.append(self._block_digit(block, remaining, 0 if scope is grids[0] else scope.extent))
+                self.variables[-1].name_hint = "block" if len(grids) == 1 else scope.op.iv.name_hint
+        self.extents.extend(s.extent for s in grids)
+        with self.guarded([g for scope in grids for g in scope.guard]) as possible:
+            if possible:
+                self.nodes(self.launch.nodes)
+
+    def _block_digit(self, block: SSAValue, stride: int, extent: int) -> SSAValue:
+        if stride > 1:
+            block = self.append(arith.DivUIOp(block, self.constants.index(stride)))
+        return self.append(arith.RemUIOp(block, self.constants.index(extent))) if extent else block
+
+    def nodes(self, nodes: Sequence[Node]) -> None:
+        """Append nodes, with the barriers in front of them."""
+        for node in nodes:
+            if self.sync.barriers.get(node, 1) > 1:
+                self._barrier(node.chain[:-1] if isinstance(node, Scope) else node.chain)
+            super().nodes([node])
+
+    def _barrier(self, chain: Sequence[Scope]) -> None:
+        """All threads of the block wait for each other, even if those of a part of a warp would do."""
+        for scope in partly_run(self.launch, chain):
+            raise LoweringError(
+                f"threads of {describe(scope)} must wait for each other, but not all threads of the block run it, and "
+                f"the gpu dialect has no other barrier; peel its guard (peel_scope), or keep the data in registers "
+                f"(set_location)"
+            )
+        self.builder.insert(gpu.BarrierOp())
+
+    def other(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a scope whose iterations are threads."""
+        if scope.mapping not in THREADS:
+            super().other(scope, bounds)
+            return
+        trees = [t for t in self.trees if t.root is scope]
+        for tree in trees:
+            self.tree_code.begin(tree)
+        digit = iteration(self.launch, scope)
+        value = self.digit(digit)
+        value.name_hint = "thread" if value is self.thread else scope.op.iv.name_hint
+        self.variables.append(value)
+        active = [] if is_complete(self.launch, scope) else [Below(digit, scope.extent)]
+        with self.only_if(active), self.guarded(bounds.own) as possible:
+            if possible:
+                self.nodes(scope.children)
+        self.variables.pop()
+        for tree in trees:
+            self.tree_code.end(tree)
+
+    # Statements
+
+    def statement(self, leaf: Leaf) -> None:
+        """Append a statement: every thread of a group runs it on its own memory, one thread on memory they share."""
+        with self._stored(leaf):
+            super().statement(leaf)
+
+    def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
+        """Append a loop over the lanes."""
+        with self._stored(leaf):
+            super().vector(scope, leaf, bounds)
+
+    def target(self, leaf: Leaf) -> tuple[SSAValue, list[SSAValue]]:
+        """The element that a statement writes: that of its array, or the partial result of a tree."""
+        tree = self._tree(leaf)
+        return super().target(leaf) if tree is None else self.tree_code.partial(tree)
+
+    def _tree(self, leaf: Leaf) -> Tree | None:
+        """The tree that a statement adds to; None if its cells are a thread's own."""
+        return next((t for t in self.trees if t.leaf is leaf), None)
+
+    @contextmanager
+    def _stored(self, leaf: Leaf) -> Generator[None]:
+        """Only the thread that stores for its group runs what is appended within."""
+        own = self._tree(leaf) is not None or leaf.output.array.buffer in self.own
+        storing = None if own or self.is_leader else leader(self.launch, leaf.chain)
+        before, self.is_leader = self.is_leader, True
+        with nullcontext() if storing is None else self.only_if([storing]):
+            yield
+        self.is_leader = before

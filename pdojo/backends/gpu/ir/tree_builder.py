@@ -1,0 +1,163 @@
+"""Reduction trees as operations: butterflies of shuffles in warps, shared memory between warps."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from xdsl.dialects import arith, gpu, memref, scf
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Region, SSAValue
+
+from pdojo.backends.gpu.ir.shuffles import Shuffles
+from pdojo.backends.gpu.ir.thread_builder import ThreadBuilder
+from pdojo.backends.gpu.numbering import iteration, partly_run
+from pdojo.backends.gpu.trees import Tree
+from pdojo.backends.walk import describe
+from pdojo.dialect.view.nest import Scope
+from pdojo.errors import LoweringError
+
+
+class TreeBuilder:
+    """Appends the trees of a launch."""
+
+    def __init__(self, code: ThreadBuilder, warp: int) -> None:
+        self.code, self.warp = code, warp
+        self.partials: dict[Tree, SSAValue] = {}
+        """The memory of each thread's partial results."""
+        self.scratch: dict[Tree, SSAValue] = {}
+        """The arrays in shared memory, each with an element per thread."""
+
+    def declare(self, tree: Tree) -> None:
+        """Declare the memory of the partial results."""
+        self.partials[tree] = self.code.private(tree.dtype, [tree.size], tree.name)
+
+    def partial(self, tree: Tree) -> tuple[SSAValue, list[SSAValue]]:
+        """The memref and the index of the partial result of the present cell."""
+        return self.partials[tree], [self.code.indices.value(tree.cell)]
+
+    def begin(self, tree: Tree) -> None:
+        """Let the partial results be neutral."""
+        neutral = self.code.constants.typed(tree.neutral)
+        if tree.size == 1:
+            self._store(neutral, self.partials[tree], self.code.constants.index(0))
+            return
+        with self.code.counted(tree.size) as number:
+            self._store(neutral, self.partials[tree], number)
+
+    def end(self, tree: Tree) -> None:
+        """Combine the partial results of the threads, and add them to the cells."""
+        values = {s.depth: self.code.digit(iteration(self.code.launch, s)) for s in tree.kept}
+        self._over_cells(tree, list(tree.cells), values)
+
+    def _over_cells(self, tree: Tree, cells: list[Scope], values: dict[int, SSAValue]) -> None:
+        if cells:
+            scope, *rest = cells
+            with self.code.counted(scope.extent) as number:
+                self._over_cells(tree, rest, {**values, scope.depth: number})
+            return
+        with self._inside(tree, values):
+            self._combine(tree)
+
+    @contextmanager
+    def _inside(self, tree: Tree, values: dict[int, SSAValue]) -> Generator[None]:
+        """The variables of all scopes around the statement: those without cells of their own do not occur."""
+        before, zero = list(self.code.variables), self.code.constants.index(0)
+        inside = tree.leaf.chain[len(before) :]
+        self.code.variables.extend(values.get(s.depth, zero) for s in inside)
+        yield
+        del self.code.variables[len(before) :]
+
+    def _combine(self, tree: Tree) -> None:
+        code = self.code
+        place, index = self.partial(tree)
+        value = code.append(memref.LoadOp.get(place, index))
+        width = self._width(tree) if tree.offsets else 0
+        for offset in tree.offsets:
+            other = Shuffles(code.builder, code.constants).exchanged(value, tree.dtype, offset, width)
+            value = self._both(tree, value, other)
+        if tree.blocks:
+            value = self._across(tree, value)
+        self._add(tree, value)
+
+    def _width(self, tree: Tree) -> int:
+        """How many threads of a warp run a shuffle, counted from the first: all there are.
+
+        Raises LoweringError if others of the warp may be elsewhere.
+        """
+        found, around = self.code.launch, tree.root.chain[:-1]
+        width = min(found.threads, self.warp)
+        if found.threads % width:
+            raise LoweringError(
+                f"threads of {describe(tree.root)} exchange registers in a block of {found.threads} threads, which the "
+                f"gpu dialect has only in whole warps of {width}; map extents whose product is a multiple of {width}"
+            )
+        if any(found.strides[s] % width for s in tree.outer):
+            for scope in partly_run(found, around):
+                raise LoweringError(
+                    f"threads of {describe(tree.root)} exchange registers, but others of their warp need not run "
+                    f"{describe(scope)}, and the gpu dialect has shuffles of whole warps only; map {width} "
+                    f"threads, or peel the guard (peel_scope)"
+                )
+        return width
+
+    def _both(self, tree: Tree, one: SSAValue, other: SSAValue) -> SSAValue:
+        return self.code.apply(tree.accumulate, tree.dtype, one, other)
+
+    def _across(self, tree: Tree, value: SSAValue) -> SSAValue:
+        """Combine the partial results of the warps of a block in shared memory; every thread gets the result."""
+        tree.check_complete()
+        code, scratch = self.code, self.scratch[tree]
+        if tree.reuses_scratch:
+            code.builder.insert(gpu.BarrierOp())
+        self._store(value, scratch, code.thread)
+        code.builder.insert(gpu.BarrierOp())
+        first = self._first(tree)
+        offsets = tree.contributors()
+        total = code.append(memref.LoadOp.get(scratch, [first]))
+        step = offsets[1] if len(offsets) > 1 else 1
+        if offsets == [k * step for k in range(len(offsets))]:
+            return self._sum(tree, total, first, step, len(offsets))
+        for offset in offsets[1:]:
+            place = code.append(arith.AddiOp(first, code.constants.index(offset)))
+            total = self._both(tree, total, code.append(memref.LoadOp.get(scratch, [place])))
+        return total
+
+    def _first(self, tree: Tree) -> SSAValue:
+        """The number of the first thread that contributes to the same cell."""
+        code = self.code
+        total: SSAValue | None = None
+        for digit, factor in tree.first():
+            value = code.digit(digit)
+            if factor > 1:
+                value = code.append(arith.MuliOp(value, code.constants.index(factor)))
+            total = value if total is None else code.append(arith.AddiOp(total, value))
+        return code.constants.index(0) if total is None else total
+
+    def _sum(self, tree: Tree, start: SSAValue, first: SSAValue, step: int, count: int) -> SSAValue:
+        """The results of `count` threads in steps, from the second, combined with that of the first."""
+        code = self.code
+        if count == 1:
+            return start
+        lower, upper, each = [code.constants.index(v) for v in (step, count * step, step)]
+        with code.block(IndexType(), start.type) as block:
+            place = code.append(arith.AddiOp(first, block.args[0]))
+            other = code.append(memref.LoadOp.get(self.scratch[tree], [place]))
+            code.builder.insert(scf.YieldOp(self._both(tree, block.args[1], other)))
+        return code.append(scf.ForOp(lower, upper, each, (start,), Region(block)))
+
+    def _add(self, tree: Tree, value: SSAValue) -> None:
+        """Add a result to its cell: every thread to its own, or one thread to memory they share."""
+        code, leaf = self.code, tree.leaf
+        if leaf.output.array.buffer in code.own:
+            tests, guards = (tree.within() if tree.kept else []), []
+        else:
+            tests = tree.only_one()
+            guards = [g for g in tree.guards() if g.bounds(leaf.extents)[0] < 0]
+        with code.only_if(tests, guards):
+            place, index = code.memory(leaf.output, leaf), code.position(leaf.output, leaf)
+            old = code.append(memref.LoadOp.get(place, index))
+            code.builder.insert(memref.StoreOp.get(self._both(tree, value, old), place, index))
+
+    def _store(self, value: SSAValue, place: SSAValue, index: SSAValue) -> None:
+        self.code.builder.insert(memref.StoreOp.get(value, place, [index]))

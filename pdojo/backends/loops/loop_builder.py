@@ -1,0 +1,156 @@
+"""A nest as loops, branches and statements over memrefs, appended block by block."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+
+from xdsl.builder import Builder
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import BoolAttr, IndexType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from pdojo.backends.loops.emitter import Constants, Indices
+from pdojo.backends.loops.functions import function_op
+from pdojo.backends.walk import LoopBounds, NestWalk, checked_within
+from pdojo.dialect.affine import Expr, modulo
+from pdojo.dialect.view.nest import Access, Constant, Index, Leaf, Nest, Scope
+from pdojo.dialect.view.storage import granule_numbers, physical_index
+
+
+class LoopBuilder(NestWalk):
+    """Appends operations of `scf`, `arith`, `math` and `memref` to a block."""
+
+    dissolved = frozenset()
+
+    def __init__(self, nest: Nest, block: Block, variables: Sequence[SSAValue] = ()) -> None:
+        super().__init__({}, [])
+        self.nest = nest
+        self.entry = block
+        self.builder = Builder(InsertPoint.at_end(block))
+        self.constants = Constants()
+        self.variables: list[SSAValue] = list(variables)
+        """The variables of the open scopes, by depth."""
+
+    # What a subclass says
+
+    @abstractmethod
+    def memory(self, access: Access, leaf: Leaf) -> SSAValue:
+        """The memref of an access."""
+
+    def position(self, access: Access, leaf: Leaf) -> list[SSAValue]:
+        """The indices of an access within its memref."""
+        buffer, indices = access.array.buffer, self.indices
+        values = [indices.value(e) for e in physical_index(access, leaf.chain)]
+        for dimension, swizzle in buffer.swizzles.items():
+            granule, by = granule_numbers(access.index, buffer.shape, dimension, swizzle, leaf.extents)
+            rest = modulo(access.index[dimension], swizzle.granule, leaf.extents)
+            values[dimension] = indices.exchanged(granule, by, swizzle.granule, rest)
+        return values
+
+    def target(self, leaf: Leaf) -> tuple[SSAValue, list[SSAValue]]:
+        """The memref that a statement writes, and the indices."""
+        return self.memory(leaf.output, leaf), self.position(leaf.output, leaf)
+
+    # Operations and blocks
+
+    @property
+    def indices(self) -> Indices:
+        """Index arithmetic at the present place."""
+        return Indices(self.builder, self.constants, self.variables)
+
+    def append(self, op: Operation) -> SSAValue:
+        """Append an operation; its first result."""
+        return self.builder.insert(op).results[0]
+
+    def finish(self) -> None:
+        """Put the constants in front of everything else."""
+        if self.constants.ops:
+            Rewriter.insert_op(self.constants.ops, InsertPoint.at_start(self.entry))
+
+    @contextmanager
+    def block(self, *arguments: Attribute) -> Generator[Block]:
+        """Append within to a new block."""
+        block = Block(arg_types=arguments)
+        before, self.builder = self.builder, Builder(InsertPoint.at_end(block))
+        yield block
+        self.builder = before
+
+    @contextmanager
+    def iteration_of(self, scope: Scope) -> Generator[Block]:
+        """Append within to the body of a loop over a scope; gives its block."""
+        with self.block(IndexType()) as block:
+            block.args[0].name_hint = scope.op.iv.name_hint
+            self.variables.append(block.args[0])
+            yield block
+            self.variables.pop()
+
+    # The walk
+
+    def bounds(self, scope: Scope) -> LoopBounds:
+        """Guards are conditions inside the loop; later passes may simplify them."""
+        return checked_within(scope)
+
+    @contextmanager
+    def branch(self, constraints: Sequence[Expr]) -> Generator[None]:
+        """Code appended within runs only if all constraints hold."""
+        with self.conditional(self.indices.condition(constraints)):
+            yield
+
+    @contextmanager
+    def conditional(self, condition: SSAValue) -> Generator[None]:
+        """Code appended within runs only if a condition holds."""
+        with self.block() as block:
+            yield
+            self.builder.insert(scf.YieldOp())
+        self.builder.insert(scf.IfOp(condition, (), Region(block)))
+
+    def loop(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a loop."""
+        lower, upper, step = [self.constants.index(v) for v in (0, scope.extent, 1)]
+        with self.iteration_of(scope) as block:
+            self.body(scope, bounds)
+            self.builder.insert(scf.YieldOp())
+        self.builder.insert(scf.ForOp(lower, upper, step, (), Region(block)))
+
+    def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a loop."""
+        self.loop(scope, bounds)
+
+    def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
+        """Append a loop."""
+        self.loop(scope, bounds)
+
+    # Statements
+
+    def statement(self, leaf: Leaf) -> None:
+        """Append the code of a statement."""
+        operands = [self._input(i, leaf) for i in leaf.inputs]
+        place, index = self.target(leaf)
+        value = self._value(leaf, operands, lambda: self.append(memref.LoadOp.get(place, index)))
+        store = self.builder.insert(memref.StoreOp.get(value, place, index))
+        if "nontemporal" in leaf.output.hints.data:
+            store.nontemporal = BoolAttr.from_bool(True)
+
+    def apply(self, function: str, dtype: str, *operands: SSAValue) -> SSAValue:
+        """Append the operation of a function; its result of element type `dtype`."""
+        return self.append(function_op(function, operands, dtype))
+
+    def _value(self, leaf: Leaf, operands: Sequence[SSAValue], old: Callable[[], SSAValue]) -> SSAValue:
+        """What a statement writes; `old` loads what is there."""
+        dtype = leaf.output.array.dtype
+        if leaf.contracted:
+            return self.apply("math.fma", dtype, *operands, old())
+        value = operands[0] if leaf.function is None else self.apply(leaf.function, dtype, *operands)
+        return value if leaf.accumulate is None else self.apply(leaf.accumulate, dtype, old(), value)
+
+    def _input(self, value: Access | Constant | Index, leaf: Leaf) -> SSAValue:
+        match value:
+            case Constant():
+                return self.constants.typed(value)
+            case Index():
+                return self.indices.converted(value)
+            case Access():
+                return self.append(memref.LoadOp.get(self.memory(value, leaf), self.position(value, leaf)))
