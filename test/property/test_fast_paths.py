@@ -125,8 +125,8 @@ def judge_arrays_that_take_turns(monkeypatch: pytest.MonkeyPatch) -> Answers:
     asked: Answers = Counter()
     in_turn = storage_check.in_turn
 
-    def checked(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None) -> bool:
-        found = in_turn(uses, reuse, caller)
+    def checked(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None, *, together: bool = False) -> bool:
+        found = in_turn(uses, reuse, caller, together=together)
         asked[found] += 1
         judged = found and asked[True] <= JUDGED
         violation = storage_check.compare_flows(uses, innermost(uses), caller) if judged else None
