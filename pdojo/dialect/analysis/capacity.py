@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from pdojo.dialect.analysis.lanes import physical_bytes
+from pdojo.dialect.analysis.excerpts import bytes_in_memory
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.nest import Buffer, Nest, Scope
 
 LIMITED = (Memory.STACK, Memory.REGISTER)
@@ -33,7 +33,7 @@ def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer 
         total = _peak(program, needed, None if mine is None else mine.span, used)
     else:
         # Buffers of a frame never share bytes.
-        total = needed + sum(physical_bytes(program.nest, b) for b in used)
+        total = needed + sum(bytes_in_memory(program, b) for b in used)
     if total > limit:
         return Reason(f"{memory.value} buffers would take {total} bytes; {program.machine.name} allows {limit}")
     return None
@@ -41,7 +41,7 @@ def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer 
 
 def _peak(program: Program, needed: int, mine: tuple[int, int] | None, used: dict[Buffer, tuple[int, int]]) -> int:
     """The most bytes in use at one statement; a register is free again after its last use."""
-    sizes = {b: physical_bytes(program.nest, b) for b in used}
+    sizes = {b: bytes_in_memory(program, b) for b in used}
 
     def at(order: int) -> int:
         own = needed if mine is None or mine[0] <= order <= mine[1] else 0
@@ -82,7 +82,7 @@ def _is_crowded(program: Program) -> bool:
     if unrolled(program.nest, MOST_STATEMENTS // 2) is not None:
         return True
     for memory in LIMITED:
-        total = sum(physical_bytes(program.nest, b) for b in program.nest.buffers if b.memory is memory)
+        total = sum(bytes_in_memory(program, b) for b in program.nest.buffers if b.memory is memory)
         if total and (limit := _limit(program.machine, memory)) is not None and total > limit:
             return True
     return False

@@ -14,9 +14,9 @@ from hashlib import sha256
 from pdojo.dialect.analysis.lanes import physical_bytes
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.remembered import Content, Verdicts
-from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.ops import OpOp, ScopeOp
+from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.nest import Buffer, Nest, Node, leaves_of
 from pdojo.dialect.view.paths import relative_paths
 from pdojo.dialect.view.storage import accesses_of
@@ -116,6 +116,14 @@ def _uses_content(program: Program, buffer: Buffer) -> Content:
     )
 
 
+def bytes_in_memory(program: Program, buffer: Buffer) -> int:
+    """Bytes that one copy of the buffer takes (`physical_bytes`), remembered with the uses of the buffer."""
+    if not any(buffer.reuse):
+        return physical_bytes(program.nest, buffer)
+    question = "bytes", uses_content(program, buffer)
+    return program.known.remembered.verdict(question, lambda: physical_bytes(program.nest, buffer))
+
+
 def _digest(*parts: object) -> Content:
     """Digest of strings, numbers and enumerations, in lists and tuples."""
     return sha256(repr(parts).encode()).digest()
@@ -125,7 +133,7 @@ def _memory_use(program: Program) -> tuple[object, ...]:
     """The buffers in memories of limited size, and their sizes."""
     nest = program.nest
     return tuple(
-        (b.names[0], b.memory, physical_bytes(nest, b), is_in_grid(nest, b), live.span)
+        (b.names[0], b.memory, bytes_in_memory(program, b), is_in_grid(nest, b), live.span)
         for b, live in program.live_ranges.items()
         if b.memory is not Memory.HEAP
     )

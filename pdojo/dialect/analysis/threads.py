@@ -21,12 +21,13 @@ from typing import TypeAlias
 
 from pdojo.dialect.affine import Expr, linear, var
 from pdojo.dialect.analysis.collision import EQUAL, Query
-from pdojo.dialect.analysis.lanes import physical_bytes
+from pdojo.dialect.analysis.excerpts import bytes_in_memory, uses_content
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.grids import launch_of
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of, copy_depths, physical_index
@@ -34,21 +35,12 @@ from pdojo.dialect.view.storage import accesses_of, copy_depths, physical_index
 Placed: TypeAlias = tuple[Leaf, Access]
 
 
-def launch_of(leaf: Leaf) -> Scope | None:
-    """The innermost grid scope around a statement: each of its iterations is one block of threads."""
-    return next((s for s in reversed(leaf.chain) if s.mapping is Mapping.GRID), None)
-
-
-def is_in_grid(nest: Nest, buffer: Buffer) -> bool:
-    """Whether some access to the buffer is inside a grid."""
-    return any(launch_of(leaf) is not None for leaf, _ in accesses_of(nest, buffer))
-
-
 def visibility_problems(program: Program) -> Iterator[Reason]:
     """Buffers whose memory some of their accesses cannot reach."""
     for buffer in program.live_ranges:
         if buffer.memory is not Memory.HEAP:
-            problem = memory_problem(program, buffer)
+            question = "memory", uses_content(program, buffer)
+            problem = program.known.remembered.verdict(question, lambda b=buffer: memory_problem(program, b))
             if problem is not None:
                 yield problem
 
@@ -229,6 +221,12 @@ def thread_bytes(nest: Nest, buffer: Buffer) -> int:
     return prod(sizes) * byte_width(buffer.dtype)
 
 
+def _thread_bytes(program: Program, buffer: Buffer) -> int:
+    """`thread_bytes`, remembered with the uses of the buffer."""
+    question = "bytes of a thread", uses_content(program, buffer)
+    return program.known.remembered.verdict(question, lambda: thread_bytes(program.nest, buffer))
+
+
 def _distinct(expressions: Sequence[tuple[tuple[int, ...], Expr]]) -> int:
     """How many values some expressions take together; the span of their bounds if these are too many to list."""
     bounds = [e.bounds(extents) for extents, e in expressions]
@@ -280,7 +278,7 @@ def _memory_limits(program: Program) -> Iterator[Reason]:
     for buffer in program.live_ranges:
         launch = next((s for leaf, _ in accesses_of(nest, buffer) if (s := launch_of(leaf)) is not None), None)
         if buffer.memory in limits and launch is not None:
-            size = physical_bytes(nest, buffer) if _is_shared(buffer) else thread_bytes(nest, buffer)
+            size = bytes_in_memory(program, buffer) if _is_shared(buffer) else _thread_bytes(program, buffer)
             used[launch, buffer.memory] = used.get((launch, buffer.memory), 0) + size
     for (_, memory), size in used.items():
         if size > limits[memory]:

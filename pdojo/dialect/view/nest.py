@@ -130,6 +130,8 @@ class Scope:
     """All statements inside, in order."""
     source: tuple[object, ...] = ()
     """What extent, mapping and guard were computed from (`build.py`)."""
+    sound: bool = False
+    """Whether verification has accepted what the operation says, where it stands."""
 
     @property
     def id(self) -> str:
@@ -177,6 +179,8 @@ class Leaf:
     accumulate: str | None
     source: tuple[object, ...] = ()
     """What the accesses and inputs were computed from (`build.py`)."""
+    sound: bool = False
+    """Whether verification has accepted the statement, where it stands."""
 
     @property
     def id(self) -> str:
@@ -289,6 +293,15 @@ class Nest:
         return found
 
     @cached_property
+    def accesses(self) -> dict[Buffer, list[tuple[Leaf, Access]]]:
+        """Per buffer that is used, its accesses with their statements, in textual order."""
+        found: dict[Buffer, list[tuple[Leaf, Access]]] = {}
+        for leaf in self.leaves:
+            for access in leaf.accesses:
+                found.setdefault(access.array.buffer, []).append((leaf, access))
+        return found
+
+    @cached_property
     def by_id(self) -> dict[str, Node]:
         """Scopes and statements by stable identifier."""
         return {node.id: node for node in (*self.scopes, *self.leaves)}
@@ -360,7 +373,7 @@ class _Copier:
         block = self._block(node.op.body.block)
         op = self._op(node.op, Region(block))
         scope = Scope(op, parent, node.position, node.depth, node.extent, node.mapping, node.guard)
-        scope.source = self._source(node.source, op)
+        scope.source, scope.sound = self._source(node.source, op), node.sound
         self.scopes.append(scope)
         first = len(self.leaves)
         scope.children = [self._node(child, scope) for child in node.children]
@@ -372,7 +385,7 @@ class _Copier:
         inputs = tuple(self._access(i) if isinstance(i, Access) else i for i in leaf.inputs)
         output, op = self._access(leaf.output), self._op(leaf.op)
         copy = Leaf(op, parent, leaf.position, leaf.order, output, inputs, leaf.function, leaf.accumulate)
-        copy.source = self._source(leaf.source, op)
+        copy.source, copy.sound = self._source(leaf.source, op), leaf.sound
         self.leaves.append(copy)
         return copy
 
