@@ -166,26 +166,36 @@ def in_turn(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None, *,
 
     A part gets no values from the others, and they do not come between its writes and reads. Parts are subtrees, or
     all uses of an array. Two arrays may meet in a subtree if each cell is done with for one before the other uses it.
-    The caller reads last, in memory of its own for each iteration of the common scopes. With
-    `together`, several writes may cover a read.
+    The caller reads last, in memory of its own for each iteration of the common scopes. With `together`, several
+    writes may cover a read.
     """
-    depth = common_depth([u.leaf for u in uses])
-    places = [node_path(u.leaf)[depth] for u in uses]
     if caller is not None:
+        depth = common_depth([u.leaf for u in uses])
+        places = [node_path(u.leaf)[depth] for u in uses]
         own = [place for use, place in zip(uses, places, strict=True) if use.access.array.name == caller.name]
         others = [place for use, place in zip(uses, places, strict=True) if use.access.array.name != caller.name]
         if caller.writes or not own or not _apart(uses, depth):
             return False
         if others and not _before(max(others), min(own), uses, places, depth, caller.name):
             return False
-    return any(
-        all(
-            within_iteration(part, reuse, together=together) or in_turn(part, reuse, None, together=together)
-            for part in parts
-        )
-        for parts in (_parts(uses, places), _consecutive(uses, places, depth))
-        if len(parts) > 1
-    )
+    return _take_turns(uses, reuse, together=together, everything=True)
+
+
+def _take_turns(uses: Sequence[Use], reuse: Sequence[int], *, together: bool, everything: bool = False) -> bool:
+    """`in_turn` for some uses of a buffer, or for all of them (`everything`), without the caller."""
+    depth = common_depth([u.leaf for u in uses])
+    places = [node_path(u.leaf)[depth] for u in uses]
+
+    def is_fine(part: Sequence[Use]) -> bool:
+        return within_iteration(part, reuse, together=together) or _take_turns(part, reuse, together=together)
+
+    if len(parts := _parts(uses, places)) > 1 and all(map(is_fine, parts)):
+        return True
+    if len(parts := _consecutive(uses, places, depth)) < 2:
+        return False
+    # The first array of a kernel finds whole memory, and loses nothing to those that come when it is done.
+    is_first = everything and depth == 0 and not any(reuse)
+    return all(map(is_fine, parts[1:] if is_first else parts))
 
 
 def _parts(items: Sequence[ItemT], keys: Sequence[Hashable]) -> list[list[ItemT]]:
@@ -202,7 +212,7 @@ def _consecutive(uses: Sequence[Use], places: Sequence[int], depth: int) -> list
     spans = _parts(list(zip(names, places, strict=True)), names)
     ends = sorted((min(p for _, p in span), max(p for _, p in span), span[0][0]) for span in spans)
     apart = all(_before(one[1], two[0], uses, places, depth, two[2]) for one, two in pairwise(ends))
-    return _parts(uses, names) if apart else [list(uses)]
+    return [[u for u in uses if u.access.array.name == name] for _, _, name in ends] if apart else [list(uses)]
 
 
 def _before(last: int, first: int, uses: Sequence[Use], places: Sequence[int], depth: int, later: str) -> bool:

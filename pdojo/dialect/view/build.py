@@ -112,6 +112,7 @@ class _Builder:
         source = _source(op, known, operands, tuple(self.depths[iv] for iv in operands), outer)
         if known is not None and known.source == source:
             scope = Scope(op, parent, position, depth, known.extent, known.mapping, known.guard, source=source)
+            kept = kept and _same_parent(known, parent)
             scope.sound = kept and known.sound
         else:
             kept = False
@@ -134,7 +135,8 @@ class _Builder:
         source = _source(op, known, operands, depths, extents)
         if known is not None and known.source == source and self._has_same_arrays(known, operands):
             facts = known.output, known.inputs, known.function, known.accumulate
-            leaf = Leaf(op, parent, position, len(self.leaves), *facts, source, kept and known.sound)
+            sound = kept and known.sound and _same_parent(known, parent)
+            leaf = Leaf(op, parent, position, len(self.leaves), *facts, source, sound)
             self.leaves.append(leaf)
             return leaf
         written, read, _ = op.operand_groups
@@ -170,6 +172,11 @@ def _source(op: ScopeOp | OpOp, known: Node | None, *rest: object) -> tuple[obje
     if known is not None and known.source and known.source[0] == properties:
         return (known.source[0], *rest)
     return (dict(properties), *rest)
+
+
+def _same_parent(known: Node, parent: Scope | None) -> bool:
+    """Whether a node of the view before stood in the same scope."""
+    return (None if known.parent is None else known.parent.op) is (None if parent is None else parent.op)
 
 
 @lru_cache(maxsize=1 << 16)
