@@ -1,7 +1,10 @@
-"""How fast the game is played: listing legal moves, cold and after a move, and applying moves with their fingerprints.
+"""How fast the game is played, in processor time of one core.
 
-The states are those that the heuristic pass reaches. Times are of the processor, one core; with `--limits` the exit
-code is 1 if a figure misses what is promised: 50 ms after a move (in the median), 500 ms cold, 5 ms a move.
+By default, states that the heuristic pass reaches: listing legal moves, cold and after a move, and applying moves with
+their fingerprints. `--walks 40` goes on random walks of so many moves instead, from the plain program and from the
+pass's: the listing in every state, and a step of a search, which draws 32 successors with their texts and makes a move.
+`--walks` also times the pass itself and the neighbours of its state. With `--limits` the exit code is 1 if a figure
+misses what is promised (`LIMITS`, `WALK_LIMITS`).
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from pdojo_tools.programs import load_kernel
@@ -21,15 +24,34 @@ from pdojo.backends.measure import MeasuredProgram as Subject
 from pdojo.backends.measure import Request
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machines.registry import machine
+from pdojo.errors import UsageError
+from pdojo.search.dojo import Dojo
 from pdojo.search.experts import expert_pass
+from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.game import Game
 
 LIMITS = {"cold": 500.0, "after a move": 50.0, "apply + fingerprint": 5.0}
-"""Milliseconds."""
+"""Most milliseconds."""
+
+WALK_LIMITS = {
+    "listing": 60.0,
+    "listing, 99 %": 500.0,
+    "step": 50.0,
+    "pass": 1000.0,
+    "heuristic": 100.0,
+    "mutate": 100.0,
+}
+"""Most milliseconds on random walks, of the pass, and of a neighbour."""
 
 KERNELS = ("matmul", "batchnorm", "layernorm", "softmax", "rmsnorm", "reducemean", "relu", "add")
 """The default kernels."""
+
+WALKED = ("softmax", "layernorm:16384x1024", "layernorm:4096x4096", "matmul", "swiglu")
+"""The default kernels of random walks."""
+
+SUCCESSORS = 32
+"""Successors that a step draws."""
 
 
 def _milliseconds(work: Callable[[], object]) -> float:
@@ -67,28 +89,94 @@ def _measure(game: Game, moves: int, random: Random) -> dict[str, float]:
     }
 
 
+def _walk(dojo: Dojo, moves: int, random: Random) -> tuple[list[float], list[float]]:
+    """Milliseconds of each listing and of each step of a random walk; steps are made before the state is listed."""
+    listings, steps = [_milliseconds(dojo.moves)], list[float]()
+    for _ in range(moves):
+
+        def step() -> None:
+            successors = list(dojo.successors(SUCCESSORS, random))
+            _ = [successor.text for successor in successors]
+            dojo.step(successors[0].move)
+
+        steps.append(_milliseconds(step))
+        listings.append(_milliseconds(dojo.moves))
+    return listings, steps
+
+
+def _walked(starts: Sequence[Dojo], moves: int, random: Random) -> dict[str, float]:
+    listings, steps = list[float](), list[float]()
+    for start in starts:
+        listed, stepped = _walk(start, moves, random)
+        listings += listed
+        steps += stepped
+    listings.sort()
+    return {
+        "states": len(listings),
+        "listing": statistics.median(listings),
+        "listing, 99 %": listings[int(0.99 * len(listings))],
+        "step": statistics.median(steps),
+    }
+
+
+def _proposing(dojo: Dojo, name: str, count: int, random: Random) -> float:
+    """Milliseconds of a neighbour."""
+    near = neighbourhood(name)
+
+    def propose() -> None:
+        for _ in range(count):
+            other = near.neighbour(dojo, random)
+            _ = None if other is None else other.fingerprint
+
+    return _milliseconds(propose) / count
+
+
+def _play(name: str, machine_name: str, moves: int, seed: int) -> dict[str, float]:
+    """The figures of random walks, and those of the pass where the machine has one."""
+    plain = Dojo(load_kernel(name), machine(machine_name))
+    game = plain.fork().game
+    try:
+        tune = expert_pass("heuristic", game.machine)
+    except UsageError:
+        return _walked([plain], moves, Random(seed))
+    took = _milliseconds(lambda: tune(game))
+    tuned = Dojo.of(game)
+    near = {kind: _proposing(tuned, kind, moves, Random(seed)) for kind in ("heuristic", "mutate")}
+    return {**_walked([plain, tuned], moves, Random(seed)), "pass": took, **near}
+
+
+def _show(rows: Mapping[str, Mapping[str, float]], limits: Mapping[str, float]) -> bool:
+    """Print a table; returns whether a figure exceeds its limit."""
+    titles = list(dict.fromkeys(title for figures in rows.values() for title in figures))
+    table = Table("kernel", title="milliseconds of processor time")
+    for title in titles:
+        table.add_column(title, justify="right")
+    for name, figures in rows.items():
+        cells = [figures.get(title, "") for title in titles]
+        table.add_row(name, *(f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in cells))
+    Console().print(table)
+    return any(figures.get(title, 0.0) > limit for figures in rows.values() for title, limit in limits.items())
+
+
 def main() -> int:
     """Print the table; returns 1 if a limit is missed and `--limits` is given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", help="library kernels, or files; by default some")
     parser.add_argument("--machine", default="x86-64-avx512")
     parser.add_argument("--moves", type=int, default=1000, help="applications to average over")
+    parser.add_argument("--walks", type=int, metavar="MOVES", help="random walks of so many moves")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limits", action="store_true", help="exit with 1 if a limit is missed")
     given = parser.parse_args()
-    console = Console()
-    table = Table(title="milliseconds of processor time")
-    missed = False
-    for name in given.kernels or KERNELS:
-        figures = _measure(_state(name, given.machine), given.moves, Random(given.seed))
-        if not table.columns:
-            table.add_column("kernel")
-            for title in figures:
-                table.add_column(title, justify="right")
-        cells = [f"{v:.1f}" if isinstance(v, float) else str(v) for v in figures.values()]
-        table.add_row(name, *cells)
-        missed = missed or any(figures[title] > limit for title, limit in LIMITS.items())
-    console.print(table)
+    if given.walks is None:
+        rows = {
+            name: _measure(_state(name, given.machine), given.moves, Random(given.seed))
+            for name in given.kernels or KERNELS
+        }
+        missed = _show(rows, LIMITS)
+    else:
+        walked = {name: _play(name, given.machine, given.walks, given.seed) for name in given.kernels or WALKED}
+        missed = _show(walked, WALK_LIMITS)
     return 1 if given.limits and missed else 0
 
 

@@ -48,8 +48,16 @@ def _atom_key(atom: Atom) -> SortKey:
     return (1, atom.divisor, *atom.numerator.key)
 
 
+class _Derived:
+    """Places for what follows from an expression, filled when it is first asked for."""
+
+    __slots__ = ("_hash", "_variables")
+    _hash: int
+    _variables: frozenset[int]
+
+
 @dataclass(frozen=True, slots=True)
-class Expr:
+class Expr(_Derived):
     """`constant + sum(coefficient * atom)`, terms sorted, no zero coefficients.
 
     Build one with `const`, `var` and the functions of this module; equal values of the same form are equal objects.
@@ -57,6 +65,14 @@ class Expr:
 
     constant: int
     terms: tuple[tuple[Atom, int], ...]
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            # Expressions are part of nearly all questions that are looked up: hashing one visits all of its atoms.
+            object.__setattr__(self, "_hash", hash((self.constant, self.terms)))
+            return self._hash
 
     @property
     def key(self) -> SortKey:
@@ -107,17 +123,17 @@ class Expr:
 
     def variables(self) -> frozenset[int]:
         """The depths of all induction variables that appear, also inside floor divisions."""
-        found: set[int] = set()
-        for atom, _ in self.terms:
-            if isinstance(atom, int):
-                found.add(atom)
-            else:
-                found |= atom.numerator.variables()
-        return frozenset(found)
+        try:
+            return self._variables
+        except AttributeError:
+            atoms = (atom for atom, _ in self.terms)
+            found = ((a,) if isinstance(a, int) else a.numerator.variables() for a in atoms)
+            object.__setattr__(self, "_variables", frozenset(depth for depths in found for depth in depths))
+            return self._variables
 
     def uses(self, depth: int) -> bool:
         """Whether the induction variable at `depth` appears."""
-        return any(a == depth if isinstance(a, int) else a.numerator.uses(depth) for a, _ in self.terms)
+        return depth in self.variables()
 
     def evaluate(self, values: Sequence[int]) -> int:
         """The value for the given induction variables, by depth."""
@@ -152,13 +168,18 @@ class Expr:
 
         The variable of a scope with one iteration becomes 0.
         """
-        result = const(self.constant)
+        constant, terms = self.constant, list[tuple[Atom, int]]()
         for atom, coefficient in self.terms:
-            if isinstance(atom, int):
-                value = replacements[atom] if atom in replacements else var(atom)
-            else:
+            if not isinstance(atom, int):
                 value = floordiv(atom.numerator.substitute(replacements, extents), atom.divisor, extents)
-            result = result + value * coefficient
+            elif atom in replacements:
+                value = replacements[atom]
+            else:
+                terms.append((atom, coefficient))
+                continue
+            constant += value.constant * coefficient
+            terms += [(a, c * coefficient) for a, c in value.terms]
+        result = linear(constant, terms)
         kept = tuple((a, c) for a, c in result.terms if not isinstance(a, int) or extents[a] != 1)
         return Expr(result.constant, kept) if len(kept) < len(result.terms) else result
 
@@ -183,8 +204,13 @@ def linear(constant: int, terms: Iterable[tuple[Atom, int]]) -> Expr:
     for atom, coefficient in terms:
         collected[atom] = collected.get(atom, 0) + coefficient
     kept = [(a, c) for a, c in collected.items() if c]
-    kept.sort(key=lambda term: _atom_key(term[0]))
+    if len(kept) > 1:
+        kept.sort(key=_term_key)
     return Expr(constant, tuple(kept))
+
+
+def _term_key(term: tuple[Atom, int]) -> SortKey:
+    return _atom_key(term[0])
 
 
 def floordiv(numerator: Expr, divisor: int, extents: Extents) -> Expr:

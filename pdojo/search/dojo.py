@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
+from itertools import islice
+from random import Random
 
+from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.search.candidates import legal_choices
 from pdojo.transforms.game import Game, Skipped
 from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Trace
+
+
+@dataclass(frozen=True)
+class Successor:
+    """A legal move and what it leads to, for those who choose among many: `Dojo.step` makes the move."""
+
+    move: Move
+    """The move, by identifier."""
+    program: Program
+    """The program after the move; do not modify its kernel. Its rules are asked when the move is made."""
+
+    @cached_property
+    def text(self) -> str:
+        """The program in canonical notation, without identifiers."""
+        return self.program.text
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The fingerprint that the state will have."""
+        return fingerprint_of(self.text)
+
+    @cached_property
+    def features(self) -> list[float]:
+        """Numbers that describe the program, for cost models (`search.features`)."""
+        from pdojo.search.features import features
+
+        return features(self.program.nest, self.program.machine)
 
 
 class Dojo:
@@ -66,6 +99,22 @@ class Dojo:
     def moves(self) -> list[Move]:
         """The legal moves."""
         return self._game.moves()
+
+    def draw(self, count: int, random: Random) -> list[Move]:
+        """At most `count` different legal moves, by identifier, each set of them equally likely.
+
+        Legality is asked only of the candidates that are drawn.
+        """
+        return [choice.move for choice in islice(legal_choices(self._game.program, random), count)]
+
+    def successors(self, count: int, random: Random) -> Iterator[Successor]:
+        """The moves of `draw` with the programs that they lead to, which are made one by one as they are asked for.
+
+        No state is made of them: nothing is verified again, and the game stays as it is.
+        """
+        program = self._game.program
+        for choice in islice(legal_choices(program, random), count):
+            yield Successor(choice.move, choice.transformation.rehearse(program, choice.site))
 
     def step(self, move: Move | str) -> None:
         """Make a move. Raises LocationError or IllegalMove; the state is unchanged then."""

@@ -16,9 +16,9 @@ from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.analysis.capacity import is_crowded
+from pdojo.dialect.analysis.capacity import Growth, growth_of, has_room, is_crowded
 from pdojo.dialect.analysis.conditions import Conditions, conditions_of
-from pdojo.dialect.analysis.excerpts import content_of, excerpt_of
+from pdojo.dialect.analysis.excerpts import Excerpt, content_of, excerpt_of, excerpt_of_buffer
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.special_mappings import is_special
 from pdojo.dialect.attributes import Numerics
@@ -60,6 +60,15 @@ class Refusal:
     def __str__(self) -> str:
         text = f"{self.move} is refused: {self.reason}"
         return f"{text}\n  witness: {self.witness}" if self.witness else text
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a move that rewrites an excerpt only leads to, in any program with that excerpt that breaks no rule."""
+
+    fault: Reason | None
+    """The rule that it breaks, if there is room; None if it breaks none."""
+    growth: Growth
 
 
 @dataclass(frozen=True)
@@ -148,7 +157,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def _asked(self, program: Program, site: SiteT, *, foresees: bool) -> Reason | None:
         reason = self._checked(program, site)
         if reason is None and foresees and not self.proves(program):
-            reason = self.fault(conditions_of(program), self.rehearse(program, site))
+            reason = self._foreseen(program, site)
         if reason is None:
             numerics = self.numerics(program, site)
             if program.permits(numerics):
@@ -171,6 +180,42 @@ class Transformation(RewritePattern, Generic[SiteT]):
             part = excerpt.program
             excerpt.verdicts[self, site.id] = self.check(part, self.resolve(part, identify(site)))
         return cast(Reason | None, excerpt.verdicts[self, site.id])
+
+    def _foreseen(self, program: Program, site: SiteT) -> Reason | None:
+        """`fault` of the program after the move.
+
+        A local move rewrites an excerpt only. If the program breaks no rule, the move breaks one iff the excerpt after
+        the move does: rules are about nests and the buffers that bind them, which the excerpt has, except for those of
+        special mappings and the room in memory.
+        """
+        excerpt = self._rewritten_part(program, site)
+        if excerpt is None or is_special(program) or conditions_of(program).problems:
+            return self.fault(conditions_of(program), self.rehearse(program, site))
+        question = "after", self, identify(site)
+        if question not in excerpt.verdicts:
+            excerpt.verdicts[question] = self._outlook(excerpt.program, identify(site))
+        outlook = cast(Outlook | None, excerpt.verdicts[question])
+        if outlook is None or not has_room(program, excerpt, outlook.growth):
+            return self.fault(conditions_of(program), self.rehearse(program, site))
+        return outlook.fault
+
+    def _rewritten_part(self, program: Program, site: SiteT) -> Excerpt | None:
+        """The excerpt that holds all that the move rewrites; None if that may be the whole program."""
+        if not self.is_local(site):
+            return None
+        match site:
+            case Scope() | Leaf():
+                return excerpt_of(program, site) if site.id else None
+            case Array():
+                return excerpt_of_buffer(program, site.buffer)
+            case Dimension():
+                return excerpt_of_buffer(program, site.array.buffer)
+
+    def _outlook(self, part: Program, at: str) -> Outlook | None:
+        """What the move does to an excerpt; None if that leads to special mappings, whose rules are about all of it."""
+        after = self.rehearse(part, self.resolve(part, at))
+        fault = self.fault(conditions_of(part), after)
+        return None if is_special(after) else Outlook(fault, growth_of(part, after))
 
     def proves(self, program: Program) -> bool:
         """Whether a move that the check accepts surely keeps the conditions of this program, if the check is right."""

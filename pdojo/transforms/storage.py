@@ -11,10 +11,10 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.analysis.capacity import overflow
 from pdojo.dialect.analysis.lanes import physical_bytes, register_problem
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Memory, MemoryAttr
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Array, Buffer
 from pdojo.dialect.view.storage import accesses_of

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, TypeAlias, cast
 
 import pytest
+from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.analysis import collision, conditions, origins, storage_check
 from pdojo.dialect.analysis.clobber import Instance
@@ -26,8 +27,10 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.nest import Array, Buffer, Scope
+from pdojo.dialect.verification.verify import verify_kernel, verify_nest
+from pdojo.dialect.view.nest import Array, Buffer, Nest, Scope
 from pdojo.kernels import kernel_names
+from pdojo.transforms import base
 from pdojo.transforms.apply import refused_moves
 from pdojo.transforms.base import Refusal, Transformation
 from pdojo.transforms.footprint import Copy
@@ -125,8 +128,8 @@ def judge_arrays_that_take_turns(monkeypatch: pytest.MonkeyPatch) -> Answers:
     asked: Answers = Counter()
     in_turn = storage_check.in_turn
 
-    def checked(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None) -> bool:
-        found = in_turn(uses, reuse, caller)
+    def checked(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None, *, together: bool = False) -> bool:
+        found = in_turn(uses, reuse, caller, together=together)
         asked[found] += 1
         judged = found and asked[True] <= JUDGED
         violation = storage_check.compare_flows(uses, innermost(uses), caller) if judged else None
@@ -235,6 +238,43 @@ def judge_excerpts(monkeypatch: pytest.MonkeyPatch) -> Answers:
         return found
 
     monkeypatch.setattr(Transformation, "_checked", checked)
+    return asked
+
+
+def judge_outlooks(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """What a move leads to in an excerpt is what it leads to in the program."""
+    asked: Answers = Counter()
+    foreseen = cast(Check, Transformation._foreseen)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
+    random = Random(0)
+
+    def checked(self: Transformation[Any], program: Program, site: Any) -> Reason | None:
+        found = foreseen(self, program, site)
+        asked[self.is_local(site)] += 1
+        if self.is_local(site) and random.random() < SAMPLED:
+            fresh = Program(program.kernel, program.machine, nest=program.nest)
+            fault = self.fault(conditions_of(fresh), self.rehearse(fresh, site))
+            assert fault == found, (program.text, self.at(program, site), found, fault)
+        return found
+
+    monkeypatch.setattr(Transformation, "_foreseen", checked)
+    return asked
+
+
+def judge_verification(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """What verification accepts without asking again is accepted if it is asked."""
+    asked: Answers = Counter()
+    random = Random(0)
+
+    def checked(nest: Nest) -> None:
+        verify_nest(nest)
+        if random.random() < SAMPLED:
+            asked[True] += 1
+            try:
+                verify_kernel(nest.kernel.clone())
+            except VerifyException as error:
+                pytest.fail(f"accepted: {error}")
+
+    monkeypatch.setattr(base, "verify_nest", checked)
     return asked
 
 

@@ -11,7 +11,7 @@ from itertools import product
 import pytest
 
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
-from pdojo.dialect.analysis.collision import AFTER, BEFORE, EQUAL, Domain, Relation, tells_apart
+from pdojo.dialect.analysis.collision import AFTER, BEFORE, EQUAL, Domain, Query, Relation, share_iterations
 from pdojo.dialect.analysis.coverage import cover_together, covers
 from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
@@ -99,7 +99,8 @@ def test_where_two_statements_meet(write: str, read: str, relation: Relation, fo
 )
 def test_what_tells_instances_apart(index: tuple[Expr, ...], shared: int, apart: bool) -> None:
     """All variables of the domain have to be known from the index, or shared."""
-    assert tells_apart(index, Domain((4, 4), ()), shared) is apart
+    domain, equal = Domain((4, 4), ()), tuple((e, e) for e in index)
+    assert share_iterations(Query(domain, domain, equal, (EQUAL,) * shared), 2) is apart
 
 
 FOUR = "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap\nz f32 [8] heap\n\n"

@@ -18,10 +18,11 @@ from pdojo.dialect.semantics.oracle import equivalent
 from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
+from pdojo.search.candidates import choices, shuffled
 from pdojo.search.dojo import Dojo
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
 from pdojo.search.neighbourhoods.cpu import PROPOSALS
-from pdojo.search.neighbourhoods.drawing import RARELY, choices, draw, draw_family, each_family, shuffled
+from pdojo.search.neighbourhoods.drawing import RARELY, draw, draw_family, each_family
 from pdojo.search.neighbourhoods.edges import Edges
 from pdojo.search.neighbourhoods.heuristic import Heuristic
 from pdojo.search.neighbourhoods.mutate import Mutate
@@ -323,6 +324,7 @@ SCRIPT = """
 from random import Random
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
+from pdojo.search.candidates import choices, shuffled
 from pdojo.search.dojo import Dojo
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
 from pdojo.search.neighbourhoods.heuristic import Heuristic

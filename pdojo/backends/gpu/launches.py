@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import prod
 
 from pdojo.backends.walk import describe
-from pdojo.dialect.analysis.threads import launch_of
 from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.view.grids import launch_of
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope
 from pdojo.errors import LoweringError

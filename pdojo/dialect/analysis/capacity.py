@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import astuple, dataclass
 from math import prod
 
-from pdojo.dialect.analysis.lanes import physical_bytes
+from pdojo.dialect.analysis.excerpts import Excerpt, bytes_in_memory
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.nest import Buffer, Nest, Scope
+from pdojo.dialect.view.grids import is_in_grid
+from pdojo.dialect.view.nest import Buffer, Nest, Scope, leaves_of
 
 LIMITED = (Memory.STACK, Memory.REGISTER)
 """Memories whose bytes per thread the machine's description limits."""
@@ -33,7 +34,7 @@ def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer 
         total = _peak(program, needed, None if mine is None else mine.span, used)
     else:
         # Buffers of a frame never share bytes.
-        total = needed + sum(physical_bytes(program.nest, b) for b in used)
+        total = needed + sum(bytes_in_memory(program, b) for b in used)
     if total > limit:
         return Reason(f"{memory.value} buffers would take {total} bytes; {program.machine.name} allows {limit}")
     return None
@@ -41,7 +42,7 @@ def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer 
 
 def _peak(program: Program, needed: int, mine: tuple[int, int] | None, used: dict[Buffer, tuple[int, int]]) -> int:
     """The most bytes in use at one statement; a register is free again after its last use."""
-    sizes = {b: physical_bytes(program.nest, b) for b in used}
+    sizes = {b: bytes_in_memory(program, b) for b in used}
 
     def at(order: int) -> int:
         own = needed if mine is None or mine[0] <= order <= mine[1] else 0
@@ -57,16 +58,21 @@ MOST_STATEMENTS = 1 << 14
 
 def unrolled(nest: Nest, most: int = MOST_STATEMENTS) -> Reason | None:
     """Why a kernel is too large once scopes `:u` and those of one iteration are unrolled; None if it is not."""
+    statements, iterations = _unrolled_counts(nest)
+    for count, what, limit in ((statements, "statements", most), (iterations, "iterations", 2 * most)):
+        if count > limit:
+            return Reason(f"the kernel unrolls to {count} {what}, more than {limit}; unroll fewer scopes")
+    return None
+
+
+def _unrolled_counts(nest: Nest) -> tuple[int, int]:
+    """Statements and iterations of the unrolled kernel."""
 
     def turns(scopes: Iterable[Scope]) -> int:
         return prod(s.extent for s in scopes if s.mapping is Mapping.UNROLL)
 
     statements = sum(turns(leaf.chain) for leaf in nest.leaves)
-    iterations = sum(turns(s.chain) for s in nest.scopes if s.mapping is Mapping.UNROLL or s.extent == 1)
-    for count, what, limit in ((statements, "statements", most), (iterations, "iterations", 2 * most)):
-        if count > limit:
-            return Reason(f"the kernel unrolls to {count} {what}, more than {limit}; unroll fewer scopes")
-    return None
+    return statements, sum(turns(s.chain) for s in nest.scopes if s.mapping is Mapping.UNROLL or s.extent == 1)
 
 
 def is_crowded(program: Program) -> bool:
@@ -81,11 +87,100 @@ def is_crowded(program: Program) -> bool:
 def _is_crowded(program: Program) -> bool:
     if unrolled(program.nest, MOST_STATEMENTS // 2) is not None:
         return True
-    for memory in LIMITED:
-        total = sum(physical_bytes(program.nest, b) for b in program.nest.buffers if b.memory is memory)
-        if total and (limit := _limit(program.machine, memory)) is not None and total > limit:
-            return True
-    return False
+    load = load_of(program)
+    return any(
+        total and (limit := _limit(program.machine, memory)) is not None and total > limit
+        for memory, total in ((Memory.STACK, load.stack), (Memory.REGISTER, load.registers))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a program takes of everything that has a limit, added up over its declarations and its statements."""
+
+    stack: int
+    """Bytes, of buffers that nothing uses too."""
+    registers: int
+    """Bytes, of buffers that nothing uses too."""
+    statements: int
+    iterations: int
+
+    def __sub__(self, other: Load) -> Load:
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Load(*(mine - theirs for mine, theirs in pairs))
+
+    def __add__(self, other: Load) -> Load:
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Load(*(mine + theirs for mine, theirs in pairs))
+
+
+def load_of(program: Program) -> Load:
+    """The load of a program."""
+    return program.once("load", lambda: _load(program))
+
+
+def _load(program: Program) -> Load:
+    sizes = [(b.memory, bytes_in_memory(program, b)) for b in program.nest.buffers if b.memory in LIMITED]
+    stack, registers = (sum(size for place, size in sizes if place is memory) for memory in LIMITED)
+    return Load(stack, registers, *_unrolled_counts(program.nest))
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What a move that rewrites an excerpt only does to the load of any program with that excerpt."""
+
+    added: Load
+    peak: int
+    """The most bytes of registers in use at once in the excerpt afterwards."""
+    spread: bool
+    """Whether registers are used in other top-level nodes than before, or other ones are."""
+
+
+def growth_of(before: Program, after: Program) -> Growth:
+    """The growth from an excerpt to what a move makes of it."""
+    peak = _peak(after, 0, None, _spans(after))
+    return Growth(load_of(after) - load_of(before), peak, _reach(before) != _reach(after))
+
+
+def _spans(program: Program) -> dict[Buffer, tuple[int, int]]:
+    """The live ranges of the buffers in registers, by the orders of statements."""
+    return {b: r.span for b, r in program.live_ranges.items() if b.memory is Memory.REGISTER}
+
+
+def _reach(program: Program) -> tuple[object, ...]:
+    """The number of top-level nodes; the registers with their size, and the first and last node that use them."""
+    ranges = [(b, r) for b, r in program.live_ranges.items() if b.memory is Memory.REGISTER]
+    used = [(b.names[0], bytes_in_memory(program, b), r.first.path[0], r.last.path[0]) for b, r in ranges]
+    return len(program.nest.children), sorted(used)
+
+
+def has_room(program: Program, excerpt: Excerpt, growth: Growth) -> bool:
+    """Whether a program that is within all limits surely stays so if the excerpt grows (not complete).
+
+    Registers have room if even all buffers have at once. They have, too, if the peak of the excerpt has beside the
+    others that are alive there, and no more than now are alive at other nodes: none of the excerpt if its nodes follow
+    one another, the same if the move keeps their reach.
+    """
+    load, machine = load_of(program) + growth.added, program.machine
+    if load.statements > MOST_STATEMENTS or load.iterations > 2 * MOST_STATEMENTS:
+        return False
+    if (limit := _limit(machine, Memory.STACK)) is not None and load.stack > limit:
+        return False
+    limit = _limit(machine, Memory.REGISTER)
+    if limit is None or load.registers <= limit:
+        return True
+    places = excerpt.places
+    if growth.spread and places != tuple(range(places[0], places[-1] + 1)):
+        return False
+    return growth.peak + max(_alive_across(program, place) for place in places) <= limit
+
+
+def _alive_across(program: Program, place: int) -> int:
+    """Bytes of the registers that are used before and after a top-level node."""
+    leaves = leaves_of(program.nest.children[place])
+    start, end = leaves[0].order, leaves[-1].order
+    across = (b for b, (first, last) in _spans(program).items() if first < start and last > end)
+    return sum(bytes_in_memory(program, b) for b in across)
 
 
 def _limit(machine: Machine, memory: Memory) -> int | None:

@@ -101,11 +101,10 @@ def impossible(query: Query) -> bool:
     return bool(query.differs) and all(_same(a, b, forced) for a, b in query.differs)
 
 
-def tells_apart(index: tuple[Expr, ...], domain: Domain, shared: int) -> bool:
-    """Whether instances that share their first `shared` iterations surely have different indices (not complete)."""
-    equal = tuple((e, e) for e in index)
-    forced = _forced_equal(Query(domain, domain, equal, (EQUAL,) * shared))
-    return forced is not None and forced >= frozenset(range(len(domain.extents)))
+def share_iterations(query: Query, depth: int) -> bool:
+    """Whether instances that collide surely have the same iteration of the first `depth` scopes (not complete)."""
+    forced = _forced_equal(query)
+    return forced is None or forced >= frozenset(range(depth))
 
 
 def _same(first: Expr, second: Expr, forced: frozenset[int]) -> bool:

@@ -21,11 +21,11 @@ from pdojo.dialect.analysis.lanes import register_problem, vector_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.special_mappings import is_special, machine_problems, meaning_problems
-from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Access, Buffer
 from pdojo.dialect.view.storage import accesses_of

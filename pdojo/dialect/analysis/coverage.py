@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pdojo.dialect.affine import Atom, Expr, var
 from pdojo.dialect.analysis.integer_sets import Reach, unreached
-from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.dialect.view.nest import Access, Leaf
 from pdojo.errors import Undecided
 
 
@@ -33,7 +33,7 @@ def covers(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
 def reaches(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
     """Whether a write touches every element that a read does, in each iteration of the common scopes (sound)."""
     depth = common_depth((writer, reader))
-    if _same_inner_scopes(writer.chain[depth:], reader.chain[depth:]) and write.index == read.index:
+    if _are_aligned(writer, write, reader, read, depth):
         return True
     if any(s.guard for s in writer.chain[depth:]):
         return False
@@ -78,8 +78,22 @@ def _from_within(leaf: Leaf, access: Access, shared: int, around: tuple[int, ...
     return extents, guards, (*(var(d) for d in range(depth)), *index)
 
 
-def _same_inner_scopes(first: Sequence[Scope], second: Sequence[Scope]) -> bool:
-    return [(s.extent, s.guard) for s in first] == [(s.extent, s.guard) for s in second]
+def _are_aligned(writer: Leaf, write: Access, reader: Leaf, read: Access, depth: int) -> bool:
+    """Whether the write, in the iteration of its scopes that the reader's innermost ones have, is to the same element.
+
+    So it is between `m n t[i,j] = 0` and `k m n t[i,j] += x[...]`. The iteration exists if the write's scopes are as
+    long and their guards are among the reader's.
+    """
+    mine, further = writer.chain[depth:], reader.depth - writer.depth
+    if further < 0 or any(s.extent < reader.extents[s.depth + further] for s in mine):
+        return False
+    if not further and not any(s.guard for s in mine):
+        return write.index == read.index
+    moved = {s.depth: var(s.depth + further) for s in mine}
+    if any(g.substitute(moved, reader.extents) not in reader.guards for s in mine for g in s.guard):
+        return False
+    index = (e.substitute(moved, reader.extents) for e in write.index)
+    return all(one == other for one, other in zip(index, read.index, strict=True))
 
 
 def _dimension_covers(mine: Expr, other: Expr, writer: Leaf, reader: Leaf, depth: int) -> bool:

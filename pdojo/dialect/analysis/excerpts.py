@@ -14,9 +14,8 @@ from hashlib import sha256
 from pdojo.dialect.analysis.lanes import physical_bytes
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.remembered import Content, Verdicts
-from pdojo.dialect.analysis.threads import is_in_grid
 from pdojo.dialect.attributes import Memory
-from pdojo.dialect.ops import OpOp, ScopeOp
+from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.nest import Buffer, Nest, Node, leaves_of
 from pdojo.dialect.view.paths import relative_paths
 from pdojo.dialect.view.storage import accesses_of
@@ -24,41 +23,55 @@ from pdojo.dialect.view.storage import accesses_of
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A part of a program, as a program, and the verdicts on its content, whichever program it came from."""
+    """A part of a program, as a program, and the verdicts on its content, whichever program it came from.
+
+    It has all declarations of the program that it came from: those of buffers that it does not use do not matter.
+    """
 
     program: Program
     verdicts: Verdicts
+    places: tuple[int, ...]
+    """The positions of its top-level nodes in the program."""
 
 
 def excerpt_of(program: Program, node: Node) -> Excerpt:
     """The excerpt of a node's nest and the nests that share slots, registers or buffers of several arrays with it."""
+    return _excerpt_at(program, frozenset([_root(node).position]))
+
+
+def excerpt_of_buffer(program: Program, buffer: Buffer) -> Excerpt | None:
+    """The excerpt of all nests that use a buffer; None if none does."""
+    places = frozenset(_root(leaf).position for leaf, _ in accesses_of(program.nest, buffer))
+    return _excerpt_at(program, places) if places else None
+
+
+def _excerpt_at(program: Program, places: frozenset[int]) -> Excerpt:
     if not program.has_excerpts:
-        return Excerpt(program, program.verdicts)
-    root = _root(node)
-    return program.once(("excerpt", root.position), lambda: _excerpt(program, root))
+        return Excerpt(program, program.verdicts, tuple(range(len(program.nest.children))))
+    return program.once(("excerpt", places), lambda: _excerpt(program, places))
 
 
-def _excerpt(program: Program, root: Node) -> Excerpt:
-    roots = _together(program.nest, root)
+def _excerpt(program: Program, places: frozenset[int]) -> Excerpt:
+    roots = _together(program.nest, places)
     whole = len(roots) == len(program.nest.children)
     content = _content(program.nest, roots)
     part, verdicts = program.known.remembered.part(content, lambda: None if whole else _cut_out(program, roots))
-    return Excerpt(part or program, verdicts)
+    return Excerpt(part or program, verdicts, tuple(root.position for root in roots))
 
 
 def _root(node: Node) -> Node:
     return node.chain[0] if node.chain else node
 
 
-def _together(nest: Nest, root: Node) -> list[Node]:
-    """The top-level nodes that the question is about, in order."""
+def _together(nest: Nest, places: frozenset[int]) -> list[Node]:
+    """The top-level nodes that a question about some of them is about, in order."""
     users: dict[Buffer, set[int]] = {}
     for position, child in enumerate(nest.children):
         for leaf in leaves_of(child):
             for access in leaf.accesses:
                 if _binds(access.array.buffer):
                     users.setdefault(access.array.buffer, set()).add(position)
-    wanted = {root.position}
+    wanted = set(places)
     groups = list(users.values())
     while joined := [g for g in groups if g & wanted and not g <= wanted]:
         wanted.update(*joined)
@@ -83,14 +96,8 @@ def _content(nest: Nest, roots: list[Node]) -> Content:
 
 
 def _cut_out(program: Program, roots: list[Node]) -> Program:
-    kernel = program.kernel.clone()
-    present = [op for op in kernel.body.block.ops if isinstance(op, ScopeOp | OpOp)]
-    kept = {root.position for root in roots}
-    for position, op in enumerate(present):
-        if position not in kept:
-            op.detach()
-            op.erase()
-    return program.successor(kernel)
+    nest = program.nest.copy(roots)
+    return program.successor(nest.kernel, nest)
 
 
 def content_of(program: Program, buffer: Buffer) -> Hashable:
@@ -116,6 +123,14 @@ def _uses_content(program: Program, buffer: Buffer) -> Content:
     )
 
 
+def bytes_in_memory(program: Program, buffer: Buffer) -> int:
+    """Bytes that one copy of the buffer takes (`physical_bytes`), remembered with the uses of the buffer."""
+    if not any(buffer.reuse):
+        return physical_bytes(program.nest, buffer)
+    question = "bytes", uses_content(program, buffer)
+    return program.known.remembered.verdict(question, lambda: physical_bytes(program.nest, buffer))
+
+
 def _digest(*parts: object) -> Content:
     """Digest of strings, numbers and enumerations, in lists and tuples."""
     return sha256(repr(parts).encode()).digest()
@@ -125,7 +140,7 @@ def _memory_use(program: Program) -> tuple[object, ...]:
     """The buffers in memories of limited size, and their sizes."""
     nest = program.nest
     return tuple(
-        (b.names[0], b.memory, physical_bytes(nest, b), is_in_grid(nest, b), live.span)
+        (b.names[0], b.memory, bytes_in_memory(program, b), is_in_grid(nest, b), live.span)
         for b, live in program.live_ranges.items()
         if b.memory is not Memory.HEAP
     )

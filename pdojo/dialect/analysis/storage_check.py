@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.clobber import lost_value
-from pdojo.dialect.analysis.collision import Domain, tells_apart
+from pdojo.dialect.analysis.collision import EQUAL, Query, share_iterations
 from pdojo.dialect.analysis.coverage import common_depth, cover_together, covers
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
 from pdojo.dialect.analysis.uses import Use
@@ -75,7 +75,7 @@ class StorageChecks:
     def _decide(
         self, uses: Sequence[Use], reuse: Sequence[int], owner: int | None, caller: Caller | None, *, alone: bool
     ) -> Reason | None:
-        if alone and within_iteration(uses, reuse, together=True):
+        if (alone and within_iteration(uses, reuse, together=True)) or in_turn(uses, reuse, caller, together=True):
             return None
         lost = lost_value(uses)
         if lost is not None:
@@ -161,27 +161,41 @@ def within_iteration(uses: Sequence[Use], reuse: Sequence[int], *, together: boo
     return not left or (together and all(cover_together(writes, r.leaf, r.access) for r in left))
 
 
-def in_turn(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None) -> bool:
+def in_turn(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None, *, together: bool = False) -> bool:
     """Fast path for parts that follow one another in an iteration of the scopes common to all uses, each fine alone.
 
     A part gets no values from the others, and they do not come between its writes and reads. Parts are subtrees, or
-    all uses of an array. Two arrays may meet in a statement if each instance reads the cell that it writes, and no two
-    instances share one. The caller reads last, in memory of its own for each iteration of the common scopes.
+    all uses of an array. Two arrays may meet in a subtree if each cell is done with for one before the other uses it.
+    The caller reads last, in memory of its own for each iteration of the common scopes. With `together`, several
+    writes may cover a read.
     """
-    depth = common_depth([u.leaf for u in uses])
-    places = [node_path(u.leaf)[depth] for u in uses]
     if caller is not None:
+        depth = common_depth([u.leaf for u in uses])
+        places = [node_path(u.leaf)[depth] for u in uses]
         own = [place for use, place in zip(uses, places, strict=True) if use.access.array.name == caller.name]
         others = [place for use, place in zip(uses, places, strict=True) if use.access.array.name != caller.name]
         if caller.writes or not own or not _apart(uses, depth):
             return False
-        if others and not _before(max(others), min(own), uses, places):
+        if others and not _before(max(others), min(own), uses, places, depth, caller.name):
             return False
-    return any(
-        all(within_iteration(part, reuse) or in_turn(part, reuse, None) for part in parts)
-        for parts in (_parts(uses, places), _consecutive(uses, places))
-        if len(parts) > 1
-    )
+    return _take_turns(uses, reuse, together=together, everything=True)
+
+
+def _take_turns(uses: Sequence[Use], reuse: Sequence[int], *, together: bool, everything: bool = False) -> bool:
+    """`in_turn` for some uses of a buffer, or for all of them (`everything`), without the caller."""
+    depth = common_depth([u.leaf for u in uses])
+    places = [node_path(u.leaf)[depth] for u in uses]
+
+    def is_fine(part: Sequence[Use]) -> bool:
+        return within_iteration(part, reuse, together=together) or _take_turns(part, reuse, together=together)
+
+    if len(parts := _parts(uses, places)) > 1 and all(map(is_fine, parts)):
+        return True
+    if len(parts := _consecutive(uses, places, depth)) < 2:
+        return False
+    # The first array of a kernel finds whole memory, and loses nothing to those that come when it is done.
+    is_first = everything and depth == 0 and not any(reuse)
+    return all(map(is_fine, parts[1:] if is_first else parts))
 
 
 def _parts(items: Sequence[ItemT], keys: Sequence[Hashable]) -> list[list[ItemT]]:
@@ -192,25 +206,37 @@ def _parts(items: Sequence[ItemT], keys: Sequence[Hashable]) -> list[list[ItemT]
     return list(parts.values())
 
 
-def _consecutive(uses: Sequence[Use], places: Sequence[int]) -> list[list[Use]]:
+def _consecutive(uses: Sequence[Use], places: Sequence[int], depth: int) -> list[list[Use]]:
     """The uses of each array, if the arrays are used one after another; else all uses together."""
     names = [u.access.array.name for u in uses]
     spans = _parts(list(zip(names, places, strict=True)), names)
-    ends = sorted((min(place for _, place in span), max(place for _, place in span)) for span in spans)
-    apart = all(_before(first[1], second[0], uses, places) for first, second in pairwise(ends))
-    return _parts(uses, names) if apart else [list(uses)]
+    ends = sorted((min(p for _, p in span), max(p for _, p in span), span[0][0]) for span in spans)
+    apart = all(_before(one[1], two[0], uses, places, depth, two[2]) for one, two in pairwise(ends))
+    return [[u for u in uses if u.access.array.name == name] for _, _, name in ends] if apart else [list(uses)]
 
 
-def _before(last: int, first: int, uses: Sequence[Use], places: Sequence[int]) -> bool:
-    """Whether an array last used at place `last` is done before another one is first used at place `first`."""
+def _before(last: int, first: int, uses: Sequence[Use], places: Sequence[int], depth: int, later: str) -> bool:
+    """Whether the other arrays, last used at place `last`, are done with before `later` is first used at `first`.
+
+    Places are those of subtrees of the first `depth` scopes. In a place where they meet, this is asked of each cell:
+    uses of a cell are in one iteration of the scopes around both, and in that order there.
+    """
     if last != first:
         return last < first
     meeting = [use for use, place in zip(uses, places, strict=True) if place == first]
-    leaf = meeting[0].leaf
-    if any(use.leaf is not leaf or use.cell != meeting[0].cell for use in meeting):
-        return False
-    depth = common_depth([u.leaf for u in uses])
-    return tells_apart(meeting[0].cell, Domain(leaf.extents, leaf.guards), depth)
+    theirs = [use for use in meeting if use.access.array.name == later]
+    return all(_in_order(one, other, depth) for one in meeting if one not in theirs for other in theirs)
+
+
+def _in_order(one: Use, other: Use, shared: int) -> bool:
+    """Whether a use of a cell is surely before another use of it, in one iteration of the first `shared` scopes.
+
+    A statement reads before it writes.
+    """
+    ordered = one.writes < other.writes if one.leaf is other.leaf else one.leaf.order < other.leaf.order
+    around = common_depth([one.leaf, other.leaf])
+    cells = tuple(zip(one.cell, other.cell, strict=True))
+    return ordered and share_iterations(Query(one.domain, other.domain, cells, (EQUAL,) * shared), around)
 
 
 def _apart(uses: Sequence[Use], depth: int) -> bool:

@@ -21,12 +21,13 @@ from typing import TypeAlias
 
 from pdojo.dialect.affine import Expr, linear, var
 from pdojo.dialect.analysis.collision import EQUAL, Query
-from pdojo.dialect.analysis.lanes import physical_bytes
+from pdojo.dialect.analysis.excerpts import bytes_in_memory, uses_content
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.grids import launch_of
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of, copy_depths, physical_index
@@ -34,21 +35,12 @@ from pdojo.dialect.view.storage import accesses_of, copy_depths, physical_index
 Placed: TypeAlias = tuple[Leaf, Access]
 
 
-def launch_of(leaf: Leaf) -> Scope | None:
-    """The innermost grid scope around a statement: each of its iterations is one block of threads."""
-    return next((s for s in reversed(leaf.chain) if s.mapping is Mapping.GRID), None)
-
-
-def is_in_grid(nest: Nest, buffer: Buffer) -> bool:
-    """Whether some access to the buffer is inside a grid."""
-    return any(launch_of(leaf) is not None for leaf, _ in accesses_of(nest, buffer))
-
-
 def visibility_problems(program: Program) -> Iterator[Reason]:
     """Buffers whose memory some of their accesses cannot reach."""
     for buffer in program.live_ranges:
         if buffer.memory is not Memory.HEAP:
-            problem = memory_problem(program, buffer)
+            question = "memory", uses_content(program, buffer)
+            problem = program.known.remembered.verdict(question, lambda b=buffer: memory_problem(program, b))
             if problem is not None:
                 yield problem
 
@@ -229,6 +221,12 @@ def thread_bytes(nest: Nest, buffer: Buffer) -> int:
     return prod(sizes) * byte_width(buffer.dtype)
 
 
+def _thread_bytes(program: Program, buffer: Buffer) -> int:
+    """`thread_bytes`, remembered with the uses of the buffer."""
+    question = "bytes of a thread", uses_content(program, buffer)
+    return program.known.remembered.verdict(question, lambda: thread_bytes(program.nest, buffer))
+
+
 def _distinct(expressions: Sequence[tuple[tuple[int, ...], Expr]]) -> int:
     """How many values some expressions take together; the span of their bounds if these are too many to list."""
     bounds = [e.bounds(extents) for extents, e in expressions]
@@ -282,9 +280,9 @@ def _memory_limits(program: Program) -> Iterator[Reason]:
             found.setdefault(launch, {})
     for launch, buffers in found.items():
         threads = block_threads(launch)
-        shared = sum(physical_bytes(nest, b) for b in buffers.get(Memory.SHARED, ()) if _is_shared(b))
+        shared = sum(bytes_in_memory(program, b) for b in buffers.get(Memory.SHARED, ()) if _is_shared(b))
         trees = sum(tree_bytes(leaf) for leaf in launch.leaves)
-        stack = sum(thread_bytes(nest, b) for b in buffers.get(Memory.STACK, ()))
+        stack = sum(_thread_bytes(program, b) for b in buffers.get(Memory.STACK, ()))
         registers = _register_bytes(program, buffers.get(Memory.REGISTER, ()))
         if shared + trees > machine.gpu.shared_bytes:
             also = f", and reduction trees {trees}" if trees else ""
@@ -306,7 +304,7 @@ def _memory_limits(program: Program) -> Iterator[Reason]:
 
 def _register_bytes(program: Program, buffers: Sequence[Buffer]) -> int:
     """The most bytes of register buffers that a thread has in use at one statement."""
-    spans = [(program.live_ranges[b].span, thread_bytes(program.nest, b)) for b in buffers]
+    spans = [(program.live_ranges[b].span, _thread_bytes(program, b)) for b in buffers]
     # The sum changes where a range begins.
     return max((sum(size for (low, high), size in spans if low <= at <= high) for (at, _), _ in spans), default=0)
 

@@ -16,6 +16,8 @@ _BETWEEN = (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.BLOCK)
 
 def misplaced_mapping(scope: Scope) -> Reason | None:
     """Why the scope may not have its mapping at its place; None if it may."""
+    if scope.mapping is Mapping.SEQUENTIAL and not scope.intrinsic:
+        return None
     problem = _misplaced_intrinsic(scope)
     if problem is not None:
         return problem

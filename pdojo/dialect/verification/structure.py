@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, IndexType, NoneAttr
@@ -81,8 +81,11 @@ def _verify_array_type(operation: Operation, name: str, array: SSAValue) -> None
         fail(operation, f"array '{name}' has the memory space {array.type.memory_space}; write where a buffer lies")
 
 
-def verify_body(kernel: KernelOp) -> None:
-    """Raise `KernelVerifyException` if a declaration, a scope or a map is malformed."""
+def verify_body(kernel: KernelOp, sound: Container[Operation] = ()) -> None:
+    """Raise `KernelVerifyException` if a declaration, a scope or a map is malformed.
+
+    `sound` are scopes and statements that were accepted as they are, where they are.
+    """
     declared = True
     position = -1
     for operation in kernel.body.block.ops:
@@ -96,7 +99,7 @@ def verify_body(kernel: KernelOp) -> None:
                 position = len(kernel.arg_intents.data)
         else:
             declared = False
-            _verify_structure(operation)
+            _verify_structure(operation, sound)
     if declared:
         fail(kernel, "kernel has no statements")
 
@@ -161,26 +164,33 @@ def _verify_guests(kernel: KernelOp, guests: BufferOp, behind: int) -> int:
     return position
 
 
-def _verify_structure(operation: Operation, depth: int = 0) -> None:
+def _verify_structure(operation: Operation, sound: Container[Operation], depth: int = 0) -> None:
     """Check that scopes are neither empty nor too deep, hold scopes and statements, and maps use variables in scope."""
     match operation:
         case ScopeOp():
-            count, block = operation.count, operation.body.block
-            if not 1 <= count < LARGEST:
-                fail(operation, f"a scope needs at least one iteration and fewer than 2^62, not {count}")
-            if depth == MOST_SCOPES:
-                fail(operation, f"scopes are nested more than {MOST_SCOPES} deep")
-            if block.is_empty:
-                fail(operation, f"scope of extent {count} is empty")
-            if [a.type for a in block.args] != [IndexType()]:
-                fail(operation, "a scope has one induction variable of type index")
-            _verify_guard(operation)
+            block = operation.body.block
+            if block.is_empty or operation not in sound:
+                _verify_scope(operation, depth)
             for child in block.ops:
-                _verify_structure(child, depth + 1)
+                _verify_structure(child, sound, depth + 1)
         case OpOp():
-            _verify_maps(operation)
+            if operation not in sound:
+                _verify_maps(operation)
         case _:
             fail(operation, f"'{operation.name}' cannot be part of a pdojo.kernel")
+
+
+def _verify_scope(scope: ScopeOp, depth: int) -> None:
+    count, block = scope.count, scope.body.block
+    if not 1 <= count < LARGEST:
+        fail(scope, f"a scope needs at least one iteration and fewer than 2^62, not {count}")
+    if depth == MOST_SCOPES:
+        fail(scope, f"scopes are nested more than {MOST_SCOPES} deep")
+    if block.is_empty:
+        fail(scope, f"scope of extent {count} is empty")
+    if [a.type for a in block.args] != [IndexType()]:
+        fail(scope, "a scope has one induction variable of type index")
+    _verify_guard(scope)
 
 
 def _verify_guard(scope: ScopeOp) -> None:

@@ -26,10 +26,16 @@ def verify_kernel(kernel: KernelOp) -> None:
 
 
 def verify_nest(nest: Nest) -> None:
-    """`verify_kernel` for a kernel whose view exists already."""
+    """`verify_kernel` for a kernel whose view exists already.
+
+    Nodes that were accepted before are not asked again if they and all scopes around them are as they were.
+    """
     verify_interface(nest.kernel)
-    verify_body(nest.kernel)
+    nodes = (*nest.scopes, *nest.leaves)
+    verify_body(nest.kernel, {node.op for node in nodes if node.sound})
     _verify_tree(nest)
+    for node in nodes:
+        node.sound = True
 
 
 def _verify_tree(nest: Nest) -> None:
@@ -37,15 +43,17 @@ def _verify_tree(nest: Nest) -> None:
     for scope in nest.scopes:
         _verify_scope(scope)
     for leaf in nest.leaves:
-        verify_statement(leaf)
+        if not leaf.sound:
+            verify_statement(leaf)
 
 
 def _verify_ids(nest: Nest) -> None:
     seen: set[str] = set()
     for node in (*nest.scopes, *nest.leaves):
-        if node.id and node.id in seen:
-            fail(node.op, f"identifier '{node.id}' is used twice")
-        seen.add(node.id)
+        identifier = node.id
+        if identifier and identifier in seen:
+            fail(node.op, f"identifier '{identifier}' is used twice")
+        seen.add(identifier)
 
 
 def _verify_scope(scope: Scope) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from functools import lru_cache
+from operator import attrgetter
 
 from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -23,7 +24,7 @@ def nest_of(kernel: KernelOp, before: Nest | None = None) -> Nest:
     """Compute the view of a kernel; index expressions are in canonical form.
 
     `before` is the view before the kernel was rewritten in place: accesses of statements that are as they were are
-    taken from it. It is not changed.
+    taken from it, and whether verification has accepted them. It is not changed.
     """
     return _Builder(kernel, before).build()
 
@@ -43,7 +44,7 @@ class _Builder:
 
     def build(self) -> Nest:
         self._interface()
-        children = self._children(self.kernel.body.block.ops, None, ())
+        children = self._children(self.kernel.body.block.ops, None, (), kept=True)
         arrays = {a.name: a for a in self.arrays.values()}
         return Nest(self.kernel, arrays, self.buffers, children, self.leaves, self.scopes)
 
@@ -85,30 +86,36 @@ class _Builder:
         buffer = Buffer(names, dtype, shape, op.slots, op.memory.data, None, op, width, swizzles=swizzles)
         self._add(buffer, names, op.arrays)
 
-    def _children(self, ops: Iterable[Operation], parent: Scope | None, extents: tuple[int, ...]) -> list[Node]:
+    def _children(
+        self, ops: Iterable[Operation], parent: Scope | None, extents: tuple[int, ...], *, kept: bool
+    ) -> list[Node]:
+        """The nodes of some operations; `kept` if all scopes around them are as they were."""
         children: list[Node] = []
         for op in ops:
             match op:
                 case OpOp():
-                    children.append(self._leaf(op, parent, len(children), extents))
+                    children.append(self._leaf(op, parent, len(children), extents, kept=kept))
                 case ScopeOp():
-                    children.append(self._scope(op, parent, len(children), extents))
+                    children.append(self._scope(op, parent, len(children), extents, kept=kept))
                 case BufferOp():
                     self._declare(op)
                 case _:
                     raise ValueError(f"'{op.name}' cannot be part of a pdojo.kernel")
         return children
 
-    def _scope(self, op: ScopeOp, parent: Scope | None, position: int, outer: tuple[int, ...]) -> Scope:
+    def _scope(self, op: ScopeOp, parent: Scope | None, position: int, outer: tuple[int, ...], *, kept: bool) -> Scope:
         depth, block = len(outer), op.body.block
         own = block.args[0]
         self.depths[own] = depth
         operands = tuple(op.operands)
-        source = (dict(op.properties), operands, tuple(self.depths[iv] for iv in operands), outer)
         known = self.known_scopes.get(op)
+        source = _source(op, known, operands, tuple(self.depths[iv] for iv in operands), outer)
         if known is not None and known.source == source:
             scope = Scope(op, parent, position, depth, known.extent, known.mapping, known.guard, source=source)
+            kept = kept and _same_parent(known, parent)
+            scope.sound = kept and known.sound
         else:
+            kept = False
             guard: tuple[Expr, ...] = ()
             if (conjunction := op.guard) is not None:
                 depths = tuple(self.depths[iv] for iv in (*op.guard_ivs, own))
@@ -117,27 +124,19 @@ class _Builder:
         extents = (*outer, scope.extent)
         self.scopes.append(scope)
         first = len(self.leaves)
-        scope.children = self._children(block.ops, scope, extents)
+        scope.children = self._children(block.ops, scope, extents, kept=kept)
         scope.leaves = self.leaves[first:]
         return scope
 
-    def _leaf(self, op: OpOp, parent: Scope | None, position: int, extents: tuple[int, ...]) -> Leaf:
+    def _leaf(self, op: OpOp, parent: Scope | None, position: int, extents: tuple[int, ...], *, kept: bool) -> Leaf:
         operands = tuple(op.operands)
         depths = tuple(self.depths[value] for value in operands if value in self.depths)
-        source = (dict(op.properties), operands, depths, extents)
         known = self.known_leaves.get(op)
+        source = _source(op, known, operands, depths, extents)
         if known is not None and known.source == source and self._has_same_arrays(known, operands):
-            leaf = Leaf(
-                op,
-                parent,
-                position,
-                len(self.leaves),
-                known.output,
-                known.inputs,
-                known.function,
-                known.accumulate,
-                source,
-            )
+            facts = known.output, known.inputs, known.function, known.accumulate
+            sound = kept and known.sound and _same_parent(known, parent)
+            leaf = Leaf(op, parent, position, len(self.leaves), *facts, source, sound)
             self.leaves.append(leaf)
             return leaf
         written, read, _ = op.operand_groups
@@ -164,6 +163,22 @@ class _Builder:
         return all(self.arrays[v] is a.array for v, a in zip(operands, known.accesses, strict=False))
 
 
+def _source(op: ScopeOp | OpOp, known: Node | None, *rest: object) -> tuple[object, ...]:
+    """What the view of a node is computed from: the properties of the operation, and where it stands.
+
+    The properties are those of the view before if they are equal, because a rewrite may change the operation's own.
+    """
+    properties = op.properties
+    if known is not None and known.source and known.source[0] == properties:
+        return (known.source[0], *rest)
+    return (dict(properties), *rest)
+
+
+def _same_parent(known: Node, parent: Scope | None) -> bool:
+    """Whether a node of the view before stood in the same scope."""
+    return (None if known.parent is None else known.parent.op) is (None if parent is None else parent.op)
+
+
 @lru_cache(maxsize=1 << 16)
 def _converted(
     attribute: AffineMapAttr | AffineSetAttr, depths: tuple[int, ...], extents: tuple[int, ...]
@@ -177,7 +192,10 @@ def _converted(
 
 def same_buffer(one: Buffer, other: Buffer) -> bool:
     """Whether two views of buffers say the same; declarations are compared by identity."""
-    return all(getattr(one, f.name) == getattr(other, f.name) for f in fields(Buffer))
+    return _facts(one) == _facts(other)
+
+
+_facts = attrgetter(*(f.name for f in fields(Buffer)))
 
 
 def _constant(value: Attribute) -> Constant:

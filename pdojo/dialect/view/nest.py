@@ -130,6 +130,8 @@ class Scope:
     """All statements inside, in order."""
     source: tuple[object, ...] = ()
     """What extent, mapping and guard were computed from (`build.py`)."""
+    sound: bool = False
+    """Whether verification has accepted what the operation says, where it stands."""
 
     @property
     def id(self) -> str:
@@ -177,6 +179,8 @@ class Leaf:
     accumulate: str | None
     source: tuple[object, ...] = ()
     """What the accesses and inputs were computed from (`build.py`)."""
+    sound: bool = False
+    """Whether verification has accepted the statement, where it stands."""
 
     @property
     def id(self) -> str:
@@ -289,6 +293,15 @@ class Nest:
         return found
 
     @cached_property
+    def accesses(self) -> dict[Buffer, list[tuple[Leaf, Access]]]:
+        """Per buffer that is used, its accesses with their statements, in textual order."""
+        found: dict[Buffer, list[tuple[Leaf, Access]]] = {}
+        for leaf in self.leaves:
+            for access in leaf.accesses:
+                found.setdefault(access.array.buffer, []).append((leaf, access))
+        return found
+
+    @cached_property
     def by_id(self) -> dict[str, Node]:
         """Scopes and statements by stable identifier."""
         return {node.id: node for node in (*self.scopes, *self.leaves)}
@@ -306,9 +319,12 @@ class Nest:
         siblings = self.siblings(node)
         return siblings[node.position + 1] if node.position + 1 < len(siblings) else None
 
-    def copy(self) -> Nest:
-        """The view of a copy of the kernel (`copy().kernel`), in half the time of `kernel.clone()` and `nest_of`."""
-        return _Copier(self).copy()
+    def copy(self, roots: Sequence[Node] | None = None) -> Nest:
+        """The view of a copy of the kernel (`copy().kernel`), in half the time of `kernel.clone()` and `nest_of`.
+
+        `roots` are the top-level nodes that it has (None: all); all declarations stay.
+        """
+        return _Copier(self).copy(self.children if roots is None else roots)
 
     def release(self) -> None:
         """End the view: break the cycles in which scopes refer to each other, which frees their memory at once."""
@@ -339,7 +355,7 @@ class _Copier:
         self.leaves: list[Leaf] = []
         self.scopes: list[Scope] = []
 
-    def copy(self) -> Nest:
+    def copy(self, roots: Sequence[Node]) -> Nest:
         original = self.nest.kernel
         block = self._block(original.body.block)
         declarations = {op: self._op(op) for op in original.body.block.ops if isinstance(op, BufferOp)}
@@ -348,31 +364,31 @@ class _Copier:
             self.buffers[buffer] = replace(buffer, op=op, guests=guests)
         for array in self.nest.arrays.values():
             self.arrays[array] = Array(array.name, self.buffers[array.buffer], self.values[array.value])
-        children = [self._node(node, None) for node in self.nest.children]
+        children = [self._node(node, None, position) for position, node in enumerate(roots)]
         block.add_ops([*declarations.values(), *(child.op for child in children)])
         kernel = self._op(original, Region(block))
         arrays = {array.name: array for array in self.arrays.values()}
         return Nest(kernel, arrays, list(self.buffers.values()), children, self.leaves, self.scopes)
 
-    def _node(self, node: Node, parent: Scope | None) -> Node:
+    def _node(self, node: Node, parent: Scope | None, position: int) -> Node:
         if isinstance(node, Leaf):
-            return self._leaf(node, parent)
+            return self._leaf(node, parent, position)
         block = self._block(node.op.body.block)
         op = self._op(node.op, Region(block))
-        scope = Scope(op, parent, node.position, node.depth, node.extent, node.mapping, node.guard)
-        scope.source = self._source(node.source, op)
+        scope = Scope(op, parent, position, node.depth, node.extent, node.mapping, node.guard)
+        scope.source, scope.sound = self._source(node.source, op), node.sound
         self.scopes.append(scope)
         first = len(self.leaves)
-        scope.children = [self._node(child, scope) for child in node.children]
+        scope.children = [self._node(child, scope, child.position) for child in node.children]
         scope.leaves = self.leaves[first:]
         block.add_ops(child.op for child in scope.children)
         return scope
 
-    def _leaf(self, leaf: Leaf, parent: Scope | None) -> Leaf:
+    def _leaf(self, leaf: Leaf, parent: Scope | None, position: int) -> Leaf:
         inputs = tuple(self._access(i) if isinstance(i, Access) else i for i in leaf.inputs)
         output, op = self._access(leaf.output), self._op(leaf.op)
-        copy = Leaf(op, parent, leaf.position, leaf.order, output, inputs, leaf.function, leaf.accumulate)
-        copy.source = self._source(leaf.source, op)
+        copy = Leaf(op, parent, position, len(self.leaves), output, inputs, leaf.function, leaf.accumulate)
+        copy.source, copy.sound = self._source(leaf.source, op), leaf.sound
         self.leaves.append(copy)
         return copy
 

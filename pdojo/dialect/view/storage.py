@@ -92,8 +92,8 @@ def granule_numbers(
 
 
 def accesses_of(nest: Nest, buffer: Buffer) -> list[tuple[Leaf, Access]]:
-    """Every access to any array of the buffer, with its statement, in textual order."""
-    return [(leaf, a) for leaf in nest.leaves for a in leaf.accesses if a.array.buffer is buffer]
+    """Every access to any array of the buffer, with its statement, in textual order; not to be changed."""
+    return nest.accesses.get(buffer, [])
 
 
 def physical_shape(nest: Nest, buffer: Buffer) -> tuple[int, ...]:

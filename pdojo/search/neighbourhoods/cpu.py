@@ -10,6 +10,7 @@ from typing import Literal
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.view.nest import Leaf, Nest, leaves_of
+from pdojo.search.candidates import shuffled
 from pdojo.search.dojo import Dojo
 from pdojo.search.experts.fusion import recompute
 from pdojo.search.experts.greedy import place_buffers
@@ -18,7 +19,7 @@ from pdojo.search.experts.player import Player
 from pdojo.search.experts.streams import stream
 from pdojo.search.experts.threads import SMALL, share_work, work
 from pdojo.search.experts.vectors import shrink_temporaries, unroll_groups, vectorize_statement
-from pdojo.search.neighbourhoods.drawing import draw, shuffled
+from pdojo.search.neighbourhoods.drawing import draw
 from pdojo.search.neighbourhoods.proposals import Edit, Proposals
 from pdojo.search.neighbourhoods.sizes import other_sizes
 from pdojo.transforms.game import Skipped

@@ -7,58 +7,26 @@ not check the others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.view.nest import Array, Buffer
 from pdojo.errors import IllegalMove, LocationError
+from pdojo.search.candidates import Choice, choices, shuffled
 from pdojo.search.dojo import Dojo
-from pdojo.transforms.base import Dimension, Site, identify
+from pdojo.transforms.base import Dimension, Site
 from pdojo.transforms.move import Move
-from pdojo.transforms.registry import AnyTransformation, transformation, transformation_names
+from pdojo.transforms.registry import transformation, transformation_names
 
 T = TypeVar("T")
 RARELY = 0.2
 """Relative weight of families that take other moves back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A candidate: a transformation with its parameters, and a site of the right shape."""
-
-    transformation: AnyTransformation
-    site: Site
-
-    @property
-    def move(self) -> Move:
-        """The move, by identifier."""
-        return self.transformation.as_move(identify(self.site))
-
-    def is_legal(self, program: Program) -> bool:
-        """True if the move is legal; `program` is the site's program."""
-        return self.transformation.refusal(program, self.site) is None
-
-
-def choices(program: Program, names: Sequence[str] | None = None) -> list[Choice]:
-    """All candidates, or those of the transformations `names`, in a fixed order."""
-    wanted = transformation_names() if names is None else names
-    return [Choice(made, site) for name in wanted for site, made in transformation(name).candidates(program)]
-
-
 def choices_at(program: Program, names: Sequence[str], at: str) -> list[Choice]:
     """The candidates of some transformations at a location, given by identifier."""
     return [choice for choice in choices(program, names) if choice.move.at == at]
-
-
-def shuffled(items: Sequence[T], random: Random) -> Iterator[T]:
-    """The items in random order; each item that is taken draws one random number."""
-    rest = list(items)
-    while rest:
-        position = random.randrange(len(rest))
-        rest[position], rest[-1] = rest[-1], rest[position]
-        yield rest.pop()
 
 
 def draw(program: Program, random: Random, names: Sequence[str] | None = None) -> Move | None:

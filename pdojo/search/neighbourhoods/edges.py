@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
+from pdojo.search.candidates import choices, shuffled
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
-from pdojo.search.neighbourhoods.drawing import choices, shuffled, step_if_legal
+from pdojo.search.neighbourhoods.drawing import step_if_legal
 from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, is_too_long
 
 

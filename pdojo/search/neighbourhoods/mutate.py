@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
+from pdojo.search.candidates import choices, shuffled
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods.composed import CLASSICAL, legal
 from pdojo.search.neighbourhoods.drawing import (
-    choices,
     choices_at,
     draw_family,
     draw_from,
     each_family,
     interleaved,
-    shuffled,
     step_if_legal,
 )
 from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, is_too_long

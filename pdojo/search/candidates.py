@@ -1,0 +1,52 @@
+"""Candidates of the moves in a state: they are cheap, so only drawn ones are checked for legality."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.transforms.base import Site, identify
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import AnyTransformation, transformation, transformation_names
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A candidate: a transformation with its parameters, and a site of the right shape."""
+
+    transformation: AnyTransformation
+    site: Site
+
+    @property
+    def move(self) -> Move:
+        """The move, by identifier."""
+        return self.transformation.as_move(identify(self.site))
+
+    def is_legal(self, program: Program) -> bool:
+        """True if the move is legal; `program` is the site's program."""
+        return self.transformation.refusal(program, self.site) is None
+
+
+def choices(program: Program, names: Sequence[str] | None = None) -> list[Choice]:
+    """All candidates, or those of the transformations `names`, in a fixed order."""
+    wanted = transformation_names() if names is None else names
+    return [Choice(made, site) for name in wanted for site, made in transformation(name).candidates(program)]
+
+
+def shuffled(items: Sequence[T], random: Random) -> Iterator[T]:
+    """The items in random order; each item that is taken draws one random number."""
+    rest = list(items)
+    while rest:
+        position = random.randrange(len(rest))
+        rest[position], rest[-1] = rest[-1], rest[position]
+        yield rest.pop()
+
+
+def legal_choices(program: Program, random: Random) -> Iterator[Choice]:
+    """The legal candidates in random order, each checked when it is asked for."""
+    return (choice for choice in shuffled(choices(program), random) if choice.is_legal(program))
