@@ -118,8 +118,7 @@ class FillTail(Transformation[Leaf]):
         if not _needless(site):
             return Reason(f"no guard of the scopes around {describe_access(site.output)} alone leaves out an element")
         after = rewritten(program, self, site)
-        (filled,) = after.nest.by_id.keys() - program.nest.by_id.keys() - {*self._ids(program, site)[:-1]}
-        return needed(after, self.resolve(after, f"%{filled}"))
+        return needed(after, self.resolve(after, f"%{self._ids(program, site)[-1]}"))
 
     def _ids(self, program: Program, site: Leaf) -> list[str]:
         """Identifiers of the new scopes, then of the statement."""
