@@ -25,7 +25,7 @@ def canonicalize(kernel: KernelOp) -> None:
     guards: dict[ScopeOp, list[Expr]] = {}
     for scope in nest.scopes:
         for guard in scope.guard:
-            guards.setdefault(_owner(scope, guard).op, []).append(guard)
+            guards.setdefault(owner_of(scope, guard).op, []).append(guard)
     reindex(nest.children, {}, (), rewriter)
     for scope in nest.scopes:
         chain = tuple(s.op for s in scope.chain)
@@ -35,7 +35,7 @@ def canonicalize(kernel: KernelOp) -> None:
         canonicalize(kernel)
 
 
-def _owner(scope: Scope, guard: Expr) -> Scope:
+def owner_of(scope: Scope, guard: Expr) -> Scope:
     """The scope of the guard's deepest variable, or the closest scope to it that holds nothing but `scope`."""
     deepest = max(guard.variables(), default=scope.depth)
     while scope.depth > deepest and scope.parent is not None and len(scope.parent.children) == 1:

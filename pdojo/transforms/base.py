@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from difflib import get_close_matches
-from typing import ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
@@ -284,9 +284,8 @@ class Transformation(RewritePattern, Generic[SiteT]):
                 raise IllegalMove(
                     f"'{move}': '{cls.name}' has no parameter '{key}'{hint}; it has {', '.join(known) or 'none'}"
                 )
-            numeric = known[key].type == "int"
-            if isinstance(value, int) is not numeric:
-                kind = "an integer" if numeric else "a word"
+            kind = kind_of(known[key])
+            if ("an integer" if isinstance(value, int) else "a word") not in kind:
                 raise IllegalMove(f"'{move}': parameter '{key}' must be {kind}, not '{value}'")
         given = dict(move.params)
         for key, declared in known.items():
@@ -339,6 +338,11 @@ EFFECT = {
 def spelled(name: str) -> str:
     """The spelling of a parameter in moves: `with` for the field `with_`, because `with` is a Python keyword."""
     return name.removesuffix("_")
+
+
+def kind_of(parameter: Field[Any]) -> str:
+    """What values a parameter takes, for messages."""
+    return {"int": "an integer", "int | str": "an integer or a word"}.get(str(parameter.type), "a word")
 
 
 def locate(program: Program, site: Site) -> str:

@@ -22,7 +22,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.notation.index import parse_index
 from pdojo.dialect.ops import KernelOp
 from pdojo.transforms.apply import Applied, apply
-from pdojo.transforms.base import Transformation, spelled
+from pdojo.transforms.base import Transformation, kind_of, spelled
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 
@@ -190,7 +190,7 @@ def _site(cls: type[Transformation[Any]]) -> str:
 
 def _parameters(cls: type[Transformation[Any]]) -> Iterator[str]:
     for parameter in fields(cls):
-        kind = "an integer" if parameter.type == "int" else "a word"
+        kind = kind_of(parameter)
         need = "" if parameter.default is not MISSING else ", needed"
         yield f"- `{spelled(parameter.name)}`: {kind}{need}"
 

@@ -65,13 +65,17 @@ class TransformationPass(ModulePass):
         kernels[0].erase()
 
 
+_KINDS: dict[str, Any] = {"int": int, "int | str": int | str}
+"""Types of options other than words, by the type of the parameter."""
+
+
 @cache
 def pass_for(name: str) -> type[ModulePass]:
     """The pass of the transformation `name`."""
     wrapped = transformation(name)
     options: list[tuple[str, Any, Field[Any]]] = []
     for parameter in fields(wrapped):
-        kind = int if parameter.type == "int" else str
+        kind = _KINDS.get(str(parameter.type), str)
         default = None if parameter.default is MISSING else parameter.default
         option: Any = field(default=default)
         options.append((parameter.name, kind | None if default is None else kind, option))

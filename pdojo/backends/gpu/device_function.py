@@ -217,6 +217,10 @@ class DeviceFunction(LoopText):
             )
         self.code.line("__syncthreads();")
 
+    def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append a loop that the compiler unrolls: it knows the number of iterations, each checks the guard."""
+        super().unroll(scope, LoopBounds((), (), (), inner=bounds.own, own=bounds.own))
+
     # Threads
 
     def other(self, scope: Scope, bounds: LoopBounds) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.coverage import common_depth, covers, reaches
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
-from pdojo.dialect.analysis.storage_check import content_of, flow, gathered, last_writes, sampled
+from pdojo.dialect.analysis.storage_check import Caller, content_of, flow, gathered, last_writes, sampled
 from pdojo.dialect.analysis.uses import Use, domain_of
 from pdojo.dialect.view.nest import Access, Array, Leaf, Nest
 from pdojo.dialect.view.paths import node_path
@@ -25,6 +25,9 @@ Iteration: TypeAlias = tuple[int, ...]
 
 Instance: TypeAlias = tuple[int, Iteration]
 """The number of a use, and an iteration."""
+
+Instances: TypeAlias = str
+"""Some instances of a statement: a set of iterations in the syntax of isl, without a name."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -38,6 +41,7 @@ class Origins:
     def __init__(self) -> None:
         self._answers = Answers[tuple[object, ...], object]()
         self._flows = Answers[tuple[object, ...], "isl.UnionMap"]()
+        self._gathered = Answers[tuple[object, ...], "isl.UnionMap"]()
         self._lasts = Answers[tuple[object, ...], "isl.UnionSet"]()
         self.exact_queries = 0
         """Number of questions that needed integer relations."""
@@ -99,6 +103,43 @@ class Origins:
             return None  # each read gets a value of its own iteration
         return self._ask(("carried", depth), uses, lambda: _carried(self._flow(uses), uses, depth))
 
+    def unwritten(self, uses: Sequence[Use], read: int, among: Instances) -> Iteration | None:
+        """One of some instances of a read that gets an element which nothing has written; None if none does."""
+        if any(w.writes and covers(w.leaf, w.access, uses[read].leaf, uses[read].access) for w in uses):
+            return None
+        return self._ask(("unwritten", read, among), uses, lambda: _unwritten(self._flow(uses), read, among))
+
+    def sources(
+        self, uses: Sequence[Use], read: int, among: Instances
+    ) -> tuple[tuple[tuple[int, Instances], ...], bool]:
+        """The writes, and the instances of them, whose values some instances of a read get.
+
+        And whether each of these instances gets a written value.
+        """
+        if not any(u.writes for u in uses):
+            return (), False
+        return self._ask(("sources", read, among), uses, lambda: _sources(self._flow(uses), read, among))
+
+    def needed(
+        self,
+        uses: Sequence[Use],
+        write: int,
+        among: Instances,
+        unneeded: Sequence[tuple[int, Instances]],
+        caller: Caller | None,
+    ) -> tuple[Instances, tuple[Instance, Instance]] | None:
+        """Those of some instances of a write that are part of what is read, with one of them and its reader.
+
+        None if there is none. Reads by `unneeded` instances of uses do not count. The caller of the kernel reads all
+        elements of an output at the end, as the use whose number is that of the uses.
+        """
+        others = tuple(unneeded)
+        return self._ask(
+            ("needed", write, among, others, caller),
+            uses,
+            lambda: _needed(self._parts(uses, caller), len(uses), write, among, others),
+        )
+
     def _ask(
         self,
         question: tuple[object, ...],
@@ -119,6 +160,11 @@ class Origins:
     def _flow(self, uses: Sequence[Use]) -> isl.UnionMap:
         """Pairs of a write instance and a read instance that gets its value; computed once per content."""
         return self._flows.of(content_of(uses), lambda: flow(uses, [u.access.index for u in uses]))
+
+    def _parts(self, uses: Sequence[Use], caller: Caller | None) -> isl.UnionMap:
+        """Pairs of a read instance and a write instance that is part of what it gets; computed once per content."""
+        places = [(0, *u.access.index) for u in uses]
+        return self._gathered.of((caller, *content_of(uses)), lambda: gathered(uses, places, caller))
 
     def _last_writes(self, uses: Sequence[Use]) -> isl.UnionSet:
         """The write instances that nothing overwrites; computed once per content."""
@@ -295,6 +341,71 @@ def _reader(values: isl.UnionMap, uses: Sequence[Use], write: int) -> int | None
     reached.foreach_set(lambda piece: found.append(int(piece.get_tuple_name()[1:])))
     others = [k for k in sorted(found) if uses[k].leaf is not uses[write].leaf]
     return others[0] if others else None
+
+
+def instances_of(leaf: Leaf, violated: Expr) -> Instances:
+    """The instances of a statement that violate a constraint: `violated` is at least 0."""
+    names = variables("i", leaf.depth)
+    domain = domain_constraints(leaf.extents, (*leaf.guards, violated), names)
+    return f"{{ [{', '.join(names)}] : {' and '.join(domain)} }}"
+
+
+@bounded()
+def any_of(instances: Instances) -> Iteration | None:
+    """One of some instances; None if there is none."""
+    import islpy as isl
+
+    return _sampled_point(isl.Set.read_from_str(context(), instances))
+
+
+def _sampled_point(some: isl.Set) -> Iteration | None:
+    import islpy as isl
+
+    if some.is_empty():
+        return None
+    point = some.sample_point()
+    return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(some.dim(isl.dim_type.set)))
+
+
+def _named(kind: str, number: int, instances: Instances) -> isl.UnionSet:
+    import islpy as isl
+
+    return isl.Set.read_from_str(context(), instances).set_tuple_name(f"{kind}{number}").to_union_set()
+
+
+def _pieces(union: isl.UnionSet) -> list[tuple[int, isl.Set]]:
+    """The sets of a union by the number in their names, which they lose."""
+    found: list[tuple[int, isl.Set]] = []
+    union.foreach_set(lambda piece: found.append((int(piece.get_tuple_name()[1:]), piece.reset_tuple_id())))
+    return sorted(found, key=lambda item: item[0])
+
+
+@bounded()
+def _unwritten(values: isl.UnionMap, read: int, among: Instances) -> Iteration | None:
+    orphans = _pieces(_named("R", read, among).subtract(values.range()))
+    return _sampled_point(orphans[0][1]) if orphans else None
+
+
+@bounded()
+def _sources(values: isl.UnionMap, read: int, among: Instances) -> tuple[tuple[tuple[int, Instances], ...], bool]:
+    reading = _named("R", read, among)
+    origin = values.intersect_range(reading)
+    found = tuple((number, str(piece.coalesce())) for number, piece in _pieces(origin.domain()))
+    return found, reading.subtract(origin.range()).is_empty()
+
+
+@bounded()
+def _needed(
+    parts: isl.UnionMap, count: int, write: int, among: Instances, unneeded: Sequence[tuple[int, Instances]]
+) -> tuple[Instances, tuple[Instance, Instance]] | None:
+    made = parts.intersect_range(_named("W", write, among))
+    for number, instances in unneeded:
+        made = made.subtract_domain(_named("R", number, instances))
+    found = _pieces(made.range())
+    if not found:
+        return None
+    reading, written = sampled(made)
+    return str(found[0][1].coalesce()), (written, reading)
 
 
 @bounded()

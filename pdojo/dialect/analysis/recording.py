@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import ClassVar, TypeVar, cast
+from typing import ClassVar, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.analysis.collision import Collisions, Order, Query, Relation, Witness, impossible
 from pdojo.dialect.analysis.origins import Origins
@@ -214,7 +214,33 @@ def _said_partial(uses: Sequence[Use], number: int, question: tuple[object, ...]
     return text, "yes" if result is None else f"no: iteration {_tuple(cast(tuple[int, ...], result))}"
 
 
+def _said_unwritten(uses: Sequence[Use], number: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
+    text = f"is every element written that {describe_access(uses[number].access)} would also read?"
+    return text, "yes" if result is None else f"no: iteration {_tuple(cast(tuple[int, ...], result))}"
+
+
+def _said_sources(uses: Sequence[Use], number: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
+    writes, complete = cast(tuple[tuple[tuple[int, str], ...], bool], result)
+    named = ", ".join(describe_access(uses[w].access) for w, _ in writes) or "none"
+    rest = "" if complete else "; some elements are not written before"
+    return f"which writes reach what {describe_access(uses[number].access)} would also read?", f"{named}{rest}"
+
+
+def _said_needed(uses: Sequence[Use], number: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
+    text = f"is what {describe_access(uses[number].access)} would also write part of a value that is needed?"
+    if result is None:
+        return text, "no"
+    (_write, written), (reader, reading) = cast(tuple[str, tuple[_Instance, _Instance]], result)[1]
+    who = describe_access(uses[reader].access) if reader < len(uses) else "the caller's"
+    return text, f"yes: iteration {_tuple(written)}, of {who} {_tuple(reading)}"
+
+
+_Instance: TypeAlias = tuple[int, tuple[int, ...]]
+
 _VALUES = {
+    "unwritten": _said_unwritten,
+    "sources": _said_sources,
+    "needed": _said_needed,
     "writers": _said_writers,
     "stray": _said_stray,
     "change": _said_change,

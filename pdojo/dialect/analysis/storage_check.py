@@ -309,16 +309,20 @@ def flow(
 
 
 @bounded()
-def gathered(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> isl.UnionMap:
+def gathered(
+    uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None = None, number: int = 0
+) -> isl.UnionMap:
     """Pairs (read instance, write instance) such that the write is part of what the read gets, running sequentially.
 
-    Parts are the last plain write to the place before the read, and all accumulations since.
+    Parts are the last plain write to the place before the read, and all accumulations since. The places of the
+    caller's elements begin with `number`.
     """
-    reads, writes, schedule = _relations(uses, places)
+    reads, writes, schedule = _relations(uses, places, caller, number)
     reading = schedule.intersect_domain(reads.domain())
     writing = schedule.intersect_domain(writes.domain())
     earlier = reads.apply_range(writes.reverse()).intersect(reading.lex_gt_union_map(writing))
-    plain = [s for s in _sets(writes.domain()) if uses[int(s.get_tuple_name()[1:])].leaf.accumulate is None]
+    written = [(int(s.get_tuple_name()[1:]), s) for s in _sets(writes.domain())]
+    plain = [s for k, s in written if k == len(uses) or uses[k].leaf.accumulate is None]
     for piece in plain:
         over = earlier.intersect_range(piece.to_union_set())
         earlier = earlier.subtract(over.apply_range(writing.lex_gt_union_map(writing)))

@@ -106,10 +106,10 @@ def scope_text(scope: Scope) -> str:
     if scope.intrinsic:
         text += f"({scope.intrinsic})"
     text += spell_hints(scope.hints)
-    return f"{text} where ({', '.join(_guard(scope.guard))})" if scope.guard else text
+    return f"{text} where ({', '.join(guard_texts(scope.guard))})" if scope.guard else text
 
 
-def _guard(guard: tuple[Expr, ...]) -> Iterator[str]:
+def guard_texts(guard: tuple[Expr, ...]) -> Iterator[str]:
     """`e >= 0` as a comparison with a constant; a pair `e >= 0`, `-e >= 0` as an equality."""
     constraints = iter(enumerate(guard))
     for position, expression in constraints:

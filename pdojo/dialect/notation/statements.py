@@ -50,9 +50,9 @@ def parse_scope(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence
         cursor.advance()
         cursor.advance()
         reader = Expressions(cursor, arrays, extents)
-        guard += _constraint(cursor, reader)
+        guard += parse_constraint(cursor, reader)
         while cursor.accept(","):
-            guard += _constraint(cursor, reader)
+            guard += parse_constraint(cursor, reader)
         cursor.expect(")", "after a guard")
     depth = len(chain)
     used = sorted(frozenset[int]().union(*(e.variables() for e in guard)) - {depth})
@@ -85,7 +85,7 @@ def _intrinsic(cursor: Cursor) -> str:
     return name.text
 
 
-def _constraint(cursor: Cursor, reader: Expressions) -> list[Expr]:
+def parse_constraint(cursor: Cursor, reader: Expressions) -> list[Expr]:
     """One comparison, as left sides of `e >= 0`."""
     left = reader.guard_side()
     relation = cursor.token.text

@@ -17,6 +17,7 @@ from qa.mutation.catalogue import (
     rewriting,
     storage,
     structure,
+    tails,
     values,
 )
 from qa.mutation.mutant import Mutant
@@ -27,6 +28,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *mapping.MUTANTS,
     *storage.MUTANTS,
     *movement.MUTANTS,
+    *tails.MUTANTS,
     *layout.MUTANTS,
     *arithmetic.MUTANTS,
     *analysis.MUTANTS,

@@ -1,0 +1,328 @@
+"""Neutral tails: filling what a guarded copy leaves out, and dropping guards that exclude nothing that matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.excluded import harm, lacking
+from pdojo.dialect.analysis.integer_sets import bounds_over_domain
+from pdojo.dialect.analysis.origins import any_of, instances_of
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping, Numerics
+from pdojo.dialect.canonical import owner_of, shorter_extent
+from pdojo.dialect.functions import accumulates, identity_value, is_float
+from pdojo.dialect.notation.fragments import sentence
+from pdojo.dialect.notation.index import parse_constant, parse_guard
+from pdojo.dialect.notation.literals import format_constant
+from pdojo.dialect.notation.printer import guard_texts
+from pdojo.dialect.ops import ScopeOp
+from pdojo.dialect.reason import Reason
+from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, set_guard
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.errors import NotationError
+from pdojo.transforms.base import Transformation
+from pdojo.transforms.dead_code import DeleteOp, needed, topmost
+from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import rewritten
+
+
+def _own_scopes(leaf: Leaf) -> list[Scope]:
+    """The scopes that hold the statement and nothing else, outermost first."""
+    top = topmost(leaf)
+    return [s for s in leaf.chain if isinstance(top, Scope) and s.depth >= top.depth]
+
+
+def _needless(leaf: Leaf) -> set[tuple[Scope, Expr]]:
+    """The constraints of its own scopes without which the statement still writes within its array.
+
+    Of two that are not both needed, the one further inside goes: it is about the tile, the other about tiles.
+    """
+    own = _own_scopes(leaf)
+    kept = [(s, g) for s in leaf.chain for g in s.guard]
+    inside = sorted((one for one in kept if one[0] in own), key=lambda one: (-one[0].depth, -len(one[1].variables())))
+    gone: set[tuple[Scope, Expr]] = set()
+    for one in inside:
+        rest = [other for other in kept if other != one]
+        if _beyond(leaf, leaf.output, [g for _, g in rest]) is None:
+            kept = rest
+            gone.add(one)
+    return gone
+
+
+def _beyond(leaf: Leaf, access: Access, guards: Sequence[Expr]) -> tuple[int, int, int] | None:
+    """The range of an index, and the extent that it leaves, if only these guards restrict the statement.
+
+    None if the access stays within its array.
+    """
+    for expression, extent in zip(access.index, access.array.shape, strict=True):
+        low, high = expression.bounds(leaf.extents)
+        if low < 0 or high >= extent:
+            found = bounds_over_domain(expression, leaf.extents, tuple(guards))
+            if found is not None and (found[0] < 0 or found[1] >= extent):
+                return *found, extent
+    return None
+
+
+_REPEATED = (Mapping.UNROLL, Mapping.PARALLEL, Mapping.VECTOR, Mapping.GRID, Mapping.BLOCK, Mapping.WARP)
+"""Mappings that the scopes around a fill have as those around the copy."""
+
+
+@dataclass(frozen=True)
+class FillTail(Transformation[Leaf]):
+    """Assign a constant to all elements of a tile before a guarded copy into it, which leaves out some of them.
+
+    `fill_tail@t{value=0}`:
+
+    2                                                     2
+    | 4 where ({0}*4+{1} < 6) t[{1}] = x[{0}*4+{1}]       | 4 t[{1}] = 0
+    | s[{0}] = 0                                     -->  | 4 where ({0}*4+{1} < 6) t[{1}] = x[{0}*4+{1}]
+    | 4 where ({0}*4+{1} < 6) s[{0}] += t[{1}]            | s[{0}] = 0
+                                                          | 4 where ({0}*4+{1} < 6) s[{0}] += t[{1}]
+
+    The assignment stands in a nest of its own before the copy, with the same scopes and mappings. It has only those
+    guards without which it would leave the array. Until `drop_guard` lets statements use the elements, nobody does.
+
+    Legal iff no element gets its value from the assignment that another statement reads, and no output keeps one:
+    the copy overwrites all that is read. Memory keeps every other value, and no iterations race.
+    """
+
+    name: ClassVar[str] = "fill_tail"
+    keeps_statements: ClassVar = False
+    site: ClassVar = Leaf
+    value: int | str
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Guarded copies into temporaries, with what is neutral for the accumulations of the kernel."""
+        for leaf in program.nest.leaves:
+            is_copy = leaf.function is None and leaf.accumulate is None and bool(leaf.reads)
+            if is_copy and leaf.output.array.intent is None and leaf.guards and _needless(leaf):
+                yield from ((leaf, cls(value)) for value in _neutral_values(program, leaf.output.array.dtype))
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """A constant, a tile with elements that a guard leaves out, and nobody who reads them."""
+        dtype = site.output.array.dtype
+        try:
+            parse_constant(str(self.value), dtype)
+        except NotationError as error:
+            return Reason(f"'value' is no constant of type {dtype}: {sentence(error)}")
+        if site.accumulate is not None:
+            return Reason(f"{describe_access(site.output)} is accumulated, not copied")
+        if not _needless(site):
+            return Reason(f"no guard of the scopes around {describe_access(site.output)} alone leaves out an element")
+        after = rewritten(program, self, site)
+        return needed(after, self.resolve(after, f"%{self._ids(program, site)[-1]}"))
+
+    def _ids(self, program: Program, site: Leaf) -> list[str]:
+        """Identifiers of the new scopes, then of the statement."""
+        return [fresh_id(program.nest.by_id, f"{node.id}.f") for node in (*_own_scopes(site), site)]
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """Insert the nest."""
+        own, needless, (*names, name) = _own_scopes(site), _needless(site), self._ids(program, site)
+        outside = chain_ops(own[0])
+        scopes = [
+            ScopeOp(s.extent, mapping=s.mapping if s.mapping in _REPEATED else Mapping.SEQUENTIAL, id=identifier)
+            for s, identifier in zip(own, names, strict=True)
+        ]
+        chain = (*outside, *scopes)
+        output = site.output
+        value = parse_constant(str(self.value), output.array.dtype)
+        nodes = [*scopes, build_op((output.array, output.index), [value], chain, identifier=name)]
+        for outer, inner in zip(scopes, nodes[1:], strict=True):
+            rewriter.insert(inner, InsertPoint.at_end(outer.body.block))
+        rewriter.insert(scopes[0], InsertPoint.before(own[0].op))
+        for scope in own:
+            kept = [g for g in scope.guard if (scope, g) not in needless]
+            set_guard(chain[scope.depth], kept, chain[: scope.depth + 1], rewriter)
+
+    def inverse(self, program: Program, site: Leaf) -> Move:
+        """Delete the assignment."""
+        return DeleteOp().as_move(f"%{self._ids(program, site)[-1]}")
+
+
+def _neutral_values(program: Program, dtype: str) -> list[int | str]:
+    """0, and the neutral elements of the accumulations of a type in the kernel; -0.0 for a sum of floats."""
+    found: dict[int | str, None] = {0: None} if dtype != "i1" else {}
+    for leaf in program.nest.leaves:
+        if leaf.accumulate is not None and accumulates(leaf.accumulate, dtype):
+            value = identity_value(leaf.accumulate, dtype)
+            text = format_constant(-0.0 if value == 0 and is_float(dtype) else value, dtype)
+            found[int(text) if text.lstrip("-").isdigit() else text] = None
+    return list(found)
+
+
+def _violated(constraint: Expr) -> Expr:
+    """At least 0 where `constraint` is not."""
+    return -constraint - 1
+
+
+def _reason(effect: Reason | Numerics) -> Reason | None:
+    return effect if isinstance(effect, Reason) else None
+
+
+def _numerics(effect: Reason | Numerics) -> Numerics:
+    return Numerics.EXACT if isinstance(effect, Reason) else effect
+
+
+def strays(site: Scope, constraint: Expr) -> Reason | None:
+    """Why a statement in a scope would leave an array without a constraint of the scope; None if none would."""
+    for leaf in site.leaves:
+        rest = [g for s in leaf.chain for g in s.guard if s is not site or g != constraint]
+        for access in leaf.accesses:
+            if (found := _beyond(leaf, access, rest)) is not None:
+                low, high, extent = found
+                how = f"an index would run from {low} to {high}, and the extent is {extent}"
+                return Reason(f"the guard keeps {describe_access(access)} within '{access.array.name}'", how)
+    return None
+
+
+@dataclass(frozen=True)
+class DropGuard(Transformation[Scope]):
+    """Drop a constraint of a scope's guard; `constraint` counts them from 0.
+
+    `drop_guard@s#1:1`:
+
+    2                                                     2
+    | 4 t[{1}] = -0.0                                     | 4 t[{1}] = -0.0
+    | 4 where ({0}*4+{1} < 6) t[{1}] = x[{0}*4+{1}]  -->  | 4 where ({0}*4+{1} < 6) t[{1}] = x[{0}*4+{1}]
+    | s[{0}] = 0                                          | s[{0}] = 0
+    | 4 where ({0}*4+{1} < 6) s[{0}] += t[{1}]            | 4 s[{0}] += t[{1}]
+
+    Let E be the instances that the constraint excludes. Legal iff all their elements exist and, where they read, were
+    written before; and each instance in E writes nothing that is part of what an instance outside E reads or of an
+    output at the end, or accumulates the neutral element of its accumulation, a constant that its inputs were
+    assigned. Products are constant only if both factors are: 0 * x may be NaN; for integers it is 0.
+
+    Accumulating -0.0 in floats keeps every bit. Adding 0 makes 0 of a sum that is -0.0: this reassociates, as does a
+    term more in a tree of lanes or threads.
+    """
+
+    name: ClassVar[str] = "drop_guard"
+    keeps_statements: ClassVar = False
+    site: ClassVar = Scope
+    constraint: int = 0
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """Every constraint of every guard."""
+        for scope in program.nest.scopes:
+            yield from ((scope, cls(number)) for number in range(len(scope.guard)))
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """Instances that can run, and change nothing."""
+        if not site.guard:
+            return Reason(f"{describe_scope(site)} has no guard")
+        if not 0 <= self.constraint < len(site.guard):
+            return Reason(f"'constraint' must be between 0 and {len(site.guard) - 1}")
+        constraint = site.guard[self.constraint]
+        if (outside := strays(site, constraint)) is not None:
+            return outside
+        after, violated = rewritten(program, self, site), _violated(constraint)
+        scope = self.resolve(after, f"%{site.id}")
+        return lacking(after, scope, violated) or _reason(self._effect(program, site))
+
+    def _effect(self, program: Program, site: Scope) -> Reason | Numerics:
+        """Why the instances change something, or what they do to rounding."""
+
+        def decide() -> Reason | Numerics:
+            after = rewritten(program, self, site)
+            return harm(after, self.resolve(after, f"%{site.id}"), _violated(site.guard[self.constraint]))
+
+        return program.once((self, site.id), decide)
+
+    def numerics(self, program: Program, site: Scope) -> Numerics:
+        """Whether a sum may lose the sign of a zero."""
+        return _numerics(self._effect(program, site))
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """Keep the other constraints."""
+        kept = [g for number, g in enumerate(site.guard) if number != self.constraint]
+        set_guard(site.op, kept, (*chain_ops(site), site.op), rewriter)
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Add the constraint again."""
+        (text,) = guard_texts((site.guard[self.constraint],))
+        return AddGuard(text).as_move(f"%{site.id}")
+
+
+@dataclass(frozen=True)
+class AddGuard(Transformation[Scope]):
+    """Add a constraint to a scope's guard: an inequality of the notation, as it would stand there.
+
+    `add_guard@s#1:1{where="{0}*4+{1} < 6"}`:
+
+    2                                                     2
+    | 4 t[{1}] = -0.0                                     | 4 t[{1}] = -0.0
+    | 4 where ({0}*4+{1} < 6) t[{1}] = x[{0}*4+{1}]  -->  | 4 where ({0}*4+{1} < 6) t[{1}] = x[{0}*4+{1}]
+    | s[{0}] = 0                                          | s[{0}] = 0
+    | 4 s[{0}] += t[{1}]                                  | 4 where ({0}*4+{1} < 6) s[{0}] += t[{1}]
+
+    Legal iff the constraint excludes some instances, not all, and `drop_guard` would lead back.
+    """
+
+    name: ClassVar[str] = "add_guard"
+    keeps_statements: ClassVar = False
+    undoes: ClassVar = True
+    site: ClassVar = Scope
+    where: str
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
+        """None: there are infinitely many. Inverses of `drop_guard` name one."""
+        yield from ()
+
+    def check(self, program: Program, site: Scope) -> Reason | None:
+        """A constraint in its place, which excludes instances that change nothing."""
+        try:
+            found = parse_guard(self.where, [s.extent for s in site.chain])
+        except NotationError as error:
+            return Reason(f"'where' cannot be read: {sentence(error)}")
+        if len(found) > 1:
+            return Reason("'where' is one inequality")
+        constraint = self._constraint(site)
+        violated = _violated(constraint)
+        if all(any_of(instances_of(leaf, violated)) is None for leaf in site.leaves):
+            return Reason("the constraint excludes nothing")
+        if all(any_of(instances_of(leaf, constraint)) is None for leaf in site.leaves):
+            return Reason("the constraint excludes everything")
+        if (misplaced := self._misplaced(program, site)) is not None:
+            return misplaced
+        return _reason(self._effect(program, site))
+
+    def _effect(self, program: Program, site: Scope) -> Reason | Numerics:
+        """Why the instances matter, or what they do to rounding."""
+        return program.once((self, site.id), lambda: harm(program, site, _violated(self._constraint(site))))
+
+    def _misplaced(self, program: Program, site: Scope) -> Reason | None:
+        """Why a constraint would be written otherwise; None if it would not."""
+        scope = self.resolve(rewritten(program, self, site), f"%{site.id}")
+        if (short := shorter_extent(scope)) is not None:
+            return Reason(f"{describe_scope(site)} would have {short} iterations and no such guard: peel_scope")
+        owner = owner_of(scope, self._constraint(site))
+        return None if owner is scope else Reason(f"the constraint belongs to {describe_scope(owner)}")
+
+    def _constraint(self, site: Scope) -> Expr:
+        """The constraint, at least 0, in normal form."""
+        extents = [s.extent for s in site.chain]
+        return parse_guard(self.where, extents)[0].substitute({}, extents)
+
+    def numerics(self, program: Program, site: Scope) -> Numerics:
+        """As for `drop_guard`."""
+        return _numerics(self._effect(program, site))
+
+    def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
+        """Add the constraint."""
+        set_guard(site.op, [*site.guard, self._constraint(site)], (*chain_ops(site), site.op), rewriter)
+
+    def inverse(self, program: Program, site: Scope) -> Move:
+        """Drop it again."""
+        after = self.resolve(rewritten(program, self, site), f"%{site.id}")
+        return DropGuard(after.guard.index(self._constraint(site))).as_move(f"%{site.id}")
