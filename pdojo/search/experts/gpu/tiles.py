@@ -12,6 +12,7 @@ from math import prod
 
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.functions import is_float
 from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.search.experts.contraction import has_terms, is_alone, loop_at, reorder, spatial_loops, uses
 from pdojo.search.experts.gpu.launches import multiprocessors, part_terms
@@ -165,7 +166,10 @@ def _tile(player: Player, identifier: str, plan: Plan) -> bool:
     if not _map_block(player, (zero, results), identifier, depth):
         return False
     copies = _map_copies(player, shared, plan, depth)
-    return copies is not None and _overlap(player, identifier, copies, depth) and _place(player, copies, identifier)
+    if copies is None or not _overlap(player, identifier, copies, depth) or not _place(player, copies, identifier):
+        return False
+    player.transact(lambda: _neutral_tails(player, zero, identifier, copies))
+    return True
 
 
 def _in_blocks(player: Player, identifier: str, plan: Plan, depth: int) -> bool:
@@ -465,3 +469,29 @@ def _place(player: Player, copies: Sequence[_Copy], identifier: str) -> bool:
         if copy.load is None:
             player.attempt("async_copy", copy.shared, "the copy runs while the block computes")
     return True
+
+
+def _neutral_tails(player: Player, zero: str, identifier: str, copies: Sequence[_Copy]) -> bool:
+    """Where tiles reach beyond the operands, fill them with zeros, so that the sums need no guards."""
+    why = "what is beyond the operand adds nothing"
+    if not any(s.guard for leaf in (zero, identifier) for s in player.leaf(leaf).chain):
+        return False
+    # x + 0 * -0.0 is x to the bit.
+    for copy, value in zip(copies, ("-0.0", "0"), strict=True):
+        statement = player.leaf(copy.store if copy.load is None else copy.load)
+        if any(s.guard for s in statement.chain):
+            is_integer = not is_float(statement.output.array.dtype)
+            player.attempt("fill_tail", statement, why, value=0 if is_integer or value == "0" else value)
+    fragments = [w.id for a in player.leaf(identifier).reads for w in player.nest.writers[a.array.name]]
+    stores = [copy.store for copy in copies if copy.load is not None]
+    for statement in (zero, *stores, *fragments, identifier):
+        # Scopes of one iteration hold the stages of the pipeline.
+        for scope in [s.id for s in player.leaf(statement).chain if s.extent > 1]:
+            _drop_guards(player, scope, why)
+    return True
+
+
+def _drop_guards(player: Player, identifier: str, why: str) -> None:
+    scope = player.scope(identifier)
+    for constraint in reversed(range(len(scope.guard) if scope is not None else 0)):
+        player.attempt("drop_guard", f"%{identifier}", why, constraint=constraint)
