@@ -265,7 +265,7 @@ class AddGuard(Transformation[Scope]):
     | s[{0}] = 0                                          | s[{0}] = 0
     | 4 s[{0}] += t[{1}]                                  | 4 where ({0}*4+{1} < 6) s[{0}] += t[{1}]
 
-    Legal iff the constraint excludes some instances, not all, and `drop_guard` would lead back.
+    Legal iff the constraint is none that always holds, some instances still run, and `drop_guard` would lead back.
     """
 
     name: ClassVar[str] = "add_guard"
@@ -288,9 +288,10 @@ class AddGuard(Transformation[Scope]):
         if len(found) > 1:
             return Reason("'where' is one inequality")
         constraint = self._constraint(site)
-        violated = _violated(constraint)
-        if all(any_of(instances_of(leaf, violated)) is None for leaf in site.leaves):
-            return Reason("the constraint excludes nothing")
+        if constraint.bounds([s.extent for s in site.chain])[0] >= 0:
+            return Reason("the constraint always holds")
+        if constraint in site.guard:
+            return Reason(f"{describe_scope(site)} has the constraint already")
         if all(any_of(instances_of(leaf, constraint)) is None for leaf in site.leaves):
             return Reason("the constraint excludes everything")
         if (misplaced := self._misplaced(program, site)) is not None:
