@@ -60,7 +60,7 @@ def test_the_threads_of_a_block(special: bool) -> None:
         a[rows - 1], b[:, columns - 1], b[terms - 1, 5] = np.inf, np.nan, -np.inf
     with np.errstate(invalid="ignore"):
         wanted: npt.NDArray[Any] = a.astype(np.float64) @ b.astype(np.float64)
-    for found in run_fibers(product(rows, columns, terms), {"a": a, "b": b}, warp=32):
+    for found in run_fibers(product(rows, columns, terms), {"a": a, "b": b}, described=machine("nvidia-sm90")):
         np.testing.assert_allclose(found["c"], wanted, rtol=0, atol=1e-5)
 
 
