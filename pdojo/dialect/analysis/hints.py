@@ -166,6 +166,8 @@ def buffer_misfit(program: Program, array: Array, kind: str) -> Reason | None:
 
 def _mapped_accesses(program: Program) -> Iterator[tuple[Leaf, int, str, int]]:
     for leaf in program.nest.leaves:
+        if "hints" not in leaf.op.properties:
+            continue
         for number, access in enumerate(leaf.accesses):
             for kind, value in access.hints.data.items() if access.hints.data else ():
                 if kind in _MAPPED:

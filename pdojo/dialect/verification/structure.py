@@ -84,7 +84,7 @@ def _verify_array_type(operation: Operation, name: str, array: SSAValue) -> None
 def verify_body(kernel: KernelOp, sound: Container[Operation] = ()) -> None:
     """Raise `KernelVerifyException` if a declaration, a scope or a map is malformed.
 
-    `sound` are scopes and statements that were accepted as they are, where they are.
+    `sound` are declarations that were accepted as they are, and scopes and statements as they are, where they are.
     """
     declared = True
     position = -1
@@ -92,7 +92,8 @@ def verify_body(kernel: KernelOp, sound: Container[Operation] = ()) -> None:
         if isinstance(operation, BufferOp):
             if not declared:
                 fail(operation, "buffers are declared before the first scope or op")
-            _verify_buffer(operation)
+            if operation not in sound:
+                _verify_buffer(operation)
             if operation.host is not None:
                 position = _verify_guests(kernel, operation, position)
             else:

@@ -5,6 +5,8 @@ Messages name the array, the scope and the position in the tree; the parsers add
 
 from __future__ import annotations
 
+from xdsl.ir import Operation
+
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verification.exception import fail
 from pdojo.dialect.verification.mappings import misplaced_mapping
@@ -32,8 +34,10 @@ def verify_nest(nest: Nest) -> None:
     """
     verify_interface(nest.kernel)
     nodes = (*nest.scopes, *nest.leaves)
-    verify_body(nest.kernel, {node.op for node in nodes if node.sound})
+    declarations: set[Operation] = {buffer.op for buffer in nest.sound if buffer.op is not None}
+    verify_body(nest.kernel, declarations.union(node.op for node in nodes if node.sound))
     _verify_tree(nest)
+    nest.sound.update(nest.buffers)
     for node in nodes:
         node.sound = True
 

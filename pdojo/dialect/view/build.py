@@ -35,6 +35,7 @@ class _Builder:
         self.known_scopes = {} if before is None else {scope.op: scope for scope in before.scopes}
         self.known_leaves = {} if before is None else {leaf.op: leaf for leaf in before.leaves}
         self.known_arrays = {} if before is None else {array.value: array for array in before.arrays.values()}
+        self.known_sound = set[Buffer]() if before is None else before.sound
         self.arrays: dict[SSAValue, Array] = {}
         self.buffers: list[Buffer] = []
         self.leaves: list[Leaf] = []
@@ -46,7 +47,8 @@ class _Builder:
         self._interface()
         children = self._children(self.kernel.body.block.ops, None, (), kept=True)
         arrays = {a.name: a for a in self.arrays.values()}
-        return Nest(self.kernel, arrays, self.buffers, children, self.leaves, self.scopes)
+        sound = self.known_sound.intersection(self.buffers)
+        return Nest(self.kernel, arrays, self.buffers, children, self.leaves, self.scopes, sound)
 
     def _interface(self) -> None:
         kernel = self.kernel

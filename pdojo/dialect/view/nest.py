@@ -50,8 +50,7 @@ class Buffer:
     @property
     def hints(self) -> DictionaryAttr:
         """Facts about the buffer that generated code may use."""
-        hints = None if self.op is None else self.op.hints
-        return NO_HINTS if hints is None else hints
+        return NO_HINTS if self.op is None else _hints_of(self.op)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +140,8 @@ class Scope:
     @property
     def intrinsic(self) -> str:
         """The name of the instruction that a scope mapped to a tensor unit stands for; '' for other scopes."""
-        return "" if self.op.intrinsic is None else self.op.intrinsic.data
+        found = self.op.properties.get("intrinsic")
+        return found.data if isinstance(found, StringAttr) else ""
 
     @cached_property
     def chain(self) -> tuple[Scope, ...]:
@@ -156,8 +156,7 @@ class Scope:
     @property
     def hints(self) -> DictionaryAttr:
         """Facts about the scope that generated code may use."""
-        hints = self.op.hints
-        return NO_HINTS if hints is None else hints
+        return _hints_of(self.op)
 
     def __repr__(self) -> str:
         suffix = "" if self.mapping is Mapping.SEQUENTIAL else f":{self.mapping.value}"
@@ -241,6 +240,12 @@ class Leaf:
         return f"<op {self.id} writes {self.output.array.name}>"
 
 
+def _hints_of(op: ScopeOp | BufferOp) -> DictionaryAttr:
+    # As for identifiers, the property of the operation takes long.
+    found = op.properties.get("hints")
+    return found if isinstance(found, DictionaryAttr) else NO_HINTS
+
+
 def _id_of(op: ScopeOp | OpOp) -> str:
     # Asked more often than anything else; the property of the operation takes twenty times as long.
     found = op.properties.get("id")
@@ -264,6 +269,8 @@ class Nest:
     """All statements in textual order."""
     scopes: list[Scope]
     """All scopes, parents first, in textual order."""
+    sound: set[Buffer] = field(default_factory=set[Buffer])
+    """Buffers whose declaration verification has accepted."""
 
     @property
     def name(self) -> str:
@@ -368,7 +375,8 @@ class _Copier:
         block.add_ops([*declarations.values(), *(child.op for child in children)])
         kernel = self._op(original, Region(block))
         arrays = {array.name: array for array in self.arrays.values()}
-        return Nest(kernel, arrays, list(self.buffers.values()), children, self.leaves, self.scopes)
+        sound = {self.buffers[buffer] for buffer in self.nest.sound}
+        return Nest(kernel, arrays, list(self.buffers.values()), children, self.leaves, self.scopes, sound)
 
     def _node(self, node: Node, parent: Scope | None, position: int) -> Node:
         if isinstance(node, Leaf):
