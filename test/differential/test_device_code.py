@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -41,6 +42,7 @@ TILED = (
     "attention:2x64x48",
 )
 """Contractions at sizes that have tiles in shared memory."""
+USER_KERNELS = sorted((Path(__file__).parent / "user_kernels").iterdir())
 BROKEN = ("softmax:12x200", "layernorm:6x700", "matmul:66x75x66", "matmul_nt:64x36x40", "colmean:300x70")
 
 
@@ -70,6 +72,15 @@ def test_library_kernels_by_the_heuristic_pass(name: str, warp: int) -> None:
     random = Random(f"{name} {warp}")
     described = small(warp, random.choice([1, 3, 16]))
     program = with_alignment(library_kernel(name, random.randrange(1000)), random.choice([4, 16, 64]))
+    agree(program, played(program, described), described)
+
+
+@pytest.mark.parametrize("path", USER_KERNELS, ids=lambda path: path.stem)
+def test_kernels_that_are_in_no_library(path: Path) -> None:
+    require_fibers()
+    random = Random(path.stem)
+    described = small(random.choice([32, 64]), random.choice([1, 4]))
+    program = with_alignment(kernel(path.read_text()), 64)
     agree(program, played(program, described), described)
 
 

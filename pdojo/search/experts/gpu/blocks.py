@@ -40,7 +40,7 @@ def map_nest(player: Player, statement: str) -> bool:
     if scope.mapping is not Mapping.SEQUENTIAL:
         return False
     inner = [c for c in perfect(scope)[-1].children if isinstance(c, Scope)]
-    ways = [_elements] if not inner else [_rows, _cells] if _has_rows(player, scope) else [_cells, _rows]
+    ways = [_elements, _alone] if not inner else [_rows, _cells] if _has_rows(player, scope) else [_cells, _rows]
     return any(player.transact(lambda w=way: w(player, statement)) for way in ways)
 
 
@@ -132,34 +132,21 @@ def _tile_last(player: Player, name: str, size: int) -> bool:
 def _cells(player: Player, statement: str) -> bool:
     """A thread for each iteration of the loops around the others."""
     why = "a thread for each result"
-    scope = _root(player, statement)
-    temporaries = _private(player, scope)
-    machine = player.game.machine
-    chain = perfect(scope)
-    inner, outer = chain[-1], chain[:-1]
-    while outer and inner.extent < THREADS:
-        if not player.attempt("collapse_scopes", outer[-1], why):
+    temporaries = _private(player, _root(player, statement))
+    while len(chain := perfect(_root(player, statement))) > 1 and chain[-1].extent < THREADS:
+        if not player.attempt("collapse_scopes", chain[-2], why):
             break
-        inner, outer = perfect(_root(player, statement))[-1], perfect(_root(player, statement))[:-1]
-    cells = prod(s.extent for s in (*outer, inner))
+    cells = prod(s.extent for s in chain)
+    machine = player.game.machine
     threads = power_of_two(cells / multiprocessors(player), machine.gpu.warp_size, THREADS)
-    ids = [s.id for s in outer]
-    if inner.extent > threads:
-        tiles = tile(player, inner, threads, why)
+    ids = [s.id for s in chain]
+    if chain[-1].extent > threads or len(ids) == 1:
+        tiles = tile(player, chain[-1], min(threads, chain[-1].extent), why)
         if tiles is None:
             return False
-        ids.append(tiles.outer)
-        thread = tiles.inner
-    elif not outer:
-        tiles = tile(player, inner, inner.extent, why)
-        if tiles is None:
-            return False
-        ids.append(tiles.outer)
-        thread = tiles.inner
-    else:
-        thread = inner.id
-    _reuse(player, [*ids, thread], temporaries)
-    if not _grid(player, ids) or not player.attempt("map_block", f"%{thread}", why):
+        ids[-1:] = tiles
+    _reuse(player, ids, temporaries)
+    if not _grid(player, ids[:-1]) or not player.attempt("map_block", f"%{ids[-1]}", why):
         return False
     return _keep(player, temporaries)
 
@@ -177,6 +164,20 @@ def _rows(player: Player, statement: str) -> bool:
     lanes = [n for n in vector_lanes(player, leaves) if longest >= player.game.machine.gpu.warp_size * n]
     ways = [(n, fast) for fast in (True, False) for n in lanes or [1]]
     return any(player.transact(lambda w=way: _spread_rows(player, statement, longest, *w)) for way in ways)
+
+
+def _alone(player: Player, statement: str) -> bool:
+    """One block, whose threads add up one result."""
+    why = "the threads of one block add up"
+    if not collapse(player, _root(player, statement).id, why):
+        return False
+    root, machine = _root(player, statement), player.game.machine
+    threads = min(largest_power(root.extent), machine.gpu.block_threads)
+    tiles = tile(player, root, root.extent, why)
+    found = None if tiles is None else spread(player, tiles.inner, threads, 1, why)
+    if tiles is None or found is None or not _grid(player, [tiles.outer]):
+        return False
+    return map_threads(player, found.threads, machine.gpu.warp_size, why)
 
 
 def _phases(player: Player, statement: str) -> list[Scope]:

@@ -8,7 +8,7 @@ from math import prod
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Leaf, Node, Scope
-from pdojo.search.experts.contraction import has_terms, reorder, spatial_loops
+from pdojo.search.experts.contraction import reorder, spatial_loops
 from pdojo.search.experts.fusion import align
 from pdojo.search.experts.gpu.threads import collapse
 from pdojo.search.experts.player import Player
@@ -86,15 +86,16 @@ def part_sums(player: Player) -> None:
     """Add up few results in parts, so that every multiprocessor has some."""
     for identifier in [leaf.id for leaf in player.nest.leaves if leaf.accumulate is not None]:
         leaf = player.leaf(identifier)
-        if _top(leaf).id in player.sealed or not has_terms(leaf) or any(s.guard for s in leaf.chain):
+        terms = len(leaf.chain) > len(spatial_loops(leaf))
+        if _top(leaf).id in player.sealed or not terms or any(s.guard for s in leaf.chain):
             continue
         results = prod(s.extent for s in leaf.chain if s.depth in spatial_loops(leaf))
-        terms = prod(s.extent for s in leaf.chain) // results
+        count = prod(s.extent for s in leaf.chain) // results
         wanted = 2 * multiprocessors(player) * (256 if _columns(leaf) else 1) // results
-        if wanted >= 2 and terms >= TERMS:
-            count = min(wanted, terms // 64)
+        if wanted >= 2 and count >= TERMS:
+            parts = min(wanted, count // 64)
             why = f"{results} results are too few for {multiprocessors(player)} multiprocessors"
-            player.transact(lambda i=identifier, n=count, w=why: part_terms(player, i, n, w))
+            player.transact(lambda i=identifier, n=parts, w=why: part_terms(player, i, n, w))
 
 
 def _columns(leaf: Leaf) -> bool:
