@@ -35,7 +35,7 @@ def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
     Raises LocationError for a location that does not exist, IllegalMove with reason and witness for a refused move.
     Without `verify`, the check of the move is trusted: the conditions of the program after it are not asked.
     """
-    wanted, site = legal(program, move)
+    wanted, site = checked(program, move) if verify else legal(program, move)
     resolved, surface = wanted.as_move(identify(site)), wanted.at(program, site)
     inverse = wanted.inverse(program, site)
     after = wanted.rehearse(program, site)
@@ -64,6 +64,17 @@ def legal(program: Program, move: Move, *, foresees: bool = True) -> tuple[Trans
     if refusal is not None:
         raise IllegalMove(str(refusal))
     return wanted, site
+
+
+def checked(program: Program, move: Move) -> tuple[Transformation[Any], Site]:
+    """`legal`, without asking what the move leads to: the caller makes it and asks `Transformation.fault` then.
+
+    A refused move is refused for the same reason.
+    """
+    try:
+        return legal(program, move, foresees=False)
+    except IllegalMove:
+        return legal(program, move)  # another reason may come first
 
 
 def make(program: Program, move: Move) -> Program:

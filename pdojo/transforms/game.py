@@ -18,7 +18,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verification.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError, Undecided, UsageError
-from pdojo.transforms.apply import confirm, legal, legal_moves, refused_moves
+from pdojo.transforms.apply import checked, confirm, legal, legal_moves, refused_moves
 from pdojo.transforms.base import Refusal, Site, Transformation, identify
 from pdojo.transforms.history import History, Place, Position, place_of
 from pdojo.transforms.move import Move
@@ -122,7 +122,7 @@ class Game:
             self._rewrite(Move.parse(move) if isinstance(move, str) else move, self._in_place)
             return
         program = self.program
-        wanted, site = legal(program, Move.parse(move) if isinstance(move, str) else move)
+        wanted, site = checked(program, Move.parse(move) if isinstance(move, str) else move)
         step, place = _described(program, wanted, site)
         after = wanted.rehearse(program, site)
         confirm(step.move, wanted.fault(conditions_of(program), after, proved=wanted.proves(program)))
@@ -217,7 +217,7 @@ class Game:
         for step in steps:
             program = program or self.programs.copy(len(self.programs) - 1)
             try:
-                wanted, site = legal(program, step.resolved)
+                wanted, site = checked(program, step.resolved)
             except (LocationError, IllegalMove) as error:
                 skipped.append(Skipped(step.move, str(error)))
                 continue
@@ -225,7 +225,7 @@ class Game:
             conditions, proved = conditions_of(program), wanted.proves(program)
             after = wanted.perform(program, site)
             try:
-                ask = wanted.fault if careful else wanted.breach
+                ask = wanted.breach if proved and not careful else wanted.fault
                 confirm(made.move, ask(conditions, after, proved=proved))
             except IllegalMove as error:
                 skipped.append(Skipped(step.move, str(error)))
