@@ -47,9 +47,14 @@ template <typename... P> inline const int *standin_sizes(void (*)(P...), int *co
   PD_EXPORT const int *K##__sizes(int *count) { return standin_sizes(K, count); }
 """
 _FAULTS = {
-    "stray": "((volatile float *)1)[0] = 1;",
+    "stray": "((volatile float *)64)[0] = 1;",
+    "stray_late": "static long calls; if (calls++ > 1000) ((volatile float *)64)[0] = 1;",
     "hang": "for (volatile int forever = 1; forever;) {}",
     "die": "__builtin_trap();",
+    "skip": "if (blockIdx.x == 1) return;",
+    "tire": "static long calls; if (calls++ > 1000) return;",
+    "overrun": "y[390] = 1;",
+    "spoil": "if (blockIdx.x == 5) ((float *)x)[5] = 1;",
 }
 """Statements with which kernels of these names begin."""
 
@@ -149,6 +154,7 @@ def _with_faults(text: str) -> str:
     return text
 
 
-_IMAGES = ImageCache(Path(tempfile.mkdtemp(prefix="pdojo-standin-images-")))
+# Workers find the images of this process.
+_IMAGES = ImageCache(Path(os.environ.setdefault("PDOJO_STANDIN_IMAGES", tempfile.mkdtemp(prefix="pdojo-standin-"))))
 CUDA = GpuCompiler(CUDA_VENDOR, FiberCompiler(), "nvidia-sm90", _IMAGES)
 HIP = GpuCompiler(HIP_VENDOR, FiberCompiler(), "amd-gfx942", _IMAGES)

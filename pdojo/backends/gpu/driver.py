@@ -267,18 +267,18 @@ class Memory(Owned):
         """Where it begins."""
         return self.handle
 
-    def upload(self, array: NDArray[Any], stream: int) -> None:
-        """Copy a contiguous array to the beginning, and wait."""
+    def upload(self, array: NDArray[Any], stream: int, offset: int = 0) -> None:
+        """Copy a contiguous array to `offset` bytes from the beginning, and wait."""
         assert array.flags.c_contiguous
-        assert array.nbytes <= self.size
-        self.gpu.call("upload", self.handle, array.ctypes.data, array.nbytes, stream)
+        assert offset + array.nbytes <= self.size
+        self.gpu.call("upload", self.handle + offset, array.ctypes.data, array.nbytes, stream)
         self.gpu.synchronize(stream)
 
-    def download(self, array: NDArray[Any], stream: int) -> None:
-        """Fill a contiguous array from the beginning, and wait."""
+    def download(self, array: NDArray[Any], stream: int, offset: int = 0) -> None:
+        """Fill a contiguous array from `offset` bytes behind the beginning, and wait."""
         assert array.flags.c_contiguous
-        assert array.nbytes <= self.size
-        self.gpu.call("download", array.ctypes.data, self.handle, array.nbytes, stream)
+        assert offset + array.nbytes <= self.size
+        self.gpu.call("download", array.ctypes.data, self.handle + offset, array.nbytes, stream)
         self.gpu.synchronize(stream)
 
     def copy_to(self, other: Memory, stream: int, size: int | None = None) -> None:

@@ -122,9 +122,12 @@ class GpuKernel:
 
         return run
 
-    def prepare(self, addresses: Sequence[int]) -> DeviceCall:
-        """A call on arrays at addresses of the device, in the order of the interface, which are not checked."""
-        return DeviceCall(self, addresses)
+    def prepare(self, addresses: Sequence[int], workspace: Memory | None = None) -> DeviceCall:
+        """A call on arrays at addresses of the device, in the order of the interface, which are not checked.
+
+        `workspace` is that of another call, which does not run at the same time; None is memory of its own.
+        """
+        return DeviceCall(self, addresses, workspace)
 
     def random_inputs(self, seed: int = 0) -> dict[str, NDArray[Any]]:
         """Random arrays of the host that the kernel reads, by name; the same for the same seed."""
@@ -188,14 +191,13 @@ class GpuCompiler:
 
     def load(self, kernel: KernelOp, program: DeviceProgram) -> GpuKernel:
         """Load a kernel's compiled code on the device. Raises NoDevice, LoweringError, DriverError."""
-        gpu = gpu_of(self.vendor)
+        gpu = self.gpu()
         check_architecture(gpu, program.processor)
         return GpuKernel(kernel.sym_name.data, parameters_of(nest_of(kernel)), program, gpu)
 
-
-def gpu_of(vendor: Vendor) -> Gpu:
-    """The first device of a vendor. Raises NoDevice if there is none."""
-    return driver_of(vendor).gpu()
+    def gpu(self) -> Gpu:
+        """The first device. Raises NoDevice if there is none."""
+        return driver_of(self.vendor).gpu()
 
 
 def check_architecture(gpu: Gpu, processor: str) -> None:
