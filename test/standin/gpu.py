@@ -17,7 +17,7 @@ import pytest
 
 from pdojo.backends.gpu.executable import GpuCompiler
 from pdojo.backends.gpu.fibers import compile_fibers, compilers
-from pdojo.backends.gpu.images import Image, ImageCache
+from pdojo.backends.gpu.images import Image, ImageCache, Nvrtc
 from pdojo.backends.gpu.resources import Resources
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.vendors import CUDA_VENDOR, HIP_VENDOR
@@ -53,7 +53,7 @@ _FAULTS = {
     "die": "__builtin_trap();",
     "skip": "if (blockIdx.x == 1) return;",
     "tire": "static long calls; if (calls++ > 1000) return;",
-    "overrun": "y[390] = 1;",
+    "overrun": "y[gridDim.x * blockDim.x + 6] = 1;",
     "spoil": "if (blockIdx.x == 5) ((float *)x)[5] = 1;",
 }
 """Statements with which kernels of these names begin."""
@@ -158,3 +158,14 @@ def _with_faults(text: str) -> str:
 _IMAGES = ImageCache(Path(os.environ.setdefault("PDOJO_STANDIN_IMAGES", tempfile.mkdtemp(prefix="pdojo-standin-"))))
 CUDA = GpuCompiler(CUDA_VENDOR, FiberCompiler(), "nvidia-sm90", _IMAGES)
 HIP = GpuCompiler(HIP_VENDOR, FiberCompiler(), "amd-gfx942", _IMAGES)
+
+
+class BrokenNvrtc(Nvrtc):
+    """NVRTC, for a real device, of kernels with the faults of their names."""
+
+    def compile(self, text: str, processor: str) -> Image:
+        """A cubin."""
+        return super().compile(_with_faults(text), processor)
+
+
+BROKEN_CUDA = GpuCompiler(CUDA_VENDOR, BrokenNvrtc(), "nvidia-sm90", _IMAGES)

@@ -6,7 +6,7 @@ import json
 import os
 from base64 import b64decode, b64encode
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +20,8 @@ MOST_BYTES = 256 << 20
 """Bytes of all images in the cache; the ones used least recently go first."""
 _LARGEST = 64 << 20
 """Most bytes of one image."""
+_FORMAT = [each.name for each in fields(Resources)]
+"""What files have; files of other versions of pdojo are not read."""
 _BETWEEN = 32
 """Images that a process stores before it looks at the size of the cache again."""
 
@@ -108,7 +110,7 @@ class ImageCache:
 
         A damaged file counts as missing. If the folder cannot be written, every call compiles.
         """
-        facts = json.dumps([compiler.spelling.name, compiler.version, processor, text])
+        facts = json.dumps([_FORMAT, compiler.spelling.name, compiler.version, processor, text])
         file = self.folder / f"{sha256(facts.encode()).hexdigest()}.image"
         found = _read(file)
         if found is None:

@@ -109,12 +109,18 @@ def version() -> str:
         return f"NVRTC {major}.{minor}"
 
 
+@cache
+def disassembler() -> str | None:
+    """The path of `nvdisasm`; None if it is not installed."""
+    try:
+        return import_module("cuda.pathfinder").find_nvidia_binary_utility("nvdisasm")
+    except ImportError:
+        return shutil.which("nvdisasm")
+
+
 def disassemble(cubin: bytes) -> str:
     """The machine code as text. Raises MissingTool if `nvdisasm` is not installed."""
-    try:
-        path = import_module("cuda.pathfinder").find_nvidia_binary_utility("nvdisasm")
-    except ImportError:
-        path = shutil.which("nvdisasm")
+    path = disassembler()
     if path is None:
         raise MissingTool("nvdisasm, the disassembler, is not installed: pip install nvidia-cuda-nvdisasm")
     with tempfile.TemporaryDirectory(prefix="pdojo-cuda-") as folder:

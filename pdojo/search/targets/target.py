@@ -59,6 +59,8 @@ class Target:
 
 _OWN = {
     "": "pdojo.search.targets.cpu:ANY",
+    "cuda": "pdojo.search.targets.cpu:ANY",
+    "hip": "pdojo.search.targets.cpu:ANY",
     "llvm": "pdojo.search.targets.cpu:CPU",
     "snitch": "pdojo.search.targets.snitch:SNITCH",
 }
