@@ -85,3 +85,9 @@ def _mode(target: Path) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+def cache_folder(name: str) -> Path:
+    """A folder of pdojo's in the user's cache; it need not exist."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "pdojo" / name

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, overload
 
 from pdojo.api.programs import KernelLike, kernel_of, machine_for, machine_named
 from pdojo.backends.arguments import Outputs
 from pdojo.backends.arrays import AnyArray
+from pdojo.backends.backend import CallableKernel
 from pdojo.backends.calls import call, compile_for
 from pdojo.backends.executable import Executable
 from pdojo.dialect.machines.machine import Machine
 from pdojo.transforms.game import Game
+
+
+@overload
+def compile(
+    subject: KernelLike,
+    machine: None = None,
+    *,
+    threads: int | None = None,
+    optimize: Literal["search", "full"] = "full",
+) -> Executable: ...
+
+
+@overload
+def compile(
+    subject: KernelLike,
+    machine: Machine | str,
+    *,
+    threads: int | None = None,
+    optimize: Literal["search", "full"] = "full",
+) -> CallableKernel: ...
 
 
 def compile(
@@ -19,8 +40,8 @@ def compile(
     *,
     threads: int | None = None,
     optimize: Literal["search", "full"] = "full",
-) -> Executable:
-    """Compile a kernel for this processor, in process.
+) -> CallableKernel:
+    """Compile a kernel for this processor, in process, or for a GPU of this computer.
 
     `subject` is a kernel, its text, the path of its file, or the name of a library kernel. `machine` is a description
     or its name; None is this processor. `threads` is the number of threads for parallel scopes; None is that of the
@@ -28,7 +49,8 @@ def compile(
     (`search`) and LLVM's O3 (`full`).
 
     The result takes NumPy arrays, PyTorch tensors or DLPack objects of the right type and shape, without a copy, and
-    returns the `out` arrays.
+    returns the `out` arrays. A kernel on a GPU takes tensors and arrays of the device, without a copy and without
+    waiting, or arrays of the host, which it copies (`pdojo.backends.gpu.executable.GpuKernel`).
 
     Raises UsageError for an unknown kernel or machine, NotationError for a text that does not parse, LoweringError if
     this computer cannot call the machine's code, or the kernel asks for what the machine cannot do.

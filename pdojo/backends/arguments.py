@@ -32,7 +32,7 @@ class CallArguments:
         kernel: str, parameters: Sequence[Parameter], arrays: Sequence[AnyArray], named: Mapping[str, AnyArray]
     ) -> CallArguments:
         """Match arrays with the interface. Raises UsageError, naming the array, if one does not fit."""
-        given = _matched(kernel, [p.name for p in parameters], arrays, named)
+        given = matched(kernel, [p.name for p in parameters], arrays, named)
         missing = [p.name for p in parameters if p.name not in given and p.intent is not Intent.OUT]
         if missing:
             raise UsageError(f"kernel '{kernel}' needs {', '.join(missing)}; only 'out' arrays may be left out")
@@ -55,9 +55,10 @@ class CallArguments:
         return given if is_tensor(given) else tensor_of(array, parameter.dtype)
 
 
-def _matched(
+def matched(
     kernel: str, names: Sequence[str], arrays: Sequence[AnyArray], named: Mapping[str, AnyArray]
 ) -> dict[str, AnyArray]:
+    """The arrays of a call by the names of parameters. Raises UsageError for too many, unknown and repeated ones."""
     if len(arrays) > len(names):
         raise UsageError(f"kernel '{kernel}' takes {len(names)} arrays ({', '.join(names)}), not {len(arrays)}")
     given = dict(zip(names, arrays, strict=False))

@@ -23,7 +23,10 @@ from pdojo.errors import LoweringError, PluginError, UsageError
 
 if TYPE_CHECKING:
     from pdojo.backends.executable import Executable
+    from pdojo.backends.gpu.executable import GpuKernel
 
+CallableKernel: TypeAlias = "Executable | GpuKernel"
+"""A kernel as a callable of this process."""
 Listing: TypeAlias = Callable[[KernelOp, Machine], str]
 """The code of a kernel as text. Raises LoweringError if there is none."""
 Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
@@ -111,7 +114,7 @@ class Compiles(Protocol):
 
     def compile(
         self, kernel: KernelOp, machine: Machine, threads: int | None, optimize: Literal["search", "full"]
-    ) -> Executable:
+    ) -> CallableKernel:
         """The kernel as a callable. Raises LoweringError if this computer cannot run it."""
         ...
 
@@ -151,6 +154,8 @@ class _NoBackend:
 
 
 _OWN = {
+    "cuda": "pdojo.backends.gpu.backend:CUDA",
+    "hip": "pdojo.backends.gpu.backend:HIP",
     "llvm": "pdojo.backends.llvm.backend:LLVM",
     "snitch": "pdojo.backends.snitch.backend:SNITCH",
 }

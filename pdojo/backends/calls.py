@@ -7,8 +7,7 @@ from typing import Literal
 
 from pdojo.backends.arguments import CallArguments, Outputs
 from pdojo.backends.arrays import AnyArray, parameters_of
-from pdojo.backends.backend import Arrays, Compiles, backend_of
-from pdojo.backends.executable import Executable
+from pdojo.backends.backend import Arrays, CallableKernel, Compiles, backend_of
 from pdojo.backends.executable import compile as compile_here
 from pdojo.backends.measure.arrays import random_arguments, random_inputs
 from pdojo.dialect.attributes import Intent
@@ -24,7 +23,7 @@ def compile_for(
     *,
     threads: int | None = None,
     optimize: Literal["search", "full"] = "full",
-) -> Executable:
+) -> CallableKernel:
     """Compile a kernel for a machine; None is this processor.
 
     Raises LoweringError if the machine's code cannot be called in this process, or the machine lacks what the kernel

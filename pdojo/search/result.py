@@ -8,8 +8,8 @@ from math import inf
 
 from pdojo.backends.arguments import Outputs
 from pdojo.backends.arrays import AnyArray
+from pdojo.backends.backend import CallableKernel
 from pdojo.backends.calls import call, compile_for
-from pdojo.backends.executable import LoadedKernel
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
@@ -102,7 +102,7 @@ class TuneResult:
             return None, None
         return costs[0] if costs[0] < inf else None, costs[1] if costs[1] < inf else None
 
-    def compile(self) -> LoadedKernel:
+    def compile(self) -> CallableKernel:
         """The tuned program as a callable. Raises LoweringError if this computer cannot call it."""
         return compile_for(self.kernel, self.machine)
 

@@ -37,7 +37,9 @@ z bf16 [4] heap
 
 def compiled(text: str = SCALE, **options: Any) -> Executable:
     (kernel,) = parse_notation(text)
-    return pdojo.compile(kernel, **options)
+    found = pdojo.compile(kernel, **options)
+    assert isinstance(found, Executable)
+    return found
 
 
 def floats(*shape: int) -> NDArray[np.float32]:

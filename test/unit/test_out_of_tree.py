@@ -110,7 +110,7 @@ def test_a_backend_of_another_package_runs_on_given_arrays(installed: Path, tmp_
 def test_a_backend_that_nobody_has() -> None:
     machine = (PACKAGE / "pdojo_acme" / "acme-2.toml").as_posix()
     missing = run(Path("/nonexistent"), "-", f"--machine={machine}", tool="run")
-    assert missing.stderr == "error: machine 'acme-2' names the backend 'acme'; known are llvm, snitch\n"
+    assert missing.stderr == "error: machine 'acme-2' names the backend 'acme'; known are cuda, hip, llvm, snitch\n"
 
 
 def test_without_it() -> None:

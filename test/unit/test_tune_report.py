@@ -240,10 +240,12 @@ def test_foreign_load_is_in_the_report() -> None:
 
 
 def test_a_report_for_a_machine_without_machine_code(tmp_path: Path) -> None:
-    args = ["add:64x64", "--no-measure", "--machine", "nvidia-sm90", "--pass", "none"]
+    described = tmp_path / "paper.toml"
+    described.write_text('name = "paper"\ninherits = "nvidia-sm90"\nbackend = ""\n')
+    args = ["add:64x64", "--no-measure", "--machine", str(described), "--pass", "none"]
     text = report(tmp_path, *args)
     check(text)
-    assert "no backend generates code for nvidia-sm90" in text
+    assert "no backend generates code for paper" in text
 
 
 def test_what_is_not_html_is_escaped() -> None:

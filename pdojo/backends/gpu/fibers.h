@@ -134,6 +134,7 @@ struct Region {
   char *start;
   size_t size;
   char name[48];
+  size_t gap; /* inaccessible bytes on each side */
 };
 
 struct State {
@@ -344,6 +345,7 @@ inline char *map_memory(size_t length, int descriptor, off_t offset, bool writab
     if (length && mmap(low, length, allowed, flags, descriptor, offset) == MAP_FAILED) break;
     region.low = low;
     region.high = low + length;
+    region.gap = gap;
     return low;
   }
   fail("there is no memory for an array of %zu bytes", length);
@@ -352,7 +354,7 @@ inline char *map_memory(size_t length, int descriptor, off_t offset, bool writab
 inline void map_shared(size_t bytes) {
   const size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   const size_t length = (rounded + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-  Region region{nullptr, nullptr, nullptr, bytes, "the shared memory"};
+  Region region{nullptr, nullptr, nullptr, bytes, "the shared memory", 0};
   map_memory(length, -1, 0, true, region);
   region.start = region.high - rounded;
   state.regions.push_back(region);
@@ -391,7 +393,7 @@ __attribute__((noinline)) inline void run_grid(const char *name, long blocks, lo
     check_outcome();
   }
   state.kernel = nullptr;
-  munmap(shared.low, shared.high - shared.low);
+  munmap(shared.low - shared.gap, shared.high - shared.low + 2 * shared.gap);
   state.regions = regions;
 }
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -68,6 +69,16 @@ def toolchains() -> list[Toolchain]:
         if clang is not None and linker is not None:
             found.append(Toolchain(f"clang {version}", (clang,), (linker,)))
     return found
+
+
+@cache
+def version(tools: Toolchain | None = None) -> str:
+    """What a clang calls itself; `tools` None is the first of `toolchains()`. Raises MissingTool if there is none."""
+    tools = tools or next(iter(toolchains()), None)
+    if tools is None:
+        raise MissingTool(f"there is no clang for AMD's GPUs: {REMEDY}")
+    done = subprocess.run([*tools.clang, "--version"], capture_output=True, text=True, check=False)
+    return f"{tools.name}: {done.stdout.partition(chr(10))[0].strip()}"
 
 
 def compile_hip(text: str, *, processor: str = "gfx942", tools: Toolchain | None = None) -> HipImage:

@@ -34,6 +34,7 @@ class KernelText:
         kernel = Kernel(nest, prelude, spelling, names, taken, workspace_of(nest), most_threads, warp)
         host = _Host(kernel)
         comment = "\n".join(f"// {printable(line)}" for line in header_lines(nest))
+        self.nest = nest
         self.launches: Sequence[LaunchText] = host.launches
         self.text = "\n".join([comment, *(entry.text for entry in host.launches), host.text, ""])
         """The functions, with the kernel's declarations as a comment."""

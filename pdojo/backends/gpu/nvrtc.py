@@ -7,7 +7,10 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any
 
@@ -95,12 +98,29 @@ def compile_cuda(text: str, *, processor: str = "sm_90") -> CudaImage:
     return CudaImage(cubin, log, parse_report(log))
 
 
+@cache
+def version() -> str:
+    """The version of NVRTC. Raises MissingTool if it is not installed."""
+    major, minor = _call(_bindings().nvrtcVersion(), 2)
+    try:
+        # The library itself does not tell its build.
+        return f"NVRTC {major}.{minor} ({installed('nvidia-cuda-nvrtc')})"
+    except PackageNotFoundError:
+        return f"NVRTC {major}.{minor}"
+
+
+@cache
+def disassembler() -> str | None:
+    """The path of `nvdisasm`; None if it is not installed."""
+    try:
+        return import_module("cuda.pathfinder").find_nvidia_binary_utility("nvdisasm")
+    except ImportError:
+        return shutil.which("nvdisasm")
+
+
 def disassemble(cubin: bytes) -> str:
     """The machine code as text. Raises MissingTool if `nvdisasm` is not installed."""
-    try:
-        path = import_module("cuda.pathfinder").find_nvidia_binary_utility("nvdisasm")
-    except ImportError:
-        path = shutil.which("nvdisasm")
+    path = disassembler()
     if path is None:
         raise MissingTool("nvdisasm, the disassembler, is not installed: pip install nvidia-cuda-nvdisasm")
     with tempfile.TemporaryDirectory(prefix="pdojo-cuda-") as folder:
@@ -144,9 +164,9 @@ def _log(nvrtc: Any, program: Any) -> str:
     return log.rstrip(b"\0").decode(errors="replace")
 
 
-def _call(answer: tuple[Any, ...]) -> Any:
-    """The value of a call of NVRTC that only fails if pdojo calls it wrongly; None if it has none."""
+def _call(answer: tuple[Any, ...], count: int = 1) -> Any:
+    """The value of a call of NVRTC that only fails if pdojo calls it wrongly, or `count` of them; None without any."""
     status, *values = answer
     if status.value:
         raise RuntimeError(f"NVRTC: {status.name}")
-    return values[0] if values else None
+    return (values[0] if values else None) if count == 1 else values[:count]

@@ -127,6 +127,9 @@ template <int N> static __device__ __forceinline__ void pd_sync_group() {
 GROUP = "pd_sync_group"
 """The name of the barrier of a group of threads."""
 
+_BOUNDS = tuple(f"static inline int64_t {name}(" for name in ("pd_min", "pd_max"))
+"""Beginnings of the helpers for bounds of loops."""
+
 
 @dataclass(frozen=True)
 class Uses:
@@ -170,8 +173,9 @@ class DeviceSpelling(Spelling, ABC):
         """The beginning of a file."""
 
     def helper(self, text: str) -> str:
-        """A helper function of the device."""
-        return text.replace("static inline", "static __device__ __forceinline__").replace("restrict", "__restrict__")
+        """A helper function of the device; bounds of the host's loops use some of them, too."""
+        where = "__host__ __device__" if text.startswith(_BOUNDS) else "__device__"
+        return text.replace("static inline", f"static {where} __forceinline__").replace("restrict", "__restrict__")
 
     def kernel(self, name: str, parameters: Sequence[str], threads: int, blocks: int | None) -> str:
         """The head of a device function for blocks of so many threads, `blocks` of them on a multiprocessor."""

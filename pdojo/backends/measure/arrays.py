@@ -129,6 +129,11 @@ class ArraySet:
             if parameter.intent is Intent.INOUT:
                 array[...] = self.inputs[parameter.name]
 
+    def zones(self) -> list[NDArray[np.uint8]]:
+        """The memory of each array, with the `GUARD_BYTES` before and behind it, for copies on other devices."""
+        rows = zip(self._memory, self._spans, strict=True)
+        return [memory[span.start - GUARD_BYTES : span.stop + GUARD_BYTES] for memory, span in rows]
+
     def checksums(self) -> tuple[int, ...]:
         """One checksum for each array with its guard zones."""
         return tuple(map(_checksum, self._memory))

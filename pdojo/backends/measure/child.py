@@ -20,7 +20,7 @@ from pdojo.backends.garbage import collect_rarely
 from pdojo.backends.measure.load import processors
 from pdojo.backends.measure.process import kill_family
 from pdojo.backends.measure.request import Assembly, Comparison, Simulation
-from pdojo.backends.measure.session import Cache, Tools, WorkerSession, assemble
+from pdojo.backends.measure.session import Cache, Fatal, Tools, WorkerSession, assemble
 from pdojo.errors import MeasurementError, PdojoError
 
 
@@ -38,10 +38,10 @@ def main(settings: dict[str, Any]) -> None:
     tools = Tools(
         _load(settings["compiler"]), _load(settings["peers"]), _load(settings["references"]), settings["memory_limit"]
     )
-    cache = Cache()
+    session, cache = _load(settings["session"]), Cache()
     answers.send({"event": "ready"})
     while True:
-        answers.send(_serve(json.loads(requests.get()), tools, cache, answers))
+        answers.send(_serve(json.loads(requests.get()), session, tools, cache, answers))
 
 
 @dataclass(frozen=True)
@@ -57,20 +57,24 @@ class Answers:
         self.stream.flush()
 
 
-def _serve(request: dict[str, Any], tools: Tools, cache: Cache, answers: Answers) -> dict[str, Any]:
+def _serve(
+    request: dict[str, Any], session: type[WorkerSession], tools: Tools, cache: Cache, answers: Answers
+) -> dict[str, Any]:
     def report(index: int, phase: str) -> None:
         answers.send({"event": "phase", "index": index, "phase": phase})
 
     try:
         if "assemble" in request:
             report(0, "compile")
-            return {"event": "assembled", **assemble(Assembly.from_json(request))}
+            return {"event": "assembled", **assemble(Assembly.from_json(request), session, tools)}
         if "simulate" in request:
             from pdojo.backends.snitch.session import simulate
 
             wanted = Simulation.from_json(request)
             return {"event": "done", "outcomes": [simulate(wanted, lambda phase: report(0, phase)).to_json()]}
-        outcomes = WorkerSession(Comparison.from_json(request), tools, cache, report).run()
+        outcomes = session(Comparison.from_json(request), tools, cache, report).run()
+    except Fatal as error:
+        return {"event": "fatal", "index": error.index, "outcome": error.outcome.to_json()}
     except PdojoError as error:
         return {"event": "error", "message": str(error)}
     except MemoryError as error:

@@ -21,11 +21,11 @@ Job: TypeAlias = Future[tuple[T, float]]
 
 
 class Workers:
-    """`count` processes (None: one for each processor), which start when they are needed."""
+    """`count` processes (None: one for each processor), which start when they are needed; `make` makes each."""
 
-    def __init__(self, count: int | None = None) -> None:
+    def __init__(self, count: int | None = None, make: Callable[[], Worker] = Worker) -> None:
         self.count = count or len(os.sched_getaffinity(0))
-        self._workers = [Worker() for _ in range(self.count)]
+        self._workers = [make() for _ in range(self.count)]
         self._free: SimpleQueue[Worker] = SimpleQueue()
         for worker in self._workers:
             self._free.put(worker)

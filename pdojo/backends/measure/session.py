@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from statistics import median
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
@@ -18,6 +18,7 @@ from pdojo.backends.measure.check import Rounding, compare_all
 from pdojo.backends.measure.environment import environment, huge_page_bytes
 from pdojo.backends.measure.outcome import Check, CompileError, Crash, Ok, Outcome, OutOfMemory, Steady, WrongResult
 from pdojo.backends.measure.request import (
+    JSON,
     Assembled,
     Assembly,
     Comparison,
@@ -29,7 +30,7 @@ from pdojo.backends.measure.request import (
     Subject,
 )
 from pdojo.backends.measure.steady import Run
-from pdojo.backends.measure.timing import Timed, take_samples
+from pdojo.backends.measure.timing import Load, Timed, take_samples
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
@@ -53,7 +54,9 @@ class Compiled(Protocol):
 class Compiler(Protocol):
     """`pdojo.backends.executable.compile`, or a stand-in."""
 
-    def __call__(self, kernel: KernelOp, machine: Machine | None, *, threads: int, optimize: str) -> Compiled:
+    def __call__(
+        self, kernel: KernelOp, machine: Machine | None, *, threads: int, optimize: Literal["search", "full"]
+    ) -> Compiled:
         """Compile a kernel."""
         ...
 
@@ -127,8 +130,21 @@ class Cache:
     sets: list[ArraySet] = field(default_factory=list[ArraySet])
 
 
+class Fatal(Exception):  # noqa: N818  # an event, handled by the worker process
+    """A candidate made this process unusable: its parent gets the outcome and starts another one."""
+
+    def __init__(self, index: int, outcome: Outcome) -> None:
+        super().__init__(outcome.summary)
+        self.index = index
+        """The number of the candidate in the comparison."""
+        self.outcome = outcome
+
+
 class WorkerSession:
-    """One comparison; calls `report` with the index of a candidate and the phase that begins."""
+    """One comparison on the processor; calls `report` with the index of a candidate and the phase that begins.
+
+    Sessions for other devices (`Worker(session=...)`) are subclasses.
+    """
 
     def __init__(self, comparison: Comparison, tools: Tools, cache: Cache, report: Callable[[int, str], None]) -> None:
         self.comparison = comparison
@@ -173,16 +189,19 @@ class WorkerSession:
         self.report(candidate.index, phase)
         try:
             action(candidate)
-        except MemoryError as error:
-            candidate.outcome = OutOfMemory(phase, self.tools.memory_limit, str(error))
-        except PdojoError as error:
-            candidate.outcome = CompileError(str(error))
         except Exception as error:  # noqa: BLE001  # a bug that a candidate shows is data here; the traceback is kept
-            text = f"{type(error).__name__}: {error}"
-            if phase == "compile":
-                candidate.outcome = CompileError(text, traceback.format_exc())
-            else:
-                candidate.outcome = Crash(phase, text, traceback.format_exc())
+            candidate.outcome = self.failure(candidate, phase, error)
+
+    def failure(self, candidate: Candidate, phase: str, error: Exception) -> Outcome:
+        """The outcome of a candidate that raised an error; called while it is handled. Raises Fatal."""
+        if isinstance(error, MemoryError):
+            return OutOfMemory(phase, self.tools.memory_limit, str(error))
+        if isinstance(error, PdojoError):
+            return CompileError(str(error))
+        text = f"{type(error).__name__}: {error}"
+        if phase == "compile":
+            return CompileError(text, traceback.format_exc())
+        return Crash(phase, text, traceback.format_exc())
 
     def _compile(self, candidate: Candidate, arrays: ArraySet) -> None:
         subject = candidate.subject
@@ -197,16 +216,27 @@ class WorkerSession:
             return
         kernel = self.nests[candidate.index].kernel
         if isinstance(subject, Assembled):
-            from pdojo.backends.executable import load
-            from pdojo.backends.llvm.objects import ObjectCode
-
-            candidate.compiled = load(kernel, ObjectCode.from_json(subject.code), self.options.threads)
+            candidate.compiled = self.load(kernel, subject.code)
             candidate.compile_seconds = subject.seconds + time.perf_counter() - start
             return
         candidate.compiled = self.tools.compiler(
             kernel, subject.machine, threads=self.options.threads, optimize=self.options.effort
         )
         candidate.compile_seconds = time.perf_counter() - start
+
+    def load(self, kernel: KernelOp, code: JSON) -> Compiled:
+        """A kernel's code, from `assembled` in another process, ready to run."""
+        from pdojo.backends.executable import load
+        from pdojo.backends.llvm.objects import ObjectCode
+
+        return load(kernel, ObjectCode.from_json(code), self.options.threads)
+
+    @staticmethod
+    def assembled(kernel: KernelOp, machine: Machine, effort: Literal["search", "full"], tools: Tools) -> JSON:
+        """Compile a kernel to code for `load`. Raises PdojoError."""
+        from pdojo.backends.executable import assemble as compile_to_object
+
+        return compile_to_object(kernel, machine, optimize=effort).to_json()
 
     def _array_sets(self) -> list[ArraySet]:
         """One set of arrays; cold measurements get enough sets to fill the largest cache twice."""
@@ -249,7 +279,7 @@ class WorkerSession:
             reference = self._reference(candidate, arrays)
         except MemoryError as error:
             raise MeasurementError(f"there is not enough memory for the reference result: {error}") from None
-        self._guarded(candidate, "run", lambda c: self._run_once(c, arrays))
+        self._guarded(candidate, "run", lambda c: self.run_once(c, arrays))
         if candidate.outcome is None:
             self._judge(candidate, self._difference(candidate, arrays, reference))
             candidate.right = arrays.checksums()
@@ -260,16 +290,20 @@ class WorkerSession:
         If the candidate was timed alone, also check what the timed calls left.
         """
         if alone and isinstance(candidate.subject, MeasuredProgram):
-            damage = next((damage for arrays in sets if (damage := arrays.damage()) is not None), None)
+            damage = next((damage for arrays in sets if (damage := self.damage(arrays)) is not None), None)
             if damage is not None:
                 self._judge(candidate, f"{damage} by one of the timed calls")
                 return
         arrays = sets[0]
-        self._guarded(candidate, "run", lambda c: self._run_once(c, arrays))
+        self._guarded(candidate, "run", lambda c: self.run_once(c, arrays))
         if candidate.outcome is None and arrays.checksums() != candidate.right:
             # Sums over threads may differ in the last bits from call to call.
             wrong = self._difference(candidate, arrays, self._reference(candidate, arrays))
             self._judge(candidate, wrong and f"{wrong} (after the timed calls; right before)")
+
+    def damage(self, arrays: ArraySet) -> str | None:
+        """A message about memory that timed calls must not change but did."""
+        return arrays.damage()
 
     def _judge(self, candidate: Candidate, wrong: str | None) -> None:
         if wrong is not None:
@@ -286,7 +320,8 @@ class WorkerSession:
         candidate.check = Check(against, error.fraction, error.absolute, error.relative)
         return wrong or (arrays.damage() if isinstance(candidate.subject, MeasuredProgram) else None)
 
-    def _run_once(self, candidate: Candidate, arrays: ArraySet) -> None:
+    def run_once(self, candidate: Candidate, arrays: ArraySet) -> None:
+        """Run a candidate on poisoned outputs; the results are in the arrays then."""
         arrays.reset()
         self._bind(candidate, arrays.arrays)()
         if candidate.finish is not None:
@@ -316,7 +351,7 @@ class WorkerSession:
                 raise MeasurementError(f"the reference '{nest.name}' and the program have different interface arrays")
             names = {theirs.name: ours.name for theirs, ours in zip(reference, self.parameters, strict=True)}
             if wanted.compiled:
-                return self._run_plain(nest, arrays)
+                return self.run_plain(nest, arrays)
             given = {name: inputs[ours] for name, ours in names.items() if ours in inputs}
             return {names[name]: value for name, value in interpret(nest, given).items()}
         assert isinstance(wanted, NamedReference)
@@ -325,29 +360,41 @@ class WorkerSession:
         values = self.tools.references(wanted.workload or wanted.name)(*inputs.values())
         return dict(zip(written, values, strict=True))
 
-    def _run_plain(self, nest: Nest, arrays: ArraySet) -> dict[str, NDArray[Any]]:
+    def run_plain(self, nest: Nest, arrays: ArraySet) -> dict[str, NDArray[Any]]:
         """The outputs of a reference kernel, run as compiled code."""
         machine = next(s.machine for s in self.comparison.subjects if isinstance(s, MeasuredProgram))
-        own = ArraySet(self.parameters, arrays.inputs, arrays.alignment)
-        self.tools.compiler(nest.kernel, machine, threads=1, optimize="full").bind(*own.arrays)()
-        return {p.name: array for p, array in zip(self.parameters, own.arrays, strict=True) if p.written}
+        return run_compiled(self.tools.compiler(nest.kernel, machine, threads=1, optimize="full"), arrays)
+
+    # Timing
+
+    def timed(self, candidate: Candidate, sets: Sequence[ArraySet]) -> Timed:
+        """A candidate that is ready to be timed."""
+        return Timed([self._bind(candidate, s.arrays) for s in sets], lambda: _restore(sets))
+
+    def sample(self, timed: Sequence[Timed], begin: Callable[[int], None]) -> Load:
+        """Take the samples; calls `begin` with a position in `timed` before each."""
+        return take_samples(timed, self.options, begin)
+
+    def facts(self) -> JSON:
+        """Facts that times depend on besides programs."""
+        return {**environment(), "huge_page_bytes": huge_page_bytes()}
 
     def _time(self, sets: Sequence[ArraySet]) -> None:
         """Time the candidates that are left, in turns."""
         timed: list[tuple[Candidate, Timed]] = []
         for candidate in self._alive():
-            runs: list[Run] = []
+            made: list[Timed] = []
 
-            def bind(candidate: Candidate, runs: list[Run] = runs) -> None:
-                runs.extend(self._bind(candidate, s.arrays) for s in sets)
+            def prepare(candidate: Candidate, made: list[Timed] = made) -> None:
+                made.append(self.timed(candidate, sets))
 
-            self._guarded(candidate, "allocate", bind)
+            self._guarded(candidate, "allocate", prepare)
             if candidate.outcome is None:
-                timed.append((candidate, Timed(runs, lambda: _restore(sets))))
+                timed.append((candidate, made[0]))
         if not timed:
             return
-        load = take_samples([t for _, t in timed], self.options, lambda i: self.report(timed[i][0].index, "time"))
-        facts = {**environment(), "huge_page_bytes": huge_page_bytes()}
+        load = self.sample([t for _, t in timed], lambda i: self.report(timed[i][0].index, "time"))
+        facts = self.facts()
         for candidate, result in timed:
             if self.options.check:
                 self._check_again(candidate, sets, alone=len(timed) == 1)
@@ -364,6 +411,13 @@ class WorkerSession:
             )
 
 
+def run_compiled(compiled: Compiled, arrays: ArraySet) -> dict[str, NDArray[Any]]:
+    """The arrays that a compiled kernel writes, from the inputs of a set."""
+    own = ArraySet(arrays.parameters, arrays.inputs, arrays.alignment)
+    compiled.bind(*own.arrays)()
+    return {p.name: array for p, array in zip(own.parameters, own.arrays, strict=True) if p.written}
+
+
 def steady_of(timed: Timed) -> Steady | None:
     """What was found besides the samples; None unless they are steady."""
     if timed.loop is None:
@@ -372,15 +426,12 @@ def steady_of(timed: Timed) -> Steady | None:
     return Steady(first, timed.loop, seconds, sum(not w.is_steady for w in timed.warm_ups))
 
 
-def assemble(request: Assembly) -> dict[str, Any]:
-    """Object code as JSON with the `seconds` that it took, or a CompileError as JSON."""
-    from pdojo.backends.executable import assemble as compile_to_object
-
+def assemble(request: Assembly, session: type[WorkerSession], tools: Tools) -> JSON:
+    """Code as JSON with the `seconds` that it took, or a CompileError as JSON."""
     start = time.perf_counter()
+    program = request.program
     try:
-        code = compile_to_object(
-            _nest(request.program.text).kernel, request.program.machine, optimize=request.effort
-        ).to_json()
+        code = session.assembled(_nest(program.text).kernel, program.machine, request.effort, tools)
     except PdojoError as error:
         return {"outcome": CompileError(str(error)).to_json()}
     except MemoryError:

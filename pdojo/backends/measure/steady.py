@@ -83,11 +83,17 @@ class Caller:
             if passed >= seconds:
                 return passed / calls, calls
 
+    def first(self) -> float:
+        """Seconds of a single call."""
+        start = self.clock()
+        next(self.calls)()
+        return (self.clock() - start) * 1e-9
+
 
 def warm_up(caller: Caller) -> WarmUp:
     """Call a candidate until two successive windows agree and enough calls are made, or until it takes too long."""
     start = caller.clock()
-    first, done = _first(caller), 1
+    first, done = caller.first(), 1
     # A first call that is as long as a window is one.
     windows = [first] if first >= WINDOW else []
     while True:
@@ -112,13 +118,6 @@ def plain_loop(caller: Caller) -> float:
         many = len(times) >= (LOOP_CALLS if passed < LOOP_LONGEST else LOOP_FEWEST)
         if passed >= LOOP_LEAST and many:
             return median(times)
-
-
-def _first(caller: Caller) -> float:
-    """Seconds of a single call."""
-    start = caller.clock()
-    next(caller.calls)()
-    return (caller.clock() - start) * 1e-9
 
 
 def _is_enough(calls: int, seconds: float) -> bool:

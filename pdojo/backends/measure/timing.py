@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle, islice
 from math import ceil
@@ -20,7 +20,7 @@ _MOST_CALLS = 1 << 20
 
 _SETTLE = 0.03
 """Seconds to wait before a sample: thread pools spin after a call and would slow the next candidate down."""
-_BRIEFLY = 0.005
+BRIEFLY = 0.005
 """Seconds of calls before a sample of a race, which has no pauses: programs share one thread pool, which spins for
 about 1 ms, and a processor that never rests stays fast."""
 _LEAST = 1.2 * SHORTEST
@@ -59,13 +59,22 @@ class Timed:
         samples are steady waits, alone or not; one that races never does.
         """
         if options.steady:
-            self._calibrate_steady(options, begin)
+            self.calibrate_steady(options, begin)
             return
         self.is_raced = options.even
         if options.even:
-            self.settle = _BRIEFLY
+            self.settle = BRIEFLY
         elif alone:
             self.settle = 0.0
+        lasts = self.choose_repeat(options, begin)
+        if options.even:
+            return
+        if alone:
+            self.settle = min(_SETTLE, max(0.0, _LEAST / self.wanted - lasts))
+        self.wanted = max(self.wanted, ceil(_LEAST / (lasts + self.settle)))
+
+    def choose_repeat(self, options: Options, begin: Callable[[], None]) -> float:
+        """Choose the calls per sample, and the number of samples by the budget; gives the seconds of a sample."""
         self.sample(begin)
         self.repeat = 1
         seconds = self.sample(begin)
@@ -76,13 +85,9 @@ class Timed:
         # As many untimed calls precede a sample.
         lasts = 2 * seconds * self.repeat
         self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
-        if options.even:
-            return
-        if alone:
-            self.settle = min(_SETTLE, max(0.0, _LEAST / self.wanted - lasts))
-        self.wanted = max(self.wanted, ceil(_LEAST / (lasts + self.settle)))
+        return lasts
 
-    def _calibrate_steady(self, options: Options, begin: Callable[[], None]) -> None:
+    def calibrate_steady(self, options: Options, begin: Callable[[], None]) -> None:
         """The same by a single warm-up. Warm-ups are long enough for the load of the processors to be known."""
         self.is_steady, self.repeat = True, 1
         self.sample(begin)
@@ -98,10 +103,10 @@ class Timed:
         self.prepare()
         calls = cycle(self.runs)
         if self.is_raced:
-            self._caller(calls, begin).window(self.settle)
+            self.caller(calls, begin).window(self.settle)
         elif self.is_steady:
             self.sleep(self.settle)
-            self.warm_ups.append(warm_up(self._caller(calls, begin)))
+            self.warm_ups.append(warm_up(self.caller(calls, begin)))
         else:
             self.sleep(self.settle)
             for run in list(islice(calls, self.repeat)):
@@ -115,9 +120,10 @@ class Timed:
     def take_loop(self, begin: Callable[[], None]) -> None:
         """Time a plain loop, without a pause before it."""
         begin()
-        self.loop = plain_loop(self._caller(cycle(self.runs), begin))
+        self.loop = plain_loop(self.caller(cycle(self.runs), begin))
 
-    def _caller(self, calls: Iterator[Run], begin: Callable[[], None]) -> Caller:
+    def caller(self, calls: Iterator[Run], begin: Callable[[], None]) -> Caller:
+        """Makes these calls in batches."""
         return Caller(calls, self.repeat, self.prepare, begin, self.clock)
 
     def is_due(self, turn: int, turns: int) -> bool:
@@ -144,7 +150,7 @@ def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[
     if options.even:
         _make_even(candidates)
     best: Load | None = None
-    kept: list[Timed] = []
+    kept: list[tuple[list[float], list[WarmUp], float | None]] = []
     attempt = 0
     while attempt < options.attempts:
         attempt += 1
@@ -152,12 +158,12 @@ def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[
         _one_attempt(candidates, begin)
         load = Load(meter.foreign(), attempt)
         if best is None or _value(load) < _value(best):
-            best, kept = load, [replace(candidate) for candidate in candidates]
+            best, kept = load, [(each.samples, each.warm_ups, each.loop) for each in candidates]
         if _value(load) <= options.foreign_load:
             break
     assert best is not None
     for candidate, taken in zip(candidates, kept, strict=True):
-        candidate.samples, candidate.warm_ups, candidate.loop = taken.samples, taken.warm_ups, taken.loop
+        candidate.samples, candidate.warm_ups, candidate.loop = taken
     return Load(best.foreign, attempt)
 
 
@@ -166,7 +172,7 @@ def _make_even(candidates: Sequence[Timed]) -> None:
     turns = min(candidate.wanted for candidate in candidates)
     for candidate in candidates:
         candidate.wanted = turns
-        candidate.settle = max(_BRIEFLY, _LEAST / (turns * len(candidates)))
+        candidate.settle = max(BRIEFLY, _LEAST / (turns * len(candidates)))
 
 
 def _value(load: Load) -> float:

@@ -26,6 +26,7 @@ from pdojo.backends.measure.request import (
 from pdojo.errors import MeasurementError
 
 DEFAULT_COMPILER = "pdojo.backends.executable:compile"
+DEFAULT_SESSION = "pdojo.backends.measure.session:WorkerSession"
 
 _ALLOCATOR = {
     "MALLOC_MMAP_MAX_": "0",
@@ -68,8 +69,9 @@ class Worker:
 
     The process may take `memory_bytes` of address space (`most` is three quarters of the machine's memory, None is no
     limit), runs on `processors` (None: all that are allowed) with its threads bound to them, and ends with its parent.
-    `compiler`, `peers` and `references` are `module:function` paths of the code that it uses; they come from the
-    program that creates the worker, never from data. Not safe for use from several threads at once.
+    `compiler`, `peers` and `references` are `module:function` paths of the code that it uses, and `session` is that of
+    the class that measures; they come from the program that creates the worker, never from data. Not safe for use from
+    several threads at once.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Worker:
         compiler: str = DEFAULT_COMPILER,
         peers: str | None = None,
         references: str | None = None,
+        session: str = DEFAULT_SESSION,
     ) -> None:
         self.limits = limits or Limits()
         self.memory_bytes = _most_memory() if memory_bytes == "most" else memory_bytes
@@ -90,6 +93,7 @@ class Worker:
             "compiler": compiler,
             "peers": peers,
             "references": references,
+            "session": session,
         }
         self._process: WorkerProcess | None = None
         self._threads = 0
@@ -186,6 +190,9 @@ class Worker:
             process.send(wanted.to_json())
             while True:
                 message = process.receive(self._limit(event))
+                if message["event"] == "fatal":
+                    self.close()
+                    return int(message["index"]), outcome_from_json(message["outcome"])
                 if message["event"] != "phase":
                     return 0, message
                 event = Event(numbers[int(message["index"])], str(message["phase"]))

@@ -15,6 +15,7 @@ from typing import cast
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import read_machine
 from pdojo.dialect.machines.shipped import shipped_machine
+from pdojo.files import cache_folder
 
 _ARM = ("aarch64", "arm64")
 _CORES = {"znver4": "x86-64-zen4", "neoverse-v2": "neoverse-v2"}
@@ -40,9 +41,8 @@ def detect() -> Machine:
 
 def calibration_file(described: Machine) -> Path:
     """The file of measurements of this processor, in the user's cache; other processors have other files."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     facts = (processor_name(), described.threads, described.cache_bytes, described.features)
-    return base / "pdojo" / "machines" / f"{sha256(repr(facts).encode()).hexdigest()[:16]}.toml"
+    return cache_folder("machines") / f"{sha256(repr(facts).encode()).hexdigest()[:16]}.toml"
 
 
 def processor_name() -> str:

@@ -38,7 +38,9 @@ def check_runs_here(name: str, machine: Machine) -> None:
     try:
         backend_of(machine).check_runs_here(machine)
     except LoweringError as error:
-        raise UsageError(f"{error}; --evaluator analytical estimates what it cannot run") from None
+        estimates = [other for other, kind in target_of(machine).evaluators.items() if not kind.runs]
+        hint = "".join(f"; --evaluator {other} estimates what it cannot run" for other in estimates)
+        raise UsageError(f"{error}{hint}") from None
 
 
 def make_evaluator(name: str, machine: Machine, plain: KernelOp, seed: int) -> Evaluator:

@@ -1,0 +1,129 @@
+"""Arrays in the memory of a device that callers pass to a kernel: tensors, and objects of CUDA's array interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+
+from pdojo.backends.arrays import Parameter
+from pdojo.backends.tensors import dtype_of
+from pdojo.dialect.semantics.rounding import INTERFACE
+from pdojo.errors import UsageError
+
+
+@dataclass(frozen=True)
+class DeviceArray:
+    """An array as its owner describes it."""
+
+    address: int
+    dtype: str
+    """NumPy's name, or PyTorch's with `torch.` in front."""
+    shape: tuple[int, ...]
+    contiguous: bool
+    """Whether its elements lie in C order without gaps."""
+    read_only: bool = False
+
+
+def is_on_device(value: object) -> bool:
+    """Whether a value is an array in the memory of a device."""
+    device = getattr(getattr(value, "device", None), "type", None)
+    if hasattr(value, "data_ptr"):
+        return device != "cpu"
+    return hasattr(value, "__cuda_array_interface__")
+
+
+def addresses_of(given: Mapping[str, object], parameters: Sequence[Parameter], kernel: str) -> list[int]:
+    """The addresses of arrays by the names of parameters, in the order of the interface.
+
+    Raises UsageError, naming the array, if one is missing or does not fit, or if one that is written overlaps another.
+    """
+    missing = [p.name for p in parameters if p.name not in given]
+    if missing:
+        raise UsageError(f"kernel '{kernel}' needs {', '.join(missing)}: on a device no array may be left out")
+    found = [_checked(described(given[p.name], p.name), p) for p in parameters]
+    _check_overlap(found, parameters)
+    return found
+
+
+def described(value: Any, name: str) -> DeviceArray:
+    """What an array's owner says about it. Raises UsageError for an array in other memory."""
+    if not is_on_device(value):
+        raise UsageError(
+            f"array '{name}' is a {type(value).__name__} in the host's memory, and others are on a device: pass all "
+            f"arrays on the device, or none"
+        )
+    if hasattr(value, "data_ptr"):
+        if getattr(value, "requires_grad", False):
+            raise UsageError(
+                f"array '{name}' requires grad, and no gradient flows through a kernel: pass {name}.detach()"
+            )
+        return DeviceArray(value.data_ptr(), str(value.dtype), tuple(value.shape), bool(value.is_contiguous()))
+    facts = cast("dict[str, Any]", value.__cuda_array_interface__)
+    address, read_only = facts["data"]
+    dtype, shape = np.dtype(facts["typestr"]), tuple(facts["shape"])
+    strides = facts.get("strides")
+    contiguous = strides is None or tuple(strides) == _strides(shape, dtype.itemsize)
+    return DeviceArray(int(address), dtype.name, shape, contiguous, bool(read_only))
+
+
+def _checked(array: DeviceArray, parameter: Parameter) -> int:
+    """The address of an array that fits."""
+    name, wanted = parameter.name, INTERFACE[parameter.dtype]
+    taken = dtype_of(wanted, parameter.dtype) if array.dtype.startswith("torch.") else wanted.name
+    if array.dtype != taken:
+        raise UsageError(f"array '{name}' has dtype {array.dtype}, the kernel takes {taken}")
+    if array.shape != parameter.shape:
+        shapes = ("x".join(map(str, shape)) or "()" for shape in (array.shape, parameter.shape))
+        raise UsageError("array '{}' has shape {}, the kernel takes {}".format(name, *shapes))
+    if not array.contiguous:
+        raise UsageError(f"array '{name}' is not C-contiguous; pass {name}.contiguous()")
+    if parameter.written and array.read_only:
+        raise UsageError(f"array '{name}' is read-only, but the kernel writes it")
+    if array.address % parameter.alignment:
+        raise UsageError(
+            f"array '{name}' lies at an address that is no multiple of {parameter.alignment} bytes, which the kernel "
+            f"relies on; pass {name}.clone()"
+        )
+    return array.address
+
+
+def _check_overlap(addresses: Sequence[int], parameters: Sequence[Parameter]) -> None:
+    sizes = [prod(p.shape) * INTERFACE[p.dtype].itemsize for p in parameters]
+    spans = sorted(zip(addresses, sizes, parameters, strict=True), key=lambda span: span[:2])
+    for position, (start, size, first) in enumerate(spans):
+        for other, _, second in spans[position + 1 :]:
+            if other >= start + size:
+                break
+            if first.written or second.written:
+                raise UsageError(
+                    f"arrays '{first.name}' and '{second.name}' overlap in memory, and the kernel writes one"
+                )
+
+
+def _strides(shape: Sequence[int], size: int) -> tuple[int, ...]:
+    """The strides of a C-ordered array, in bytes."""
+    return tuple(size * prod(shape[d + 1 :]) for d in range(len(shape)))
+
+
+def stream_handle(stream: object) -> int:
+    """The driver's handle of a stream: an integer, or an object of PyTorch or of CUDA's stream protocol.
+
+    Raises UsageError for anything else.
+    """
+    if stream is None:
+        return 0
+    if isinstance(stream, int):
+        return stream
+    found = getattr(stream, "cuda_stream", None)
+    if isinstance(found, int):
+        return found
+    if hasattr(stream, "__cuda_stream__"):
+        _, handle = cast("Any", stream).__cuda_stream__()
+        return int(handle)
+    raise UsageError(
+        f"a stream is an integer, or an object with 'cuda_stream' or '__cuda_stream__', not a {type(stream).__name__}"
+    )

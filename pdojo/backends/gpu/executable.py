@@ -1,0 +1,219 @@
+"""A kernel on a GPU as a Python callable: on arrays of the host, which are copied, and on arrays of the device."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+from pdojo.backends.arguments import CallArguments, Outputs, matched
+from pdojo.backends.arrays import AnyArray, Parameter, parameters_of
+from pdojo.backends.gpu.device_arrays import addresses_of, is_on_device, stream_handle
+from pdojo.backends.gpu.driver import Gpu, Memory, PreparedLaunch, Stream, driver_of
+from pdojo.backends.gpu.images import Clang, DeviceCompiler, ImageCache, Nvrtc
+from pdojo.backends.gpu.program import DeviceProgram, compile_program
+from pdojo.backends.gpu.vendors import CUDA_VENDOR, HIP_VENDOR, Vendor
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import known_machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
+from pdojo.errors import LoweringError, UsageError
+
+_KEPT = 16
+"""Calls on other arrays whose launches stay prepared."""
+
+
+class DeviceCall:
+    """A call of a kernel on arrays at given addresses of the device; keeps its workspace."""
+
+    def __init__(self, kernel: GpuKernel, addresses: Sequence[int], workspace: Memory | None = None) -> None:
+        """`workspace` None is memory of its own."""
+        program = kernel.program
+        if workspace is None and program.workspace_bytes:
+            workspace = kernel.gpu.memory(program.workspace_bytes)
+        self.workspace = workspace
+        self._gpu = kernel.gpu
+        self._launches: list[PreparedLaunch] = []
+        for number, values in program.sequence:
+            entry = program.entries[number]
+            arguments: list[Any] = [ctypes.c_void_p(addresses[k]) for k in entry.arrays]
+            if entry.has_workspace:
+                assert workspace is not None
+                arguments.append(ctypes.c_void_p(workspace.address))
+            arguments += [ctypes.c_int(value) for value in values]
+            self._launches.append(PreparedLaunch(kernel.functions[number], entry.blocks, entry.threads, arguments))
+
+    def __call__(self, stream: int) -> None:
+        """Launch in a stream, without waiting. Raises DriverError."""
+        with self._gpu.current():
+            for launch in self._launches:
+                launch(stream)
+
+    @property
+    def launches(self) -> int:
+        """The number of launches."""
+        return len(self._launches)
+
+
+@dataclass(eq=False, repr=False)
+class GpuKernel:
+    """A kernel loaded on a device.
+
+    Call it with arrays in the order of the interface or by name. Arrays of the host (as for
+    `pdojo.backends.executable.LoadedKernel`) are copied to the device and back, and `out` arrays may be left out.
+    Arrays of the device (anything with `data_ptr` or `__cuda_array_interface__`) are used where they are: the call
+    launches in `stream` (the default stream if it is None) and does not wait, and all arrays must be given.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    program: DeviceProgram
+    gpu: Gpu
+    _prepared: OrderedDict[tuple[int, ...], DeviceCall] = field(
+        default_factory=OrderedDict[tuple[int, ...], DeviceCall]
+    )
+    """Latest calls, by stream and addresses."""
+    _workspaces: dict[int, Memory] = field(default_factory=dict[int, Memory])
+    """The workspace of each stream."""
+
+    def __post_init__(self) -> None:
+        module = self.gpu.module(self.program.image.data)
+        self.functions = [module.function(e.name, e.shared_bytes) for e in self.program.entries]
+        self._stream: Stream = self.gpu.stream()
+
+    def __call__(self, *arrays: AnyArray, stream: object = None, **named: AnyArray) -> Outputs:
+        """Run the kernel. Raises UsageError, naming the array, if one does not fit, DriverError if the device fails.
+
+        The call returns the `out` arrays: those of the device as they were given.
+        """
+        given = matched(self.name, [p.name for p in self.parameters], arrays, named)
+        if any(map(is_on_device, given.values())):
+            return self._on_device(given, stream_handle(stream))
+        if stream is not None:
+            raise UsageError(f"kernel '{self.name}': a stream is for arrays on the device")
+        arguments = CallArguments.of(self.name, self.parameters, (), given)
+        self.bind(*arguments.views)()
+        return arguments.outputs
+
+    def bind(self, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
+        """Check arrays of the host once; the returned function copies them to the device, runs the kernel, and copies
+        back what it writes."""
+        views = CallArguments.of(self.name, self.parameters, arrays, named).views
+        memory = [self.gpu.memory(view.nbytes) for view in views]
+        call = self.prepare([each.address for each in memory])
+        rows = list(zip(self.parameters, views, memory, strict=True))
+        stream = self._stream.handle
+
+        def run() -> None:
+            # Outputs, too: elements that are not written stay as they are.
+            for _, view, place in rows:
+                place.upload(view, stream)
+            call(stream)
+            self.gpu.synchronize(stream)
+            for parameter, view, place in rows:
+                if parameter.written:
+                    place.download(view, stream)
+
+        return run
+
+    def prepare(self, addresses: Sequence[int], workspace: Memory | None = None) -> DeviceCall:
+        """A call on arrays at addresses of the device, in the order of the interface, which are not checked.
+
+        `workspace` is that of another call, which does not run at the same time; None is memory of its own.
+        """
+        return DeviceCall(self, addresses, workspace)
+
+    def random_inputs(self, seed: int = 0) -> dict[str, NDArray[Any]]:
+        """Random arrays of the host that the kernel reads, by name; the same for the same seed."""
+        from pdojo.backends.measure.arrays import random_arguments
+
+        return random_arguments(self.parameters, seed)
+
+    def __repr__(self) -> str:
+        rows = [f"{p.intent.value} {p.name} {p.dtype}[{', '.join(map(str, p.shape))}]" for p in self.parameters]
+        return f"<{type(self).__name__} {self.name}({', '.join(rows)}), {self.gpu.info.name}>"
+
+    def _on_device(self, given: Mapping[str, AnyArray], stream: int) -> Outputs:
+        addresses = addresses_of(given, self.parameters, self.name)
+        key = (stream, *addresses)
+        call = self._prepared.pop(key, None) or DeviceCall(self, addresses, self._workspace(stream))
+        self._prepared[key] = call
+        if len(self._prepared) > _KEPT:
+            self._prepared.popitem(last=False)
+        call(stream)
+        found = [given[p.name] for p in self.parameters if p.intent is Intent.OUT]
+        return None if not found else found[0] if len(found) == 1 else tuple(found)
+
+    def _workspace(self, stream: int) -> Memory | None:
+        size = self.program.workspace_bytes
+        if size and stream not in self._workspaces:
+            self._workspaces[stream] = self.gpu.memory(size)
+        return self._workspaces.get(stream)
+
+
+@dataclass(frozen=True, eq=False)
+class GpuCompiler:
+    """Compiles kernels for the devices of a vendor; a worker calls it."""
+
+    vendor: Vendor
+    compiler: DeviceCompiler
+    machine: str
+    """The machine of kernels that name none."""
+    cache: ImageCache | None = None
+    """None: images in the user's cache."""
+
+    def __call__(
+        self,
+        kernel: KernelOp,
+        machine: Machine | None = None,
+        *,
+        threads: int | None = None,
+        optimize: Literal["search", "full"] = "full",
+    ) -> GpuKernel:
+        """Compile a kernel and load it on the device. There is one degree of optimization.
+
+        Raises NoDevice if there is no device, LoweringError if it has another architecture or code cannot say the
+        kernel, UsageError for several threads.
+        """
+        if threads not in (None, 1):
+            raise UsageError(f"one thread launches a kernel on {self.vendor.devices}, not {threads}")
+        return self.load(kernel, self.assemble(kernel, machine))
+
+    def assemble(self, kernel: KernelOp, machine: Machine | None = None) -> DeviceProgram:
+        """Compile a kernel; needs no device. Raises MissingTool, LoweringError."""
+        return compile_program(kernel, machine or known_machine(self.machine), self.compiler, self.cache or _cache())
+
+    def load(self, kernel: KernelOp, program: DeviceProgram) -> GpuKernel:
+        """Load a kernel's compiled code on the device. Raises NoDevice, LoweringError, DriverError."""
+        gpu = self.gpu()
+        check_architecture(gpu, program.processor)
+        return GpuKernel(kernel.sym_name.data, parameters_of(nest_of(kernel)), program, gpu)
+
+    def gpu(self) -> Gpu:
+        """The first device. Raises NoDevice if there is none."""
+        return driver_of(self.vendor).gpu()
+
+
+def check_architecture(gpu: Gpu, processor: str) -> None:
+    """Raise LoweringError if a device does not run code for a processor."""
+    # `sm_90a` is `sm_90` with instructions of this architecture alone.
+    if gpu.info.architecture != processor.removesuffix("a"):
+        raise LoweringError(
+            f"the device here, {gpu.info.name}, is of the architecture {gpu.info.architecture}, and the code is for "
+            f"{processor}"
+        )
+
+
+@cache
+def _cache() -> ImageCache:
+    return ImageCache()
+
+
+CUDA = GpuCompiler(CUDA_VENDOR, Nvrtc(), "nvidia-sm90")
+HIP = GpuCompiler(HIP_VENDOR, Clang(), "amd-gfx942")

@@ -1,0 +1,113 @@
+"""A kernel as compiled device code: its image and the launches of a call, without a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from pdojo.backends.gpu.device_function import LaunchText
+from pdojo.backends.gpu.images import DeviceCompiler, Image, ImageCache
+from pdojo.backends.gpu.resources import MULTIPROCESSORS, Resources, occupancy
+from pdojo.backends.gpu.sequence import Launched, launch_sequence
+from pdojo.backends.gpu.targets import device_text
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import LoweringError
+
+_MOST_BLOCKS = (1 << 31) - 1
+"""Most blocks of a grid (CUDA C++ Programming Guide, "Compute Capabilities"; HIP takes as many)."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A device function of a kernel, and how it is launched."""
+
+    name: str
+    blocks: int
+    threads: int
+    """Threads of a block."""
+    shared_bytes: int
+    """Bytes of dynamic shared memory."""
+    arrays: tuple[int, ...]
+    """Its first parameters: positions of arrays in the kernel's interface."""
+    has_workspace: bool
+    """Whether the next parameter is the workspace; then come the values of the host's variables."""
+
+
+@dataclass(frozen=True)
+class DeviceProgram:
+    """A compiled kernel."""
+
+    processor: str
+    """The architecture that it is compiled for."""
+    image: Image
+    entries: tuple[Entry, ...]
+    sequence: tuple[Launched, ...]
+    """The launches of a call: numbers of entries, and values of the host's variables."""
+    workspace_bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` reads."""
+        rest = {"processor": self.processor, "sequence": self.sequence, "workspace_bytes": self.workspace_bytes}
+        return {**rest, "image": self.image.to_json(), "entries": [asdict(entry) for entry in self.entries]}
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> DeviceProgram:
+        """The program that `to_json` wrote."""
+        entries = tuple(replace(Entry(**entry), arrays=tuple(entry["arrays"])) for entry in data["entries"])
+        sequence = tuple((number, tuple(values)) for number, values in data["sequence"])
+        image = Image.from_json(data["image"])
+        return DeviceProgram(data["processor"], image, entries, sequence, data["workspace_bytes"])
+
+    @property
+    def resources(self) -> list[Resources]:
+        """The compiler's report about each entry."""
+        return [self.image.kernels[entry.name] for entry in self.entries]
+
+
+def compile_program(kernel: KernelOp, machine: Machine, compiler: DeviceCompiler, cache: ImageCache) -> DeviceProgram:
+    """Compile a kernel for a machine; needs no device.
+
+    Raises MissingTool if the compiler is not installed, LoweringError if device code cannot say the kernel, or a block
+    of it does not fit the machine.
+    """
+    made = device_text(kernel, spelling=compiler.spelling, machine=machine)
+    (text,) = made.kernels
+    nest = text.nest
+    interface = [b for b in nest.buffers if b.intent is not None]
+    entries = tuple(
+        Entry(
+            entry.name,
+            entry.launch.blocks,
+            entry.launch.threads,
+            entry.shared_bytes,
+            tuple(interface.index(b) for b in entry.arrays),
+            entry.has_workspace,
+        )
+        for entry in text.launches
+    )
+    sequence = launch_sequence(nest, text.launches)
+    image = cache.image(made.text, machine.processor, compiler)
+    _check(nest.name, text.launches, image, machine)
+    return DeviceProgram(machine.processor, image, entries, sequence, text.workspace.size_bytes)
+
+
+def _check(kernel: str, launches: Sequence[LaunchText], image: Image, machine: Machine) -> None:
+    """Raise LoweringError if a launch would fail: by its grid, shared memory or registers. Spills are no error."""
+    for entry in launches:
+        where = f"kernel '{kernel}', device function '{entry.name}'"
+        if entry.launch.blocks > _MOST_BLOCKS:
+            raise LoweringError(f"{where}: a grid of {entry.launch.blocks} blocks is larger than {_MOST_BLOCKS}")
+        found = image.kernels[entry.name]
+        shared, most = found.shared + entry.shared_bytes, machine.gpu.shared_bytes
+        if shared > most:
+            raise LoweringError(f"{where}: a block takes {shared} bytes of shared memory, and may take {most}")
+        described = MULTIPROCESSORS.get(machine.processor)
+        if described is not None:
+            full = occupancy(found, entry.launch.threads, described, entry.shared_bytes)
+            if full.blocks == 0:
+                raise LoweringError(
+                    f"{where}: no block of {entry.launch.threads} threads with {found.registers} registers and "
+                    f"{shared} bytes of shared memory fits on a multiprocessor; {full.limit} are exhausted"
+                )

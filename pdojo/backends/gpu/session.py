@@ -1,0 +1,176 @@
+"""The worker's side of a comparison on a GPU: check programs on arrays of the device, and time replays of graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import inf
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.backends.gpu.driver import DriverError, Gpu, Stream
+from pdojo.backends.gpu.environment import environment_of
+from pdojo.backends.gpu.executable import GpuCompiler, GpuKernel
+from pdojo.backends.gpu.program import DeviceProgram
+from pdojo.backends.gpu.replay import Replayed
+from pdojo.backends.measure.arrays import GUARD_BYTES, ArraySet
+from pdojo.backends.measure.outcome import CompileError, Crash, Outcome, OutOfMemory
+from pdojo.backends.measure.request import JSON, Comparison, Peer
+from pdojo.backends.measure.session import Cache, Candidate, Fatal, Tools, WorkerSession, run_compiled
+from pdojo.backends.measure.timing import Load, Timed, take_samples
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.nest import Nest
+from pdojo.errors import MeasurementError
+
+_ALIGNMENT = 256
+"""Least alignment of arrays on a device, in bytes: that of memory which programs allocate."""
+
+
+class DeviceSet:
+    """A set of arrays on a device, with the zones around each that no candidate may change."""
+
+    def __init__(self, gpu: Gpu, stream: Stream, arrays: ArraySet) -> None:
+        """Copies the arrays as they are. Raises DriverError if there is too little memory."""
+        self._arrays = arrays
+        self._stream = stream
+        alignment = max(_ALIGNMENT, arrays.alignment, *(p.alignment for p in arrays.parameters))
+        zones = arrays.zones()
+        self._memory = gpu.memory(sum(zone.nbytes + alignment for zone in zones))
+        self._offsets: list[int] = []
+        at = 0
+        for zone in zones:
+            at += -(self._memory.address + at + GUARD_BYTES) % alignment
+            self._offsets.append(at)
+            at += zone.nbytes
+        self.addresses = [self._memory.address + offset + GUARD_BYTES for offset in self._offsets]
+        """Where the arrays begin, in the order of the interface."""
+        self.upload()
+
+    def upload(self) -> None:
+        """Copy the arrays of the host to the device."""
+        for zone, offset in zip(self._arrays.zones(), self._offsets, strict=True):
+            self._memory.upload(zone, self._stream.handle, offset)
+
+    def download(self) -> None:
+        """Copy the arrays of the device to the host."""
+        for zone, offset in zip(self._arrays.zones(), self._offsets, strict=True):
+            self._memory.download(zone, self._stream.handle, offset)
+
+    def restore(self) -> None:
+        """Restore the arrays on the device that a call reads and writes."""
+        for parameter, offset in zip(self._arrays.parameters, self._offsets, strict=True):
+            if parameter.intent is Intent.INOUT:
+                contents = np.ascontiguousarray(self._arrays.inputs[parameter.name])
+                self._memory.upload(contents, self._stream.handle, offset + GUARD_BYTES)
+
+
+class GpuSession(WorkerSession):
+    """One comparison on a device.
+
+    `tools.compiler` is a GpuCompiler. After an error that spoils the context the process ends (`Fatal`), and the
+    candidate at fault gets the outcome.
+    """
+
+    def __init__(self, comparison: Comparison, tools: Tools, cache: Cache, report: Callable[[int, str], None]) -> None:
+        """Raises NoDevice without a device, MeasurementError for other libraries' implementations."""
+        if any(isinstance(subject, Peer) for subject in comparison.subjects):
+            raise MeasurementError("other libraries are not measured on a GPU")
+        super().__init__(comparison, tools, cache, report)
+        self._compiler = _compiler(tools)
+        self._gpu = self._compiler.gpu()
+        self._stream = self._gpu.stream()
+        self._sets: dict[int, DeviceSet] = {}
+        """Copies of sets of arrays, by their identity: the session keeps both."""
+
+    def load(self, kernel: KernelOp, code: JSON) -> GpuKernel:
+        """A kernel's code, from `assembled` in another process, on the device."""
+        return self._compiler.load(kernel, DeviceProgram.from_json(code))
+
+    @staticmethod
+    def assembled(kernel: KernelOp, machine: Machine, effort: Literal["search", "full"], tools: Tools) -> JSON:
+        """Compile a kernel to code for `load`; needs no device. Raises PdojoError."""
+        return _compiler(tools).assemble(kernel, machine).to_json()
+
+    def failure(self, candidate: Candidate, phase: str, error: Exception) -> Outcome:
+        """The outcome of a candidate that raised an error. Raises Fatal if the device cannot be used any more."""
+        if not isinstance(error, DriverError):
+            return super().failure(candidate, phase, error)
+        if error.is_fatal:
+            self._end(candidate, phase, error)
+        return _outcome(phase, error)
+
+    def run_once(self, candidate: Candidate, arrays: ArraySet) -> None:
+        """Run a candidate on poisoned outputs; the results are in the arrays of the host then."""
+        arrays.reset()
+        device = self._device_set(arrays)
+        device.upload()
+        self._kernel(candidate).prepare(device.addresses)(self._stream.handle)
+        self._stream.synchronize()
+        device.download()
+
+    def damage(self, arrays: ArraySet) -> str | None:
+        """A message about memory that timed calls must not change but did."""
+        self._device_set(arrays).download()
+        return arrays.damage()
+
+    def run_plain(self, nest: Nest, arrays: ArraySet) -> dict[str, NDArray[Any]]:
+        """The outputs of a reference kernel, run on the processor: plain code is one thread."""
+        from pdojo.backends.executable import compile as compile_here
+
+        return run_compiled(compile_here(nest.kernel, threads=1), arrays)
+
+    def timed(self, candidate: Candidate, sets: Sequence[ArraySet]) -> Timed:
+        """A candidate whose graph is built when the number of its calls is known."""
+        device = [self._device_set(arrays) for arrays in sets]
+        kernel = self._kernel(candidate)
+        first = kernel.prepare(device[0].addresses)
+        calls = [first, *(kernel.prepare(each.addresses, first.workspace) for each in device[1:])]
+
+        def restore() -> None:
+            for each in device:
+                each.restore()
+
+        def fail(error: DriverError) -> NoReturn:
+            self._end(candidate, "time", error)
+
+        return Replayed(self._gpu, self._stream, calls, restore, fail)
+
+    def sample(self, timed: Sequence[Timed], begin: Callable[[int], None]) -> Load:
+        """Take the samples once: other processes do not keep the device busy."""
+        load = take_samples(timed, replace(self.options, attempts=1, foreign_load=inf), begin)
+        return Load(None, load.attempts)
+
+    def facts(self) -> JSON:
+        """The device, the driver and the tool chain."""
+        return environment_of(self._compiler)
+
+    def _kernel(self, candidate: Candidate) -> GpuKernel:
+        assert isinstance(candidate.compiled, GpuKernel)
+        return candidate.compiled
+
+    def _device_set(self, arrays: ArraySet) -> DeviceSet:
+        if id(arrays) not in self._sets:
+            self._sets[id(arrays)] = DeviceSet(self._gpu, self._stream, arrays)
+        return self._sets[id(arrays)]
+
+    def _end(self, candidate: Candidate, phase: str, error: DriverError) -> NoReturn:
+        """End this process: the device, or the state of the stream, is lost."""
+        raise Fatal(candidate.index, _outcome(phase, error)) from error
+
+
+def _outcome(phase: str, error: DriverError) -> Outcome:
+    if error.is_memory:
+        return OutOfMemory(phase, None, str(error))
+    if phase == "compile":
+        return CompileError(str(error))
+    return Crash(phase, error.name, str(error))
+
+
+def _compiler(tools: Tools) -> GpuCompiler:
+    if not isinstance(tools.compiler, GpuCompiler):
+        raise MeasurementError("a worker for a GPU is started with a compiler for it (Worker(compiler=...))")
+    return tools.compiler

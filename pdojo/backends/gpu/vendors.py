@@ -1,0 +1,233 @@
+"""The driver libraries of CUDA and HIP as tables: what each calls the same things.
+
+Signatures are those of `cuda.h` (CUDA 12 and 13) and of `hip/hip_runtime_api.h` (ROCm 6 and later). Where a symbol of
+CUDA has a version (`_v2`), the header's macros name it; without the version the library exports an older signature.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_POINTER = ctypes.c_void_p
+_OUT = ctypes.c_void_p
+"""A place for a result."""
+_ADDRESS = ctypes.c_uint64
+"""An address of the device: `CUdeviceptr` is an integer, `hipDeviceptr_t` a pointer, passed alike."""
+_INT, _UNSIGNED, _SIZE = ctypes.c_int, ctypes.c_uint, ctypes.c_size_t
+_LAUNCH = (_POINTER, *([_UNSIGNED] * 7), _POINTER, _POINTER, _POINTER)
+_COPY = (_ADDRESS, _SIZE, _POINTER)
+
+SIGNATURES: Mapping[str, tuple[Any, ...]] = {
+    "init": (_UNSIGNED,),
+    "version": (_OUT,),
+    "count": (_OUT,),
+    "device": (_OUT, _INT),
+    "name": (_OUT, _INT, _INT),
+    "attribute": (_OUT, _INT, _INT),
+    "total_memory": (_OUT, _INT),
+    "error_name": (_INT, _OUT),
+    "error_text": (_INT, _OUT),
+    "module_load": (_OUT, ctypes.c_char_p),
+    "module_unload": (_POINTER,),
+    "function": (_OUT, _POINTER, ctypes.c_char_p),
+    "launch": _LAUNCH,
+    "allocate": (_OUT, _SIZE),
+    "free": (_ADDRESS,),
+    "memory": (_OUT, _OUT),
+    "upload": (_ADDRESS, _POINTER, _SIZE, _POINTER),
+    "download": (_POINTER, *_COPY),
+    "copy": (_ADDRESS, *_COPY),
+    "fill": (_ADDRESS, ctypes.c_ubyte, _SIZE, _POINTER),
+    "stream_create": (_OUT, _UNSIGNED),
+    "stream_destroy": (_POINTER,),
+    "stream_synchronize": (_POINTER,),
+    "capture_begin": (_POINTER, _INT),
+    "capture_end": (_POINTER, _OUT),
+    "graph_instantiate": (_OUT, _POINTER, ctypes.c_ulonglong),
+    "graph_launch": (_POINTER, _POINTER),
+    "graph_destroy": (_POINTER,),
+    "graph_exec_destroy": (_POINTER,),
+    "event_create": (_OUT, _UNSIGNED),
+    "event_destroy": (_POINTER,),
+    "event_record": (_POINTER, _POINTER),
+    "event_synchronize": (_POINTER,),
+    "event_elapsed": (_OUT, _POINTER, _POINTER),
+}
+"""The parameters of the calls that both vendors have; every call returns a status."""
+
+
+@dataclass(frozen=True, eq=False)
+class Vendor:
+    """One vendor's driver library."""
+
+    name: str
+    """`CUDA` or `HIP`."""
+    devices: str
+    """Its devices, for messages."""
+    libraries: tuple[str, ...]
+    """Names under which the system finds the library, in the order of trying."""
+    variable: str
+    """Environment variable with the library's path; it comes before `libraries`."""
+    remedy: str
+    """How to get the library."""
+    calls: Mapping[str, str]
+    """Symbols, by the names of `SIGNATURES`."""
+    attributes: Mapping[str, int]
+    """Numbers of the attributes of a device, by the names of fields of `driver.DeviceInfo`."""
+    context_get: str
+    """The call that tells what is current in a thread: a context (CUDA) or a device (HIP)."""
+    context_set: str
+    context_type: Any
+    """The type of that: a pointer, or an integer."""
+    extras: Mapping[str, tuple[str, tuple[Any, ...]]]
+    """Calls that only this vendor has, with their parameters."""
+
+
+CUDA_VENDOR = Vendor(
+    name="CUDA",
+    devices="NVIDIA's GPUs",
+    libraries=("libcuda.so.1", "nvcuda.dll"),
+    variable="PDOJO_CUDA_DRIVER",
+    remedy="install NVIDIA's driver",
+    calls={
+        "init": "cuInit",
+        "version": "cuDriverGetVersion",
+        "count": "cuDeviceGetCount",
+        "device": "cuDeviceGet",
+        "name": "cuDeviceGetName",
+        "attribute": "cuDeviceGetAttribute",
+        "total_memory": "cuDeviceTotalMem_v2",
+        "error_name": "cuGetErrorName",
+        "error_text": "cuGetErrorString",
+        "module_load": "cuModuleLoadData",
+        "module_unload": "cuModuleUnload",
+        "function": "cuModuleGetFunction",
+        "launch": "cuLaunchKernel",
+        "allocate": "cuMemAlloc_v2",
+        "free": "cuMemFree_v2",
+        "memory": "cuMemGetInfo_v2",
+        "upload": "cuMemcpyHtoDAsync_v2",
+        "download": "cuMemcpyDtoHAsync_v2",
+        "copy": "cuMemcpyDtoDAsync_v2",
+        "fill": "cuMemsetD8Async",
+        "stream_create": "cuStreamCreate",
+        "stream_destroy": "cuStreamDestroy_v2",
+        "stream_synchronize": "cuStreamSynchronize",
+        "capture_begin": "cuStreamBeginCapture_v2",
+        "capture_end": "cuStreamEndCapture",
+        "graph_instantiate": "cuGraphInstantiateWithFlags",
+        "graph_launch": "cuGraphLaunch",
+        "graph_destroy": "cuGraphDestroy",
+        "graph_exec_destroy": "cuGraphExecDestroy",
+        "event_create": "cuEventCreate",
+        "event_destroy": "cuEventDestroy_v2",
+        "event_record": "cuEventRecord",
+        "event_synchronize": "cuEventSynchronize",
+        "event_elapsed": "cuEventElapsedTime",
+    },
+    attributes={
+        "block_threads": 1,  # CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+        "warp_size": 10,  # CU_DEVICE_ATTRIBUTE_WARP_SIZE
+        "multiprocessors": 16,  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+        "l2_bytes": 38,  # CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
+        "shared_bytes": 97,  # CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        "major": 75,  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+        "minor": 76,  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+    },
+    context_get="cuCtxGetCurrent",
+    context_set="cuCtxSetCurrent",
+    context_type=ctypes.c_void_p,
+    extras={
+        "primary_context": ("cuDevicePrimaryCtxRetain", (_OUT, _INT)),
+        "function_attribute": ("cuFuncSetAttribute", (_POINTER, _INT, _INT)),
+    },
+)
+HIP_VENDOR = Vendor(
+    name="HIP",
+    devices="AMD's GPUs",
+    libraries=("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "amdhip64_7.dll", "amdhip64_6.dll"),
+    variable="PDOJO_HIP_DRIVER",
+    remedy="install ROCm 6 or later (the package hip-runtime-amd has the library)",
+    calls={
+        "init": "hipInit",
+        "version": "hipRuntimeGetVersion",
+        "count": "hipGetDeviceCount",
+        "device": "hipDeviceGet",
+        "name": "hipDeviceGetName",
+        "attribute": "hipDeviceGetAttribute",
+        "total_memory": "hipDeviceTotalMem",
+        "error_name": "hipDrvGetErrorName",
+        "error_text": "hipDrvGetErrorString",
+        "module_load": "hipModuleLoadData",
+        "module_unload": "hipModuleUnload",
+        "function": "hipModuleGetFunction",
+        "launch": "hipModuleLaunchKernel",
+        "allocate": "hipMalloc",
+        "free": "hipFree",
+        "memory": "hipMemGetInfo",
+        "upload": "hipMemcpyHtoDAsync",
+        "download": "hipMemcpyDtoHAsync",
+        "copy": "hipMemcpyDtoDAsync",
+        "fill": "hipMemsetD8Async",
+        "stream_create": "hipStreamCreateWithFlags",
+        "stream_destroy": "hipStreamDestroy",
+        "stream_synchronize": "hipStreamSynchronize",
+        "capture_begin": "hipStreamBeginCapture",
+        "capture_end": "hipStreamEndCapture",
+        "graph_instantiate": "hipGraphInstantiateWithFlags",
+        "graph_launch": "hipGraphLaunch",
+        "graph_destroy": "hipGraphDestroy",
+        "graph_exec_destroy": "hipGraphExecDestroy",
+        "event_create": "hipEventCreateWithFlags",
+        "event_destroy": "hipEventDestroy",
+        "event_record": "hipEventRecord",
+        "event_synchronize": "hipEventSynchronize",
+        "event_elapsed": "hipEventElapsedTime",
+    },
+    attributes={
+        "block_threads": 56,  # hipDeviceAttributeMaxThreadsPerBlock
+        "warp_size": 87,  # hipDeviceAttributeWarpSize
+        "multiprocessors": 63,  # hipDeviceAttributeMultiprocessorCount
+        "l2_bytes": 19,  # hipDeviceAttributeL2CacheSize
+        "shared_bytes": 74,  # hipDeviceAttributeMaxSharedMemoryPerBlock
+    },
+    context_get="hipGetDevice",
+    context_set="hipSetDevice",
+    context_type=ctypes.c_int,
+    # The version in the name chooses the structure; the plain name fills that of ROCm 5.
+    extras={"properties": ("hipGetDevicePropertiesR0600", (_OUT, _INT))},
+)
+PROPERTIES_BYTES, ARCHITECTURE_AT = 1472, 1160
+"""The size of `hipDeviceProp_tR0600`, and the offset of its field `gcnArchName` (256 characters)."""
+
+MAX_DYNAMIC_SHARED = 8
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
+NON_BLOCKING = 1
+"""CU_STREAM_NON_BLOCKING, hipStreamNonBlocking: a stream that does not wait for the default one."""
+CAPTURE_THREAD = 1
+"""CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, hipStreamCaptureModeThreadLocal: other threads may do as they like."""
+
+OUT_OF_MEMORY, NO_DEVICE = 2, 100
+"""Numbers of errors, which both vendors share; the following, too."""
+FATAL = frozenset((214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719))
+"""Errors after which every call of the process fails: of memory (ECC), of addresses and instructions of kernels."""
+REMEDIES: Mapping[int, str] = {
+    2: "use smaller arrays, or end other programs on the device (nvidia-smi and rocm-smi list them)",
+    100: "nvidia-smi and rocm-smi list the devices; CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES may hide them",
+    101: "take a device that exists; nvidia-smi and rocm-smi list them",
+    200: "compile for the architecture of the device, with a compiler that is no newer than the driver",
+    209: "compile for the architecture of the device (--machine)",
+    218: "update the driver: the compiler is newer",
+    222: "update the driver: the compiler is newer",
+    700: "a kernel accessed memory that is not its own; this process cannot use the device any more",
+    701: "launch fewer threads in a block, or ask for fewer registers",
+    702: "a kernel ran longer than the device's display allows; this process cannot use the device any more",
+    716: "a kernel accessed a misaligned vector; this process cannot use the device any more",
+    719: "a kernel failed; this process cannot use the device any more",
+    803: "the driver and its library have different versions: restart the system",
+    804: "the library of the driver that was loaded is not that of the driver: look at LD_LIBRARY_PATH",
+}
+"""What to do about errors, by number."""
