@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import re
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -78,8 +80,7 @@ def installed(folder: Path) -> Generator[Standin]:
 @cache
 def library() -> str:
     """The path of the stand-in's library, built once."""
-    folder = tempfile.mkdtemp(prefix="pdojo-standin-")
-    path = f"{folder}/standin.so"
+    path = f"{_temporary_folder()}/standin.so"
     name, command = next(iter(compilers().items()))
     options = [
         "-std=c++17",
@@ -154,8 +155,17 @@ def _with_faults(text: str) -> str:
     return text
 
 
-# Workers find the images of this process.
-_IMAGES = ImageCache(Path(os.environ.setdefault("PDOJO_STANDIN_IMAGES", tempfile.mkdtemp(prefix="pdojo-standin-"))))
+def _temporary_folder() -> str:
+    """A folder that goes with this process."""
+    folder = tempfile.mkdtemp(prefix="pdojo-standin-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+if "PDOJO_STANDIN_IMAGES" not in os.environ:
+    # Workers find the images of this process.
+    os.environ["PDOJO_STANDIN_IMAGES"] = _temporary_folder()
+_IMAGES = ImageCache(Path(os.environ["PDOJO_STANDIN_IMAGES"]))
 CUDA = GpuCompiler(CUDA_VENDOR, FiberCompiler(), "nvidia-sm90", _IMAGES)
 HIP = GpuCompiler(HIP_VENDOR, FiberCompiler(), "amd-gfx942", _IMAGES)
 
