@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from time import perf_counter
 from typing import Any
@@ -35,8 +35,9 @@ class Runtime:
     """Seconds per call on this machine.
 
     Results are checked against the kernel `plain`. Programs compile in `compilers` processes at once (None: one per
-    processor); then they are timed in turns, with nothing beside them, on `processors` (None: all). Not safe for use
-    from several threads at once.
+    processor); then they are timed in turns, with nothing beside them, on `processors` (None: all). For another
+    device than this processor, `compilers` and `timer` are its processes, and `surroundings` describes it. Not safe
+    for use from several threads at once.
     """
 
     name = "runtime"
@@ -48,8 +49,10 @@ class Runtime:
         plain: KernelOp,
         *,
         seed: int = 0,
-        compilers: int | None = None,
+        compilers: int | Workers | None = None,
         processors: Sequence[int] | None = None,
+        timer: Worker | None = None,
+        surroundings: Callable[[], Mapping[str, Any]] = environment,
     ) -> None:
         self._machine = machine
         # The interpreter takes minutes per set of inputs of a large kernel.
@@ -57,18 +60,19 @@ class Runtime:
         self.seed = seed
         """Seed of the inputs that results are checked on."""
         self._environment: JSON | None = None
-        self._compilers = Workers(compilers)
+        self._surroundings = surroundings
+        self._compilers = compilers if isinstance(compilers, Workers) else Workers(compilers)
         self._jobs = Ahead(self._begin)
         self._code: OrderedDict[str, Assembled] = OrderedDict()
         self._best: tuple[float, float] | None = None
         """Seconds of compiling and of a call of the last `beside` program."""
-        self._timer = Worker(processors=processors)
+        self._timer = timer or Worker(processors=processors)
 
     @property
     def settings(self) -> JSON:
         """The machine, the timing options, the processor and the tool chain."""
         if self._environment is None:
-            self._environment = dict(environment())
+            self._environment = dict(self._surroundings())
         return settings_of(self._machine, self._environment)
 
     def expect(self, candidate: Candidate) -> None:
