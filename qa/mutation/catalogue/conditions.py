@@ -130,17 +130,15 @@ MUTANTS = (
         "2*i + j and i + j are taken to be equal for equal j only.",
         replaced("a != b", "False"),
     ),
-    family("dialect/analysis/collision.py", "tells_apart", "share_buffer")(
-        "collision: one variable tells instances apart",
-        "Instances that write one cell are taken to write different ones.",
-        replaced(
-            "forced >= frozenset(range(len(domain.extents)))", "bool(forced & frozenset(range(len(domain.extents))))"
-        ),
+    family("dialect/analysis/collision.py", "share_iterations", "share_buffer")(
+        "collision: one variable tells iterations apart",
+        "Instances that collide are taken to be in one iteration if they share one variable.",
+        replaced("forced >= frozenset(range(depth))", "bool(forced & frozenset(range(depth)))"),
     ),
-    family("dialect/analysis/storage_check.py", "_before", "share_buffer")(
+    family("dialect/analysis/storage_check.py", "_in_order", "share_buffer")(
         "storage: a statement that runs again on its cell",
         "Arrays meet in a statement that reads what it wrote before.",
-        returns("True", "tells_apart"),
+        answers("share_iterations", "True"),
     ),
     family("dialect/analysis/coverage.py", "_dimension_covers", "reuse_dims", "stage_out")(
         "coverage: elements of another iteration",
