@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pdojo.backends.gpu.executable import GpuKernel
 from torch import Tensor
 
 from benchmarks.peers import ranges_of
@@ -22,6 +21,7 @@ from benchmarks.peers.pytorch import EXPRESSIONS
 from benchmarks.work import work_of
 from pdojo.backends.arrays import Parameter, parameters_of
 from pdojo.backends.backend import backend_of
+from pdojo.backends.gpu.executable import GpuKernel
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
 from pdojo.dialect.machines.machine import Machine
