@@ -6,7 +6,7 @@ from math import ceil
 from typing import NamedTuple
 
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.view.nest import Leaf, Node, Scope
+from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.search.experts.loops import sink, tile
 from pdojo.search.experts.player import Player
 
@@ -91,11 +91,6 @@ def vector_lanes(player: Player, leaves: list[Leaf]) -> list[int]:
     """Lanes of the vectors that suit the widest operand of all statements, most first; at last 1."""
     first, *others = (set(player.vector_lanes(leaf)) for leaf in leaves)
     return [*sorted(first.intersection(*others), reverse=True), 1]
-
-
-def leaves_of(node: Node) -> list[Leaf]:
-    """The statements of a node."""
-    return list(node.leaves) if isinstance(node, Scope) else [node]
 
 
 def largest_power(number: float) -> int:
