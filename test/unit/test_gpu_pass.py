@@ -63,7 +63,7 @@ def test_memory_bound_kernels_spill_nothing_and_move_each_byte_once(text: str) -
     reads = 2 if text.startswith("batchnorm") else 1
     least = sum((reads if b.intent is Intent.IN else 1) * size(b) for b in nest.buffers if b.op is None)
     gpu = machine("nvidia-sm90").gpu
-    assert sum(c.memory for c in cost.launches) <= 1.2 * least / gpu.memory_bytes + gpu.clock * 2e-6
+    assert sum(c.memory for c in cost.launches) <= 1.2 * least / gpu.memory_bandwidth + gpu.clock * 2e-6
 
 
 def size(buffer: Buffer) -> int:

@@ -109,7 +109,6 @@ def version() -> str:
         return f"NVRTC {major}.{minor}"
 
 
-@cache
 def disassembler() -> str | None:
     """The path of `nvdisasm`; None if it is not installed."""
     try:

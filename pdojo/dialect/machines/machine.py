@@ -68,9 +68,9 @@ class Gpu(_Part):
     """Sizes of asynchronous copies from global to shared memory, ascending; empty if there are none."""
     registers: int = 0
     """32-bit registers of a multiprocessor, which the threads of its blocks share; 0 if that limits nothing."""
-    memory_bytes: float = 0.0
+    memory_bandwidth: float = 0.0
     """Bytes per cycle that all multiprocessors together read from or write to global memory; 0 if not known."""
-    cache_bytes: float = 0.0
+    cache_bandwidth: float = 0.0
     """Bytes per cycle that all multiprocessors together read from the last cache; 0 if not known."""
     fma_lanes: int = 0
     """Fused multiply-adds of 32 bits that a multiprocessor starts per cycle; 0 if not known."""

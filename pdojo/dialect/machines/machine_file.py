@@ -298,6 +298,10 @@ def machine_to_json(described: Machine) -> dict[str, Any]:
     return {**data, _UNTRUSTED: untrusted} if untrusted else data
 
 
+_GPU_FACTS = ("warp_size", "block_threads", "shared_bytes", "multiprocessors", "async_copy_bytes")
+"""Facts of graphics processors that databases have always had."""
+
+
 def machine_facts(described: Machine) -> dict[str, Any]:
     """The facts that identify a machine in a database: all but description, backend, and what passes estimate with.
 
@@ -309,6 +313,9 @@ def machine_facts(described: Machine) -> dict[str, Any]:
         # Databases have machines from before there was this fact.
         del data["aligned_vectors"]
     data["cpu"] = {key: value for key, value in data["cpu"].items() if not isinstance(value, float)}
+    data["gpu"] = {key: data["gpu"][key] for key in _GPU_FACTS}
+    if described.gpu.registers:
+        data["gpu"]["registers"] = described.gpu.registers
     for key in _PARTS.keys() & data.keys():
         data |= data.pop(key)
     return data

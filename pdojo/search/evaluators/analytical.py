@@ -46,7 +46,7 @@ class Analytical:
     def _evaluate(self, candidate: Candidate) -> Evaluation:
         start = perf_counter()
         nest = candidate.nest or nest_of(parse_notation(candidate.program.text)[0])
-        cost = (estimate_gpu if self._machine.gpu.memory_bytes else estimate)(nest, self._machine)
+        cost = (estimate_gpu if self._machine.gpu.memory_bandwidth else estimate)(nest, self._machine)
         seconds = {"run": perf_counter() - start}
         if cost is None:
             return Evaluation.failed("NoModel", {"message": "the model knows no mappings of this program"}, seconds)

@@ -80,7 +80,7 @@ class GpuCost:
 
 def estimate_gpu(nest: Nest, machine: Machine) -> GpuCost | None:
     """The cost of one call; None for programs and machines that the model does not know."""
-    if machine.processor not in MULTIPROCESSORS or not machine.gpu.memory_bytes or not machine.gpu.multiprocessors:
+    if machine.processor not in MULTIPROCESSORS or not machine.gpu.memory_bandwidth or not machine.gpu.multiprocessors:
         return None
     try:
         launches = tuple(
@@ -120,9 +120,9 @@ class _Launch:
         blocks = min(busy, rounds * resident)
         traffic, footprint = self._traffic()
         under_way = min(found.blocks, gpu.multiprocessors * resident) * found.threads * 32
-        rate = min(gpu.memory_bytes, under_way / LATENCY)
+        rate = min(gpu.memory_bandwidth, under_way / LATENCY)
         memory = footprint / rate
-        cache = traffic / min(gpu.cache_bytes or gpu.memory_bytes, 2 * under_way / LATENCY)
+        cache = traffic / min(gpu.cache_bandwidth or gpu.memory_bandwidth, 2 * under_way / LATENCY)
         phases = len(found.nodes) * (BARRIER + LATENCY / 4) * rounds
         longest = max(blocks * issue, blocks * shared, memory, cache)
         return LaunchCost(
