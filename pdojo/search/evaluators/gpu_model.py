@@ -13,7 +13,7 @@ from math import ceil, prod
 
 from pdojo.backends.addresses import address_of, layout_of
 from pdojo.backends.gpu.homes import own_part
-from pdojo.backends.gpu.launches import Launch, launch, threads_of
+from pdojo.backends.gpu.launches import Launch, holds_grid, launch, threads_of
 from pdojo.backends.gpu.resources import MULTIPROCESSORS, Resources, occupancy
 from pdojo.dialect.analysis.threads import tree_bytes
 from pdojo.dialect.attributes import Mapping, Memory
@@ -94,9 +94,7 @@ def estimate_gpu(nest: Nest, machine: Machine) -> GpuCost | None:
 def _launched(nodes: Sequence[Node], times: int = 1) -> Iterator[tuple[Node, int]]:
     """The nodes that the host launches, and how often."""
     for node in nodes:
-        leaves = node.leaves if isinstance(node, Scope) else [node]
-        grids = any(s.mapping is Mapping.GRID for leaf in leaves for s in leaf.chain)
-        if isinstance(node, Scope) and grids and node.mapping is not Mapping.GRID:
+        if isinstance(node, Scope) and holds_grid(node) and node.mapping is not Mapping.GRID:
             yield from _launched(node.children, times * node.extent)
         else:
             yield node, times

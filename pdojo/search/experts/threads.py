@@ -62,12 +62,12 @@ def _sums(scope: Scope) -> bool:
 def _share(player: Player, nest: Scope, threads: int) -> None:
     """Try the balanced loops around the whole nest, then those of each part of it, then the other loops."""
     # Each start of the threads must be worth its cost.
-    worth = [s for s in _perfect(nest) if work(s) >= SMALL]
+    worth = [s for s in perfect(nest) if work(s) >= SMALL]
     loops = sorted(worth, key=lambda s: (-min(balance(s.extent, threads), EVEN), s.depth))
     even = [s for s in loops if balance(s.extent, threads) >= EVEN]
     if any(player.attempt("parallelize", loop, _why(loop, threads)) for loop in even):
         return
-    inside = [s.id for s in _perfect(nest)[-1].children if isinstance(s, Scope) and work(s) >= SMALL]
+    inside = [s.id for s in perfect(nest)[-1].children if isinstance(s, Scope) and work(s) >= SMALL]
     before = len(player.notes)
     for identifier in inside:
         child = player.scope(identifier)
@@ -82,8 +82,8 @@ def _why(loop: Scope, threads: int) -> str:
     return f"{loop.extent} independent iterations for {threads} threads"
 
 
-def _perfect(scope: Scope) -> list[Scope]:
-    """A scope and the sequential ones inside it, down to the first with several children."""
+def perfect(scope: Scope) -> list[Scope]:
+    """A scope and the sequential ones inside it, down to the first with several children or with a statement."""
     found = [scope]
     while len(found[-1].children) == 1:
         child = found[-1].children[0]

@@ -15,7 +15,6 @@ from pdojo.search.experts.gpu.threads import (
     collapse,
     largest_power,
     map_threads,
-    perfect,
     power_of_two,
     spread,
     vector_lanes,
@@ -23,6 +22,7 @@ from pdojo.search.experts.gpu.threads import (
 )
 from pdojo.search.experts.loops import Tiles, tile
 from pdojo.search.experts.player import Player
+from pdojo.search.experts.threads import perfect
 
 THREADS = 256
 """Threads of a block, where nothing speaks for another number."""

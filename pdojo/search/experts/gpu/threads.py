@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import ceil
 from typing import NamedTuple
 
-from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.view.nest import Leaf, Scope
+from pdojo.dialect.view.nest import Leaf
 from pdojo.search.experts.loops import sink, tile
 from pdojo.search.experts.player import Player
+from pdojo.search.experts.threads import perfect
 
 
 class Spread(NamedTuple):
@@ -18,17 +18,6 @@ class Spread(NamedTuple):
     turns: str | None
     """The loop over the elements of a thread, a vector at a time."""
     lanes: str | None
-
-
-def perfect(scope: Scope) -> list[Scope]:
-    """A scope and the plain loops inside it, down to the first with several children or with a statement."""
-    found = [scope]
-    while len(found[-1].children) == 1:
-        child = found[-1].children[0]
-        if not isinstance(child, Scope) or child.mapping is not Mapping.SEQUENTIAL:
-            break
-        found.append(child)
-    return found
 
 
 def collapse(player: Player, identifier: str, why: str) -> bool:
