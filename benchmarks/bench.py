@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+from pdojo_tools.machines import named_machine
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -30,9 +31,11 @@ from benchmarks.searching import EVALUATIONS, plan_of
 from benchmarks.snitch import run as snitch
 from benchmarks.snitch.job import STRATEGIES
 from benchmarks.snitch.report import print_figures
+from pdojo.backends.backend import backend_of
 from pdojo.backends.garbage import collect_now
-from pdojo.dialect.machines.registry import host, known_machine
-from pdojo.errors import MeasurementError, NotationError, UsageError
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import host
+from pdojo.errors import LoweringError, MeasurementError, NotationError, UsageError
 from pdojo.kernels import TABLE_3, Workload, workload
 from pdojo.search.database import Database
 from pdojo.search.experts import EXPERT_PASSES
@@ -92,7 +95,12 @@ def _arguments() -> Arguments:
     add("--samples", type=positive, default=25, metavar="N", help="samples of each implementation, if time allows")
     add("--budget", type=_seconds, default=2.0, metavar="S", help="seconds for the samples of an implementation")
     add("--seed", type=random_seed, default=0, metavar="N", help="seed of the random inputs")
-    add("--machine", metavar="MACHINE", default="host", help="host, or a Snitch core: snitch, snitch-2024")
+    add(
+        "--machine",
+        metavar="MACHINE",
+        default="host",
+        help="host; another CPU that the pass takes for this one (x86-64-zen4, a file); or a Snitch core, simulated",
+    )
     add(
         "--strategies",
         type=_strategies,
@@ -183,9 +191,7 @@ def _run(args: Sequence[str] | None) -> None:
 
 def _begin(console: Console, parser: Arguments, given: argparse.Namespace) -> tuple[Path, JSON]:
     """The output file and the settings of a new run."""
-    if given.machine != "host":
-        if known_machine(given.machine).backend != "snitch":
-            raise UsageError(f"'{given.machine}' is neither this machine (host) nor a Snitch core, which is simulated")
+    if named_machine(given.machine, trust=False).backend == "snitch":
         output = _output(given.output, given.machine)
         return output, snitch.settings_of(console, given, parser.parse_args([]))
     for name in ("strategies", "assembly"):
@@ -215,7 +221,10 @@ def _settings(console: Console, given: argparse.Namespace) -> JSON:
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise UsageError(f"workload '{twice}' is given twice")
-    calibrate_once(console)
+    if given.machine == "host":
+        calibrate_once(console)
+    else:
+        _check_runs_here(named_machine(given.machine, trust=False))
     threads = given.threads or [host().threads]
     if max(threads) > len(os.sched_getaffinity(0)):
         raise UsageError(f"{max(threads)} threads do not fit {len(os.sched_getaffinity(0))} processors")
@@ -229,6 +238,7 @@ def _settings(console: Console, given: argparse.Namespace) -> JSON:
         "commit": commit(),
         "workloads": [each.to_json() for each in chosen],
         "expert": given.expert,
+        "machine": given.machine,
         "threads": threads,
         "libraries": libraries,
         "cold": given.cold,
@@ -243,6 +253,16 @@ def _settings(console: Console, given: argparse.Namespace) -> JSON:
         "seed": given.seed,
         **_machine(libraries),
     }
+
+
+def _check_runs_here(machine: Machine) -> None:
+    """Raise UsageError if this processor cannot run programs for a machine."""
+    if machine.backend != "llvm":
+        raise UsageError(f"'{machine.name}' is no CPU: give host, another CPU, or a Snitch core")
+    try:
+        backend_of(machine).check_runs_here(machine)
+    except LoweringError as error:
+        raise UsageError(str(error)) from None
 
 
 def _workload(text: str, dtype: str | None) -> Workload:
@@ -350,7 +370,7 @@ def _measure(console: Console, partial: Partial, job: Workload, threads: int, te
     )
     data = measure(
         job,
-        replace(host(), threads=threads),
+        replace(named_machine(settings.get("machine", "host"), trust=False), threads=threads),
         settings["expert"],
         settings["libraries"],
         options,

@@ -36,11 +36,11 @@ def draw(program: Program, random: Random, names: Sequence[str] | None = None) -
 
 def draw_from(some: Sequence[Choice], program: Program, random: Random) -> Move | None:
     """A legal move among some candidates, uniformly drawn; None if there is none."""
-    return next(_legal(some, program, random), None)
+    return next((choice.move for choice in _legal(some, program, random)), None)
 
 
-def _legal(some: Sequence[Choice], program: Program, random: Random) -> Iterator[Move]:
-    return (choice.move for choice in shuffled(some, random) if choice.is_legal(program))
+def _legal(some: Sequence[Choice], program: Program, random: Random) -> Iterator[Choice]:
+    return (choice for choice in shuffled(some, random) if choice.is_legal(program))
 
 
 def draw_family(program: Program, random: Random) -> Move | None:
@@ -49,7 +49,12 @@ def draw_family(program: Program, random: Random) -> Move | None:
 
 
 def each_family(program: Program, random: Random) -> Iterator[Move]:
-    """All legal moves: each time a random move of a random family that still has one.
+    """The moves of `legal_by_family`."""
+    return (choice.move for choice in legal_by_family(program, random))
+
+
+def legal_by_family(program: Program, random: Random) -> Iterator[Choice]:
+    """All legal candidates: each time a random one of a random family that still has one.
 
     Families that take other moves back are drawn `RARELY`: leaving out the other move has the same effect. Moves on
     arrays that no statement accesses are excluded: they do not change the code.
@@ -57,7 +62,7 @@ def each_family(program: Program, random: Random) -> Iterator[Move]:
     return interleaved({_of_family(program, name, random): _weight(name) for name in transformation_names()}, random)
 
 
-def _of_family(program: Program, name: str, random: Random) -> Iterator[Move]:
+def _of_family(program: Program, name: str, random: Random) -> Iterator[Choice]:
     # Candidates are collected when the first one is asked for.
     yield from _legal(useful(choices(program, [name]), program), program, random)
 

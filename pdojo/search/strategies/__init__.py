@@ -16,7 +16,7 @@ from pdojo.search.node import Node, Proposal
 
 __all__ = ["STRATEGIES", "Node", "Proposal", "Strategy", "strategy"]
 
-STRATEGIES = ("sample", "anneal", "evolve", "elites", "model")
+STRATEGIES = ("sample", "anneal", "evolve", "elites", "model", "perfllm")
 """Names of the strategies."""
 
 
@@ -88,5 +88,9 @@ def strategy(name: str, steps: int = 1000) -> Strategy:
             from pdojo.search.strategies.model import Model
 
             return Model()
+        case "perfllm":
+            from pdojo.search.strategies.perfllm import PerfLLM
+
+            return PerfLLM(steps)
         case _:
             raise UsageError(f"unknown strategy '{name}'; known are {', '.join(STRATEGIES)}")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pdojo.errors import UsageError
 from pdojo.search.evaluation import JSON
-from pdojo.search.features import VERSION, features
+from pdojo.search.features import features
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.sample import LOWEST, Sample
+from pdojo.search.structure import VERSION
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,0 +1,109 @@
+"""The agent: draws what it may do, chooses, and remembers what came of it. It knows neither drivers nor clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from pdojo.search.dojo import Dojo
+from pdojo.search.evaluation import JSON
+from pdojo.search.offers import Offer, offers
+from pdojo.search.perfllm.encoders import Encoder
+from pdojo.search.perfllm.learner import Learner, Vector
+from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
+from pdojo.search.perfllm.settings import Settings
+
+MOST_VECTORS = 4
+"""Vectors are dropped when there are so many times as many as the replay's transitions name."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A state with what is on offer in it."""
+
+    visit: Visit
+    offers: tuple[Offer, ...]
+
+
+class Agent:
+    """Values of actions over any number of kernels, an exploration that falls, and the memory of both.
+
+    All random numbers come from `random`.
+    """
+
+    def __init__(self, settings: Settings, encoder: Encoder, random: Random) -> None:
+        self.settings = settings
+        self.encoder = encoder
+        self.random = random
+        self.replay = Replay(settings.replay)
+        self.vectors: dict[str, Vector] = {}
+        """Programs that transitions name, by fingerprint."""
+        self._learner: Learner | None = None
+        self._seed = random.randrange(2**63)
+        self.loss = 0.0
+        """The latest mean loss."""
+
+    @property
+    def learner(self) -> Learner:
+        """The networks; there are none before the first state is seen."""
+        assert self._learner is not None
+        return self._learner
+
+    def look(self, dojo: Dojo) -> Moment:
+        """Draw what is on offer in a state, and encode it."""
+        drawn = tuple(offers(dojo, self.settings.successors, self.random, everywhere=self.settings.everywhere))
+        own = _Whole(dojo)
+        self._encode([own, *drawn])
+        return Moment(Visit(own.fingerprint, tuple(one.fingerprint for one in drawn)), drawn)
+
+    def _encode(self, programs: Sequence[_Whole | Offer]) -> None:
+        new = list({one.fingerprint: one for one in programs if one.fingerprint not in self.vectors}.values())
+        for one, vector in zip(new, self.encoder.encode(new), strict=True):
+            if self._learner is None:
+                self._learner = Learner(self.settings, len(vector), self._seed)
+            self.learner.saw(vector)
+            self.vectors[one.fingerprint] = vector
+
+    def epsilon(self, progress: float) -> float:
+        """The probability of a random action after a part of the budget, from 0 to 1."""
+        first, last = self.settings.epsilon_first, self.settings.epsilon_last
+        return first + (last - first) * min(1.0, progress / max(self.settings.epsilon_decay, 1e-9))
+
+    def choose(self, moment: Moment, progress: float) -> int:
+        """An action: 0 stops, k takes offer k - 1. Random actions never stop an episode that could go on."""
+        count = len(moment.offers)
+        if count and self.random.random() < self.epsilon(progress):
+            return 1 + self.random.randrange(count)
+        values = self.learner.values(moment.visit, self.vectors)
+        return max(range(len(values)), key=values.__getitem__)
+
+    def observe(self, moment: Moment, action: int, reward: float, following: Moment | None) -> None:
+        """Remember what came of an action, and learn."""
+        after = None if following is None or action == STOP else following.visit
+        self.replay.add(Transition(moment.visit, action, reward, after))
+        self.learner.best = max(self.learner.best, reward)
+        self.loss = self.learner.learn(self.replay, self.vectors, self.random)
+        self._forget(moment, following)
+
+    def _forget(self, *moments: Moment | None) -> None:
+        if len(self.vectors) < MOST_VECTORS * self.settings.successors * self.settings.replay:
+            return
+        used = self.replay.in_use()
+        for moment in moments:
+            used.update(() if moment is None else (moment.visit.state, *moment.visit.offers))
+        self.vectors = {fingerprint: vector for fingerprint, vector in self.vectors.items() if fingerprint in used}
+
+    @property
+    def described(self) -> JSON:
+        """What its choices depend on beside random numbers and rewards."""
+        return {**self.settings.to_json(), "encoded by": self.encoder.name}
+
+
+class _Whole:
+    """The program of a state, for encoders."""
+
+    def __init__(self, dojo: Dojo) -> None:
+        self.program = dojo.game.program
+        self.text = dojo.text
+        self.fingerprint = dojo.fingerprint

@@ -1,0 +1,75 @@
+"""Encoders: what the network sees of a program. Vectors are made once per program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import host
+from pdojo.errors import UsageError
+from pdojo.search.perfllm.learner import Vector
+from pdojo.search.structure import VERSION, structure
+
+ENCODERS = ("structure", "hf:MODEL")
+"""Names of the encoders."""
+
+
+class Encodable(Protocol):
+    """A program with its text; `Successor` is one."""
+
+    @property
+    def program(self) -> Program:
+        """The program."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """Its canonical notation."""
+        ...
+
+
+class Encoder(Protocol):
+    """Turns programs into vectors of one length. A program has one vector, up to rounding."""
+
+    @property
+    def name(self) -> str:
+        """Names the encoder and all that its vectors depend on; stored with a run."""
+        ...
+
+    def encode(self, programs: Sequence[Encodable]) -> list[Vector]:
+        """One vector per program."""
+        ...
+
+
+class StructureEncoder:
+    """Structural features (`pdojo.search.structure`); they need neither a download nor a GPU."""
+
+    name = f"structure {VERSION}"
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def encode(self, programs: Sequence[Encodable]) -> list[Vector]:
+        """The features of each program."""
+        return [numpy.array(structure(one.program.nest, self._machine), dtype=numpy.float32) for one in programs]
+
+
+def encoder(name: str, machine: Machine) -> Encoder:
+    """The encoder of that name. Raises UsageError if there is none, or if its packages or its model are missing."""
+    kind, _, model = name.partition(":")
+    if kind == "hf":
+        from pdojo.search.perfllm.transformer import transformer_encoder
+
+        return transformer_encoder(model)
+    if name != "structure":
+        raise UsageError(f"unknown encoder '{name}'; known are {', '.join(ENCODERS)}")
+    return StructureEncoder(machine)
+
+
+def encoder_name(name: str) -> str:
+    """What identifies an encoder (`Encoder.name`). Raises as `encoder` does."""
+    return encoder(name, host()).name

@@ -1,0 +1,223 @@
+"""The value network, and how it learns (paper 3.2 and 3.3).
+
+PyTorch is loaded when a learner is made, so that nothing else needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import Any, TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+from pdojo.errors import UsageError
+from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
+from pdojo.search.perfllm.settings import Settings
+
+Vector: TypeAlias = NDArray[numpy.float32]
+"""What an encoder makes of a program."""
+Vectors: TypeAlias = Mapping[str, Vector]
+"""Programs by fingerprint."""
+
+
+def import_torch() -> Any:
+    """PyTorch. Raises UsageError if it is not installed."""
+    try:
+        import torch
+    except ImportError:
+        raise UsageError("the agent needs PyTorch: pip install 'pdojo[learn]', or use the strategy 'evolve'") from None
+    return torch
+
+
+class Learner:
+    """Q-values of actions, learned from transitions.
+
+    An action is the program before and the program after (paper 3.1), here E(s) and E(s') - E(s), and a bit that says
+    whether it stops. Rewards are positive; a value is about the best reward that the action leads to (target `max`).
+    """
+
+    def __init__(self, settings: Settings, size: int, seed: int) -> None:
+        self.settings = settings
+        self.size = size
+        """Length of a program's vector."""
+        self._torch = import_torch()
+        self._scale = _Scale(size)
+        self._net = self._network(seed)
+        self._frozen = self._network(seed)
+        self._optimizer = self._torch.optim.Adam(
+            [p for part in self._net.values() for p in part.parameters()], lr=settings.learning_rate
+        )
+        self.best = 0.0
+        """The best reward seen: no target is above it."""
+        self.steps = 0
+        """Calls of `learn`."""
+
+    def _network(self, seed: int) -> dict[str, Any]:
+        torch, width = self._torch, self.settings.width
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+
+            def layers(size: int) -> Any:
+                return torch.nn.Sequential(
+                    torch.nn.Linear(size, width),
+                    torch.nn.ReLU(),
+                    torch.nn.Linear(width, width),
+                    torch.nn.ReLU(),
+                    torch.nn.Linear(width, 1),
+                )
+
+            # With one head, the advantage is the value of the action.
+            return {"value": layers(self.size), "advantage": layers(2 * self.size + 1)}
+
+    # Values
+
+    def values(self, visit: Visit, vectors: Vectors) -> list[float]:
+        """The value of each action in a state: stopping first."""
+        with self._one_thread(), self._torch.no_grad():
+            return [float(q) for q in self._values(self._net, [visit], vectors)[0]]
+
+    def _values(self, net: dict[str, Any], visits: Sequence[Visit], vectors: Vectors) -> Any:
+        """Values [visits, actions]; -inf for actions that a shorter visit does not have."""
+        torch = self._torch
+        most = 1 + max(len(visit.offers) for visit in visits)
+        rows = [[vectors[visit.after(k)] for k in range(1 + len(visit.offers))] for visit in visits]
+        present = torch.tensor([[k < len(row) for k in range(most)] for row in rows])
+        flat = self._scale(numpy.stack([vector for row in rows for vector in row]))
+        after = torch.zeros(len(visits), most, self.size)
+        after[present] = torch.from_numpy(flat)
+        before = after[:, STOP]
+        stops = torch.zeros(len(visits), most, 1)
+        stops[:, STOP] = 1
+        around = before[:, None].expand_as(after)
+        advantage = net["advantage"](torch.cat([around, after - around, stops], dim=2))[:, :, 0]
+        if self.settings.dueling:
+            mean = (advantage * present).sum(1, keepdim=True) / present.sum(1, keepdim=True)
+            advantage = advantage - mean + net["value"](before)
+        return advantage.masked_fill(~present, -torch.inf)
+
+    # Learning
+
+    def learn(self, replay: Replay, vectors: Vectors, random: Random) -> float:
+        """The updates after one step; the mean loss (0 with too few transitions)."""
+        self.steps += 1
+        if len(replay) < self.settings.batch:
+            return 0.0
+        batches = [replay.sample(self.settings.batch, random) for _ in range(self.settings.updates)]
+        with self._one_thread():
+            losses = [self._update(batch, vectors) for batch in batches]
+        if self.steps % self.settings.sync == 0:
+            for name, part in self._net.items():
+                self._frozen[name].load_state_dict(part.state_dict())
+        return sum(losses) / max(1, len(losses))
+
+    @contextmanager
+    def _one_thread(self) -> Iterator[None]:
+        """One thread is faster for networks of this size, and adds up in one order."""
+        before = self._torch.get_num_threads()
+        self._torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            self._torch.set_num_threads(before)
+
+    def saw(self, vector: Vector) -> None:
+        """Count a program for the scale of the inputs."""
+        self._scale.saw(vector)
+
+    def _update(self, batch: Sequence[Transition], vectors: Vectors) -> float:
+        torch = self._torch
+        targets = self.targets(batch, vectors)
+        values = self._values(self._net, [one.visit for one in batch], vectors)
+        chosen = values[torch.arange(len(batch)), torch.tensor([one.action for one in batch])]
+        loss = torch.nn.functional.huber_loss(chosen, targets)
+        self._optimizer.zero_grad()
+        loss.backward()
+        parameters = [p for group in self._optimizer.param_groups for p in group["params"]]
+        torch.nn.utils.clip_grad_norm_(parameters, self.settings.clip)
+        self._optimizer.step()
+        return float(loss.detach())
+
+    def targets(self, batch: Sequence[Transition], vectors: Vectors) -> Any:
+        """What the values of the actions should be, [transitions]: paper equations 3, 4 and 6.
+
+        `max` is max(r, gamma max Q(s', a')), `sum` is r + gamma max Q(s', a'), and `one-step` is r. With `double` the
+        network chooses a', and its older copy says what a' is worth.
+        """
+        torch, settings = self._torch, self.settings
+        rewards = torch.tensor([one.reward for one in batch])
+        going_on = [k for k, one in enumerate(batch) if one.following is not None]
+        if settings.target == "one-step" or not going_on:
+            return rewards
+        following = [visit for one in batch if (visit := one.following) is not None]
+        with torch.no_grad():
+            later = self._values(self._frozen, following, vectors)
+            choosing = self._values(self._net, following, vectors) if settings.double else later
+            best = later[torch.arange(len(following)), choosing.argmax(1)]
+        ahead = torch.zeros(len(batch))
+        ahead[going_on] = settings.discount * best
+        if settings.target == "sum":
+            return rewards + ahead
+        # Values above the best reward are errors, which the maximum would spread.
+        return torch.maximum(rewards, ahead.clamp(max=max(self.best, float(rewards.max()))))
+
+    # Keeping
+
+    def state(self) -> dict[str, Any]:
+        """Everything that `restore` needs."""
+        return {
+            "net": {name: part.state_dict() for name, part in self._net.items()},
+            "frozen": {name: part.state_dict() for name, part in self._frozen.items()},
+            "optimizer": self._optimizer.state_dict(),
+            "scale": self._scale.state(),
+            "best": self.best,
+            "steps": self.steps,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the learner that `state` was taken from."""
+        for name, part in self._net.items():
+            part.load_state_dict(state["net"][name])
+            self._frozen[name].load_state_dict(state["frozen"][name])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._scale.restore(state["scale"])
+        self.best, self.steps = state["best"], state["steps"]
+
+
+class _Scale:
+    """Inputs of the network have mean 0 and deviation 1 over the programs seen; deviations below 0.1 count as 0.1."""
+
+    def __init__(self, size: int) -> None:
+        self._count = 0
+        self._mean = numpy.zeros(size)
+        self._squares = numpy.zeros(size)
+
+    @contextmanager
+    def _one_thread(self) -> Iterator[None]:
+        """One thread is faster for networks of this size, and adds up in one order."""
+        before = self._torch.get_num_threads()
+        self._torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            self._torch.set_num_threads(before)
+
+    def saw(self, vector: Vector) -> None:
+        self._count += 1
+        distance = vector - self._mean
+        self._mean = self._mean + distance / self._count
+        self._squares = self._squares + distance * (vector - self._mean)
+
+    def __call__(self, vectors: NDArray[numpy.float32]) -> NDArray[numpy.float32]:
+        deviation = numpy.sqrt(self._squares / max(1, self._count))
+        scaled = (vectors - self._mean) / numpy.maximum(deviation, 0.1)
+        return numpy.clip(scaled, -8, 8).astype(numpy.float32)
+
+    def state(self) -> dict[str, Any]:
+        return {"count": self._count, "mean": self._mean.tolist(), "squares": self._squares.tolist()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._count = state["count"]
+        self._mean, self._squares = numpy.array(state["mean"]), numpy.array(state["squares"])

@@ -1,0 +1,88 @@
+"""Every hyper-parameter of the agent, with its source."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Literal, TypeAlias, get_args
+
+from pdojo.errors import UsageError
+from pdojo.search.evaluation import JSON
+
+Target: TypeAlias = Literal["max", "sum", "one-step"]
+"""What an action's value is learned from: the best reward to come, the sum of them, or its own reward alone."""
+TARGETS: tuple[Target, ...] = get_args(Target)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Hyper-parameters. `P` is the paper, which names techniques but no numbers; `D` a choice of pdojo.
+
+    Raises UsageError for values that make no sense.
+    """
+
+    target: Target = "max"
+    """`max`: the max-Bellman equation (P 3.2, equation 4; Gottipati et al., 2020). `sum`: the ordinary one (P equation
+    3). `one-step`: no look-ahead, a control."""
+    encoder: str = "structure"
+    """`structure` (D), `text-small`, or `hf:MODEL`, a transformer of `transformers` (P 3.1)."""
+    everywhere: bool = False
+    """D: beside single moves (P), one family with one set of parameters at all places where it is legal."""
+    horizon: int = 64
+    """D: moves of an episode. It cuts an episode, it does not end it: values look beyond."""
+    successors: int = 32
+    """D: legal moves drawn in a state, of up to thousands, beside stopping."""
+    discount: float = 0.995
+    """D: gamma. Gamma of 1 has spurious fixed points where moves can be taken back, 0.9 is blind beyond 50 moves."""
+    epsilon_first: float = 1.0
+    """P 3.1: epsilon-greedy with decay; the first share of random actions (D)."""
+    epsilon_last: float = 0.08
+    """D: the last share of random actions."""
+    epsilon_decay: float = 0.6
+    """D: the part of the budget over which epsilon falls, linearly."""
+    replay: int = 10_000
+    """P 3.3: experience replay; transitions kept (D)."""
+    batch: int = 32
+    """D: transitions of an update."""
+    updates: int = 4
+    """D: updates after each step."""
+    double: bool = True
+    """P equation 6: Double DQN."""
+    sync: int = 50
+    """D: steps after which the target network is copied."""
+    dueling: bool = True
+    """P 3.3: dueling heads; the mean is over the actions on offer, stopping included."""
+    width: int = 128
+    """D: units of each hidden layer."""
+    learning_rate: float = 5e-4
+    """D: of Adam."""
+    clip: float = 5.0
+    """D: largest norm of a gradient."""
+    resume_best: float = 0.5
+    """D: probability that an episode starts in a random state of the best one so far, not at the plain program."""
+
+    def __post_init__(self) -> None:
+        if self.target not in TARGETS:
+            raise UsageError(f"unknown target '{self.target}'; known are {', '.join(TARGETS)}")
+        for name in ("horizon", "successors", "replay", "batch", "sync", "width"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"'{name}' is at least 1, not {getattr(self, name)}")
+        for name in ("discount", "epsilon_first", "epsilon_last", "epsilon_decay", "resume_best"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UsageError(f"'{name}' is from 0 to 1, not {getattr(self, name)}")
+
+    def to_json(self) -> JSON:
+        """Names and values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: JSON) -> Settings:
+        """The settings of `to_json`. Raises UsageError for names that are none."""
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(data) - known)
+        if unknown:
+            raise UsageError(f"unknown setting '{unknown[0]}'; known are {', '.join(sorted(known))}")
+        return cls(**data)
+
+
+PAPER = Settings(encoder="hf:", everywhere=False, resume_best=0.0)
+"""What the paper describes; the model is to be named."""

@@ -1,0 +1,104 @@
+"""PerfLLM as a strategy: an agent plays episodes, and learns from the runtime after each move (paper section 3)."""
+
+from __future__ import annotations
+
+from math import inf
+from random import Random
+
+from pdojo.search.dojo import Dojo
+from pdojo.search.evaluation import JSON
+from pdojo.search.neighbourhoods import Neighbourhood
+from pdojo.search.neighbourhoods.drawing import step_if_legal
+from pdojo.search.node import Node, Proposal
+from pdojo.search.perfllm.agent import Agent, Moment
+from pdojo.search.perfllm.encoders import encoder, encoder_name
+from pdojo.search.perfllm.learner import import_torch
+from pdojo.search.perfllm.replay import STOP
+from pdojo.search.perfllm.settings import Settings
+
+PASSING = ("Timeout",)
+"""Failures after which an episode goes on: the program may be slow only because it is not finished."""
+
+
+class PerfLLM:
+    """Q-learning over programs; each proposal is the next move of an episode, whatever the neighbourhood.
+
+    The reward of a move is c / T: T is the cost afterwards, c the cost of the program that the search starts from.
+    """
+
+    name = "perfllm"
+    batch = 1
+
+    def __init__(self, steps: int = 1000, settings: Settings | None = None) -> None:
+        import_torch()
+        self.steps = steps
+        """The budget, over which exploration falls."""
+        self.agent_settings = settings or Settings()
+        self._encoded_by = encoder_name(self.agent_settings.encoder)
+
+    @property
+    def settings(self) -> JSON:
+        """The hyper-parameters, and what identifies the encoder."""
+        return {**self.agent_settings.to_json(), "steps": self.steps, "encoded by": self._encoded_by}
+
+    def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
+        """Begin the first episode at the root."""
+        self._root = root
+        self._agent = Agent(self.agent_settings, encoder(self.agent_settings.encoder, root.dojo.machine), random)
+        self._random = random
+        self._scale = root.cost if 0 < root.cost < inf else 1.0
+        self.episodes = 0
+        """Episodes that have begun."""
+        self._path: list[Node] = []
+        self.best_path: list[Node] = [root]
+        """The states of the episode that led to the best program, in order."""
+        self._asked: tuple[int, Dojo] | None = None
+        self._latest = root.number
+        self._begin()
+
+    def ask(self) -> Proposal | None:
+        """The program after the agent's next move; stopping begins another episode at once."""
+        if self._asked is not None:
+            return None
+        for _ in range(2 * self.agent_settings.horizon):
+            action = self._agent.choose(self._moment, self._latest / max(1, self.steps))
+            if action == STOP:
+                self._agent.observe(self._moment, STOP, self._reward(self._node), None)
+                self._begin()
+                continue
+            after = self._node.dojo.fork()
+            for move in self._moment.offers[action - 1].moves:
+                if not step_if_legal(after, move):
+                    break
+            self._asked = action, after
+            return Proposal(after, self._node)
+        return None
+
+    def tell(self, node: Node) -> None:
+        """Learn from the cost of the program, and go on from it."""
+        assert self._asked is not None
+        (action, after), self._asked = self._asked, None
+        self._latest = max(self._latest, node.number)
+        moment, reward = self._moment, self._reward(node)
+        goes_on = node.evaluation.is_ok or node.evaluation.failure in PASSING
+        following = self._agent.look(after) if goes_on else None
+        self._agent.observe(moment, action, reward, following)
+        self._path.append(node)
+        if node.cost < self.best_path[-1].cost:
+            self.best_path = [*self._path]
+        if following is None or len(self._path) > self.agent_settings.horizon:
+            self._begin()
+        else:
+            self._node, self._moment = node, following
+
+    def _reward(self, node: Node) -> float:
+        return 0.0 if node.cost == inf else self._scale / max(node.cost, 1e-300)
+
+    def _begin(self) -> None:
+        """Begin an episode at the root, or in a state on the way to the best program."""
+        self.episodes += 1
+        self._path = [self._root]
+        if self._random.random() < self.agent_settings.resume_best:
+            self._path = self.best_path[: 1 + self._random.randrange(len(self.best_path))]
+        self._node = self._path[-1]
+        self._moment = self._agent.look(self._node.dojo)
