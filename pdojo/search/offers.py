@@ -31,7 +31,7 @@ class Offer:
     program: Program
     """The program afterwards; do not modify its kernel. Its rules are asked when the moves are made."""
 
-    @cached_property
+    @property
     def text(self) -> str:
         """The program in canonical notation, without identifiers."""
         return self.program.text
@@ -50,8 +50,8 @@ def offers(dojo: Dojo, count: int, random: Random, *, everywhere: bool = False) 
     """At most `count` legal moves of a state, each to another program, made as they are asked for.
 
     Each time a random family is drawn, then a move of it, so that families with hundreds of sizes do not crowd out the
-    others. With `everywhere`, a part of the moves (`EVERYWHERE`) are made again, with the same parameters, at all other places where
-    they are legal: one offer, many moves.
+    others. With `everywhere`, a part of the moves (`EVERYWHERE`) are made again, with the same parameters, at all other
+    places where they are legal: one offer, many moves.
     """
     return islice(_distinct(dojo, random, everywhere=everywhere), count)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from pdojo.dialect.analysis.program import Program
 from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import JSON
 from pdojo.search.offers import Offer, offers
 from pdojo.search.perfllm.encoders import Encoder
 from pdojo.search.perfllm.learner import Learner, Vector
@@ -94,16 +94,21 @@ class Agent:
             used.update(() if moment is None else (moment.visit.state, *moment.visit.offers))
         self.vectors = {fingerprint: vector for fingerprint, vector in self.vectors.items() if fingerprint in used}
 
-    @property
-    def described(self) -> JSON:
-        """What its choices depend on beside random numbers and rewards."""
-        return {**self.settings.to_json(), "encoded by": self.encoder.name}
-
 
 class _Whole:
     """The program of a state, for encoders."""
 
     def __init__(self, dojo: Dojo) -> None:
-        self.program = dojo.game.program
-        self.text = dojo.text
-        self.fingerprint = dojo.fingerprint
+        self._dojo = dojo
+
+    @property
+    def program(self) -> Program:
+        return self._dojo.game.program
+
+    @property
+    def text(self) -> str:
+        return self._dojo.text
+
+    @property
+    def fingerprint(self) -> str:
+        return self._dojo.fingerprint

@@ -19,7 +19,7 @@ ENCODERS = ("structure", "hf:MODEL")
 
 
 class Encodable(Protocol):
-    """A program with its text; `Successor` is one."""
+    """A program with its text; an `Offer` is one."""
 
     @property
     def program(self) -> Program:

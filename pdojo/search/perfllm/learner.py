@@ -5,8 +5,9 @@ PyTorch is loaded when a learner is made, so that nothing else needs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from random import Random
 from typing import Any, TypeAlias
 
@@ -76,8 +77,20 @@ class Learner:
 
     def values(self, visit: Visit, vectors: Vectors) -> list[float]:
         """The value of each action in a state: stopping first."""
+        return self.values_of([visit], vectors)[0]
+
+    def values_of(self, visits: Sequence[Visit], vectors: Vectors) -> list[list[float]]:
+        """The values of each action in some states."""
+        return self._floats(self._net, visits, vectors)
+
+    def values_of_copy(self, visit: Visit, vectors: Vectors) -> list[float]:
+        """What the older copy of the network says (`Settings.sync`), for diagnosis."""
+        return self._floats(self._frozen, [visit], vectors)[0]
+
+    def _floats(self, net: dict[str, Any], visits: Sequence[Visit], vectors: Vectors) -> list[list[float]]:
         with self._one_thread(), self._torch.no_grad():
-            return [float(q) for q in self._values(self._net, [visit], vectors)[0]]
+            rows = self._values(net, visits, vectors).tolist()
+        return [row[: 1 + len(visit.offers)] for row, visit in zip(rows, visits, strict=True)]
 
     def _values(self, net: dict[str, Any], visits: Sequence[Visit], vectors: Vectors) -> Any:
         """Values [visits, actions]; -inf for actions that a shorter visit does not have."""
@@ -114,7 +127,7 @@ class Learner:
         return sum(losses) / max(1, len(losses))
 
     @contextmanager
-    def _one_thread(self) -> Iterator[None]:
+    def _one_thread(self) -> Generator[None]:
         """One thread is faster for networks of this size, and adds up in one order."""
         before = self._torch.get_num_threads()
         self._torch.set_num_threads(1)
@@ -166,15 +179,17 @@ class Learner:
     # Keeping
 
     def state(self) -> dict[str, Any]:
-        """Everything that `restore` needs."""
-        return {
-            "net": {name: part.state_dict() for name, part in self._net.items()},
-            "frozen": {name: part.state_dict() for name, part in self._frozen.items()},
-            "optimizer": self._optimizer.state_dict(),
-            "scale": self._scale.state(),
-            "best": self.best,
-            "steps": self.steps,
-        }
+        """A copy of everything that `restore` needs."""
+        return deepcopy(
+            {
+                "net": {name: part.state_dict() for name, part in self._net.items()},
+                "frozen": {name: part.state_dict() for name, part in self._frozen.items()},
+                "optimizer": self._optimizer.state_dict(),
+                "scale": self._scale.state(),
+                "best": self.best,
+                "steps": self.steps,
+            }
+        )
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the learner that `state` was taken from."""
@@ -193,16 +208,6 @@ class _Scale:
         self._count = 0
         self._mean = numpy.zeros(size)
         self._squares = numpy.zeros(size)
-
-    @contextmanager
-    def _one_thread(self) -> Iterator[None]:
-        """One thread is faster for networks of this size, and adds up in one order."""
-        before = self._torch.get_num_threads()
-        self._torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            self._torch.set_num_threads(before)
 
     def saw(self, vector: Vector) -> None:
         self._count += 1

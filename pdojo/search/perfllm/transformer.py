@@ -38,8 +38,8 @@ class TransformerEncoder:
         except ImportError:
             raise UsageError("the encoder 'hf' needs transformers: pip install 'pdojo[learn]'") from None
         try:
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(model)
-            self._model: Any = AutoModel.from_pretrained(model, dtype=torch.bfloat16)
+            self._tokenizer = AutoTokenizer.from_pretrained(model)
+            self._model = AutoModel.from_pretrained(model, dtype=torch.bfloat16)
         except (OSError, ValueError) as error:
             reason = str(error).strip().splitlines()[0]
             raise UsageError(f"cannot load the model '{model}': {reason}; give the folder of a model") from None
@@ -87,7 +87,10 @@ def transformer_encoder(model: str) -> TransformerEncoder:
 
 
 class Kept:
-    """Vectors on disk, by encoder and text: `embeddings.sqlite` in pdojo's cache, or in `folder`. Several processes may use it."""
+    """Vectors on disk, by encoder and text: `embeddings.sqlite` in pdojo's cache, or in `folder`.
+
+    Several processes may use it at once.
+    """
 
     def __init__(self, encoder: str, folder: Path | None = None) -> None:
         self._encoder = encoder

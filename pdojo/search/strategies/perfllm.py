@@ -10,7 +10,7 @@ from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.neighbourhoods.drawing import step_if_legal
 from pdojo.search.node import Node, Proposal
-from pdojo.search.perfllm.agent import Agent, Moment
+from pdojo.search.perfllm.agent import Agent
 from pdojo.search.perfllm.encoders import encoder, encoder_name
 from pdojo.search.perfllm.learner import import_torch
 from pdojo.search.perfllm.replay import STOP

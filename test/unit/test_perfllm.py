@@ -1,0 +1,339 @@
+"""PerfLLM: what values are learned from, what the network may depend on, and the encoders."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy
+import pytest
+
+from pdojo.dialect.machines.registry import machine
+from pdojo.errors import UsageError
+from pdojo.kernels import workload
+from pdojo.search.candidates import legal_choices
+from pdojo.search.dojo import Dojo
+from pdojo.search.experts import expert_pass
+from pdojo.search.neighbourhoods.drawing import useful
+from pdojo.search.offers import offers
+from pdojo.search.perfllm.encoders import StructureEncoder, encoder
+from pdojo.search.perfllm.learner import Learner
+from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
+from pdojo.search.perfllm.settings import TARGETS, Settings, Target
+from pdojo.search.strategies import strategy
+from pdojo.search.structure import named_structure, structure
+from pdojo.transforms.game import Game
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+MACHINE = machine("x86-64-zen4")
+SIZE = 6
+
+
+def vectors(names: str, seed: int = 0) -> dict[str, numpy.ndarray]:
+    drawn = numpy.random.default_rng(seed).normal(size=(len(names), SIZE)).astype(numpy.float32)
+    return dict(zip(names, drawn, strict=True))
+
+
+def learner(known: dict[str, numpy.ndarray], seed: int = 0, **settings: object) -> Learner:
+    made = Learner(replace(Settings(width=32, batch=8), **settings), SIZE, seed)
+    for vector in known.values():
+        made.saw(vector)
+    return made
+
+
+# Targets
+
+
+START, LEFT, PEAK = Visit("s", ("l",)), Visit("l", ("p",)), Visit("p", ())
+
+
+def decayed(target: Target, reward: float, later: float, best: float) -> float:
+    """The equations of the paper, by hand."""
+    match target:
+        case "max":
+            return max(reward, 0.9 * min(later, best / 0.9))
+        case "sum":
+            return reward + 0.9 * later
+        case "one-step":
+            return reward
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("double", [False, True])
+def test_targets_follow_the_equations(target: Target, *, double: bool) -> None:
+    known = vectors("slpab")
+    mine = learner(known, target=target, double=double, discount=0.9)
+    mine.best = 1.5
+    wide = Visit("l", ("p", "a", "b"))
+    # The network and its older copy differ: what one chooses, the other judges.
+    replay = Replay(100)
+    for _ in range(20):
+        replay.add(Transition(wide, 1 + Random(len(replay)).randrange(3), 1.0 + len(replay) % 3, None))
+    for _ in range(20):
+        mine.learn(replay, known, Random(3))
+    now, older = mine.values(wide, known), mine.values_of_copy(wide, known)
+    assert now != older
+    chosen = now.index(max(now)) if double else older.index(max(older))
+    batch = [Transition(START, 1, 0.7, wide), Transition(START, STOP, 1.1, None), Transition(wide, 2, 0.2, None)]
+    wanted = [decayed(target, 0.7, older[chosen], 1.5), 1.1, 0.2]
+    assert mine.targets(batch, known).tolist() == pytest.approx(wanted, abs=1e-6)
+
+
+def test_no_target_is_above_the_best_reward() -> None:
+    """A network that promises too much is not believed: the maximum would never come down."""
+    known = vectors("slp")
+    mine = learner(known, discount=1.0)
+    replay = Replay(10)
+    replay.add(Transition(LEFT, 1, 50.0, None))
+    for _ in range(8):
+        replay.add(Transition(LEFT, 1, 50.0, None))
+    for _ in range(120):
+        mine.learn(replay, known, Random(1))
+    assert max(mine.values_of_copy(LEFT, known)) > 10
+    mine.best = 2.0
+    assert mine.targets([Transition(START, 1, 1.0, LEFT)], known).tolist() == [2.0]
+
+
+REWARDS = {"s": 5.0, "l": -8.0, "p": 6.0}
+"""Figure 7: the way to the best program leads through a bad one."""
+
+
+def played(target: Target) -> Learner:
+    """A learner after many random episodes of the toy: from s, stop, or go to l and on to p."""
+    known = vectors("slp", seed=4)
+    mine = learner(known, target=target, discount=1.0, learning_rate=3e-3, sync=10, seed=2)
+    replay, random = Replay(200), Random(7)
+    for state in (START, LEFT, PEAK):
+        replay.add(Transition(state, STOP, REWARDS[state.state], None))
+    for before, after in ((START, LEFT), (LEFT, PEAK)):
+        replay.add(Transition(before, 1, REWARDS[after.state], after))
+        replay.add(Transition(before, 1, REWARDS[after.state], after))
+    for _ in range(10):
+        replay.add(Transition(START, STOP, REWARDS["s"], None))
+    mine.best = max(REWARDS.values())
+    for _ in range(400):
+        mine.learn(replay, known, random)
+    return mine
+
+
+@pytest.mark.parametrize(("target", "action"), [("max", 1), ("sum", 0), ("one-step", 0)])
+def test_figure_7(target: Target, action: int) -> None:
+    """Only the max-Bellman equation goes through the bad program to the best one: paper 3.2, Figure 7."""
+    known = vectors("slp", seed=4)
+    mine = played(target)
+    values = mine.values(START, known)
+    assert values.index(max(values)) == action
+    # What they are: 6 against 5, or -8 + 6 + 6 (stopping there) against 5, or -8 against 5.
+    if target == "max":
+        assert values == pytest.approx([5, 6], abs=0.5)
+    if target == "one-step":
+        assert values == pytest.approx([5, -8], abs=0.5)
+
+
+# The network
+
+
+@pytest.mark.parametrize("dueling", [True, False])
+def test_values_do_not_depend_on_the_order_of_offers(*, dueling: bool) -> None:
+    known = vectors("sabcd")
+    mine = learner(known, dueling=dueling)
+    one = mine.values(Visit("s", ("a", "b", "c")), known)
+    other = mine.values(Visit("s", ("c", "a", "b")), known)
+    assert [one[0], *one[1:]] == pytest.approx([other[0], other[2], other[3], other[1]], abs=1e-6)
+
+
+def test_values_do_not_depend_on_the_batch() -> None:
+    """Shorter visits of a batch are padded: their values stay the same."""
+    known = vectors("sabcd")
+    mine = learner(known)
+    short, long = Visit("s", ("a",)), Visit("a", ("b", "c", "d"))
+    together = mine.values_of([short, long], known)
+    assert together[0] == pytest.approx(mine.values(short, known), abs=1e-6)
+    assert together[1] == pytest.approx(mine.values(long, known), abs=1e-6)
+
+
+def test_stopping_differs_from_an_offer_without_effect() -> None:
+    known = vectors("sa")
+    known["a"] = known["s"]
+    stop, move = learner(known).values(Visit("s", ("a",)), known)
+    assert stop != move
+
+
+def test_a_learner_is_restored() -> None:
+    """A restored learner learns on as the one that was not stopped."""
+    known = vectors("sab")
+    replay = Replay(50)
+    for k in range(30):
+        replay.add(Transition(Visit("s", ("a", "b")), k % 3, float(k % 5), None))
+    mine, random = learner(known), Random(5)
+    for _ in range(60):
+        mine.learn(replay, known, random)
+    other = learner({}, seed=99)
+    other.restore(mine.state())
+    ahead = Random()
+    ahead.setstate(random.getstate())
+    for _ in range(5):
+        mine.learn(replay, known, random)
+        other.learn(replay, known, ahead)
+    visit = Visit("s", ("a", "b"))
+    assert mine.values(visit, known) == other.values(visit, known)
+
+
+# Settings
+
+
+def test_settings_survive_json() -> None:
+    mine = Settings(target="sum", everywhere=True, horizon=7)
+    assert Settings.from_json(json.loads(json.dumps(mine.to_json()))) == mine
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"target": "min"}, "unknown target 'min'; known are max, sum, one-step"),
+        ({"horizon": 0}, "'horizon' is at least 1, not 0"),
+        ({"discount": 1.5}, "'discount' is from 0 to 1, not 1.5"),
+        ({"horizons": 3}, "unknown setting 'horizons'"),
+    ],
+)
+def test_senseless_settings_are_refused(data: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Settings.from_json(data)
+
+
+def test_a_missing_pytorch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UsageError, match=r"needs PyTorch: pip install 'pdojo\[learn\]'"):
+        strategy("perfllm")
+
+
+# Offers and encoders
+
+
+def states(kernel: str, seed: int, steps: int) -> list[Dojo]:
+    """States of a random walk from the plain kernel, then from the pass's program."""
+    random, found = Random(seed), list[Dojo]()
+    for is_passed in (False, True):
+        game = Game(workload(kernel).instantiate(), MACHINE)
+        if is_passed:
+            expert_pass("heuristic", MACHINE)(game)
+        dojo = Dojo.of(game)
+        for _ in range(steps):
+            found.append(dojo.fork())
+            dojo.step(next(iter(legal_choices(dojo.game.program, random))).move)
+    return found
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("kernel", ["softmax:32x64", "matmul:16x32x16"])
+def test_offers_lead_where_they_say(kernel: str, *, everywhere: bool) -> None:
+    longest = 0
+    for number, dojo in enumerate(states(kernel, 5, 3)):
+        text = dojo.text
+        drawn = list(offers(dojo, 16, Random(number), everywhere=everywhere))
+        assert dojo.text == text
+        assert len({offer.fingerprint for offer in drawn}) == len(drawn) == 16
+        for offer in drawn:
+            after = dojo.fork()
+            for move in offer.moves:
+                after.step(move)
+            assert after.fingerprint == offer.fingerprint != dojo.fingerprint
+            assert len({move.name for move in offer.moves}) == len({move.params for move in offer.moves}) == 1
+            longest = max(longest, len(offer.moves))
+    assert (longest > 1) is everywhere
+
+
+def test_moves_change_the_features() -> None:
+    """Fewer than one legal move in a hundred leaves all structural features as they are."""
+    same = total = 0
+    for dojo in (*states("softmax:32x64", 1, 8), *states("matmul:16x32x16", 2, 8), *states("layernorm:16x64", 3, 6)):
+        program = dojo.game.program
+        before = structure(program.nest, MACHINE)
+        random = Random(total)
+        for choice, _ in zip(legal_choices(program, random), range(24), strict=False):
+            if useful([choice], program):
+                after = choice.transformation.rehearse(program, choice.site)
+                same += structure(after.nest, MACHINE) == before
+                total += 1
+    assert total > 400
+    assert same < total / 100
+
+
+def test_features_have_names_and_are_finite() -> None:
+    for dojo in states("softmax:32x64", 8, 4):
+        named = named_structure(dojo.game.program.nest, MACHINE)
+        assert len({name for name, _ in named}) == len(named)
+        assert numpy.isfinite([value for _, value in named]).all()
+
+
+def test_unknown_encoders_are_named() -> None:
+    with pytest.raises(UsageError, match="unknown encoder 'words'; known are structure, hf:MODEL"):
+        encoder("words", MACHINE)
+
+
+def test_equal_programs_have_equal_vectors() -> None:
+    one, other = states("softmax:32x64", 3, 2)[:2]
+    drawn = list(offers(one, 4, Random(1)))
+    mine = StructureEncoder(MACHINE).encode(drawn)
+    assert all((a == b).all() for a, b in zip(mine, StructureEncoder(MACHINE).encode(drawn), strict=True))
+    assert other.text != one.text
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small transformer with random weights, and a tokenizer of single characters, made here."""
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+
+    folder = tmp_path_factory.mktemp("model")
+    words = ["[PAD]", "[UNK]", *map(chr, range(32, 127)), "\n"]
+    tokenizer = Tokenizer(models.WordLevel({word: k for k, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]"
+    ).save_pretrained(folder)
+    torch.manual_seed(1)
+    shape = transformers.BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=512,
+    )  # fmt: skip
+    transformers.BertModel(shape).save_pretrained(folder)
+    return folder
+
+
+def test_a_transformer_reads_programs(model: Path, tmp_path: Path) -> None:
+    from pdojo.search.perfllm.transformer import TransformerEncoder
+
+    drawn = list(offers(states("softmax:32x64", 3, 1)[0], 8, Random(1)))
+    mine = TransformerEncoder(str(model), tmp_path)
+    found = mine.encode(drawn)
+    assert {vector.shape for vector in found} == {(16,)}
+    assert len({vector.tobytes() for vector in found}) == len(drawn)
+    # A program's vector is its own, whatever is read beside it.
+    alone = TransformerEncoder(str(model), tmp_path / "other").encode(drawn[3:4])[0]
+    assert alone == pytest.approx(found[3], abs=0.05)
+
+
+def test_vectors_are_kept_on_disk(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pdojo.search.perfllm.transformer import TransformerEncoder
+
+    drawn = list(offers(states("softmax:32x64", 3, 1)[0], 4, Random(1)))
+    found = TransformerEncoder(str(model), tmp_path).encode(drawn)
+    again = TransformerEncoder(str(model), tmp_path)
+
+    def read(_: object) -> list[numpy.ndarray]:
+        raise AssertionError("the model is not asked again")
+
+    monkeypatch.setattr(again, "_read", read)
+    assert all((a == b).all() for a, b in zip(found, again.encode(drawn), strict=True))
+
+
+def test_a_missing_model_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    with pytest.raises(UsageError, match=r"cannot load the model '.*nothing'.*give the folder of a model"):
+        encoder(f"hf:{tmp_path / 'nothing'}", MACHINE)
+    with pytest.raises(UsageError, match="name the model"):
+        encoder("hf:", MACHINE)
